@@ -1,9 +1,10 @@
 # Every target does its own set-up: Python >= 3.11 with pip is all it needs.
 #
 #   make demo       train the digit classifier of examples/digits.py
-#   make demo-hosts  the same in four processes: examples/hosts/digits.py
+#   make demo-hosts  the same in four processes: examples/hosts/classifier.py
 #   make test       tests and doctests
 #   make lint       style, types of core/transforms/compiler, floors
+#   make types      what pyright says of examples, pages and the interface
 #   make docs       the documentation as a web site in site/
 #   make gallery  run all of examples/, over JAX too: pictures and times in examples/out
 #   make coverage   JAX's public names, present or not: docs/coverage.md
@@ -34,7 +35,7 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint docs gallery coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint types docs gallery coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -42,6 +43,7 @@ LIBRARIES := .venv-libraries
 ACCELERATORS := .venv-accelerators
 HOSTS := .venv-hosts
 GPU := .venv-gpu
+TYPES := .venv-types
 HASH  := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 help:
@@ -73,6 +75,11 @@ $(GPU)/.stamp-%-$(HASH):
 	@rm -f $(GPU)/.stamp-$*-*
 	@touch $@
 
+$(TYPES)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(TYPES) $*
+	@rm -f $(TYPES)/.stamp-$*-*
+	@touch $@
+
 $(HOSTS)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(HOSTS) $*
 	@rm -f $(HOSTS)/.stamp-$*-*
@@ -82,7 +89,7 @@ demo: $(VENV)/.stamp-examples-$(HASH)
 	$(VENV)/bin/python examples/digits.py
 
 demo-hosts: $(VENV)/.stamp-examples-$(HASH)
-	$(VENV)/bin/python -m curta.run -n 4 examples/hosts/digits.py --compare $(ARGS)
+	$(VENV)/bin/python -m curta.run -n 4 examples/hosts/classifier.py --compare $(ARGS)
 
 # Two workers; NumPy's own BLAS stays on one thread in each.
 test: $(VENV)/.stamp-test-$(HASH)
@@ -113,6 +120,10 @@ lint: $(VENV)/.stamp-lint-$(HASH)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+
+# The last lines say what was checked; ARGS=--unknown lists names without a known type.
+types: $(TYPES)/.stamp-types-$(HASH)
+	$(TYPES)/bin/python tools/check_types.py $(ARGS)
 
 # Its pages run their examples; programs of the gallery that never ran are run.
 docs: $(VENV)/.stamp-docs-$(HASH)
@@ -178,7 +189,7 @@ test-hosts: $(HOSTS)/.stamp-hosts-$(HASH)
 	else echo "not run: hosts in network namespaces (needs root and ip)"; fi
 
 clean:
-	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU) $(TYPES)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

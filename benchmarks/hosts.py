@@ -82,7 +82,7 @@ def perceptron(batch: int) -> tuple[Call, int]:
 
 
 def demo(batch: int) -> tuple[Call, int]:
-    """The step of examples/hosts/digits.py, 19 thousand parameters."""
+    """The step of examples/hosts/classifier.py, 19 thousand parameters."""
     mesh = mesh_of_all()
     params = curta.device_put(digits.init_params(curta.random.key(0)), on(mesh))
     state = curta.device_put(digits.init_adam(params), on(mesh))

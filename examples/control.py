@@ -80,7 +80,7 @@ def control(key, plan, state):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--steps", type=int, default=250)
     parser.add_argument("--out", type=Path, default=HERE / "out")
     options = parser.parse_args(arguments)

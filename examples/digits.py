@@ -65,7 +65,7 @@ def batch_loss(params, images, labels):
 
 
 class AdamState(NamedTuple):
-    count: jax.Array
+    step: jax.Array
     mean: list
     square: list
 
@@ -76,7 +76,7 @@ def init_adam(params):
 
 
 def adam(params, grads, state, rate, decay=0.9, square_decay=0.999):
-    count = state.count + 1
+    count = state.step + 1
     mean = jax.tree.map(lambda m, g: decay * m + (1 - decay) * g, state.mean, grads)
     square = jax.tree.map(
         lambda s, g: square_decay * s + (1 - square_decay) * g**2, state.square, grads
@@ -228,7 +228,7 @@ def draw_mistakes(path, params, images, labels):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--epochs", type=int, default=40)
     parser.add_argument("--out", type=Path, default=HERE / "out")
     options = parser.parse_args(arguments)

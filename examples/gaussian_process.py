@@ -75,7 +75,7 @@ def posterior(params, xs, ys, places):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--out", type=Path, default=HERE / "out")
     options = parser.parse_args(arguments)

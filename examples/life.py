@@ -79,7 +79,7 @@ def timed(name, step, state, steps, cells):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--steps", type=int, default=6000)
     parser.add_argument("--out", type=Path, default=HERE / "out")

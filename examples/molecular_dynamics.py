@@ -76,7 +76,7 @@ def lattice(key, side):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--side", type=int, default=14)
     parser.add_argument("--steps", type=int, default=12_000)
     parser.add_argument("--out", type=Path, default=HERE / "out")

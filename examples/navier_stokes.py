@@ -76,7 +76,7 @@ def eddies(key, size):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", type=int, default=256)
     parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--out", type=Path, default=HERE / "out")

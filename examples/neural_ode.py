@@ -77,7 +77,7 @@ def train_step(params, mean, square, t, starts, orbits, rate):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--out", type=Path, default=HERE / "out")
     options = parser.parse_args(arguments)

@@ -74,7 +74,7 @@ def draw(file, spots, prices, values, paths):
 
 
 def main(arguments=None):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--paths", type=int, default=100_000)
     parser.add_argument("--out", type=Path, default=HERE / "out")
     options = parser.parse_args(arguments)

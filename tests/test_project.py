@@ -124,10 +124,15 @@ def assigns_only(node: ast.stmt, names: set[str]) -> bool:
 
 def is_import(node: ast.stmt) -> bool:
     """An import, imports that only a type checker sees, or under a context manager."""
-    checked = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    checked = isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
     if checked or isinstance(node, ast.With):
         return all(map(is_import, node.body))
     return isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def is_other_name(node: ast.stmt) -> bool:
+    """`P = _PartitionSpec`: for type checkers `import ... as P` is not public."""
+    return isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
 
 
 @pytest.mark.parametrize(
@@ -140,6 +145,7 @@ def test_package_files_only_reexport(path):
         assert (
             is_docstring(node)
             or is_import(node)
+            or is_other_name(node)
             or assigns_only(node, {"__all__", "__version__", "__getattr__", "__dir__"})
         ), f"line {node.lineno}: only imports belong here"
 

@@ -106,7 +106,7 @@ def train(key, steps, batch, meter=iter):
     mesh = jax.make_mesh(shape, ("data", "model"), (AxisType.Auto, AxisType.Auto))
 
     def placed(path, x):
-        spec = SPECS.get(getattr(path[-1], "key", None), P())
+        spec = SPECS.get(getattr(path[-1], "key", ""), P())
         return jax.device_put(x, NamedSharding(mesh, spec))
 
     params = jax.tree_util.tree_map_with_path(placed, init_params(key))

@@ -4,7 +4,7 @@ The programming model of JAX, with a compiler of its own. Programs written for J
 after `import jax` is changed to `import curta`.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from curta.import_pause import collector_at_rest as _collector_at_rest
 
@@ -100,7 +100,6 @@ with _collector_at_rest():
         allow_f16_reductions as allow_f16_reductions,
         auto_pcast as auto_pcast,
         check_tracer_leaks as check_tracer_leaks,
-        check_tracer_leaks as checking_leaks,
         config as config,
         debug_index as debug_index,
         debug_infs as debug_infs,
@@ -135,12 +134,12 @@ with _collector_at_rest():
     from curta.core.compile_time import (
         ensure_compile_time_eval as ensure_compile_time_eval,
     )
-    from curta.core.partition_spec import PartitionSpec as P
+    from curta.core.partition_spec import PartitionSpec as _PartitionSpec
     from curta.core.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct
     from curta.core.sharding import NamedSharding as NamedSharding
     from curta.dtypes import float0 as float0
     from curta.numpy.sized_slices import ds as ds
-    from curta.on_demand import on_demand
+    from curta.on_demand import on_demand as _on_demand
     from curta.ref import (
         Ref as Ref,
         empty_ref as empty_ref,
@@ -171,14 +170,17 @@ with _collector_at_rest():
     from curta.tree_util import (
         tree_leaves as tree_leaves,
         tree_map as tree_map,
-        tree_map as tree_multimap,
     )
     from curta.version import (
         __version__ as __version__,
         __version_info__ as __version_info__,
     )
 
-if TYPE_CHECKING:
+P = _PartitionSpec
+checking_leaks = check_tracer_leaks
+tree_multimap = tree_map
+
+if _TYPE_CHECKING:
     from curta import (
         api_util as api_util,
         debug as debug,
@@ -187,12 +189,14 @@ if TYPE_CHECKING:
         extend as extend,
         ffi as ffi,
         image as image,
+        interpreters as interpreters,
         memory as memory,
         profiler as profiler,
         scipy as scipy,
+        state as state,
     )
 
-__getattr__, __dir__ = on_demand(
+__getattr__, __dir__ = _on_demand(
     __name__,
     frozenset(
         {

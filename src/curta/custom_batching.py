@@ -7,6 +7,7 @@ from typing import Any
 
 from curta import lax, tree_util
 from curta.api.custom_function import CustomFunction
+from curta.api.signatures import P, R
 from curta.control.custom_vmap import CustomVmapCall
 from curta.core.flat import function_name
 from curta.core.trace import typeof
@@ -18,7 +19,7 @@ __all__ = ["custom_vmap", "sequential_vmap"]
 __dir__ = listed(__all__)
 
 
-class custom_vmap(CustomFunction):
+class custom_vmap(CustomFunction[P, R]):
     """A decorator for functions whose behaviour under `vmap` is given by a rule.
 
     Forward mode differentiates the function and the rule; for reverse mode, wrap
@@ -37,7 +38,7 @@ class custom_vmap(CustomFunction):
 
     vmap_rule: Callable[..., Any] | None = None
 
-    def __init__(self, fun: Callable[..., Any]):
+    def __init__(self, fun: Callable[P, R]):
         super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,7 +51,7 @@ class custom_vmap(CustomFunction):
         self.vmap_rule = vmap_rule
         return vmap_rule
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         args = self.resolve("custom_vmap", args, kwargs)
         if self.vmap_rule is None:
             raise AttributeError(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.core.array import DTypeLike
 from curta.on_demand import listed
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
@@ -40,7 +41,7 @@ def from_dlpack(
     return array if place is None else placed_on(array, place)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Whether every consumer of DLPack takes arrays of this dtype; TypeError for None.
 
     Floats of 8 bits can be shared too, with those who know DLPack 1.1.

@@ -11,6 +11,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.jit_options import check_hashable
+from curta.core.array import Array
 from curta.core.dim import is_symbolic_dim
 from curta.core.shapes import canonicalize_shape
 from curta.numpy.arguments import canonical_axes, ensure_arraylike, ensure_arraylikes
@@ -111,7 +112,7 @@ def resize(
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = lax.Precision.HIGHEST,
-) -> Any:
+) -> Array:
     """The image in another shape.
 
     Args:
@@ -166,7 +167,7 @@ def scale_and_translate(
     method: str | ResizeMethod,
     antialias: bool = True,
     precision: Any = lax.Precision.HIGHEST,
-) -> Any:
+) -> Array:
     """The image scaled and moved, in a new shape, zero where there is none.
 
     Args:

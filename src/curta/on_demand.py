@@ -6,12 +6,13 @@ import importlib
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from types import ModuleType
+from types import GenericAlias, ModuleType, UnionType
 from typing import Any
 
 Listing = Callable[[], list[str]]
 _NONE: frozenset[str] = frozenset()
-_IMPORTS = (ModuleType, type(annotations))
+# What a module has and did not define: modules, a feature of Python, types of others.
+_IMPORTS = (ModuleType, type(annotations), GenericAlias, UnionType)
 
 
 def on_demand(

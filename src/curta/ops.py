@@ -14,6 +14,7 @@ from curta.api.out_sharding import (
     says_nothing,
     takes_out_sharding,
 )
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import concrete, concrete_index, ensure_arraylikes
 from curta.numpy.index_update import scatter_update
 from curta.numpy.ranges import arange
@@ -25,8 +26,8 @@ __dir__ = listed(__all__)
 
 
 def segment_sum(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
@@ -34,7 +35,7 @@ def segment_sum(
     mode: Any = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sum of the rows of `data` that have the same segment id.
 
     The number of segments is by default the largest id plus one; inside jit it has to
@@ -53,8 +54,8 @@ def segment_sum(
 
 
 def segment_prod(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
@@ -62,7 +63,7 @@ def segment_prod(
     mode: Any = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product of the rows of `data` that have the same segment id.
 
     >>> import curta
@@ -77,8 +78,8 @@ def segment_prod(
 
 
 def segment_max(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
@@ -86,7 +87,7 @@ def segment_max(
     mode: Any = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The largest of the rows of `data` that have the same segment id.
 
     A segment without rows is the least value of the dtype.
@@ -103,8 +104,8 @@ def segment_max(
 
 
 def segment_min(
-    data: Any,
-    segment_ids: Any,
+    data: ArrayLike,
+    segment_ids: ArrayLike,
     num_segments: int | None = None,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
@@ -112,7 +113,7 @@ def segment_min(
     mode: Any = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The smallest of the rows of `data` that have the same segment id.
 
     A segment without rows is the greatest value of the dtype.

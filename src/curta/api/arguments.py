@@ -13,6 +13,7 @@ from curta import dtypes, tree_util
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.refs import AbstractRef, Ref
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.shapes import canonicalize_shape
 from curta.core.sharding import NamedSharding
 from curta.core.stage import recording_trace, with_dtype
@@ -177,3 +178,23 @@ def as_result(x: Any) -> Any:
         return x
     recording = recording_trace()
     return to_array(x) if recording is None else recording.tracer(x)
+
+
+def check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
+    """Raise TypeError unless a function traced for `jit` gave arrays."""
+    for x in outs:
+        if is_array_like(x) or isinstance(x, Ref):  # these stage() refuses
+            continue
+        if isinstance(x, ShapeDtypeStruct):
+            raise TypeError(
+                "A ShapeDtypeStruct does not have a value and cannot be used as a"
+                " constant in a JAX function."
+            )
+        paths = tree_util.tree_leaves_with_path(result)
+        path = next(tree_util.keystr(p) for p, leaf in paths if leaf is x)
+        place = f" at output component {path}" if path else ""
+        raise TypeError(
+            f"function {info.function()} traced for jit returned a value of type"
+            f" {type(x)}{place}, which is not a valid JAX type. Return arrays, scalars"
+            " and pytrees of them."
+        )

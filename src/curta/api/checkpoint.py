@@ -8,6 +8,7 @@ from typing import Any
 from curta import tree_util
 from curta.api.arguments import check_callable, leaf_names
 from curta.api.jit_cache import traced_functions
+from curta.api.signatures import P, R
 from curta.config import config
 from curta.control.remat import Policy, Remat
 from curta.core.avals import ShapedArray
@@ -21,14 +22,14 @@ from curta.transforms.partial_eval import residuals_as_inputs
 
 
 def checkpoint(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     *,
     prevent_cse: bool | tuple[bool, ...] = True,
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] | None = (),
     concrete: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """`fun`, whose intermediate values reverse mode recomputes rather than keeps.
 
     Args:

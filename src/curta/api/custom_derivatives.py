@@ -12,6 +12,7 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.api.arguments import as_result, check_callable, leaf_names
 from curta.api.custom_function import CustomFunction, PrimalFunction
+from curta.api.signatures import P, R
 from curta.config import config
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
 from curta.control.custom_vjp import Backward, CustomVJP
@@ -26,7 +27,7 @@ from curta.errors import UnexpectedTracerError
 from curta.primitives.structure import add_tangents, instantiate
 
 
-class custom_jvp(CustomFunction):
+class custom_jvp(CustomFunction[P, R]):
     """A decorator for functions whose forward derivative is given by a rule.
 
     Args:
@@ -52,7 +53,7 @@ class custom_jvp(CustomFunction):
     # Its own, so that what Python says of a wrong call names this class.
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ):
@@ -100,7 +101,7 @@ class custom_jvp(CustomFunction):
         self.defjvp(jvp)
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.jvp is None:
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {self._name()} using defjvp."
@@ -234,7 +235,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return tree_util.tree_map(lambda leaf: leaf.value, tree)
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[P, R]):
     """A decorator for functions whose reverse-mode derivative is given by rules.
 
     Args:
@@ -259,7 +260,7 @@ class custom_vjp(CustomFunction):
     # Its own, so that what Python says of a wrong call names this class.
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ):
@@ -289,7 +290,7 @@ class custom_vjp(CustomFunction):
             )
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {self._name()} using defvjp."

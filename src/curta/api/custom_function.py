@@ -6,20 +6,21 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic
 
 from curta import tree_util
+from curta.api.signatures import P, R
 from curta.core.flat import FlatFunction, function_name
 from curta.core.trace import current_trace, typeof
 from curta.core.wrapping import SignatureOf, update_wrapper
 
 
-class CustomFunction:
+class CustomFunction(Generic[P, R]):
     """What the decorators share: resolving arguments and nondiff_argnums."""
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ):

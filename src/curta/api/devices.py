@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import dtypes, tree_util
 from curta.api.jit_shardings import constrained
+from curta.api.signatures import T
 from curta.config import config, transfer_guard_host_to_device
 from curta.core.avals import ShapedArray, is_string
 from curta.core.mesh import get_abstract_mesh
@@ -237,7 +238,7 @@ def _holds_keys(x: Any) -> bool:
     return dtypes.issubdtype(x.dtype, dtypes.extended) if hasattr(x, "dtype") else False
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: T) -> T:
     """Wait for the arrays in a pytree, and return it.
 
     >>> import curta, curta.numpy as jnp

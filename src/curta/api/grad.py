@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from curta import dtypes, tree_util
 from curta.api.arguments import check_callable, differentiated_argnums, partial_in
 from curta.api.linearized import Forward, forward
+from curta.api.signatures import Aux, Gradient, P, R, ValueAndGradient
 from curta.core.avals import is_string
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
@@ -17,6 +18,34 @@ from curta.core.wrapping import wraps
 from curta.primitives.base import scalar_of
 
 
+@overload
+def grad(
+    fun: Callable[P, R],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Gradient[P, R]: ...
+@overload
+def grad(
+    fun: Callable[P, tuple[R, Aux]],
+    argnums: int | Sequence[int] = ...,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def grad(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[P, Any]: ...
 def grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -24,7 +53,7 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., Any]:
+) -> Any:
     """The gradient of a scalar-valued function.
 
     Args:
@@ -58,6 +87,34 @@ def grad(
     return grad_fun
 
 
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> ValueAndGradient[P, R]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, tuple[R, Aux]],
+    argnums: int | Sequence[int] = ...,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[P, tuple[tuple[R, Aux], Any]]: ...
+@overload
+def value_and_grad(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+    reduce_axes: Sequence[Any] = ...,
+) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
@@ -65,7 +122,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
-) -> Callable[..., tuple[Any, Any]]:
+) -> Any:
     """The value of a function and its gradient, computed together; see `grad`.
 
     >>> import curta

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 from curta.api.jit import named_jit
 from curta.api.jit_options import check_statics
+from curta.api.signatures import P, R
 from curta.config import config
 from curta.core.array import Array
 from curta.core.stage import recording_trace
@@ -17,6 +18,18 @@ from curta.runtime.eager import BASE
 from curta.runtime.remembered import NOT_REMEMBERED, Remembered
 
 
+@overload
+def inner_jit(
+    fun: Callable[P, R],
+) -> Callable[P, R]: ...
+@overload
+def inner_jit(
+    *,
+    static_argnames: str | Sequence[str] = ...,
+    name: str | None = ...,
+    inline: bool = ...,
+    whole: bool = ...,
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 def inner_jit(
     fun: Callable[..., Any] | None = None,
     *,
@@ -24,7 +37,7 @@ def inner_jit(
     name: str | None = None,
     inline: bool = False,
     whole: bool = False,
-) -> Callable[..., Any]:
+) -> Any:
     """Make `fun` one call wherever it is recorded, and plain Python elsewhere.
 
     Recorded in a jaxpr, `fun` is a call of a jaxpr of its own, compiled once however

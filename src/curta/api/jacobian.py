@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from curta.api.arguments import (
 )
 from curta.api.grad import check_input, check_output
 from curta.api.jvp import jvp
+from curta.api.signatures import Aux, Jacobian, P, R
 from curta.api.vjp import vjp
 from curta.api.vmap import vmap
 from curta.core.trace import is_array_like, typeof
@@ -25,12 +26,34 @@ from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.structure import reshape
 
 
+@overload
+def jacfwd(
+    fun: Callable[P, R],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+) -> Jacobian[P, R]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, tuple[R, Aux]],
+    argnums: int | Sequence[int] = ...,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = ...,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacfwd(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+) -> Callable[P, Any]: ...
 def jacfwd(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Any:
     """The Jacobian of `fun`, a column at a time by forward mode.
 
     Best where `fun` has more outputs than inputs. For an output of shape s and an
@@ -70,13 +93,38 @@ def jacfwd(
     return jacobian_fun
 
 
+@overload
+def jacrev(
+    fun: Callable[P, R],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Jacobian[P, R]: ...
+@overload
+def jacrev(
+    fun: Callable[P, tuple[R, Aux]],
+    argnums: int | Sequence[int] = ...,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def jacrev(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+    allow_int: bool = ...,
+) -> Callable[P, Any]: ...
 def jacrev(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Any:
     """The Jacobian of `fun`, a row at a time by reverse mode.
 
     Best where `fun` has more inputs than outputs; shapes as for `jacfwd`.
@@ -116,12 +164,34 @@ def jacrev(
 jacobian = jacrev
 
 
+@overload
+def hessian(
+    fun: Callable[P, R],
+    argnums: Literal[0] = ...,
+    has_aux: Literal[False] = ...,
+    holomorphic: bool = ...,
+) -> Jacobian[P, R]: ...
+@overload
+def hessian(
+    fun: Callable[P, tuple[R, Aux]],
+    argnums: int | Sequence[int] = ...,
+    *,
+    has_aux: Literal[True],
+    holomorphic: bool = ...,
+) -> Callable[P, tuple[Any, Aux]]: ...
+@overload
+def hessian(
+    fun: Callable[P, R],
+    argnums: int | Sequence[int] = ...,
+    has_aux: bool = ...,
+    holomorphic: bool = ...,
+) -> Callable[P, Any]: ...
 def hessian(
     fun: Callable[..., Any],
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
-) -> Callable[..., Any]:
+) -> Any:
     """The matrix of second derivatives of `fun`: forward over reverse mode.
 
     >>> import curta, curta.numpy as jnp

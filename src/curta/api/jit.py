@@ -7,14 +7,20 @@ import inspect
 import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Concatenate, Generic, Self, Unpack, overload
 
 import numpy as np
 
 from curta import tree_util
 from curta.advisor import advise_of_float64
 from curta.api.aot import Lowered, Traced, check_compiler_options
-from curta.api.arguments import as_result, aval_of, check_callable, leaf_names
+from curta.api.arguments import (
+    as_result,
+    aval_of,
+    check_callable,
+    check_outputs,
+    leaf_names,
+)
 from curta.api.jit_advice import advise_of_tracing
 from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_plans
 from curta.api.jit_log import Signature, explain_miss, timed
@@ -38,6 +44,7 @@ from curta.api.jit_shardings import (
 )
 from curta.api.lowered import result_names
 from curta.api.recorder import current as recorder_now
+from curta.api.signatures import P2, R2, Instance, JitKeywords, P, R
 from curta.config import config
 from curta.control.call import Call
 from curta.core.avals import ShapedArray
@@ -55,7 +62,6 @@ from curta.core.stage import axes_in_scope, stage
 from curta.core.trace import (
     Tracer,
     current_trace,
-    is_array_like,
     thread_state,
     typeof,
 )
@@ -74,13 +80,13 @@ from curta.transforms.partial_eval import hoist_constants
 _PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 
 
-class PjitFunction:
+class PjitFunction(Generic[P, R]):
     """A function compiled by `jit`; see there."""
 
     __signature__ = SignatureOf("_fun")
 
     def __init__(
-        self, fun: Callable[..., Any], options: JitOptions, name: str | None = None
+        self, fun: Callable[P, R], options: JitOptions, name: str | None = None
     ):
         update_wrapper(self, fun)
         self._fun = fun
@@ -90,7 +96,7 @@ class PjitFunction:
         self._name = name or function_name(fun)
 
     @is_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         try:
             if not kwargs:
                 out = self._native(*args)
@@ -213,7 +219,7 @@ class PjitFunction:
             args, kwargs = arguments.merge(dynamic, options)
             result = self._fun(*args, **kwargs)
             outs, tree = tree_util.tree_flatten(result)
-            _check_outputs(result, outs, info)
+            check_outputs(result, outs, info)
             out_tree.append(tree)
             return outs
 
@@ -388,6 +394,14 @@ class PjitFunction:
 
     # ---- methods
 
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> Self: ...
+    @overload
+    def __get__(
+        self: PjitFunction[Concatenate[Instance, P2], R2],
+        instance: Instance,
+        owner: type | None = None,
+    ) -> PjitFunction[P2, R2]: ...
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
@@ -438,25 +452,14 @@ def _own(x: Any) -> Any:
     return np.array(x) if isinstance(x, np.ndarray) else x
 
 
-def _check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
-    for x in outs:
-        if is_array_like(x) or isinstance(x, Ref):  # these stage() refuses
-            continue
-        if isinstance(x, ShapeDtypeStruct):
-            raise TypeError(
-                "A ShapeDtypeStruct does not have a value and cannot be used as a"
-                " constant in a JAX function."
-            )
-        paths = tree_util.tree_leaves_with_path(result)
-        path = next(tree_util.keystr(p) for p, leaf in paths if leaf is x)
-        place = f" at output component {path}" if path else ""
-        raise TypeError(
-            f"function {info.function()} traced for jit returned a value of type"
-            f" {type(x)}{place}, which is not a valid JAX type. Return arrays, scalars"
-            " and pytrees of them."
-        )
-
-
+@overload
+def jit(
+    fun: Callable[P, R], /, **options: Unpack[JitKeywords]
+) -> PjitFunction[P, R]: ...
+@overload
+def jit(
+    **options: Unpack[JitKeywords],
+) -> Callable[[Callable[P, R]], PjitFunction[P, R]]: ...
 def jit(
     fun: Callable[..., Any] = LEFT_OUT,
     /,
@@ -516,7 +519,7 @@ def jit(
         given = sharding_tree("jit", "in_shardings", place)
         wanted = sharding_tree("jit", "out_shardings", place)
 
-    def compile_function(fun: Callable[..., Any]) -> PjitFunction:
+    def compile_function(fun: Callable[..., Any]) -> PjitFunction[..., Any]:
         check_callable(fun)
         options = make_options(
             fun,
@@ -537,6 +540,6 @@ def jit(
 
 def named_jit(
     fun: Callable[..., Any], name: str | None, static_argnames: Any, inline: bool
-) -> PjitFunction:
+) -> PjitFunction[..., Any]:
     """`jit` for the library's own functions, under another name if one is given."""
     return PjitFunction(fun, library_options(fun, static_argnames, inline=inline), name)

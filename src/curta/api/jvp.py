@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 from curta import dtypes, tree_util
 from curta.api.arguments import as_result, check_callable
 from curta.api.linearized import FlatWithAux
+from curta.api.signatures import Aux, R
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, typed, untyped
 from curta.core.source_info import Transforming
@@ -18,6 +19,27 @@ from curta.primitives.structure import instantiate
 from curta.transforms.jvp import jvp as jvp_flat
 
 
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = ...,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, Aux]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, Aux]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool,
+) -> tuple[Any, ...]: ...
 @api_boundary
 def jvp(
     fun: Callable[..., Any],

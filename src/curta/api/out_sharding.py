@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from curta import tree_util
 from curta.api.placing import resharded
@@ -20,7 +20,11 @@ from curta.errors import ShardingTypeError
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def takes_out_sharding(fun: F | None = None, /, *, sums: bool = False) -> F:
+@overload
+def takes_out_sharding(fun: F, /, *, sums: bool = False) -> F: ...
+@overload
+def takes_out_sharding(*, sums: bool = False) -> Callable[[F], F]: ...
+def takes_out_sharding(fun: Any = None, /, *, sums: bool = False) -> Any:
     """Give a function's result the split that its argument `out_sharding` says.
 
     The function itself is then free of the question how the split follows from that
@@ -28,7 +32,7 @@ def takes_out_sharding(fun: F | None = None, /, *, sums: bool = False) -> F:
     it takes the sums on each device with `sum_of_terms`, or hands it on.
     """
     if fun is None:
-        return functools.partial(takes_out_sharding, sums=sums)  # type: ignore
+        return functools.partial(takes_out_sharding, sums=sums)
     plain: Callable[..., Any] = fun
 
     @functools.wraps(plain)
@@ -42,7 +46,7 @@ def takes_out_sharding(fun: F | None = None, /, *, sums: bool = False) -> F:
         args, kwargs = tree_util.tree_map(_unplaced, (args, kwargs))
         return resharded(plain(*args, **kwargs), place)
 
-    return call  # type: ignore[return-value]
+    return call
 
 
 def says_nothing(sharding: Any) -> bool:

@@ -7,7 +7,7 @@ be passed into and out of jitted functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from curta.api.arguments import (
 from curta.api.jit import jit
 from curta.api.linearized import LinearMap, forward
 from curta.api.pullback import VJP
+from curta.api.signatures import Aux, R
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import Jaxpr
@@ -34,6 +35,27 @@ from curta.primitives.structure import instantiate
 from curta.transforms.transpose import backward_pass
 
 
+@overload
+def vjp(
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = ...,
+    reduce_axes: Any = ...,
+) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, Aux]],
+    *primals: Any,
+    has_aux: Literal[True],
+    reduce_axes: Any = ...,
+) -> tuple[R, Callable[[Any], tuple[Any, ...]], Aux]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool,
+    reduce_axes: Any = ...,
+) -> tuple[Any, ...]: ...
 @api_boundary
 def vjp(
     fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
@@ -100,6 +122,24 @@ def fwd_and_bwd(
     return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
+@overload
+def linearize(
+    fun: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = ...,
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, Aux]],
+    *primals: Any,
+    has_aux: Literal[True],
+) -> tuple[R, Callable[..., R], Aux]: ...
+@overload
+def linearize(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool,
+) -> tuple[Any, ...]: ...
 @api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The output of `fun` at `primals`, and the linear map of tangents there.

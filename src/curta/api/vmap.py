@@ -10,6 +10,7 @@ from typing import Any
 from curta import tree_util
 from curta.api.arguments import check_callable, parameter_names
 from curta.api.mapped_refs import batch_with_refs, check_refs
+from curta.api.signatures import P, R
 from curta.api.vmappable import (
     batch_vmappables,
     holds_vmappables,
@@ -31,14 +32,14 @@ from curta.transforms.vmap import BatchAxis
 
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
     sum_match: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Map `fun` over an axis of its arguments, all examples computed together.
 
     Args:

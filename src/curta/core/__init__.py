@@ -1,11 +1,10 @@
 """Avals, ops, traces and jaxprs: what everything else is made of."""
 
-from typing import Any as Value
+from typing import Any as _Any
 
 from curta.core.avals import AbstractValue as AbstractValue, ShapedArray as ShapedArray
 from curta.core.compile_time import (
     ensure_compile_time_eval as ensure_compile_time_eval,
-    ensure_compile_time_eval as eval_context,
 )
 from curta.core.dim import max_dim as max_dim, min_dim as min_dim
 from curta.core.jaxpr import Atom as Atom, eval_jaxpr as eval_jaxpr
@@ -17,6 +16,9 @@ from curta.core.trace import (
     trace_state_clean as trace_state_clean,
 )
 from curta.on_demand import elsewhere as _elsewhere, without_parts as _without_parts
+
+Value = _Any
+eval_context = ensure_compile_time_eval
 
 __getattr__ = _elsewhere(
     __name__,

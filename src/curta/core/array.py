@@ -7,9 +7,17 @@ kind. It is plain inheritance: no metaclass, no registration.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+
+import numpy as np
 
 from curta.core.avals import ShapedArray
+
+if TYPE_CHECKING:  # what numpy/operators attaches, as type checkers see it
+    from curta.core.array_interface import ArrayInterface
+else:
+    ArrayInterface = object
 
 _IMMUTABLE = (
     "JAX arrays are immutable and do not support in-place item assignment.{}"
@@ -18,7 +26,7 @@ _IMMUTABLE = (
 )
 
 
-class Array:
+class Array(ArrayInterface):
     """Base of concrete arrays and tracers: a value with an `aval`.
 
     Arithmetic and methods are attached to it in numpy/operators.
@@ -79,3 +87,22 @@ class Array:
 
     def _immutable_subject(self) -> str:
         return ""
+
+
+ArrayLike: TypeAlias = (
+    Array
+    | np.ndarray[Any, Any]
+    | np.bool_
+    | np.number[Any]
+    | bool
+    | int
+    | float
+    | complex
+)
+"""What functions accept: arrays, NumPy's arrays and scalars, Python scalars."""
+
+DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any]
+"""What names a dtype: "float32", np.float32, jnp.float32, np.dtype("float32")."""
+
+Shape: TypeAlias = Sequence[int]
+"""The dimensions of an array, one int each."""

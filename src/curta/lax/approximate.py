@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from curta.core.array import Array
 from curta.core.shapes import integer, real
 from curta.primitives.approximate import ApproxTopK
 
 
 def approx_max_k(
-    operand: Any,
+    operand: Array,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,
@@ -35,7 +36,7 @@ def approx_max_k(
 
 
 def approx_min_k(
-    operand: Any,
+    operand: Array,
     k: int,
     reduction_dimension: int = -1,
     recall_target: float = 0.95,

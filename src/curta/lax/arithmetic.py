@@ -6,15 +6,14 @@ functions of the same purpose in `curta.numpy` promote and broadcast.
 
 from __future__ import annotations
 
-from typing import Any
-
 from curta import dtypes
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.shapes import integer
 from curta.lax.exponential import Accuracy, accurate
 from curta.primitives import elementwise as ops
 
 
-def neg(x: Any) -> Any:
+def neg(x: ArrayLike) -> Array:
     """-x, of numbers; integers wrap around.
 
     >>> from curta import lax
@@ -24,7 +23,7 @@ def neg(x: Any) -> Any:
     return ops.neg(x)
 
 
-def sign(x: Any) -> Any:
+def sign(x: ArrayLike) -> Array:
     """-1, 0 or 1 of a real number, keeping NaN and -0.0; x / abs(x) of a complex one.
 
     >>> from curta import lax
@@ -34,7 +33,7 @@ def sign(x: Any) -> Any:
     return ops.sign(x)
 
 
-def abs(x: Any) -> Any:
+def abs(x: ArrayLike) -> Array:
     """The absolute value of signed, floating or complex numbers; that of a complex
     number is real.
 
@@ -45,7 +44,7 @@ def abs(x: Any) -> Any:
     return ops.abs_(x)
 
 
-def square(x: Any) -> Any:
+def square(x: ArrayLike) -> Array:
     """x * x, of numbers.
 
     >>> from curta import lax
@@ -55,7 +54,7 @@ def square(x: Any) -> Any:
     return ops.square(x)
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """1 / x, of floating or complex numbers.
 
     >>> from curta import lax
@@ -65,7 +64,7 @@ def reciprocal(x: Any) -> Any:
     return ops.integer_pow(x, -1)
 
 
-def add(x: Any, y: Any) -> Any:
+def add(x: ArrayLike, y: ArrayLike) -> Array:
     """x + y, of numbers; integers wrap around.
 
     >>> from curta import lax
@@ -75,7 +74,7 @@ def add(x: Any, y: Any) -> Any:
     return ops.add(x, y)
 
 
-def sub(x: Any, y: Any) -> Any:
+def sub(x: ArrayLike, y: ArrayLike) -> Array:
     """x - y, of numbers; integers wrap around.
 
     >>> from curta import lax
@@ -85,7 +84,7 @@ def sub(x: Any, y: Any) -> Any:
     return ops.sub(x, y)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """x * y, of numbers, computed in `out_dtype` if that is given; integers wrap
     around.
 
@@ -98,7 +97,7 @@ def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return ops.Mul(dtypes.check_user_dtype(out_dtype, "mul"))(x, y)
 
 
-def mulhi(x: Any, y: Any, /) -> Any:
+def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The upper half of the bits of the product of integers.
 
     The product of N-bit integers has 2N bits; these are the most significant N.
@@ -110,7 +109,7 @@ def mulhi(x: Any, y: Any, /) -> Any:
     return ops.mulhi(x, y)
 
 
-def div(x: Any, y: Any) -> Any:
+def div(x: ArrayLike, y: ArrayLike) -> Array:
     """x / y, of numbers.
 
     The quotient of integers is truncated; divided by 0 it has all bits set.
@@ -122,7 +121,7 @@ def div(x: Any, y: Any) -> Any:
     return ops.div(x, y)
 
 
-def rem(x: Any, y: Any) -> Any:
+def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainder of truncated division of real numbers: it has the sign of x.
 
     The remainder of an integer by 0 is the integer, that of a float is NaN.
@@ -134,7 +133,7 @@ def rem(x: Any, y: Any) -> Any:
     return ops.rem(x, y)
 
 
-def max(x: Any, y: Any) -> Any:
+def max(x: ArrayLike, y: ArrayLike) -> Array:
     """The larger of two; NaN if either is.
 
     Complex numbers compare by their real, then their imaginary parts.
@@ -146,7 +145,7 @@ def max(x: Any, y: Any) -> Any:
     return ops.max_(x, y)
 
 
-def min(x: Any, y: Any) -> Any:
+def min(x: ArrayLike, y: ArrayLike) -> Array:
     """The smaller of two; NaN if either is.
 
     Complex numbers compare by their real, then their imaginary parts.
@@ -158,7 +157,7 @@ def min(x: Any, y: Any) -> Any:
     return ops.min_(x, y)
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """x to the power y; x is floating or complex, y of the same dtype or an integer.
 
     >>> from curta import lax
@@ -168,7 +167,7 @@ def pow(x: Any, y: Any) -> Any:
     return ops.pow_(x, y)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """x to the whole power y, by repeated multiplication.
 
     Raises TypeError if x is an integer and y is negative, and for a y that is none.
@@ -180,7 +179,7 @@ def integer_pow(x: Any, y: int) -> Any:
     return ops.integer_pow(x, integer("integer_pow y", y))
 
 
-def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The square root of floating or complex numbers; NaN of negative floats.
 
     >>> from curta import lax
@@ -190,7 +189,7 @@ def sqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.sqrt, accuracy)(x)
 
 
-def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """1 / sqrt(x), of floating or complex numbers.
 
     >>> from curta import lax
@@ -200,7 +199,7 @@ def rsqrt(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.rsqrt, accuracy)(x)
 
 
-def cbrt(x: Any, *, accuracy: Accuracy = None) -> Any:
+def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The real cube root, of floats.
 
     >>> from curta import lax

@@ -6,12 +6,11 @@ functions of the same purpose in `curta.numpy` promote and broadcast.
 
 from __future__ import annotations
 
-from typing import Any
-
+from curta.core.array import Array, ArrayLike
 from curta.primitives import elementwise as ops
 
 
-def bitwise_not(x: Any) -> Any:
+def bitwise_not(x: ArrayLike) -> Array:
     """Every bit of booleans or integers flipped.
 
     >>> from curta import lax
@@ -21,7 +20,7 @@ def bitwise_not(x: Any) -> Any:
     return ops.not_(x)
 
 
-def bitwise_and(x: Any, y: Any) -> Any:
+def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in both, of booleans or integers.
 
     >>> from curta import lax
@@ -31,7 +30,7 @@ def bitwise_and(x: Any, y: Any) -> Any:
     return ops.and_(x, y)
 
 
-def bitwise_or(x: Any, y: Any) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in either, of booleans or integers.
 
     >>> from curta import lax
@@ -41,7 +40,7 @@ def bitwise_or(x: Any, y: Any) -> Any:
     return ops.or_(x, y)
 
 
-def bitwise_xor(x: Any, y: Any) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     """The bits that are set in one of the two, of booleans or integers.
 
     >>> from curta import lax
@@ -51,7 +50,7 @@ def bitwise_xor(x: Any, y: Any) -> Any:
     return ops.xor(x, y)
 
 
-def population_count(x: Any) -> Any:
+def population_count(x: ArrayLike) -> Array:
     """How many bits are set.
 
     >>> from curta import lax
@@ -61,7 +60,7 @@ def population_count(x: Any) -> Any:
     return ops.population_count(x)
 
 
-def clz(x: Any) -> Any:
+def clz(x: ArrayLike) -> Array:
     """How many zeros stand before the first bit that is set.
 
     >>> from curta import lax
@@ -71,7 +70,7 @@ def clz(x: Any) -> Any:
     return ops.clz(x)
 
 
-def shift_left(x: Any, y: Any) -> Any:
+def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     """x shifted left by y bits; 0 if y is not between 0 and the number of bits.
 
     >>> from curta import lax
@@ -81,7 +80,7 @@ def shift_left(x: Any, y: Any) -> Any:
     return ops.shift_left(x, y)
 
 
-def shift_right_arithmetic(x: Any, y: Any) -> Any:
+def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     """x shifted right by y bits, copies of the sign bit coming in.
 
     Nothing but copies of it remain if y is out of range.
@@ -93,7 +92,7 @@ def shift_right_arithmetic(x: Any, y: Any) -> Any:
     return ops.shift_right_arithmetic(x, y)
 
 
-def shift_right_logical(x: Any, y: Any) -> Any:
+def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     """x shifted right by y bits, zeros coming in; 0 if y is out of range.
 
     >>> from curta import lax

@@ -6,12 +6,11 @@ functions of the same purpose in `curta.numpy` promote and broadcast.
 
 from __future__ import annotations
 
-from typing import Any
-
+from curta.core.array import Array, ArrayLike
 from curta.primitives import elementwise as ops
 
 
-def eq(x: Any, y: Any) -> Any:
+def eq(x: ArrayLike, y: ArrayLike) -> Array:
     """x == y, as booleans.
 
     Random keys compare too. NaN equals nothing.
@@ -23,7 +22,7 @@ def eq(x: Any, y: Any) -> Any:
     return ops.eq(x, y)
 
 
-def ne(x: Any, y: Any) -> Any:
+def ne(x: ArrayLike, y: ArrayLike) -> Array:
     """x != y, as booleans.
 
     Random keys compare too. NaN differs from everything.
@@ -35,7 +34,7 @@ def ne(x: Any, y: Any) -> Any:
     return ops.ne(x, y)
 
 
-def ge(x: Any, y: Any) -> Any:
+def ge(x: ArrayLike, y: ArrayLike) -> Array:
     """x >= y, as booleans.
 
     False where either is NaN. Complex numbers have no order: TypeError.
@@ -47,7 +46,7 @@ def ge(x: Any, y: Any) -> Any:
     return ops.ge(x, y)
 
 
-def gt(x: Any, y: Any) -> Any:
+def gt(x: ArrayLike, y: ArrayLike) -> Array:
     """x > y, as booleans.
 
     False where either is NaN. Complex numbers have no order: TypeError.
@@ -59,7 +58,7 @@ def gt(x: Any, y: Any) -> Any:
     return ops.gt(x, y)
 
 
-def le(x: Any, y: Any) -> Any:
+def le(x: ArrayLike, y: ArrayLike) -> Array:
     """x <= y, as booleans.
 
     False where either is NaN. Complex numbers have no order: TypeError.
@@ -71,7 +70,7 @@ def le(x: Any, y: Any) -> Any:
     return ops.le(x, y)
 
 
-def lt(x: Any, y: Any) -> Any:
+def lt(x: ArrayLike, y: ArrayLike) -> Array:
     """x < y, as booleans.
 
     False where either is NaN. Complex numbers have no order: TypeError.

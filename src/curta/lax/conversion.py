@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree
-from curta.core.array import Array
+from curta.api.signatures import T
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.avals import is_python_scalar
 from curta.core.trace import operand_type, typeof
 from curta.lax.scalars import refuse_complex, scalar_array
@@ -18,7 +19,7 @@ from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.effects import Stage
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """`operand` as `new_dtype`, value by value.
 
     Floats become integers by truncation, saturating, with NaN as 0; complex numbers
@@ -65,7 +66,7 @@ def _is_complex(x: Any) -> bool:
     return dtypes.issubdtype(dtype, np.complexfloating)
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """The bits of `operand` read as `new_dtype`.
 
     A wider dtype takes the bits of the last dim together, a narrower one adds a last
@@ -80,7 +81,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return ops.BitcastConvertType(dtype)(operand)
 
 
-def complex(x: Any, y: Any) -> Any:
+def complex(x: ArrayLike, y: ArrayLike) -> Array:
     """x + 1j * y, of float32 or float64 numbers of the same dtype.
 
     >>> from curta import lax
@@ -90,7 +91,7 @@ def complex(x: Any, y: Any) -> Any:
     return ops.complex_(x, y)
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate; x is complex, float32 or float64.
 
     >>> from curta import lax
@@ -101,7 +102,7 @@ def conj(x: Any) -> Any:
     return ops.conj(x)
 
 
-def real(x: Any) -> Any:
+def real(x: ArrayLike) -> Array:
     """The real part of complex numbers.
 
     >>> from curta import lax
@@ -111,7 +112,7 @@ def real(x: Any) -> Any:
     return ops.real(x)
 
 
-def imag(x: Any) -> Any:
+def imag(x: ArrayLike) -> Array:
     """The imaginary part of complex numbers.
 
     >>> from curta import lax
@@ -121,7 +122,7 @@ def imag(x: Any) -> Any:
     return ops.imag(x)
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: T) -> T:
     """x, a pytree of arrays, as a constant to differentiation.
 
     >>> import curta
@@ -137,7 +138,7 @@ def _stop_gradient(x: Any) -> Any:
     return ops.stop_gradient(x)
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: T, /) -> T:
     """`operand`, a pytree of arrays, all computed before any of the results is used.
 
     In a compiled program nothing is fused across it, nor are its results recognised as
@@ -151,7 +152,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     return tree.unflatten(treedef, OptimizationBarrier()(*leaves))
 
 
-def copy(x: Any) -> Any:
+def copy(x: T) -> T:
     """The elements of x in memory of their own.
 
     >>> from curta import lax
@@ -161,7 +162,7 @@ def copy(x: Any) -> Any:
     return ops.copy(x)
 
 
-def stage(x: Any, /) -> Any:
+def stage(x: ArrayLike, /) -> Array:
     """x, a number or NumPy array, as an array; arrays stay what they are.
 
     >>> from curta import lax

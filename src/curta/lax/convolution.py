@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.shapes import (
     canonicalize_shape,
     check_nonnegative,
@@ -40,8 +41,8 @@ _TRANSPOSE_LAYOUTS = {
 
 @takes_out_sharding
 def conv_general_dilated(
-    lhs: Any,
-    rhs: Any,
+    lhs: Array,
+    rhs: Array,
     window_strides: Sequence[int],
     padding: Padding,
     lhs_dilation: Sequence[int] | None = None,
@@ -50,10 +51,10 @@ def conv_general_dilated(
     feature_group_count: int = 1,
     batch_group_count: int = 1,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The convolution of `lhs` with the kernel `rhs`, which is not reversed.
 
     Args:
@@ -136,13 +137,13 @@ def _check_ranks(numbers: Any, lhs_shape: Any, window_strides: Any) -> None:
 
 
 def conv(
-    lhs: Any,
-    rhs: Any,
+    lhs: Array,
+    rhs: Array,
     window_strides: Sequence[int],
     padding: str,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """A convolution of dims (batch, features, ...) with (out, in, ...).
 
     >>> import curta
@@ -161,15 +162,15 @@ def conv(
 
 
 def conv_with_general_padding(
-    lhs: Any,
-    rhs: Any,
+    lhs: Array,
+    rhs: Array,
     window_strides: Sequence[int],
     padding: Padding,
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """`conv` with dilations, and padding by numbers.
 
     >>> import curta
@@ -191,17 +192,17 @@ def conv_with_general_padding(
 
 
 def conv_transpose(
-    lhs: Any,
-    rhs: Any,
+    lhs: Array,
+    rhs: Array,
     strides: Sequence[int],
     padding: Padding,
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     transpose_kernel: bool = False,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
-) -> Any:
+) -> Array:
     """A transposed convolution: one with fractional strides, which makes lhs larger.
 
     Args:
@@ -261,7 +262,7 @@ def conv_transpose(
 
 
 def conv_general_dilated_patches(
-    lhs: Any,
+    lhs: ArrayLike,
     filter_shape: Sequence[int],
     window_strides: Sequence[int],
     padding: Padding,
@@ -270,7 +271,7 @@ def conv_general_dilated_patches(
     dimension_numbers: Any = None,
     precision: Any = None,
     preferred_element_type: Any = None,
-) -> Any:
+) -> Array:
     """The windows that a convolution with a kernel of `filter_shape` sees.
 
     Windows lie along the output's feature dim: feature after feature, each with the
@@ -309,8 +310,8 @@ def conv_general_dilated_patches(
 
 
 def conv_general_dilated_local(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: Padding,
     filter_shape: Sequence[int],
@@ -318,7 +319,7 @@ def conv_general_dilated_local(
     rhs_dilation: Sequence[int] | None = None,
     dimension_numbers: Any = None,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """A convolution with a kernel of its own at each place of the output.
 
     The spatial dims of `rhs` are those of the output; its input features are the

@@ -9,6 +9,7 @@ import numpy as np
 from curta import dtypes
 from curta.api.out_sharding import sum_of_terms, takes_out_sharding
 from curta.config import config
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.trace import operand_type
 from curta.primitives.dot import DotDims, DotGeneral, dot_dims
 from curta.primitives.elementwise import convert_element_type
@@ -22,14 +23,14 @@ from curta.primitives.precision import (
 
 @takes_out_sharding(sums=True)
 def dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     *,
     dimension_numbers: Any = None,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product of vectors and matrices, or of any dims if they are numbered.
 
     `dimension_numbers` is ((lhs contracting dims, rhs contracting dims), (lhs batch
@@ -75,14 +76,14 @@ def _loses_parts(operand: Any, wanted: Any) -> bool:
 
 @takes_out_sharding(sums=True)
 def dot_general(
-    lhs: Any,
-    rhs: Any,
+    lhs: ArrayLike,
+    rhs: ArrayLike,
     dimension_numbers: Any,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """`dot` over numbered dims.
 
     >>> import curta
@@ -100,7 +101,7 @@ def dot_general(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: Array, rhs: Array, precision: Any = None) -> Array:
     """The matrix products over the last two dims; the dims before are batch dims.
 
     >>> import curta

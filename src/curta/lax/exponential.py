@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any, TypeAlias
 
+from curta.core.array import Array, ArrayLike
 from curta.primitives import elementwise as ops
 from curta.primitives.elementwise import AccuracyMode, Tolerance
 
@@ -28,7 +29,7 @@ def accurate(op: Any, accuracy: Accuracy) -> Any:
     )
 
 
-def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
+def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """e to the power x.
 
     >>> from curta import lax
@@ -38,7 +39,7 @@ def exp(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.exp, accuracy)(x)
 
 
-def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
+def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """2 to the power x.
 
     >>> from curta import lax
@@ -48,7 +49,7 @@ def exp2(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.exp2, accuracy)(x)
 
 
-def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
+def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """exp(x) - 1, accurate near 0.
 
     >>> from curta import lax
@@ -58,7 +59,7 @@ def expm1(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.expm1, accuracy)(x)
 
 
-def log(x: Any, *, accuracy: Accuracy = None) -> Any:
+def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The natural logarithm; -inf at 0, NaN of negative floats.
 
     >>> from curta import lax
@@ -68,7 +69,7 @@ def log(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.log, accuracy)(x)
 
 
-def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
+def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """log(1 + x), accurate near 0.
 
     >>> from curta import lax
@@ -78,7 +79,7 @@ def log1p(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.log1p, accuracy)(x)
 
 
-def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
+def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The hyperbolic tangent.
 
     >>> from curta import lax
@@ -88,7 +89,7 @@ def tanh(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.tanh, accuracy)(x)
 
 
-def logistic(x: Any, *, accuracy: Accuracy = None) -> Any:
+def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The logistic function 1 / (1 + exp(-x)).
 
     >>> from curta import lax

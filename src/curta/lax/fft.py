@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.inner import inner_jit
+from curta.core.array import Array
 from curta.core.dim import as_dim
 from curta.core.trace import typeof
 from curta.lax.conversion import convert_element_type
@@ -28,7 +29,7 @@ def _kind(fft_type: Any) -> FftType:
 
 
 @inner_jit(static_argnames=("fft_type", "fft_lengths"))
-def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The Fourier transform over the last dims, which have `fft_lengths` elements.
 
     Args:

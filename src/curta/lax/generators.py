@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array
 from curta.core.shapes import canonicalize_shape
 from curta.primitives.random_bits.generator import (
     RandomAlgorithm,
@@ -44,7 +45,7 @@ def rng_bit_generator(
     return tuple(op(key))  # type: ignore[return-value]
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Array:
     """Numbers drawn from [a, b), others at each call: they depend on no key.
 
     Raises ValueError unless `a` and `b` are scalars of one dtype.

@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.api.inner import inner_jit
 from curta.config import config
+from curta.core.array import Array, ArrayLike, Shape
 from curta.core.avals import is_python_scalar
 from curta.core.dim import as_dim
 from curta.core.shapes import canonicalize_shape, dim_of, operand_shape, sequence
@@ -37,16 +38,16 @@ from curta.primitives.indexing.numbers import require_kind, window_sizes
 
 
 def gather(
-    operand: Any,
-    start_indices: Any,
+    operand: ArrayLike,
+    start_indices: ArrayLike,
     dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Any,
+    slice_sizes: Shape,
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
     mode: Any = None,
     fill_value: Any = None,
-) -> Any:
+) -> Array:
     """Windows of `operand` that start at the index vectors in `start_indices`.
 
     `mode` says what becomes of windows not inside the operand: "clip" moves them
@@ -103,15 +104,15 @@ def _fill_value(dtype: Any, value: Any) -> Any:
 
 
 def scatter(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """`operand` with windows of it replaced by `updates`.
 
     Windows that do not lie inside the operand are dropped, or moved inside if `mode`
@@ -157,15 +158,15 @@ def _scatter(
 
 
 def scatter_add(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """`operand` with `updates` added to windows of it; see `scatter`.
 
     >>> import curta
@@ -188,15 +189,15 @@ def scatter_add(
 
 
 def scatter_sub(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """`operand` with `updates` subtracted from windows of it; see `scatter`.
 
     >>> import curta
@@ -219,15 +220,15 @@ def scatter_sub(
 
 
 def scatter_mul(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """`operand` with windows of it multiplied by `updates`; see `scatter`.
 
     >>> import curta
@@ -250,15 +251,15 @@ def scatter_mul(
 
 
 def scatter_min(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """`operand` with the lesser of it and `updates` in windows; see `scatter`.
 
     >>> import curta
@@ -281,15 +282,15 @@ def scatter_min(
 
 
 def scatter_max(
-    operand: Any,
-    scatter_indices: Any,
-    updates: Any,
+    operand: ArrayLike,
+    scatter_indices: ArrayLike,
+    updates: ArrayLike,
     dimension_numbers: ScatterDimensionNumbers,
     *,
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """`operand` with the greater of it and `updates` in windows; see `scatter`.
 
     >>> import curta
@@ -317,10 +318,10 @@ def scatter_max(
 def dynamic_slice(
     operand: Any,
     start_indices: Any,
-    slice_sizes: Any,
+    slice_sizes: Shape,
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """The window of `slice_sizes` at `start_indices`, which may be traced.
 
     Negative indices count from the end, if allowed. A window not inside the operand is
@@ -340,11 +341,11 @@ def dynamic_slice(
 
 def dynamic_update_slice(
     operand: Any,
-    update: Any,
-    start_indices: Any,
+    update: ArrayLike,
+    start_indices: Array | Sequence[ArrayLike],
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+) -> Array:
     """`operand` with the window at `start_indices` replaced by `update`.
 
     Negative indices count from the end, if allowed. A window not inside the operand is
@@ -422,12 +423,12 @@ def _start_index(i: Any, size: int, allow_negative: bool) -> Any:
 
 def dynamic_slice_in_dim(
     operand: Any,
-    start_index: Any,
+    start_index: ArrayLike,
     slice_size: int,
     axis: int = 0,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """`dynamic_slice` along one axis.
 
     >>> import curta
@@ -447,12 +448,12 @@ def dynamic_slice_in_dim(
 
 def dynamic_update_slice_in_dim(
     operand: Any,
-    update: Any,
-    start_index: Any,
+    update: ArrayLike,
+    start_index: ArrayLike,
     axis: int,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """`dynamic_update_slice` along one axis.
 
     >>> import curta
@@ -479,12 +480,12 @@ def _starts_in_dim(start: Any, rank: int, axis: int) -> list[Any]:
 @inner_jit(static_argnames=("axis", "keepdims", "allow_negative_indices"))
 def dynamic_index_in_dim(
     operand: Any,
-    index: Any,
+    index: ArrayLike,
     axis: int = 0,
     keepdims: bool = True,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """The slice of size 1 at a place that may be traced.
 
     >>> import curta
@@ -500,12 +501,12 @@ def dynamic_index_in_dim(
 @inner_jit(static_argnames=("axis", "allow_negative_indices"))
 def dynamic_update_index_in_dim(
     operand: Any,
-    update: Any,
-    index: Any,
+    update: ArrayLike,
+    index: ArrayLike,
     axis: int,
     *,
     allow_negative_indices: bool = True,
-) -> Any:
+) -> Array:
     """`operand` with the slice of size 1 at a place that may be traced replaced.
 
     >>> import curta
@@ -519,7 +520,7 @@ def dynamic_update_index_in_dim(
     )
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: Array, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """The slices of `src` at places `idxs` along `axes`; the places become dim 0.
 
     Places out of bounds are taken modulo the size.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from curta.control.primitives import (
     tridiagonal_p as tridiagonal_p,
     tridiagonal_solve_p as tridiagonal_solve_p,
 )
+from curta.core.array import Array, ArrayLike
 from curta.core.shapes import integer, real
 from curta.core.trace import operand_type
 from curta.lax.arithmetic import add
@@ -109,7 +111,7 @@ class SvdAlgorithm(enum.Enum):
     DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L L^H = x, for Hermitian positive definite matrices.
 
     Args:
@@ -131,7 +133,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
     return matrices.tril(ops.Cholesky()(x))
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangular R' with R'^T R' = R^T R + w w^T.
 
     `r_matrix` is R, of shape (n, n), and `w_vector` has shape (n,). ValueError for
@@ -153,7 +155,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
 
 
 def eig(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_left_eigenvectors: bool = True,
     compute_right_eigenvectors: bool = True,
@@ -191,7 +193,7 @@ def eig(
 
 
 def eigh(
-    x: Any,
+    x: Array,
     *,
     lower: bool = True,
     symmetrize_input: bool = True,
@@ -244,7 +246,7 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     return packed, taus
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
     """H of a = Q H Q^H, which is zero below its first subdiagonal.
 
     Args:
@@ -264,7 +266,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     return tuple(ops.Hessenberg()(a))
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first columns of the product of reflections, as `geqrf` gives them.
 
     Args:
@@ -279,7 +281,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return ops.HouseholderProduct()(a, taus)
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
     """P x = L U with partial pivoting: L and U in one matrix, pivots, permutation.
 
     The unit diagonal of L is not stored. Row i of P x is row `permutation[i]` of x.
@@ -293,7 +295,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     return factors, pivots, permutation
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation of `permutation_size` rows that exchanging rows makes.
 
     Row i is exchanged with row `pivots[..., i]`, an int32, one after the other.
@@ -308,8 +310,13 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
 
 
 def ormqr(
-    a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False
-) -> Any:
+    a: ArrayLike,
+    taus: ArrayLike,
+    c: ArrayLike,
+    *,
+    left: bool = True,
+    transpose: bool = False,
+) -> Array:
     """Q c if `left`, else c Q, with the Q that `geqrf` gives as reflections.
 
     With Q^H in Q's place if `transpose`. ValueError for sizes that do not fit.
@@ -325,7 +332,7 @@ def ormqr(
 
 
 def qr(
-    x: Any,
+    x: ArrayLike,
     *,
     pivoting: bool = False,
     full_matrices: bool = True,
@@ -347,11 +354,11 @@ def qr(
 
 
 def schur(
-    x: Any,
+    x: ArrayLike,
     *,
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
-    select_callable: Any = None,
+    select_callable: Callable[..., Any] | None = None,
 ) -> tuple[Any, ...]:
     """The triangular T and unitary Z of x = Z T Z^H.
 
@@ -377,13 +384,13 @@ def schur(
 
 
 def svd(
-    x: Any,
+    x: ArrayLike,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """Unitary U, descending singular values s, and V^H, with x = U diag(s) V^H.
 
     Args:
@@ -416,13 +423,13 @@ def svd(
 
 
 def symmetric_product(
-    a_matrix: Any,
-    c_matrix: Any,
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
     *,
     alpha: float = 1.0,
     beta: float = 0.0,
     symmetrize_output: bool = False,
-) -> Any:
+) -> Array:
     """alpha a a^T + beta c, for matrices a (..., m, n) and symmetric c (..., m, m).
 
     If `symmetrize_output`, the part above the diagonal is made that below it.
@@ -443,7 +450,7 @@ def symmetric_product(
     return out
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
     """The tridiagonal T of a = Q T Q^H, for Hermitian matrices (..., n, n).
 
     Only the lower triangle of a is read if `lower`, else the upper one.
@@ -463,8 +470,8 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
 
 
 def tridiagonal_solve(
-    dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False
-) -> Any:
+    dl: Array, d: Array, du: Array, b: Array, *, perturb_singular: bool = False
+) -> Array:
     """x of a x = b, for a tridiagonal matrix a.
 
     Args:
@@ -488,15 +495,15 @@ def tridiagonal_solve(
 
 
 def triangular_solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     left_side: bool = False,
     lower: bool = False,
     transpose_a: bool = False,
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
-) -> Any:
+) -> Array:
     """x of op(a) x = b if `left_side`, else of x op(a) = b, for triangular a.
 
     Args:

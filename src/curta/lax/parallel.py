@@ -11,6 +11,8 @@ import numpy as np
 
 from curta import tree_util
 from curta.api.arguments import as_result
+from curta.api.signatures import T
+from curta.core.array import Array
 from curta.core.avals import is_python_scalar
 from curta.core.mesh import get_abstract_mesh
 from curta.core.shapes import (
@@ -87,7 +89,7 @@ def _reduced(
     return tree_util.tree_map(leaf, x)
 
 
-def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> Any:
+def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
     """The sum over the named axis, for each leaf of `x`.
 
     Args:
@@ -130,7 +132,7 @@ def psum(x: Any, axis_name: AxisName, *, axis_index_groups: Groups = None) -> An
     return tree_util.tree_map(leaf, x)
 
 
-def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
+def pmean(x: T, axis_name: AxisName, *, axis_index_groups: Any = None) -> T:
     """The mean over the named axis, for each leaf of `x`.
 
     >>> import curta, curta.numpy as jnp
@@ -142,7 +144,7 @@ def pmean(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     return tree_util.tree_map(lambda v: v / size, total)
 
 
-def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
+def pmax(x: T, axis_name: AxisName, *, axis_index_groups: Any = None) -> T:
     """The largest along the named axis, for each leaf of `x`.
 
     >>> import curta, curta.numpy as jnp
@@ -152,7 +154,7 @@ def pmax(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     return _reduced(Pmax, reduce_max, x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
+def pmin(x: T, axis_name: AxisName, *, axis_index_groups: Any = None) -> T:
     """The smallest along the named axis, for each leaf of `x`.
 
     >>> import curta, curta.numpy as jnp
@@ -162,7 +164,7 @@ def pmin(x: Any, axis_name: AxisName, *, axis_index_groups: Any = None) -> Any:
     return _reduced(Pmin, reduce_min, x, axis_name, axis_index_groups)
 
 
-def axis_index(axis_name: AxisName) -> Any:
+def axis_index(axis_name: AxisName) -> Array:
     """The place of the example along the named axis, an int32 scalar.
 
     >>> import curta, curta.numpy as jnp
@@ -180,14 +182,14 @@ def axis_index(axis_name: AxisName) -> Any:
 
 
 def all_gather(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     *,
     axis_index_groups: Groups = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
-) -> Any:
+) -> T:
     """The values of all examples, stacked along a new axis (or `tiled`, joined).
 
     Args:
@@ -253,13 +255,13 @@ def _parted(x: Any, dim: int, sizes: Sequence[int]) -> Any:
 
 
 def psum_scatter(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
     axis_index_groups: Groups = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """The sum over the named axis, of which each example gets one slice.
 
     >>> import curta, curta.numpy as jnp
@@ -298,7 +300,7 @@ def psum_scatter(
     return tree_util.tree_map(leaf, x)
 
 
-def ppermute(x: Any, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     """Values handed from example to example.
 
     Args:
@@ -342,7 +344,7 @@ def _permuted(x: Any, names: tuple[Any, ...], pairs: Sequence[Any]) -> Any:
     return select(mine >= 0, found, full(typeof(found).unplaced(), 0))
 
 
-def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
+def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """`ppermute` with destination i taking from `perm[i]`.
 
     >>> import curta, curta.numpy as jnp
@@ -355,7 +357,7 @@ def pshuffle(x: Any, axis_name: AxisName, perm: Sequence[int]) -> Any:
     return ppermute(x, axis_name, [(s, t) for t, s in enumerate(perm)])
 
 
-def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
+def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     """The value of the example number `source`, for all.
 
     >>> import curta, curta.numpy as jnp
@@ -381,14 +383,14 @@ def pbroadcast(x: Any, axis_name: AxisName, source: int) -> Any:
 
 
 def all_to_all(
-    x: Any,
+    x: T,
     axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
     axis_index_groups: Groups = None,
     tiled: bool = False,
-) -> Any:
+) -> T:
     """Slices along `split_axis` handed out; what comes in stacked at `concat_axis`.
 
     >>> import curta, curta.numpy as jnp
@@ -443,8 +445,8 @@ def _all_to_all(
 
 
 def pswapaxes(
-    x: Any, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None
-) -> Any:
+    x: T, axis_name: AxisName, axis: int, *, axis_index_groups: Groups = None
+) -> T:
     """The named axis and an axis of `x` exchanged.
 
     >>> import curta, curta.numpy as jnp
@@ -456,7 +458,7 @@ def pswapaxes(
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 
-def pvary(x: Any, axis_name: AxisName) -> Any:
+def pvary(x: T, axis_name: AxisName) -> T:
     """In a `shard_map`, a value that is the same for all shards as one that varies.
 
     Derivatives are summed over the shards then. Raises ValueError elsewhere.
@@ -473,7 +475,7 @@ def pvary(x: Any, axis_name: AxisName) -> Any:
     return pcast(x, names_of(axis_name), to="varying")
 
 
-def pcast(x: Any, axis_name: AxisName, *, to: str) -> Any:
+def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
     """In a `shard_map`, a value that relates to named axes in another way.
 
     Args:

@@ -14,9 +14,10 @@ from curta.lax.arithmetic import abs, mul, sqrt
 from curta.lax.control_flow.branches import cond
 from curta.lax.control_flow.scanning import scan
 from curta.lax.conversion import conj, convert_element_type
+from curta.lax.creation import full_like
 from curta.lax.reduction import reduce_max, reduce_sum
 from curta.lax.selection import select
-from curta.lax.shape import concatenate, full_like, slice_in_dim
+from curta.lax.shape import concatenate, slice_in_dim
 from curta.primitives import linalg as ops
 from curta.primitives.linalg import matrices
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, DTypeLike
 from curta.core.shapes import operand_shape
 from curta.core.trace import typeof
 from curta.lax.dot import canonicalize_precision
@@ -22,15 +23,15 @@ _PLAIN = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
 
 @takes_out_sharding
 def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: Array,
+    rhs: Array,
+    group_sizes: Array,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: Array | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product of rows of `lhs` with the matrix of their group.
 
     Args:
@@ -62,16 +63,16 @@ def ragged_dot(
 
 @takes_out_sharding
 def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
+    lhs: Array,
+    rhs: Array,
+    group_sizes: Array,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
     precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+    group_offset: Array | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """`dot_general` of groups along a dim of `lhs`, whose sizes are data.
 
     Where that dim is free, `rhs` has a dim for the groups, and each group is multiplied
@@ -111,13 +112,16 @@ def ragged_dot_general(
 
 
 def scaled_dot(
-    lhs: Any,
-    rhs: Any,
+    lhs: Array,
+    rhs: Array,
     *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
-    dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
+    lhs_scale: Array | None = None,
+    rhs_scale: Array | None = None,
+    dimension_numbers: tuple[
+        tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+    ]
+    | None = None,
+    preferred_element_type: DTypeLike | None = None,
 ) -> Any:
     """The product of `lhs * lhs_scale` and `rhs * rhs_scale`, in bfloat16.
 

@@ -9,6 +9,7 @@ from typing import Any
 from curta import dtypes
 from curta.api.out_sharding import takes_out_sharding, terms_on_devices
 from curta.config import config
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.avals import ShapedArray
 from curta.core.partition_spec import entry_axes
 from curta.core.shapes import integer
@@ -19,7 +20,9 @@ from curta.primitives.structure import ReduceSum
 
 
 @takes_out_sharding(sums=True)
-def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def reduce_sum(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """The sum over `axes`, in the operand's dtype.
 
     Raises TypeError for booleans, ValueError for axes that do not exist, and for
@@ -68,7 +71,7 @@ def _refuse_half_precision(aval: ShapedArray, axes: Sequence[int]) -> None:
             )
 
 
-def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The product over `axes`, in the operand's dtype.
 
     >>> import curta
@@ -78,7 +81,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
     return reduction.ReduceProd(_axes("reduce_prod", axes))(operand)
 
 
-def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The greatest element along `axes`, NaN if one is NaN.
 
     Over no elements it is the least value of the dtype.
@@ -90,7 +93,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
     return reduction.ReduceMax(_axes("reduce_max", axes))(operand)
 
 
-def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The least element along `axes`, NaN if one is NaN.
 
     Over no elements it is the greatest value of the dtype.
@@ -102,7 +105,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
     return reduction.ReduceMin(_axes("reduce_min", axes))(operand)
 
 
-def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bitwise and over `axes`, of booleans or integers.
 
     >>> import curta
@@ -112,7 +115,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     return reduction.ReduceAnd(_axes("reduce_and", axes))(operand)
 
 
-def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bitwise or over `axes`, of booleans or integers.
 
     >>> import curta
@@ -122,7 +125,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     return reduction.ReduceOr(_axes("reduce_or", axes))(operand)
 
 
-def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     """The bitwise exclusive or over `axes`, of booleans or integers.
 
     >>> import curta
@@ -132,7 +135,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     return reduction.ReduceXor(_axes("reduce_xor", axes))(operand)
 
 
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The place of the first greatest element along `axis`, or of the first NaN.
 
     Raises ValueError if the dim is empty.
@@ -145,7 +148,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     return reduction.ArgMax((integer("argmax axis", axis),), dtype)(operand)
 
 
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The place of the first least element along `axis`, or of the first NaN.
 
     Raises ValueError if the dim is empty.

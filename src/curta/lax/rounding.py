@@ -6,14 +6,14 @@ The functions take floats; TypeError otherwise.
 from __future__ import annotations
 
 import operator
-from typing import Any
 
+from curta.core.array import Array, ArrayLike
 from curta.core.trace import concrete_or_error
 from curta.primitives import elementwise as ops
 from curta.primitives.elementwise import RoundingMethod
 
 
-def floor(x: Any) -> Any:
+def floor(x: ArrayLike) -> Array:
     """The greatest integer not above x.
 
     >>> from curta import lax
@@ -23,7 +23,7 @@ def floor(x: Any) -> Any:
     return ops.floor(x)
 
 
-def ceil(x: Any) -> Any:
+def ceil(x: ArrayLike) -> Array:
     """The least integer not below x.
 
     >>> from curta import lax
@@ -34,8 +34,8 @@ def ceil(x: Any) -> Any:
 
 
 def round(
-    x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
-) -> Any:
+    x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO
+) -> Array:
     """The nearest integer; `rounding_method` says where halves go.
 
     >>> from curta import lax
@@ -47,7 +47,7 @@ def round(
     return ops.Round(RoundingMethod(rounding_method))(x)
 
 
-def is_finite(x: Any) -> Any:
+def is_finite(x: ArrayLike) -> Array:
     """Whether x is neither infinite nor NaN, as booleans.
 
     >>> from curta import lax
@@ -57,7 +57,7 @@ def is_finite(x: Any) -> Any:
     return ops.is_finite(x)
 
 
-def nextafter(x1: Any, x2: Any) -> Any:
+def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The float after x1 on the way to x2; the two have the same dtype.
 
     >>> from curta import lax
@@ -67,7 +67,9 @@ def nextafter(x1: Any, x2: Any) -> Any:
     return ops.nextafter(x1, x2)
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(
+    operand: float | ArrayLike, exponent_bits: int, mantissa_bits: int
+) -> Array:
     """x as a float of fewer bits would hold it: rounded, and infinite beyond its range.
 
     Raises ValueError if `exponent_bits` is less than 1 or `mantissa_bits` than 0.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.control.scatter_apply import ScatterApply
+from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.shapes import canonicalize_shape
@@ -17,8 +18,8 @@ from curta.primitives.structure import full
 
 
 def scatter_apply(
-    operand: Any,
-    scatter_indices: Any,
+    operand: Array,
+    scatter_indices: Array,
     func: Callable[[Any], Any],
     dimension_numbers: ScatterDimensionNumbers,
     *,
@@ -26,7 +27,7 @@ def scatter_apply(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
     mode: Any = None,
-) -> Any:
+) -> Array:
     """`operand` with `func`, of one element, applied to windows of it.
 
     An element in several windows has the function applied several times.

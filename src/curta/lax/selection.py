@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from curta.core.array import Array, ArrayLike
 from curta.primitives import elementwise as ops
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where `pred` holds, `on_false` elsewhere.
 
     The two have the same dtype and shape, and `pred` that shape or rank 0; TypeError
@@ -21,7 +20,7 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
     return ops.select_n(pred, on_false, on_true)
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """The element of `cases[which]`; of the first or last case if there is none.
 
     The cases have the same dtype and shape, `which` is an integer (or a boolean, with
@@ -37,7 +36,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return ops.select_n(which, *cases)
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """x, but `min` where it is less and `max` where it is more.
 
     The bounds have the dtype of x, and its shape or rank 0; TypeError otherwise.

@@ -1,4 +1,4 @@
-"""Functions that rearrange, cut, join and create arrays."""
+"""Functions that rearrange, cut and join arrays."""
 
 from __future__ import annotations
 
@@ -10,20 +10,14 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.api.arguments import aval_of
-from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.api.placing import reshard
-from curta.core.array import Array
-from curta.core.avals import is_python_scalar
-from curta.core.mesh import AbstractMesh, get_abstract_mesh
-from curta.core.placement import placed_as
+from curta.core.array import Array, ArrayLike, Shape
 from curta.core.shapes import (
     broadcast_shapes as broadcast_shapes,
     canonicalize_axes,
     canonicalize_axis,
     canonicalize_shape,
-    check_nonnegative,
     dim_of,
     integer,
     integers,
@@ -31,15 +25,10 @@ from curta.core.shapes import (
     sequence,
     static_axes,
 )
-from curta.core.sharding import NamedSharding
-from curta.core.trace import Tracer, concrete_or_error, typeof
-from curta.lax.conversion import convert_element_type as converted
-from curta.lax.scalars import refuse_complex, scalar_array
-from curta.primitives.elementwise import convert_element_type
+from curta.core.trace import typeof
+from curta.lax.scalars import scalar_array
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
-from curta.primitives.random_bits.ops import RandomWrap
-from curta.primitives.random_bits.registry import implementation_of
-from curta.primitives.shape import Iota, Rev, Squeeze, Tile, check_repetitions
+from curta.primitives.shape import Rev, Squeeze, Tile, check_repetitions
 from curta.primitives.slicing import Pad, Slice, padding_entries
 from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 from curta.runtime.transfer import to_array
@@ -49,12 +38,12 @@ _slice = slice  # Python's own; `slice` below is an array function
 
 @takes_out_sharding
 def reshape(
-    operand: Any,
-    new_sizes: Any,
+    operand: ArrayLike,
+    new_sizes: Shape,
     dimensions: Sequence[int] | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The elements of `operand`, in row-major order, in shape `new_sizes`.
 
     `dimensions` is the order in which the operand's dims are read. Raises TypeError
@@ -79,7 +68,7 @@ def reshape(
     return Reshape(shape)(operand)
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """`operand` with output dim i being its dim `permutation[i]`.
 
     >>> import curta
@@ -93,7 +82,9 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
 
 @takes_out_sharding
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(
+    operand: ArrayLike, sizes: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """`operand` repeated along new leading dims of `sizes`.
 
     >>> import curta
@@ -114,12 +105,12 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 @takes_out_sharding
 def broadcast_in_dim(
-    operand: Any,
-    shape: Any,
+    operand: ArrayLike,
+    shape: Shape,
     broadcast_dimensions: Sequence[int],
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """`operand` repeated to `shape`, its dim i becoming `broadcast_dimensions[i]`.
 
     >>> import curta
@@ -138,7 +129,7 @@ def broadcast_in_dim(
     return BroadcastInDim(shape, dims)(operand)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with dims of size 1 in front, up to `rank`.
 
     >>> import curta
@@ -149,7 +140,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return broadcast(x, (1,) * missing) if missing else _as_array(x)
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """`arr` repeated to the shape of another array, as NumPy broadcasts.
 
     Raises ValueError for shapes that do not broadcast.
@@ -200,7 +191,7 @@ def _as_array(x: Any) -> Any:
     return x if isinstance(x, Array) else to_array(x)
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`array` without some of its dims of size 1.
 
     Raises ValueError for a dim that does not exist or has another size.
@@ -216,7 +207,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
     return Squeeze(dims)(array)
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`array` with dims of size 1 at the places `dimensions` of the result.
 
     >>> import curta
@@ -238,8 +229,8 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
 
 
 def collapse(
-    operand: Any, start_dimension: int, stop_dimension: int | None = None
-) -> Any:
+    operand: Array, start_dimension: int, stop_dimension: int | None = None
+) -> Array:
     """`operand` with dims `start_dimension` to `stop_dimension` made into one.
 
     >>> import curta
@@ -259,11 +250,11 @@ def collapse(
 
 
 def slice(
-    operand: Any,
+    operand: ArrayLike,
     start_indices: Sequence[int],
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
-) -> Any:
+) -> Array:
     """The part of `operand` from `start_indices` to before `limit_indices`.
 
     Raises TypeError for indices outside the operand; nothing is clamped.
@@ -284,7 +275,7 @@ def slice_in_dim(
     limit_index: int | None,
     stride: int = 1,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """`slice` along one axis; negative indices count from the end.
 
     >>> import curta
@@ -303,7 +294,9 @@ def slice_in_dim(
     return slice(operand, starts, limits, strides)
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(
+    operand: Any, index: int, axis: int = 0, keepdims: bool = True
+) -> Array:
     """The slice of size 1 at `index` along `axis`, without that dim if not `keepdims`.
 
     Raises IndexError for an index out of bounds.
@@ -326,10 +319,10 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def pad(
-    operand: Any,
-    padding_value: Any,
+    operand: ArrayLike,
+    padding_value: ArrayLike,
     padding_config: Sequence[tuple[int, int, int]],
-) -> Any:
+) -> Array:
     """`operand` with padding before, after and between its elements.
 
     `padding_config` has (low, high, interior) for every dim; negative low and high
@@ -343,7 +336,7 @@ def pad(
     return Pad(config)(operand, padding_value)
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """`operand` with the order of elements along `dimensions` reversed.
 
     >>> import curta
@@ -353,7 +346,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     return Rev(integers("rev dimensions", dimensions))(operand)
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """`operand` laid side by side, `reps[i]` times along dim i.
 
     >>> import curta
@@ -365,7 +358,7 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
     return Tile(canonicalize_shape(reps))(operand)
 
 
-def concatenate(operands: Sequence[Any], dimension: int) -> Any:
+def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     """The operands, of one dtype, one after another along `dimension`.
 
     Raises TypeError for shapes that differ elsewhere, ValueError for no operands.
@@ -383,7 +376,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
     return Concatenate(integer("concatenate dimension", dimension))(*operands)
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     """Consecutive parts of `operand` along `axis`, of the given sizes.
 
     >>> import curta
@@ -394,7 +387,7 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
     return list(Split(integers("split sizes", sizes, None), axis)(operand))
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[Any], axis: int = 0) -> Array:
     """The operands, of one shape, along a new dim at place `axis`.
 
     >>> import curta
@@ -409,7 +402,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
     )
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Any, ...]:
     """The slices of `x` along `axis`, without that dim.
 
     >>> import curta
@@ -417,132 +410,3 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     (Array(0, dtype=int32), Array(1, dtype=int32))
     """
     return tuple(Unstack(canonicalize_axis(axis, len(operand_shape("unstack", x))))(x))
-
-
-def iota(dtype: Any, size: int) -> Any:
-    """0, 1, 2 ... size - 1.
-
-    >>> from curta import lax
-    >>> lax.iota("float32", 3)
-    Array([0., 1., 2.], dtype=float32)
-    """
-    return broadcasted_iota(dtype, (size,), 0)
-
-
-@takes_out_sharding
-def broadcasted_iota(
-    dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None
-) -> Any:
-    """An array of `shape` that counts along `dimension`.
-
-    >>> from curta import lax
-    >>> lax.broadcasted_iota("int32", (2, 3), 1)
-    Array([[0, 1, 2],
-           [0, 1, 2]], dtype=int32)
-    """
-    dtype = dtypes.check_user_dtype(dtype, "iota")
-    what = "dimension argument of lax.broadcasted_iota"
-    axis = concrete_or_error(int, dimension, what)
-    return Iota(dtype, canonicalize_shape(shape), axis)()
-
-
-def full(
-    shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
-) -> Any:
-    """An array of `shape` with every element `fill_value`.
-
-    The dtype is that of the value unless given. Raises TypeError if the value is not
-    a scalar.
-
-    >>> from curta import lax
-    >>> lax.full((2,), 7.)
-    Array([7., 7.], dtype=float32, weak_type=True)
-    """
-    shape = canonicalize_shape(shape)
-    check_nonnegative("broadcast_in_dim shape", shape)
-    if found := np.shape(fill_value):
-        raise TypeError(
-            f"full must be called with scalar fill_value, got fill_value.shape {found}."
-        )
-    if dtype is None:
-        dtype, weak_type = dtypes.dtype_and_weak_type(fill_value)
-    else:
-        dtype, weak_type = dtypes.check_user_dtype(dtype, "full"), False
-    if isinstance(dtype, dtypes.KeyDType):
-        out = _full_of_keys(shape, fill_value, dtype)
-    else:
-        value = _scalar(fill_value, dtype, weak_type)
-        out = BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
-    return out if sharding is None else device_put(out, fitting(sharding, len(shape)))
-
-
-def fitting(sharding: Any, rank: int) -> Any:
-    """A sharding without what its spec says, as None, of dims beyond a rank."""
-    if not isinstance(sharding, NamedSharding) or len(sharding.spec) <= rank:
-        return sharding
-    entries = sharding.spec.partitions
-    if any(e is not None for e in entries[rank:]):
-        return sharding  # which will be refused
-    return sharding.update(spec=sharding.spec.update(entries[:rank]))
-
-
-def _full_of_keys(shape: tuple[int, ...], value: Any, dtype: dtypes.KeyDType) -> Any:
-    """A key over and over, or keys of words that are all the same number."""
-    if dtypes.issubdtype(typeof(value).dtype, dtypes.prng_key):
-        return BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
-    impl = implementation_of(dtype)
-    return RandomWrap(impl)(full((*shape, *impl.key_shape), value, "uint32"))
-
-
-def _scalar(value: Any, dtype: Any, weak_type: bool) -> Any:
-    refuse_complex(value, dtype)
-    if weak_type and is_python_scalar(value):
-        return value
-    if type(value) is int and value.bit_length() > 31:
-        return converted(value, dtype)  # which takes what has no dtype of its own
-    return convert_element_type(value, dtype, weak_type)
-
-
-def full_like(
-    x: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
-    sharding: Any = None,
-) -> Any:
-    """An array like `x` with every element `fill_value`.
-
-    Shape and dtype are those of `x` unless given; so are the devices, if `x` was placed
-    on some, and the split that its type has. `x` may be anything with `shape` and
-    `dtype`.
-
-    >>> import curta
-    >>> curta.lax.full_like(curta.numpy.zeros(2), 1)
-    Array([1., 1.], dtype=float32)
-    """
-    if hasattr(x, "__jax_array__"):  # which may forward what arrays are asked for
-        x = x.__jax_array__()
-    aval = aval_of(x)
-    weak_type = dtype is None and aval.weak_type
-    typed = isinstance(x, Tracer) or aval.vma
-    alike = sharding is None and shape is None and typed
-    shape = aval.shape if shape is None else canonicalize_shape(shape)
-    dtype = aval.dtype if dtype is None else dtype
-    if sharding is None and not isinstance(x, Tracer):
-        found = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
-        same = found is not None and (shape == aval.shape or found.is_fully_replicated)
-        sharding = found if same and _is_known(found) else None
-    if not weak_type:
-        out = full(shape, fill_value, dtype, sharding=sharding)
-    else:
-        out = broadcast(convert_element_type(fill_value, dtype, True), shape)
-        out = out if sharding is None else device_put(out, sharding)
-    return placed_as(out, None, aval.placement) if alike else out
-
-
-def _is_known(sharding: Any) -> bool:
-    """Whether a sharding has devices, or is over explicit axes of the mesh in scope."""
-    mesh = getattr(sharding, "mesh", None)
-    if not isinstance(mesh, AbstractMesh):
-        return True
-    return mesh.are_all_axes_explicit and get_abstract_mesh() is mesh

@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta.core.array import Array, ArrayLike
 from curta.core.shapes import canonicalize_axis, integer, operand_shape
 from curta.primitives import cumulative
 from curta.primitives.sorting import Sort, TopK
 
 
 def sort(
-    operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
-) -> Any:
+    operand: Array | Sequence[Array],
+    dimension: int = -1,
+    is_stable: bool = True,
+    num_keys: int = 1,
+) -> Array | tuple[Array, ...]:
     """`operand` in ascending order along `dimension`; NaN comes last.
 
     A sequence of arrays is reordered by the first `num_keys` of them, of which later
@@ -42,7 +46,7 @@ def sort(
 
 
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+    keys: Array, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
     """`keys` in ascending order, and `values` reordered alike.
 
@@ -56,7 +60,7 @@ def sort_key_val(
     return first, second
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Any]:
     """The `k` greatest elements along `axis`, descending, and their places.
 
     Raises ValueError if there are fewer than `k` elements.
@@ -72,7 +76,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     return list(TopK(k, canonicalize_axis(axis, rank))(operand))
 
 
-def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """The sums of the first elements along `axis`; of the last ones if `reverse`.
 
     >>> import curta
@@ -82,7 +86,7 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return cumulative.CumSum(int(axis), bool(reverse))(operand)
 
 
-def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumprod(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """The products of the first elements along `axis`; of the last if `reverse`.
 
     >>> import curta
@@ -92,7 +96,7 @@ def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return cumulative.CumProd(int(axis), bool(reverse))(operand)
 
 
-def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummax(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """The greatest of the first elements along `axis`; of the last if `reverse`.
 
     >>> import curta
@@ -102,7 +106,7 @@ def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return cumulative.CumMax(int(axis), bool(reverse))(operand)
 
 
-def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cummin(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """The least of the first elements along `axis`; of the last if `reverse`.
 
     >>> import curta
@@ -112,7 +116,7 @@ def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     return cumulative.CumMin(int(axis), bool(reverse))(operand)
 
 
-def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+def cumlogsumexp(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
     """log(exp(x0) + ... + exp(xi)) along `axis`; of the last elements if `reverse`.
 
     >>> import curta

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from curta.core.array import Array, ArrayLike
 from curta.primitives import elementwise as ops
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function.
 
     >>> from curta import lax
@@ -20,7 +21,7 @@ def erf(x: Any) -> Any:
     return ops.erf(x)
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """1 - erf(x), without cancellation for large x.
 
     >>> from curta import lax
@@ -30,7 +31,7 @@ def erfc(x: Any) -> Any:
     return ops.erfc(x)
 
 
-def erf_inv(x: Any) -> Any:
+def erf_inv(x: ArrayLike) -> Array:
     """The inverse of the error function; NaN beyond -1 and 1.
 
     >>> from curta import lax
@@ -40,7 +41,7 @@ def erf_inv(x: Any) -> Any:
     return ops.erf_inv(x)
 
 
-def lgamma(x: Any) -> Any:
+def lgamma(x: ArrayLike) -> Array:
     """log|gamma(x)|; infinite at the poles.
 
     >>> from curta import lax
@@ -50,7 +51,7 @@ def lgamma(x: Any) -> Any:
     return ops.lgamma(x)
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of lgamma; NaN at the poles.
 
     >>> from curta import lax
@@ -60,7 +61,7 @@ def digamma(x: Any) -> Any:
     return ops.digamma(x)
 
 
-def polygamma(m: Any, x: Any) -> Any:
+def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     """The m-th derivative of digamma at x; NaN unless m is a whole number >= 0.
 
     The operands have the same dtype.
@@ -72,7 +73,7 @@ def polygamma(m: Any, x: Any) -> Any:
     return ops.polygamma(m, x)
 
 
-def zeta(x: Any, q: Any) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0.
 
     The operands have the same dtype.
@@ -84,7 +85,7 @@ def zeta(x: Any, q: Any) -> Any:
     return ops.zeta(x, q)
 
 
-def igamma(a: Any, x: Any) -> Any:
+def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised lower incomplete gamma function P(a, x).
 
     The operands have the same dtype.
@@ -96,7 +97,7 @@ def igamma(a: Any, x: Any) -> Any:
     return ops.igamma(a, x)
 
 
-def igammac(a: Any, x: Any) -> Any:
+def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x).
 
     The operands have the same dtype.
@@ -108,7 +109,7 @@ def igammac(a: Any, x: Any) -> Any:
     return ops.igammac(a, x)
 
 
-def igamma_grad_a(a: Any, x: Any) -> Any:
+def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     """The derivative of `igamma` with respect to a.
 
     The operands have the same dtype.
@@ -120,7 +121,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
     return ops.igamma_grad_a(a, x)
 
 
-def random_gamma_grad(a: Any, x: Any) -> Any:
+def random_gamma_grad(a: Any, x: Any) -> Array:
     """The derivative of a sample x of Gamma(a, 1) with respect to a.
 
     The sample keeps its place in the distribution. The operands have the same dtype.
@@ -132,7 +133,7 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     return ops.random_gamma_grad(a, x)
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function I_x(a, b).
 
     The operands have the same dtype.
@@ -144,7 +145,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return ops.betainc(a, b, x)
 
 
-def bessel_i0e(x: Any) -> Any:
+def bessel_i0e(x: ArrayLike) -> Array:
     """The modified Bessel function I0, scaled: exp(-abs(x)) I0(x).
 
     >>> from curta import lax
@@ -154,7 +155,7 @@ def bessel_i0e(x: Any) -> Any:
     return ops.bessel_i0e(x)
 
 
-def bessel_i1e(x: Any) -> Any:
+def bessel_i1e(x: ArrayLike) -> Array:
     """The modified Bessel function I1, scaled: exp(-abs(x)) I1(x).
 
     >>> from curta import lax

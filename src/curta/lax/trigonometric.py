@@ -5,13 +5,12 @@ They take floating or complex numbers; TypeError otherwise.
 
 from __future__ import annotations
 
-from typing import Any
-
+from curta.core.array import Array, ArrayLike
 from curta.lax.exponential import Accuracy, accurate
 from curta.primitives import elementwise as ops
 
 
-def sin(x: Any, *, accuracy: Accuracy = None) -> Any:
+def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The sine of an angle in radians.
 
     >>> from curta import lax
@@ -21,7 +20,7 @@ def sin(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.sin, accuracy)(x)
 
 
-def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
+def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The cosine of an angle in radians.
 
     >>> from curta import lax
@@ -31,7 +30,7 @@ def cos(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.cos, accuracy)(x)
 
 
-def tan(x: Any, *, accuracy: Accuracy = None) -> Any:
+def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """The tangent of an angle in radians.
 
     >>> from curta import lax
@@ -41,7 +40,7 @@ def tan(x: Any, *, accuracy: Accuracy = None) -> Any:
     return accurate(ops.tan, accuracy)(x)
 
 
-def asin(x: Any) -> Any:
+def asin(x: ArrayLike) -> Array:
     """The inverse sine, in radians; NaN of floats beyond -1 and 1.
 
     >>> from curta import lax
@@ -51,7 +50,7 @@ def asin(x: Any) -> Any:
     return ops.asin(x)
 
 
-def acos(x: Any) -> Any:
+def acos(x: ArrayLike) -> Array:
     """The inverse cosine, in radians; NaN of floats beyond -1 and 1.
 
     >>> from curta import lax
@@ -61,7 +60,7 @@ def acos(x: Any) -> Any:
     return ops.acos(x)
 
 
-def atan(x: Any) -> Any:
+def atan(x: ArrayLike) -> Array:
     """The inverse tangent, in radians.
 
     >>> from curta import lax
@@ -71,7 +70,7 @@ def atan(x: Any) -> Any:
     return ops.atan(x)
 
 
-def atan2(x: Any, y: Any) -> Any:
+def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     """The angle of the point with ordinate x and abscissa y, between -pi and pi.
 
     >>> from curta import lax
@@ -81,7 +80,7 @@ def atan2(x: Any, y: Any) -> Any:
     return ops.atan2(x, y)
 
 
-def sinh(x: Any) -> Any:
+def sinh(x: ArrayLike) -> Array:
     """The hyperbolic sine.
 
     >>> from curta import lax
@@ -91,7 +90,7 @@ def sinh(x: Any) -> Any:
     return ops.sinh(x)
 
 
-def cosh(x: Any) -> Any:
+def cosh(x: ArrayLike) -> Array:
     """The hyperbolic cosine.
 
     >>> from curta import lax
@@ -101,7 +100,7 @@ def cosh(x: Any) -> Any:
     return ops.cosh(x)
 
 
-def asinh(x: Any) -> Any:
+def asinh(x: ArrayLike) -> Array:
     """The inverse hyperbolic sine.
 
     >>> from curta import lax
@@ -111,7 +110,7 @@ def asinh(x: Any) -> Any:
     return ops.asinh(x)
 
 
-def acosh(x: Any) -> Any:
+def acosh(x: ArrayLike) -> Array:
     """The inverse hyperbolic cosine; NaN of floats below 1.
 
     >>> from curta import lax
@@ -121,7 +120,7 @@ def acosh(x: Any) -> Any:
     return ops.acosh(x)
 
 
-def atanh(x: Any) -> Any:
+def atanh(x: ArrayLike) -> Array:
     """The inverse hyperbolic tangent; NaN of floats beyond -1 and 1.
 
     >>> from curta import lax

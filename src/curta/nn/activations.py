@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -11,12 +10,13 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.promotion import inexact_operands
 
 
 @inner_jit
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """x itself, as an array.
 
     >>> from curta import nn
@@ -28,7 +28,7 @@ def identity(x: Any) -> Any:
 
 @custom_jvp
 @inner_jit
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """max(x, 0), with derivative 0 at 0.
 
     >>> from curta import nn, numpy as jnp
@@ -43,7 +43,7 @@ relu.defjvps(lambda g, ans, x: lax.select(x > 0, g, lax.full_like(g, 0)))
 
 @custom_jvp
 @inner_jit
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6), with derivative 0 at 0 and 6.
 
     >>> from curta import nn, numpy as jnp
@@ -57,7 +57,7 @@ relu6.defjvps(lambda g, ans, x: lax.select((x > 0) & (x < 6), g, lax.full_like(g
 
 
 @inner_jit
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x**2 + b)) / 2.
 
     >>> from curta import nn, numpy as jnp
@@ -69,7 +69,7 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 
 @inner_jit
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)).
 
     >>> from curta import nn, numpy as jnp
@@ -80,7 +80,7 @@ def softplus(x: Any) -> Any:
 
 
 @inner_jit
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, x from 1 on, (x + 1)**2 / 4 between.
 
     >>> from curta import nn, numpy as jnp
@@ -92,7 +92,7 @@ def sparse_plus(x: Any) -> Any:
 
 
 @inner_jit
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """x / (abs(x) + 1).
 
     >>> from curta import nn, numpy as jnp
@@ -104,7 +104,7 @@ def soft_sign(x: Any) -> Any:
 
 
 @inner_jit(inline=True)
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
     >>> from curta import nn, numpy as jnp
@@ -115,7 +115,7 @@ def sigmoid(x: Any) -> Any:
 
 
 @inner_jit
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """0 up to -1, 1 from 1 on, linear between.
 
     >>> from curta import nn, numpy as jnp
@@ -126,7 +126,7 @@ def sparse_sigmoid(x: Any) -> Any:
 
 
 @inner_jit
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """x * sigmoid(x), also called swish.
 
     >>> from curta import nn, numpy as jnp
@@ -140,7 +140,7 @@ def silu(x: Any) -> Any:
 swish = silu
 
 
-def tanh(x: Any) -> Any:
+def tanh(x: ArrayLike) -> Array:
     """The hyperbolic tangent.
 
     >>> from curta import nn, numpy as jnp
@@ -152,7 +152,7 @@ def tanh(x: Any) -> Any:
 
 @custom_jvp
 @inner_jit
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for x > 0, without cancellation.
 
     M. Mächler, Accurately computing log(1 - exp(-|a|)) (2012).
@@ -170,7 +170,7 @@ log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
 
 
 @inner_jit
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """x * tanh(softplus(x)).
 
     >>> from curta import nn, numpy as jnp
@@ -182,7 +182,7 @@ def mish(x: Any) -> Any:
 
 
 @inner_jit
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), without overflow.
 
     >>> from curta import nn, numpy as jnp
@@ -194,7 +194,7 @@ def log_sigmoid(x: Any) -> Any:
 
 
 @inner_jit
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x for x > 0, alpha * (exp(x) - 1) elsewhere.
 
     >>> from curta import nn, numpy as jnp
@@ -207,7 +207,7 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @inner_jit
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x for x >= 0, negative_slope * x elsewhere.
 
     >>> from curta import nn, numpy as jnp
@@ -219,7 +219,7 @@ def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
 
 
 @inner_jit
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """x cut off at -1 and 1.
 
     >>> from curta import nn, numpy as jnp
@@ -231,7 +231,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 @inner_jit
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """max(x, 0) + alpha * (exp(min(x, 0) / alpha) - 1).
 
     >>> from curta import nn, numpy as jnp
@@ -242,7 +242,7 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @inner_jit
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """A scaled `elu` that keeps mean 0 and variance 1 through layers.
 
     Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
@@ -256,7 +256,7 @@ def selu(x: Any) -> Any:
     return scale * elu(x, alpha)
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x times the normal distribution function of x.
 
     Source: Hendrycks and Gimpel, "Gaussian Error Linear Units", 2016. With
@@ -276,7 +276,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 
 @inner_jit(static_argnames=("axis",))
-def glu(x: Any, axis: int = -1) -> Any:
+def glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of x along `axis` times the sigmoid of the second.
 
     >>> from curta import nn, numpy as jnp
@@ -293,7 +293,7 @@ def glu(x: Any, axis: int = -1) -> Any:
 
 
 @inner_jit
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6.
 
     >>> from curta import nn, numpy as jnp
@@ -304,7 +304,7 @@ def hard_sigmoid(x: Any) -> Any:
 
 
 @inner_jit
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """x * hard_sigmoid(x), also called hard swish.
 
     >>> from curta import nn, numpy as jnp

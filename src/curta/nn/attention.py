@@ -10,24 +10,25 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.core.array import Array, ArrayLike
 from curta.nn.normalisation import logsumexp, softmax
 
 
 def dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any = None,
-    mask: Any = None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = None,
+    mask: ArrayLike | None = None,
     *,
     scale: float | None = None,
     is_causal: bool = False,
-    query_seq_lengths: Any = None,
-    key_value_seq_lengths: Any = None,
+    query_seq_lengths: ArrayLike | None = None,
+    key_value_seq_lengths: ArrayLike | None = None,
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
-) -> Any:
+) -> Array:
     """softmax(query keyᵀ scale + bias) value, for each head.
 
     Args:

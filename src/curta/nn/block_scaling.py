@@ -12,6 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
+from curta.core.array import Array, DTypeLike
 from curta.lazy_dataclass import dataclass
 
 
@@ -28,7 +29,7 @@ class BlockScaleConfig:
 
 
 def get_scaled_dot_general_config(
-    mode: str, global_scale: Any = None
+    mode: str, global_scale: Array | None = None
 ) -> BlockScaleConfig:
     """The format of `scaled_dot_general` called "nvfp4" or "mxfp8".
 
@@ -54,7 +55,7 @@ def scaled_dot_general(
     preferred_element_type: Any = np.float32,
     configs: Sequence[BlockScaleConfig] | None = None,
     implementation: str | None = None,
-) -> Any:
+) -> Array:
     """`lax.dot_general` of operands that are rounded to few bits first.
 
     `configs` has the formats of the operands (of which further ones, for gradients,
@@ -125,12 +126,12 @@ def _straight_through(x: Any, config: BlockScaleConfig) -> Any:
 
 
 def scaled_matmul(
-    lhs: Any,
-    rhs: Any,
-    lhs_scales: Any,
-    rhs_scales: Any,
-    preferred_element_type: Any = np.float32,
-) -> Any:
+    lhs: Array,
+    rhs: Array,
+    lhs_scales: Array,
+    rhs_scales: Array,
+    preferred_element_type: DTypeLike = np.float32,
+) -> Array:
     """lhs rhsᵀ for operands that are given as small numbers and scales of blocks.
 
     Args:

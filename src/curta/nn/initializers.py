@@ -15,6 +15,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, random
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike, Shape
 from curta.core.shapes import canonicalize_shape
 from curta.on_demand import listed
 from curta.primitives.elementwise.complex import part_dtype
@@ -78,7 +79,9 @@ def _chosen(dtype: Any) -> Any:
 
 
 @takes_out_sharding
-def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(
+    key: Array, shape: Shape, dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """An array of zeros; `key` is not used.
 
     >>> from curta import nn, random
@@ -89,7 +92,9 @@ def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> 
 
 
 @takes_out_sharding
-def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(
+    key: Array, shape: Shape, dtype: DTypeLike | None = None, out_sharding: Any = None
+) -> Array:
     """An array of ones; `key` is not used.
 
     >>> from curta import nn, random
@@ -112,7 +117,7 @@ def _initializer(make: Callable[[Any, Any, Any], Any], default: Any) -> Initiali
     return takes_out_sharding(init)
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of arrays filled with `value`.
 
     >>> from curta import nn, random
@@ -122,7 +127,7 @@ def constant(value: Any, dtype: Any = None) -> Initializer:
     return _initializer(lambda key, shape, dt: jnp.full(shape, value, dt), dtype)
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of uniform draws from [0, scale).
 
     >>> from curta import nn, random
@@ -135,7 +140,7 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     )
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer of normal draws of standard deviation `stddev`.
 
     >>> from curta import nn, random
@@ -149,7 +154,10 @@ def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
 
 
 def truncated_normal(
-    stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0
+    stddev: ArrayLike = 1e-2,
+    dtype: DTypeLike | None = None,
+    lower: ArrayLike = -2.0,
+    upper: ArrayLike = 2.0,
 ) -> Initializer:
     """An initializer of normal draws between `lower` and `upper`, times `stddev`.
 
@@ -166,13 +174,13 @@ def truncated_normal(
 
 
 def variance_scaling(
-    scale: Any,
+    scale: ArrayLike,
     mode: Mode,
     distribution: Distribution,
     in_axis: Axes = -2,
     out_axis: Axes = -1,
     batch_axis: Axes = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """An initializer whose draws have variance scale / n.
 
@@ -278,7 +286,10 @@ def _phases(key: Any, shape: Any, dtype: Any) -> Any:
 
 
 def glorot_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Uniform draws of variance 2 / (inputs + outputs): Glorot and Bengio (2010).
 
@@ -292,7 +303,10 @@ def glorot_uniform(
 
 
 def glorot_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Truncated normal draws of variance 2 / (inputs + outputs).
 
@@ -306,7 +320,10 @@ def glorot_normal(
 
 
 def lecun_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Uniform draws of variance 1 / inputs: LeCun and others (1998).
 
@@ -320,7 +337,10 @@ def lecun_uniform(
 
 
 def lecun_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Truncated normal draws of variance 1 / inputs.
 
@@ -334,7 +354,10 @@ def lecun_normal(
 
 
 def he_uniform(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Uniform draws of variance 2 / inputs: He and others (2015).
 
@@ -348,7 +371,10 @@ def he_uniform(
 
 
 def he_normal(
-    in_axis: Axes = -2, out_axis: Axes = -1, batch_axis: Axes = (), dtype: Any = None
+    in_axis: Axes = -2,
+    out_axis: Axes = -1,
+    batch_axis: Axes = (),
+    dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Truncated normal draws of variance 2 / inputs.
 
@@ -366,7 +392,7 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
 def orthogonal(
-    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
     """An initializer of matrices with orthonormal rows or columns, times `scale`.
 
@@ -393,7 +419,7 @@ def orthogonal(
 
 
 def delta_orthogonal(
-    scale: Any = 1.0, column_axis: int = -1, dtype: Any = None
+    scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
     """An initializer of convolution kernels that are orthogonal at their centre.
 

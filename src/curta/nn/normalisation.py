@@ -13,6 +13,7 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.config import config
+from curta.core.array import Array, ArrayLike
 from curta.core.dim import as_dim
 from curta.core.trace import typeof
 from curta.numpy.arguments import (
@@ -29,13 +30,13 @@ Axis = int | tuple[int, ...] | None
 
 
 def logsumexp(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    b: Any = None,
+    b: ArrayLike | None = None,
     keepdims: bool = False,
     return_sign: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array | tuple[Array, Array]:
     """log(sum(b * exp(a))), without overflow.
 
     Args:
@@ -83,8 +84,11 @@ def logsumexp(
 
 @inner_jit(static_argnames=("axis", "keepdims"))
 def logmeanexp(
-    x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False
-) -> Any:
+    x: ArrayLike,
+    axis: Axis = None,
+    where: ArrayLike | None = None,
+    keepdims: bool = False,
+) -> Array:
     """log(mean(exp(x))), without overflow.
 
     >>> from curta import nn, numpy as jnp
@@ -101,7 +105,7 @@ def logmeanexp(
 
 
 @inner_jit(static_argnames=("axis",))
-def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)) along `axis`, without overflow.
 
     >>> from curta import nn, numpy as jnp
@@ -117,7 +121,7 @@ def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
     return result if where is None else jnp.where(where, result, -np.inf)
 
 
-def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) along `axis`, without overflow.
 
     >>> from curta import nn, numpy as jnp
@@ -158,15 +162,15 @@ def _softmax_jvp(axis: Axis, primals: Any, tangents: Any) -> Any:
 
 @inner_jit(static_argnames=("axis", "algorithm"))
 def standardize(
-    x: Any,
+    x: ArrayLike,
     axis: Axis = -1,
-    mean: Any = None,
-    variance: Any = None,
-    epsilon: Any = 1e-5,
-    where: Any = None,
+    mean: ArrayLike | None = None,
+    variance: ArrayLike | None = None,
+    epsilon: ArrayLike = 1e-5,
+    where: ArrayLike | None = None,
     *,
     algorithm: str = "fast",
-) -> Any:
+) -> Array:
     """(x - mean) / sqrt(variance + epsilon), statistics taken along `axis`.
 
     >>> from curta import nn, numpy as jnp
@@ -191,7 +195,7 @@ def standardize(
     return jnp.subtract(x, mean) * lax.rsqrt(variance + epsilon)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
+def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
     """Indices as vectors of zeros with a one at the index.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.core.trace import Tracer, typeof
 from curta.numpy.arguments import (
     alias,
@@ -31,7 +32,7 @@ from curta.numpy.selection import select_where
 # ---- one operand
 
 
-def negative(x: Any, /) -> Any:
+def negative(x: ArrayLike, /) -> Array:
     """-x, of the dtype of `x`; TypeError for booleans.
 
     >>> from curta import numpy as jnp
@@ -41,7 +42,7 @@ def negative(x: Any, /) -> Any:
     return lax.neg(*promote_args("negative", x))
 
 
-def positive(x: Any, /) -> Any:
+def positive(x: ArrayLike, /) -> Array:
     """`x` itself, as an array.
 
     >>> from curta import numpy as jnp
@@ -51,7 +52,7 @@ def positive(x: Any, /) -> Any:
     return ensure_operand("positive", x)
 
 
-def absolute(x: Any, /) -> Any:
+def absolute(x: ArrayLike, /) -> Array:
     """|x|: real for complex `x`, otherwise of the dtype of `x`.
 
     >>> from curta import numpy as jnp
@@ -67,7 +68,7 @@ def absolute(x: Any, /) -> Any:
 abs = alias("abs", absolute)
 
 
-def fabs(x: Any, /) -> Any:
+def fabs(x: ArrayLike, /) -> Array:
     """|x| as a float; TypeError for complex `x`.
 
     >>> from curta import numpy as jnp
@@ -80,7 +81,7 @@ def fabs(x: Any, /) -> Any:
     return lax.abs(*promote_args_inexact("fabs", x))
 
 
-def sign(x: Any, /) -> Any:
+def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex x.
 
     >>> from curta import numpy as jnp
@@ -90,7 +91,7 @@ def sign(x: Any, /) -> Any:
     return lax.sign(*promote_args("sign", x))
 
 
-def square(x: Any, /) -> Any:
+def square(x: ArrayLike, /) -> Array:
     """x·x.
 
     >>> from curta import numpy as jnp
@@ -101,7 +102,7 @@ def square(x: Any, /) -> Any:
     return lax.square(x)
 
 
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: ArrayLike, /) -> Array:
     """1/x, in floats.
 
     >>> from curta import numpy as jnp
@@ -115,7 +116,7 @@ def reciprocal(x: Any, /) -> Any:
 # ---- two operands
 
 
-def add(x: Any, y: Any, /) -> Any:
+def add(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x + y; logical or for booleans.
 
     >>> from curta import numpy as jnp
@@ -126,7 +127,7 @@ def add(x: Any, y: Any, /) -> Any:
     return lax.bitwise_or(x, y) if x.dtype == np.bool_ else lax.add(x, y)
 
 
-def subtract(x: Any, y: Any, /) -> Any:
+def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x - y; TypeError for booleans.
 
     >>> from curta import numpy as jnp
@@ -136,7 +137,7 @@ def subtract(x: Any, y: Any, /) -> Any:
     return lax.sub(*promote_args("subtract", x, y))
 
 
-def multiply(x: Any, y: Any, /) -> Any:
+def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x·y; logical and for booleans.
 
     >>> from curta import numpy as jnp
@@ -147,7 +148,7 @@ def multiply(x: Any, y: Any, /) -> Any:
     return lax.bitwise_and(x, y) if x.dtype == np.bool_ else lax.mul(x, y)
 
 
-def true_divide(x1: Any, x2: Any, /) -> Any:
+def true_divide(x1: Any, x2: Any, /) -> Array:
     """x1 / x2, in floats.
 
     >>> from curta import numpy as jnp
@@ -161,7 +162,7 @@ divide = alias("divide", true_divide)
 
 
 @inner_jit
-def floor_divide(x1: Any, x2: Any, /) -> Any:
+def floor_divide(x1: Any, x2: Any, /) -> Array:
     """The largest integer not above x1 / x2; TypeError for complex operands.
 
     >>> from curta import numpy as jnp
@@ -217,7 +218,7 @@ def _less_one(x: Any) -> Any:
 
 
 @inner_jit
-def remainder(x1: Any, x2: Any, /) -> Any:
+def remainder(x1: Any, x2: Any, /) -> Array:
     """x1 - x2·floor(x1/x2): zero or of the sign of `x2`.
 
     >>> from curta import numpy as jnp
@@ -238,7 +239,7 @@ mod = inner_jit(alias("mod", remainder.__wrapped__), name="remainder")
 
 
 @inner_jit
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: Any, x2: Any, /) -> Array:
     """The remainder of the truncated quotient: zero or of the sign of `x1`.
 
     >>> from curta import numpy as jnp
@@ -251,7 +252,7 @@ def fmod(x1: Any, x2: Any, /) -> Any:
     return lax.rem(*promote_args_numeric("fmod", x1, x2))
 
 
-def power(x1: Any, x2: Any, /) -> Any:
+def power(x1: Any, x2: Any, /) -> Array:
     """x1 to the power x2; a known integer exponent gives a chain of products.
 
     Integer powers of integers stay integers and wrap around on overflow.
@@ -304,7 +305,7 @@ def _integer_power(base: Any, exponent: Any) -> Any:
     return out
 
 
-def float_power(x: Any, y: Any, /) -> Any:
+def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x to the power y, in floats.
 
     >>> from curta import numpy as jnp
@@ -314,7 +315,7 @@ def float_power(x: Any, y: Any, /) -> Any:
     return lax.pow(*promote_args_inexact("float_power", x, y))
 
 
-def maximum(x: Any, y: Any, /) -> Any:
+def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The larger of x and y; NaN if either is.
 
     >>> from curta import numpy as jnp
@@ -324,7 +325,7 @@ def maximum(x: Any, y: Any, /) -> Any:
     return lax.max(*promote_args("maximum", x, y))
 
 
-def minimum(x: Any, y: Any, /) -> Any:
+def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The smaller of x and y; NaN if either is.
 
     >>> from curta import numpy as jnp
@@ -335,7 +336,7 @@ def minimum(x: Any, y: Any, /) -> Any:
 
 
 @inner_jit
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: Any, x2: Any) -> Array:
     """The smaller of x1 and x2; the other one where one is NaN.
 
     >>> from curta import numpy as jnp
@@ -346,7 +347,7 @@ def fmin(x1: Any, x2: Any) -> Any:
 
 
 @inner_jit
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: Any, x2: Any) -> Array:
     """The larger of x1 and x2; the other one where one is NaN.
 
     >>> from curta import numpy as jnp
@@ -361,7 +362,7 @@ def _or_nan(mask: Any, x: Any) -> Any:
 
 
 @inner_jit
-def hypot(x1: Any, x2: Any, /) -> Any:
+def hypot(x1: Any, x2: Any, /) -> Array:
     """sqrt(x1² + x2²) without overflow; ValueError for complex operands.
 
     >>> from curta import numpy as jnp
@@ -390,7 +391,7 @@ def _scaled_hypot(large: Any, small: Any, zero: Any) -> Any:
 
 
 @inner_jit
-def heaviside(x1: Any, x2: Any, /) -> Any:
+def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 where x1 < 0, 1 where x1 > 0, `x2` where x1 is 0.
 
     >>> from curta import numpy as jnp
@@ -412,7 +413,9 @@ def clipped(x: Any, low: Any, high: Any) -> Any:
 
 
 @inner_jit
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+def clip(
+    arr: Any = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
+) -> Array:
     """`arr` with values below `min` and above `max` replaced by these bounds.
 
     A bound of None is none. Raises ValueError for complex values.

@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import concrete, ensure_arraylike, is_complex
@@ -38,29 +39,31 @@ def reshape(
     order: str = "C",
     copy: bool | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The elements in another shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`."""
     return reshape_array(self, args[0] if len(args) == 1 else args, order)
 
 
-def flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The elements in one dimension."""
     return ravel(self, order, out_sharding=out_sharding)
 
 
-def copy(self: Any) -> Any:
+def copy(self: Any) -> Array:
     """The same elements in an array of their own."""
     return asarray(self, copy=True)
 
 
-def transpose(self: Any, *args: Any) -> Any:
+def transpose(self: Any, *args: Any) -> Array:
     """The dims in another order: `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
     if not args or args == (None,):
         return _transpose(self)
     return _transpose(self, args[0] if len(args) == 1 and np.ndim(args[0]) else args)
 
 
-def astype(x: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def astype(
+    x: Any, dtype: DTypeLike | None, copy: bool = False, device: Any = None
+) -> Array:
     """`x` in another dtype; None stands for the default float.
 
     Complex numbers lose their imaginary part, with a warning.
@@ -128,13 +131,13 @@ def contains(self: Any, other: Any) -> Any:
     return any(self == query)
 
 
-def round_operator(self: Any, ndigits: int | None = None) -> Any:
+def round_operator(self: Any, ndigits: int | None = None) -> Array:
     """`round(x)`: an integer array, or with `ndigits` an array of the same dtype."""
     out = round(self, ndigits or 0)
     return astype(out, int) if ndigits is None else out
 
 
-def view(self: Any, dtype: Any = None, type: None = None) -> Any:
+def view(self: Any, dtype: Any = None, type: None = None) -> Array:
     """The same bits as another dtype; the last dim grows or shrinks to fit."""
     if type is not None:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
@@ -175,7 +178,7 @@ def _view_bits(x: Any, dtype: Any, own: int, wanted: int) -> Any:
     return lax.collapse(out, out.ndim - 2) if own > wanted else out
 
 
-def byteswap(self: Any) -> Any:
+def byteswap(self: Any) -> Array:
     """The elements with their bytes in reverse order."""
     if is_complex(self):
         return lax.complex(byteswap(real(self)), byteswap(imag(self)))
@@ -185,7 +188,7 @@ def byteswap(self: Any) -> Any:
     return lax.bitcast_convert_type(data, self.dtype)
 
 
-def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
+def to_device(self: Any, device: Any, *, stream: None = None) -> Array:
     """The array on another device."""
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
@@ -199,7 +202,9 @@ def iterate(self: Any) -> Any:
     return (lax.index_in_dim(self, i, keepdims=False) for i in range(self.shape[0]))
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(
+    a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
+) -> Array:
     """A copy of `a` with `val` on its diagonal; `inplace` must be False.
 
     >>> from curta import numpy as jnp
@@ -236,7 +241,7 @@ def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
     return sys.modules["curta.numpy"]
 
 
-def no_flat(self: Any) -> Any:
+def no_flat(self: Any) -> Array:
     """Refused: the iterator `flat` would write in place."""
     raise NotImplementedError(
         "JAX Arrays do not implement the arr.flat property: consider arr.flatten()"

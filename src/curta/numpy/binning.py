@@ -14,6 +14,7 @@ from curta.api.out_sharding import (
     sum_of_terms,
     takes_out_sharding,
 )
+from curta.core.array import Array, ArrayLike
 from curta.core.trace import typeof
 from curta.errors import ShardingTypeError
 from curta.numpy.arguments import (
@@ -34,13 +35,13 @@ from curta.numpy.selection import broadcast_all, select_where
 
 
 def bincount(
-    x: Any,
-    weights: Any = None,
+    x: ArrayLike,
+    weights: ArrayLike | None = None,
     minlength: int = 0,
     *,
     length: int | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """How often each integer from 0 occurs, or the sum of its `weights`.
 
     Inside jit the `length` of the result has to be given; integers beyond it are
@@ -110,8 +111,13 @@ def _counted(*operands: Any, length: int, out_sharding: Any = None) -> Any:
 
 @inner_jit(static_argnames=("side", "method"))
 def searchsorted(
-    a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan"
-) -> Any:
+    a: ArrayLike,
+    v: ArrayLike,
+    side: str = "left",
+    sorter: ArrayLike | None = None,
+    *,
+    method: str = "scan",
+) -> Array:
     """Where to insert `v` into the sorted vector `a`, before or after equal elements.
 
     NaN sorts last. `sorter` holds indices that sort `a`, if it is not sorted; `method`
@@ -177,8 +183,8 @@ def _halve_intervals(a: Any, v: Any, side: str, dtype: Any) -> Any:
 
 @inner_jit(static_argnames=("right", "method"))
 def digitize(
-    x: Any, bins: Any, right: bool = False, *, method: str | None = None
-) -> Any:
+    x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+) -> Array:
     """The number of the bin into which each element falls; bins ascend or descend.
 
     >>> from curta import numpy as jnp

@@ -8,12 +8,13 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import alias
 from curta.numpy.arithmetic import absolute
 from curta.numpy.promotion import promote_args, promote_args_numeric
 
 
-def bitwise_and(x: Any, y: Any, /) -> Any:
+def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in both; logical and for booleans.
 
     Raises TypeError for floats.
@@ -25,7 +26,7 @@ def bitwise_and(x: Any, y: Any, /) -> Any:
     return lax.bitwise_and(*promote_args("bitwise_and", x, y))
 
 
-def bitwise_or(x: Any, y: Any, /) -> Any:
+def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in either; logical or for booleans.
 
     >>> from curta import numpy as jnp
@@ -35,7 +36,7 @@ def bitwise_or(x: Any, y: Any, /) -> Any:
     return lax.bitwise_or(*promote_args("bitwise_or", x, y))
 
 
-def bitwise_xor(x: Any, y: Any, /) -> Any:
+def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in one but not both.
 
     >>> from curta import numpy as jnp
@@ -45,7 +46,7 @@ def bitwise_xor(x: Any, y: Any, /) -> Any:
     return lax.bitwise_xor(*promote_args("bitwise_xor", x, y))
 
 
-def bitwise_not(x: Any, /) -> Any:
+def bitwise_not(x: ArrayLike, /) -> Array:
     """Every bit turned over; logical not for booleans.
 
     >>> from curta import numpy as jnp
@@ -59,7 +60,7 @@ bitwise_invert = alias("bitwise_invert", bitwise_not, in_errors=True)
 invert = alias("invert", bitwise_not, in_errors=True)
 
 
-def left_shift(x: Any, y: Any, /) -> Any:
+def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of x moved y places up.
 
     >>> from curta import numpy as jnp
@@ -72,7 +73,7 @@ def left_shift(x: Any, y: Any, /) -> Any:
 bitwise_left_shift = alias("bitwise_left_shift", left_shift, in_errors=True)
 
 
-def right_shift(x1: Any, x2: Any, /) -> Any:
+def right_shift(x1: Any, x2: Any, /) -> Array:
     """The bits of x1 moved x2 places down; negative numbers stay negative.
 
     >>> from curta import numpy as jnp
@@ -89,7 +90,7 @@ bitwise_right_shift = alias("bitwise_right_shift", right_shift)
 
 
 @inner_jit
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits of |x| are set, as uint8.
 
     >>> from curta import numpy as jnp

@@ -8,11 +8,12 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import alias, ensure_arraylike, ensure_operand, is_complex
 from curta.numpy.elementary import rad2deg
 
 
-def real(val: Any, /) -> Any:
+def real(val: Any, /) -> Array:
     """The real part; real arrays are returned as they are.
 
     >>> from curta import numpy as jnp
@@ -23,7 +24,7 @@ def real(val: Any, /) -> Any:
     return lax.real(val) if is_complex(val) else val
 
 
-def imag(val: Any, /) -> Any:
+def imag(val: Any, /) -> Array:
     """The imaginary part; zeros for real arrays.
 
     >>> from curta import numpy as jnp
@@ -34,7 +35,7 @@ def imag(val: Any, /) -> Any:
     return lax.imag(val) if is_complex(val) else lax.full_like(val, 0)
 
 
-def conjugate(x: Any, /) -> Any:
+def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate; real arrays are returned as they are.
 
     >>> from curta import numpy as jnp
@@ -49,7 +50,7 @@ conj = alias("conj", conjugate)
 
 
 @inner_jit(static_argnames=("deg",))
-def angle(z: Any, deg: bool = False) -> Any:
+def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of a complex number, in radians or degrees.
 
     >>> from curta import numpy as jnp

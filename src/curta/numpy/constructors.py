@@ -11,7 +11,7 @@ from curta import dtypes, lax
 from curta.advisor import advise_of_float64
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
-from curta.core.array import Array
+from curta.core.array import Array, DTypeLike
 from curta.core.avals import ShapedArray, is_python_scalar, is_string
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
@@ -24,14 +24,14 @@ _MAX_NDIM = 64  # of NumPy, which holds the elements
 @takes_out_sharding
 def array(
     object: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """An array from a scalar, an array, or nested lists and tuples of them.
 
     Without `dtype`, the elements' dtypes promote together, and 64-bit types are
@@ -68,13 +68,13 @@ def array(
 @takes_out_sharding
 def asarray(
     a: Any,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     order: str | None = None,
     *,
     copy: bool | None = None,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Like `array`, but an array that has the right dtype is returned as it is.
 
     >>> from curta import numpy as jnp

@@ -6,6 +6,7 @@ from typing import Any
 
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import ensure_arraylikes, is_complex
 from curta.numpy.promotion import promote_dtypes, promote_dtypes_inexact
 
@@ -14,13 +15,13 @@ _STATIC = ("mode", "precision", "preferred_element_type")
 
 @inner_jit(static_argnames=_STATIC)
 def convolve(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "full",
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sums of a[i]·v[k - i] for every k: where the two overlap at all ("full").
 
     `mode` "same" gives as many as the longer vector has elements, "valid" those where
@@ -39,13 +40,13 @@ def convolve(
 
 @inner_jit(static_argnames=_STATIC)
 def correlate(
-    a: Any,
-    v: Any,
+    a: ArrayLike,
+    v: ArrayLike,
     mode: str = "valid",
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The sums of a[i + k] times the conjugate of v[i] for every shift k.
 
     >>> from curta import numpy as jnp

@@ -11,8 +11,8 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
-from curta.core.array import Array
-from curta.lax.shape import fitting
+from curta.core.array import Array, ArrayLike, DTypeLike, Shape
+from curta.lax.creation import fitting
 from curta.numpy.arguments import (
     canonical_shape,
     check_arraylike,
@@ -30,8 +30,12 @@ from curta.numpy.promotion import broadcast_to_shape
 
 @takes_out_sharding
 def zeros(
-    shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    shape: int | Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """An array of zeros, float32 by default.
 
     >>> from curta import numpy as jnp
@@ -44,8 +48,12 @@ def zeros(
 
 @takes_out_sharding
 def ones(
-    shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    shape: int | Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """An array of ones, float32 by default.
 
     >>> from curta import numpy as jnp
@@ -57,8 +65,12 @@ def ones(
 
 @takes_out_sharding
 def empty(
-    shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
-) -> Any:
+    shape: int | Shape,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+    out_sharding: Any = None,
+) -> Array:
     """An array of zeros: nothing is left uninitialised.
 
     >>> from curta import numpy as jnp
@@ -84,13 +96,13 @@ def _filled(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Any:
 
 @takes_out_sharding
 def full(
-    shape: Any,
-    fill_value: Any,
-    dtype: Any = None,
+    shape: int | Shape,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """An array with every element `fill_value`, which may also be broadcast.
 
     >>> from curta import numpy as jnp
@@ -111,12 +123,12 @@ def full(
 @takes_out_sharding
 def zeros_like(
     a: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    shape: int | Shape | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Zeros in the shape and dtype of `a`, or in others that are given.
 
     >>> from curta import numpy as jnp
@@ -129,12 +141,12 @@ def zeros_like(
 @takes_out_sharding
 def ones_like(
     a: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    dtype: DTypeLike | None = None,
+    shape: int | Shape | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Ones in the shape and dtype of `a`, or in others that are given.
 
     >>> from curta import numpy as jnp
@@ -145,8 +157,12 @@ def ones_like(
 
 
 def empty_like(
-    prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None
-) -> Any:
+    prototype: Any,
+    dtype: DTypeLike | None = None,
+    shape: int | Shape | None = None,
+    *,
+    device: Any = None,
+) -> Array:
     """The same as `zeros_like`.
 
     >>> from curta import numpy as jnp
@@ -159,13 +175,13 @@ def empty_like(
 @takes_out_sharding
 def full_like(
     a: Any,
-    fill_value: Any,
-    dtype: Any = None,
-    shape: Any = None,
+    fill_value: ArrayLike,
+    dtype: DTypeLike | None = None,
+    shape: int | Shape | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """`fill_value` in the shape and dtype of `a`, or in others that are given.
 
     >>> from curta import numpy as jnp
@@ -202,7 +218,7 @@ def _filled_like(
     return place_on(fitting(device, out.ndim), out)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """The same elements in an array of their own; TypeError for a list.
 
     >>> from curta import numpy as jnp
@@ -221,7 +237,7 @@ def place_on(device: Any, x: Any) -> Any:
 
 
 def meshgrid(
-    *xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+    *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Any]:
     """Coordinate arrays of the grid spanned by one-dimensional arrays.
 
@@ -255,7 +271,9 @@ def meshgrid(
     return out
 
 
-def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
+def indices(
+    dimensions: Sequence[int], dtype: Any = None, sparse: bool = False
+) -> Array:
     """The indices of every element of an array of a shape, stacked along dim 0.
 
     With `sparse`, a tuple of arrays that broadcast to them.
@@ -281,8 +299,8 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
 
 def frombuffer(
-    buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0
-) -> Any:
+    buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0
+) -> Array:
     """The elements of a buffer of bytes.
 
     >>> from curta import numpy as jnp

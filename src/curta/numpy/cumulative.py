@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import (
     axis_of_shape,
     canonical_axis,
@@ -66,7 +67,12 @@ def _running(
 
 
 @inner_jit(static_argnames=("axis", "dtype"))
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def cumsum(
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """The sums of all elements up to each place; of the flattened array by default.
 
     >>> from curta import numpy as jnp
@@ -78,8 +84,11 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
 
 @inner_jit(static_argnames=("axis", "dtype"))
 def cumprod(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Any:
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """The products of all elements up to each place.
 
     >>> from curta import numpy as jnp
@@ -91,8 +100,11 @@ def cumprod(
 
 @inner_jit(static_argnames=("axis", "dtype"))
 def nancumsum(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Any:
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """Like `cumsum`, with NaN as 0.
 
     >>> from curta import numpy as jnp
@@ -104,8 +116,11 @@ def nancumsum(
 
 @inner_jit(static_argnames=("axis", "dtype"))
 def nancumprod(
-    a: Any, axis: int | None = None, dtype: Any = None, out: None = None
-) -> Any:
+    a: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    out: None = None,
+) -> Array:
     """Like `cumprod`, with NaN as 1.
 
     >>> from curta import numpy as jnp
@@ -122,13 +137,13 @@ def _cumsum_with_promotion(a: Any, axis: int, dtype: Any) -> Any:
 
 
 def cumulative_sum(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     include_initial: bool = False,
-) -> Any:
+) -> Array:
     """Running sums along an axis, which only arrays of rank 1 may leave out.
 
     `include_initial` puts a 0 in front.
@@ -145,13 +160,13 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Any,
+    x: ArrayLike,
     /,
     *,
     axis: int | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     include_initial: bool = False,
-) -> Any:
+) -> Array:
     """Running products along an axis, which only arrays of rank 1 may leave out.
 
     `include_initial` puts a 1 in front.
@@ -192,8 +207,12 @@ def _with_initial(x: Any, axis: int, value: int) -> Any:
 
 @inner_jit(static_argnames=("n", "axis"))
 def diff(
-    a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None
-) -> Any:
+    a: ArrayLike,
+    n: int = 1,
+    axis: int = -1,
+    prepend: ArrayLike | None = None,
+    append: ArrayLike | None = None,
+) -> Array:
     """The differences of neighbours along an axis, taken `n` times.
 
     `prepend` and `append` are joined to the array first.
@@ -236,7 +255,9 @@ def _border(x: Any, shape: tuple[int, ...], axis: int) -> Any:
 
 
 @inner_jit
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(
+    ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
+) -> Array:
     """The differences of neighbours of the flattened array.
 
     >>> from curta import numpy as jnp
@@ -256,11 +277,11 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
 
 @inner_jit(static_argnames=("axis", "edge_order"))
 def gradient(
-    f: Any,
-    *varargs: Any,
+    f: ArrayLike,
+    *varargs: ArrayLike,
     axis: int | Sequence[int] | None = None,
     edge_order: int | None = None,
-) -> Any:
+) -> Array | list[Array]:
     """Second-order central differences, one-sided at the edges, along each axis.
 
     The spacing is 1, a scalar or a coordinate array for all axes, or one per axis.
@@ -327,7 +348,9 @@ def _gradient_along(a: Any, h: Any, axis: int) -> Any:
 
 
 @inner_jit(static_argnames=("axis",))
-def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def trapezoid(
+    y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+) -> Array:
     """The integral of samples by the trapezoidal rule.
 
     >>> from curta import numpy as jnp
@@ -361,7 +384,12 @@ def _over_steps(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 @inner_jit(static_argnames=("axis",))
-def unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+def unwrap(
+    p: ArrayLike,
+    discont: ArrayLike | None = None,
+    axis: int = -1,
+    period: ArrayLike = 2 * np.pi,
+) -> Array:
     """Angles with jumps of more than half a `period` taken out.
 
     >>> from curta import numpy as jnp

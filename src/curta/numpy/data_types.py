@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.core.array import Array
+from curta.core.array import Array, DTypeLike
 
 e, pi, euler_gamma = np.e, np.pi, np.euler_gamma
 inf, nan, newaxis = np.inf, np.nan, None
@@ -29,7 +29,7 @@ ndarray = Array
 finfo, iinfo = dtypes.finfo, dtypes.iinfo
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     """Whether a dtype is, or lies below, another one in NumPy's hierarchy.
 
     >>> from curta import numpy as jnp
@@ -39,7 +39,7 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     return dtypes.issubdtype(arg1, arg2)
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
     """Whether a dtype is of a kind: "bool", "integral", "real floating" ...
 
     >>> from curta import numpy as jnp

@@ -14,6 +14,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array
 from curta.core.dim import is_symbolic_dim
 from curta.numpy.arguments import ensure_arraylikes, refuse_out, user_dtype
 from curta.numpy.promotion import cast
@@ -34,7 +35,7 @@ def einsum(
     preferred_element_type: Any = None,
     _dot_general: Callable[..., Any] = lax.dot_general,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sum of products that `subscripts` spell out, as in "ij,jk->ik".
 
     A letter that occurs twice in one operand takes its diagonal; a letter missing

@@ -13,6 +13,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     alias,
     check_operands,
@@ -35,7 +36,7 @@ from curta.numpy.selection import select_where
 # ---- exponentials and logarithms
 
 
-def exp(x: Any, /) -> Any:
+def exp(x: ArrayLike, /) -> Array:
     """e to the power x.
 
     >>> from curta import numpy as jnp
@@ -45,7 +46,7 @@ def exp(x: Any, /) -> Any:
     return lax.exp(*promote_args_inexact("exp", x))
 
 
-def exp2(x: Any, /) -> Any:
+def exp2(x: ArrayLike, /) -> Array:
     """2 to the power x.
 
     >>> from curta import numpy as jnp
@@ -55,7 +56,7 @@ def exp2(x: Any, /) -> Any:
     return lax.exp2(*promote_args_inexact("exp2", x))
 
 
-def expm1(x: Any, /) -> Any:
+def expm1(x: ArrayLike, /) -> Array:
     """exp(x) - 1, accurate near 0.
 
     >>> from curta import numpy as jnp
@@ -65,7 +66,7 @@ def expm1(x: Any, /) -> Any:
     return lax.expm1(*promote_args_inexact("expm1", x))
 
 
-def log(x: Any, /) -> Any:
+def log(x: ArrayLike, /) -> Array:
     """The natural logarithm: -inf at 0, NaN below.
 
     >>> from curta import numpy as jnp
@@ -75,7 +76,7 @@ def log(x: Any, /) -> Any:
     return lax.log(*promote_args_inexact("log", x))
 
 
-def log1p(x: Any, /) -> Any:
+def log1p(x: ArrayLike, /) -> Array:
     """log(1 + x), accurate near 0.
 
     >>> from curta import numpy as jnp
@@ -85,7 +86,7 @@ def log1p(x: Any, /) -> Any:
     return lax.log1p(*promote_args_inexact("log1p", x))
 
 
-def log2(x: Any, /) -> Any:
+def log2(x: ArrayLike, /) -> Array:
     """The logarithm to base 2.
 
     >>> from curta import numpy as jnp
@@ -98,7 +99,7 @@ def log2(x: Any, /) -> Any:
     return lax.div(lax.log(x), lax.log(strong_const(x, 2)))
 
 
-def log10(x: Any, /) -> Any:
+def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
 
     >>> from curta import numpy as jnp
@@ -119,7 +120,7 @@ def _scaled_complex(z: Any, base: int) -> Any:
     return lax.complex(lax.div(re, scale), lax.div(im, scale))
 
 
-def sqrt(x: Any, /) -> Any:
+def sqrt(x: ArrayLike, /) -> Array:
     """The square root; NaN for negative reals.
 
     >>> from curta import numpy as jnp
@@ -129,7 +130,7 @@ def sqrt(x: Any, /) -> Any:
     return lax.sqrt(*promote_args_inexact("sqrt", x))
 
 
-def cbrt(x: Any, /) -> Any:
+def cbrt(x: ArrayLike, /) -> Array:
     """The real cube root.
 
     >>> from curta import numpy as jnp
@@ -142,7 +143,7 @@ def cbrt(x: Any, /) -> Any:
 # ---- trigonometry
 
 
-def sin(x: Any, /) -> Any:
+def sin(x: ArrayLike, /) -> Array:
     """The sine of an angle in radians.
 
     >>> from curta import numpy as jnp
@@ -152,7 +153,7 @@ def sin(x: Any, /) -> Any:
     return lax.sin(*promote_args_inexact("sin", x))
 
 
-def cos(x: Any, /) -> Any:
+def cos(x: ArrayLike, /) -> Array:
     """The cosine of an angle in radians.
 
     >>> from curta import numpy as jnp
@@ -162,7 +163,7 @@ def cos(x: Any, /) -> Any:
     return lax.cos(*promote_args_inexact("cos", x))
 
 
-def tan(x: Any, /) -> Any:
+def tan(x: ArrayLike, /) -> Array:
     """The tangent of an angle in radians.
 
     >>> from curta import numpy as jnp
@@ -172,7 +173,7 @@ def tan(x: Any, /) -> Any:
     return lax.tan(*promote_args_inexact("tan", x))
 
 
-def arcsin(x: Any, /) -> Any:
+def arcsin(x: ArrayLike, /) -> Array:
     """The angle in [-π/2, π/2] whose sine is x.
 
     >>> from curta import numpy as jnp
@@ -182,7 +183,7 @@ def arcsin(x: Any, /) -> Any:
     return lax.asin(*promote_args_inexact("arcsin", x))
 
 
-def arccos(x: Any, /) -> Any:
+def arccos(x: ArrayLike, /) -> Array:
     """The angle in [0, π] whose cosine is x.
 
     >>> from curta import numpy as jnp
@@ -192,7 +193,7 @@ def arccos(x: Any, /) -> Any:
     return lax.acos(*promote_args_inexact("arccos", x))
 
 
-def arctan(x: Any, /) -> Any:
+def arctan(x: ArrayLike, /) -> Array:
     """The angle in (-π/2, π/2) whose tangent is x.
 
     >>> from curta import numpy as jnp
@@ -202,7 +203,7 @@ def arctan(x: Any, /) -> Any:
     return lax.atan(*promote_args_inexact("arctan", x))
 
 
-def arctan2(x1: Any, x2: Any, /) -> Any:
+def arctan2(x1: Any, x2: Any, /) -> Array:
     """The angle of the point (x2, x1) in [-π, π].
 
     >>> from curta import numpy as jnp
@@ -212,7 +213,7 @@ def arctan2(x1: Any, x2: Any, /) -> Any:
     return lax.atan2(*promote_args_inexact("arctan2", x1, x2))
 
 
-def sinh(x: Any, /) -> Any:
+def sinh(x: ArrayLike, /) -> Array:
     """The hyperbolic sine.
 
     >>> from curta import numpy as jnp
@@ -222,7 +223,7 @@ def sinh(x: Any, /) -> Any:
     return lax.sinh(*promote_args_inexact("sinh", x))
 
 
-def cosh(x: Any, /) -> Any:
+def cosh(x: ArrayLike, /) -> Array:
     """The hyperbolic cosine.
 
     >>> from curta import numpy as jnp
@@ -232,7 +233,7 @@ def cosh(x: Any, /) -> Any:
     return lax.cosh(*promote_args_inexact("cosh", x))
 
 
-def tanh(x: Any, /) -> Any:
+def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent.
 
     >>> from curta import numpy as jnp
@@ -242,7 +243,7 @@ def tanh(x: Any, /) -> Any:
     return lax.tanh(*promote_args_inexact("tanh", x))
 
 
-def arcsinh(x: Any, /) -> Any:
+def arcsinh(x: ArrayLike, /) -> Array:
     """The inverse of sinh.
 
     >>> from curta import numpy as jnp
@@ -253,7 +254,7 @@ def arcsinh(x: Any, /) -> Any:
 
 
 @inner_jit
-def arccosh(x: Any, /) -> Any:
+def arccosh(x: ArrayLike, /) -> Array:
     """The inverse of cosh, with a real part of at least 0.
 
     >>> from curta import numpy as jnp
@@ -267,7 +268,7 @@ def arccosh(x: Any, /) -> Any:
     return out
 
 
-def arctanh(x: Any, /) -> Any:
+def arctanh(x: ArrayLike, /) -> Array:
     """The inverse of tanh.
 
     >>> from curta import numpy as jnp
@@ -286,7 +287,7 @@ acosh = inner_jit(alias("acosh", arccosh.__wrapped__, in_errors=True), name="arc
 atanh = alias("atanh", arctanh, in_errors=True)
 
 
-def deg2rad(x: Any, /) -> Any:
+def deg2rad(x: ArrayLike, /) -> Array:
     """Degrees to radians.
 
     >>> from curta import numpy as jnp
@@ -297,7 +298,7 @@ def deg2rad(x: Any, /) -> Any:
     return lax.mul(x, const(x, np.pi / 180))
 
 
-def rad2deg(x: Any, /) -> Any:
+def rad2deg(x: ArrayLike, /) -> Array:
     """Radians to degrees.
 
     >>> from curta import numpy as jnp
@@ -313,7 +314,7 @@ degrees = alias("degrees", rad2deg)
 
 
 @inner_jit
-def sinc(x: Any, /) -> Any:
+def sinc(x: ArrayLike, /) -> Array:
     """sin(πx)/(πx), and 1 at 0.
 
     >>> from curta import numpy as jnp
@@ -346,7 +347,7 @@ def _sinc_maclaurin_jvp(k: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
 # ---- rounding
 
 
-def floor(x: Any, /) -> Any:
+def floor(x: ArrayLike, /) -> Array:
     """The largest integer not above x; integers and booleans stay as they are.
 
     >>> from curta import numpy as jnp
@@ -357,7 +358,7 @@ def floor(x: Any, /) -> Any:
     return x if _is_whole(x) else lax.floor(*promote_args_inexact("floor", x))
 
 
-def ceil(x: Any, /) -> Any:
+def ceil(x: ArrayLike, /) -> Array:
     """The smallest integer not below x; integers and booleans stay as they are.
 
     >>> from curta import numpy as jnp
@@ -369,7 +370,7 @@ def ceil(x: Any, /) -> Any:
 
 
 @inner_jit
-def trunc(x: Any) -> Any:
+def trunc(x: ArrayLike) -> Array:
     """x without its fraction; integers and booleans stay as they are.
 
     >>> from curta import numpy as jnp
@@ -387,7 +388,7 @@ def _is_whole(x: Any) -> bool:
 
 
 @inner_jit
-def rint(x: Any, /) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """The nearest integer as a float; halves go to the even one.
 
     >>> from curta import numpy as jnp
@@ -403,7 +404,7 @@ def rint(x: Any, /) -> Any:
 
 
 @inner_jit(static_argnames=("decimals",))
-def round(a: Any, decimals: int = 0, out: None = None) -> Any:
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` rounded to a number of decimals; halves go to the even digit.
 
     >>> from curta import numpy as jnp
@@ -446,7 +447,7 @@ def _round_real(x: Any, decimals: int) -> Any:
 
 
 @inner_jit
-def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Any, Any]:
     """Fraction and whole part, both of the sign of x.
 
     >>> from curta import numpy as jnp
@@ -461,12 +462,12 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 @inner_jit
 def nan_to_num(
-    x: Any,
+    x: ArrayLike,
     copy: bool = True,
-    nan: Any = 0.0,
-    posinf: Any = None,
-    neginf: Any = None,
-) -> Any:
+    nan: ArrayLike = 0.0,
+    posinf: ArrayLike | None = None,
+    neginf: ArrayLike | None = None,
+) -> Array:
     """`x` with NaN replaced by `nan` and infinities by finite values.
 
     The replacements of infinities are by default the extreme finite values.

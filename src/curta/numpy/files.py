@@ -8,13 +8,14 @@ from typing import IO, Any, NoReturn
 import numpy as np
 
 from curta import dtypes
+from curta.core.array import Array, DTypeLike
 from curta.numpy.constructors import asarray
 
 save, savez = np.save, np.savez
 array_repr, array_str, iterable = np.array_repr, np.array_str, np.iterable
 
 
-def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Any:
+def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Array:
     """The array of an `.npy` file, or the archive of an `.npz` file.
 
     >>> import tempfile
@@ -33,7 +34,9 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
     return asarray(out)
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(
+    string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str
+) -> Array:
     """The numbers written in a string.
 
     >>> from curta import numpy as jnp

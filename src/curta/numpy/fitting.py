@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy import linalg
 from curta.numpy.arguments import concrete, ensure_arraylike, ensure_operands
 from curta.numpy.constructors import array
@@ -24,7 +25,7 @@ from curta.numpy.searching import argmin, where
 from curta.numpy.shapes import atleast_1d
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The complex roots of the polynomial with coefficients `p`, highest first.
 
     Args:
@@ -72,14 +73,14 @@ def _roots_and_nan(p: Any, zeros: Any) -> Any:
 
 
 def polyfit(
-    x: Any,
-    y: Any,
+    x: ArrayLike,
+    y: ArrayLike,
     deg: int,
     rcond: float | None = None,
     full: bool = False,
-    w: Any = None,
+    w: ArrayLike | None = None,
     cov: bool | str = False,
-) -> Any:
+) -> Array | tuple[Array, ...]:
     """The polynomial of degree `deg` that fits points best, in least squares.
 
     Args:
@@ -161,7 +162,7 @@ def _covariance(
 
 
 @inner_jit
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The monic polynomial with the given zeros, or the eigenvalues of a matrix.
 
     Raises ValueError for other shapes than (n,) and (n, n).

@@ -9,6 +9,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import ensure_arraylike, ensure_arraylikes, is_complex
 from curta.numpy.constructors import asarray
 from curta.numpy.promotion import (
@@ -25,7 +26,7 @@ _INTEGERS = {16: np.int16, 32: np.int32, 64: np.int64}
 
 
 @inner_jit
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set: true for negative numbers and for -0.0.
 
     Raises ValueError for complex x.
@@ -58,7 +59,7 @@ def _bits(name: str, x: Any) -> Any:
 
 
 @inner_jit
-def copysign(x1: Any, x2: Any, /) -> Any:
+def copysign(x1: Any, x2: Any, /) -> Array:
     """|x1| with the sign of x2; TypeError for complex operands.
 
     >>> from curta import numpy as jnp
@@ -72,7 +73,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
     return select_where(negative, lax.neg(lax.abs(x1)), lax.abs(x1))
 
 
-def nextafter(x: Any, y: Any, /) -> Any:
+def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The next float after x towards y.
 
     >>> from curta import numpy as jnp
@@ -83,7 +84,7 @@ def nextafter(x: Any, y: Any, /) -> Any:
 
 
 @inner_jit
-def frexp(x: Any, /) -> tuple[Any, Any]:
+def frexp(x: ArrayLike, /) -> tuple[Any, Any]:
     """Mantissa in [0.5, 1) and integer exponent: x = m·2**e.
 
     Raises TypeError for complex x.
@@ -131,7 +132,7 @@ def _frexp_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 @inner_jit
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1·2**x2 for integer x2; ValueError for other dtypes of x2.
 
     >>> from curta import numpy as jnp
@@ -152,7 +153,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
 
 
 @inner_jit
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next float away from 0, with the sign of x.
 
     >>> from curta import numpy as jnp

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import (
     check_arraylike,
     check_but_strings,
@@ -47,8 +48,11 @@ from curta.numpy.statistics import average
 
 
 def histogram_bin_edges(
-    a: Any, bins: Any = 10, range: Any = None, weights: Any = None
-) -> Any:
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Array | Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
+) -> Array:
     """The edges of `bins` equal bins over the range of the data; or `bins` itself.
 
     >>> from curta import numpy as jnp
@@ -79,10 +83,10 @@ def histogram_bin_edges(
 
 
 def histogram(
-    a: Any,
-    bins: Any = 10,
-    range: Any = None,
-    weights: Any = None,
+    a: ArrayLike,
+    bins: ArrayLike = 10,
+    range: Sequence[ArrayLike] | None = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, Any]:
     """How many elements (or what weight) fall into each bin, and the bins' edges.
@@ -115,11 +119,11 @@ def histogram(
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
+    x: ArrayLike,
+    y: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
     range: Sequence[Any] | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, Any, Any]:
     """The histogram of points in the plane, and the edges of the bins.
@@ -151,10 +155,10 @@ def histogram2d(
 
 
 def histogramdd(
-    sample: Any,
-    bins: Any = 10,
+    sample: ArrayLike,
+    bins: ArrayLike | Sequence[ArrayLike] = 10,
     range: Sequence[Any] | None = None,
-    weights: Any = None,
+    weights: ArrayLike | None = None,
     density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
     """The histogram of the rows of a matrix, and the edges of the bins of each dim.
@@ -213,8 +217,13 @@ def _bin_of(x: Any, edges: Any) -> Any:
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None
-) -> Any:
+    x: ArrayLike,
+    xp: ArrayLike,
+    fp: ArrayLike,
+    left: ArrayLike | str | None = None,
+    right: ArrayLike | str | None = None,
+    period: ArrayLike | None = None,
+) -> Array:
     """The values at `x` of the piecewise linear function through (xp, fp).
 
     `left` and `right` are the values outside: by default those at the ends, or the
@@ -306,15 +315,15 @@ def _beyond(
 
 @inner_jit(static_argnames=("rowvar", "bias", "ddof", "dtype"))
 def cov(
-    m: Any,
-    y: Any = None,
+    m: ArrayLike,
+    y: ArrayLike | None = None,
     rowvar: bool = True,
     bias: bool = False,
     ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
-) -> Any:
+    fweights: ArrayLike | None = None,
+    aweights: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The covariance matrix of variables in rows (or columns, without `rowvar`).
 
     `y` has further variables; `fweights` says how often each observation counts,
@@ -401,7 +410,12 @@ def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
 
 
 @inner_jit(static_argnames=("rowvar", "dtype"))
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def corrcoef(
+    x: ArrayLike,
+    y: ArrayLike | None = None,
+    rowvar: bool = True,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The matrix of correlation coefficients.
 
     >>> from curta import numpy as jnp

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.config import numpy_dtype_promotion
+from curta.core.array import ArrayLike
 from curta.core.dim import is_symbolic_dim, max_dim, min_dim
 from curta.numpy.arguments import (
     concrete,
@@ -28,7 +29,7 @@ from curta.numpy.shapes import expand_dims, transpose
 s_, index_exp = np.s_, np.index_exp
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     """Vectors shaped so that together they index the grid they span.
 
     >>> from curta import numpy as jnp
@@ -74,7 +75,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (lax.iota(dtypes.default_int_dtype(), n),) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
     """The indices of the main diagonal of an array with equal dims.
 
     >>> from curta import numpy as jnp

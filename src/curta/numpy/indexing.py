@@ -56,7 +56,7 @@ def getitem(
     mode: Any = None,
     fill_value: Any = None,
     wrap_negative: bool = True,
-) -> Any:
+) -> Array:
     """The elements of `x` at `index`; the meaning of `x[index]` and `x.at[].get()`."""
     entries = parse(index, x.shape)
     fill = None if fill_value is None else _fill_value(fill_value, x.dtype)

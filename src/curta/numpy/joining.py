@@ -10,7 +10,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.core.array import Array
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import is_symbolic_dim
 from curta.numpy.arguments import (
     axis_of_shape,
@@ -36,7 +36,9 @@ from curta.numpy.shapes import (
 )
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(
+    arrays: Any, axis: int | None = 0, dtype: DTypeLike | None = None
+) -> Array:
     """Arrays joined along an axis that exists; flattened first if it is None.
 
     Raises ValueError for no arrays and for arrays of rank 0, TypeError for shapes
@@ -73,7 +75,7 @@ def _of_one_dtype(arrays: Sequence[Any], dtype: Any) -> list[Any]:
     return [asarray(a, dtype=dtype) for a in arrays]
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     """The array API's name of `concatenate`.
 
     >>> from curta import numpy as jnp
@@ -83,7 +85,9 @@ def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     return concatenate(ensure_arraylikes("concat", *arrays), axis=axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(
+    arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
+) -> Array:
     """Arrays of one shape along a new axis.
 
     >>> from curta import numpy as jnp
@@ -101,7 +105,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     return lax.stack(_of_one_dtype(arrays, dtype), axis=axis)
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Any, ...]:
     """The slices of an array along an axis.
 
     >>> from curta import numpy as jnp
@@ -112,7 +116,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     return tuple(lax.unstack(x, canonical_axis(static_axis(axis), x.ndim)))
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays on top of each other; vectors count as rows.
 
     >>> from curta import numpy as jnp
@@ -123,7 +127,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate([atleast_2d(x) for x in _parts("vstack", tup)], 0, dtype)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays side by side: along the second axis, vectors along the first.
 
     >>> from curta import numpy as jnp
@@ -134,7 +138,7 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(arrays, 1 if arrays and arrays[0].ndim > 1 else 0, dtype)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: Any, dtype: DTypeLike | None = None) -> Array:
     """Arrays behind each other, along the third axis.
 
     >>> from curta import numpy as jnp
@@ -144,7 +148,7 @@ def dstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate([atleast_3d(x) for x in _parts("dstack", tup)], 2, dtype)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: Any) -> Array:
     """Vectors as the columns of a matrix.
 
     >>> from curta import numpy as jnp
@@ -165,7 +169,9 @@ def _parts(name: str, tup: Any) -> Sequence[Any]:
 
 
 @inner_jit
-def block(arrays: Any) -> Any:
+def block(
+    arrays: ArrayLike | Sequence[ArrayLike] | Sequence[Sequence[ArrayLike]],
+) -> Array:
     """An array put together from nested lists of blocks, the innermost side by side.
 
     >>> from curta import numpy as jnp
@@ -194,7 +200,7 @@ def _block(arrays: Any) -> tuple[Any, int]:
 
 
 @inner_jit(static_argnames=("axis",))
-def append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`values` joined to the end of `arr`; both are flattened without an axis.
 
     >>> from curta import numpy as jnp
@@ -209,7 +215,11 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Any:
 # ---- splitting
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(
+    ary: ArrayLike,
+    indices_or_sections: int | float | Sequence[int] | ArrayLike,
+    axis: int = 0,
+) -> list[Any]:
     """An array in equal parts, or cut at given indices.
 
     Raises ValueError if the size cannot be divided by the number of parts, and for
@@ -222,7 +232,11 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("split", ary, indices_or_sections, axis)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(
+    ary: ArrayLike,
+    indices_or_sections: int | float | Sequence[int] | ArrayLike,
+    axis: int = 0,
+) -> list[Any]:
     """Like `split`, but the first parts may be longer by one.
 
     >>> from curta import numpy as jnp
@@ -232,7 +246,7 @@ def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("array_split", ary, indices_or_sections, axis)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | float | ArrayLike) -> list[Any]:
     """`split` along the first axis.
 
     >>> from curta import numpy as jnp
@@ -242,7 +256,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | float | ArrayLike) -> list[Any]:
     """`split` along the second axis, of vectors along the first.
 
     >>> from curta import numpy as jnp
@@ -253,7 +267,7 @@ def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
     return _split("hsplit", ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | float | ArrayLike) -> list[Any]:
     """`split` along the third axis.
 
     >>> from curta import numpy as jnp
@@ -291,8 +305,12 @@ def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
 
 
 def delete(
-    arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False
-) -> Any:
+    arr: ArrayLike,
+    obj: Any,
+    axis: int | None = None,
+    *,
+    assume_unique_indices: bool = False,
+) -> Array:
     """`arr` without the slices at the indices `obj`, which must be known.
 
     >>> from curta import numpy as jnp

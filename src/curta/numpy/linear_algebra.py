@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import max_dim, min_dim
 from curta.core.trace import typeof
 from curta.numpy.arguments import (
@@ -46,13 +48,13 @@ def _result_dtype(name: str, wanted: Any, *operands: Any) -> tuple[Any, bool]:
 
 @takes_out_sharding(sums=True)
 def dot(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product over the last dim of `a` and the last but one of `b`.
 
     Vectors give their inner product, matrices their matrix product; a scalar
@@ -75,13 +77,13 @@ def dot(
 
 @takes_out_sharding(sums=True)
 def matmul(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The matrix product; leading dims are batches and broadcast.
 
     Raises ValueError for scalars and for batches that do not broadcast, TypeError
@@ -161,8 +163,12 @@ def _without_batch_dims(x: Any, sizes: tuple[int | None, ...], kept: list[int]) 
 
 
 def vdot(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The inner product of the flattened arrays, `a` conjugated.
 
     >>> from curta import numpy as jnp
@@ -181,14 +187,14 @@ def vdot(
 
 
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The inner products of vectors along an axis, `x1` conjugated; batches broadcast.
 
     >>> from curta import numpy as jnp
@@ -216,7 +222,7 @@ def _vecdot(
 
 
 @inner_jit
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Matrices times vectors; batches broadcast.
 
     >>> from curta import numpy as jnp
@@ -229,7 +235,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 @inner_jit
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Vectors, conjugated, times matrices; batches broadcast.
 
     >>> from curta import numpy as jnp
@@ -261,14 +267,14 @@ def _check_core_dims(name: str, signature: str, x1: Any, x2: Any) -> None:
 
 @takes_out_sharding(sums=True)
 def tensordot(
-    a: Any,
-    b: Any,
-    axes: Any = 2,
+    a: ArrayLike,
+    b: ArrayLike,
+    axes: int | float | Sequence[int] | Sequence[Sequence[int]] = 2,
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The product summed over pairs of axes.
 
     `axes` is a number (that many last axes of `a` with the first of `b`), a pair of
@@ -318,8 +324,12 @@ def _contracted(a: Any, b: Any, axes: Any) -> tuple[Any, Any]:
 
 
 def inner(
-    a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    *,
+    precision: Any = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The product summed over the last dims; scalars multiply.
 
     >>> from curta import numpy as jnp
@@ -341,7 +351,7 @@ def inner(
     )
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: Array, out: None = None) -> Array:
     """All products of an element of `a` with one of `b`, as a matrix.
 
     >>> from curta import numpy as jnp
@@ -355,7 +365,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 @inner_jit
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: `b` scaled by every element of `a`.
 
     >>> from curta import numpy as jnp
@@ -374,13 +384,13 @@ def kron(a: Any, b: Any) -> Any:
 
 @inner_jit(static_argnames=("axisa", "axisb", "axisc", "axis"))
 def cross(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     axisa: int = -1,
     axisb: int = -1,
     axisc: int = -1,
     axis: int | None = None,
-) -> Any:
+) -> Array:
     """The cross products of vectors of 2 or 3 components; of two plane ones a scalar.
 
     >>> from curta import numpy as jnp
@@ -412,7 +422,7 @@ def _components(x: Any) -> list[Any]:
 
 
 @inner_jit(static_argnames=("offset", "axis1", "axis2"))
-def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals of the matrices in two dims, `offset` above the main one.
 
     >>> from curta import numpy as jnp
@@ -431,7 +441,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return getitem(a, (..., i, j) if offset >= 0 else (..., j, i))
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The k-th diagonal of a matrix, or the matrix with a vector on it.
 
     >>> from curta import numpy as jnp
@@ -454,7 +464,7 @@ def _diag(v: Any, k: int) -> Any:
     return select_where(eye(n, k=k, dtype=bool), expand_dims(v, 1), zero)
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the flattened `v` on its k-th diagonal.
 
     >>> from curta import numpy as jnp
@@ -468,13 +478,13 @@ def diagflat(v: Any, k: int = 0) -> Any:
 
 @inner_jit(static_argnames=("axis1", "axis2", "dtype"))
 def trace(
-    a: Any,
-    offset: Any = 0,
+    a: ArrayLike,
+    offset: int | float | ArrayLike = 0,
     axis1: int = 0,
     axis2: int = 1,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
-) -> Any:
+) -> Array:
     """The sum of a diagonal.
 
     >>> from curta import numpy as jnp

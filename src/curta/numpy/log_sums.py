@@ -10,11 +10,12 @@ import numpy as np
 
 from curta import lax
 from curta.api.custom_derivatives import custom_jvp
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import is_complex
 from curta.numpy.promotion import const, promote_args_inexact
 
 
-def logaddexp(x1: Any, x2: Any, /) -> Any:
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow.
 
     >>> from curta import numpy as jnp
@@ -24,7 +25,7 @@ def logaddexp(x1: Any, x2: Any, /) -> Any:
     return _logaddexp(*promote_args_inexact("logaddexp", x1, x2))
 
 
-def logaddexp2(x1: Any, x2: Any, /) -> Any:
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2**x1 + 2**x2) without overflow.
 
     >>> from curta import numpy as jnp

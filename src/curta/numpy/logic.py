@@ -9,7 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.core.array import Array
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     check_arraylike,
     ensure_arraylike,
@@ -29,7 +29,7 @@ from curta.numpy.promotion import (
 # ---- comparison
 
 
-def equal(x: Any, y: Any, /) -> Any:
+def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x == y, element by element; NaN equals nothing.
 
     >>> from curta import numpy as jnp
@@ -39,7 +39,7 @@ def equal(x: Any, y: Any, /) -> Any:
     return lax.eq(*promote_args("equal", x, y))
 
 
-def not_equal(x: Any, y: Any, /) -> Any:
+def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x != y, element by element.
 
     >>> from curta import numpy as jnp
@@ -49,7 +49,7 @@ def not_equal(x: Any, y: Any, /) -> Any:
     return lax.ne(*promote_args("not_equal", x, y))
 
 
-def greater(x: Any, y: Any, /) -> Any:
+def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x > y, element by element; complex numbers by real, then imaginary part.
 
     >>> from curta import numpy as jnp
@@ -59,7 +59,7 @@ def greater(x: Any, y: Any, /) -> Any:
     return _compare(lax.gt, *promote_args("greater", x, y))
 
 
-def greater_equal(x: Any, y: Any, /) -> Any:
+def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x >= y, element by element.
 
     >>> from curta import numpy as jnp
@@ -69,7 +69,7 @@ def greater_equal(x: Any, y: Any, /) -> Any:
     return _compare(lax.ge, *promote_args("greater_equal", x, y))
 
 
-def less(x: Any, y: Any, /) -> Any:
+def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x < y, element by element.
 
     >>> from curta import numpy as jnp
@@ -79,7 +79,7 @@ def less(x: Any, y: Any, /) -> Any:
     return _compare(lax.lt, *promote_args("less", x, y))
 
 
-def less_equal(x: Any, y: Any, /) -> Any:
+def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x <= y, element by element.
 
     >>> from curta import numpy as jnp
@@ -99,7 +99,7 @@ def _compare(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 # ---- logic
 
 
-def logical_and(x: Any, y: Any, /) -> Any:
+def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x and y both differ from 0.
 
     >>> from curta import numpy as jnp
@@ -109,7 +109,7 @@ def logical_and(x: Any, y: Any, /) -> Any:
     return lax.bitwise_and(*map(_truth, promote_args("logical_and", x, y)))
 
 
-def logical_or(x: Any, y: Any, /) -> Any:
+def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x or y differs from 0.
 
     >>> from curta import numpy as jnp
@@ -119,7 +119,7 @@ def logical_or(x: Any, y: Any, /) -> Any:
     return lax.bitwise_or(*map(_truth, promote_args("logical_or", x, y)))
 
 
-def logical_xor(x: Any, y: Any, /) -> Any:
+def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether exactly one of x and y differs from 0.
 
     >>> from curta import numpy as jnp
@@ -129,7 +129,7 @@ def logical_xor(x: Any, y: Any, /) -> Any:
     return lax.bitwise_xor(*map(_truth, promote_args("logical_xor", x, y)))
 
 
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is 0.
 
     >>> from curta import numpy as jnp
@@ -146,7 +146,7 @@ def _truth(x: Any) -> Any:
 # ---- kinds of numbers
 
 
-def isfinite(x: Any, /) -> Any:
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether x is neither infinite nor NaN.
 
     >>> from curta import numpy as jnp
@@ -163,7 +163,7 @@ def isfinite(x: Any, /) -> Any:
 
 
 @inner_jit
-def isinf(x: Any, /) -> Any:
+def isinf(x: ArrayLike, /) -> Array:
     """Whether x is positive or negative infinity.
 
     >>> from curta import numpy as jnp
@@ -181,7 +181,7 @@ def isinf(x: Any, /) -> Any:
     return lax.full_like(x, False, dtype=np.bool_)
 
 
-def isnan(x: Any, /) -> Any:
+def isnan(x: ArrayLike, /) -> Array:
     """Whether x is NaN.
 
     >>> from curta import numpy as jnp
@@ -192,7 +192,7 @@ def isnan(x: Any, /) -> Any:
     return lax.ne(x, x)
 
 
-def isposinf(x: Any, /, out: None = None) -> Any:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is positive infinity; ValueError for complex x.
 
     >>> from curta import numpy as jnp
@@ -202,7 +202,7 @@ def isposinf(x: Any, /, out: None = None) -> Any:
     return _is_infinity("isposinf", x, np.inf, out)
 
 
-def isneginf(x: Any, /, out: None = None) -> Any:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is negative infinity; ValueError for complex x.
 
     >>> from curta import numpy as jnp
@@ -230,7 +230,7 @@ def _is_infinity(name: str, x: Any, infinity: float, out: None) -> Any:
 
 
 @inner_jit
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part of x differs from 0.
 
     >>> from curta import numpy as jnp
@@ -242,7 +242,7 @@ def iscomplex(x: Any) -> Any:
 
 
 @inner_jit
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part of x is 0.
 
     >>> from curta import numpy as jnp
@@ -304,8 +304,12 @@ def isscalar(element: Any) -> bool:
 
 @inner_jit(static_argnames=("equal_nan",))
 def isclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether |a - b| <= atol + rtol·|b|; infinities are close to themselves.
 
     `equal_nan` makes NaN close to NaN.
@@ -331,8 +335,12 @@ def isclose(
 
 @inner_jit(static_argnames=("equal_nan",))
 def allclose(
-    a: Any, b: Any, rtol: Any = 1e-05, atol: Any = 1e-08, equal_nan: bool = False
-) -> Any:
+    a: ArrayLike,
+    b: ArrayLike,
+    rtol: ArrayLike = 1e-05,
+    atol: ArrayLike = 1e-08,
+    equal_nan: bool = False,
+) -> Array:
     """Whether all elements are close in the sense of `isclose`.
 
     >>> from curta import numpy as jnp
@@ -343,7 +351,7 @@ def allclose(
     return _all(isclose(a, b, rtol, atol, equal_nan=equal_nan))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements.
 
     >>> from curta import numpy as jnp
@@ -359,7 +367,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return _all(same)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast to one shape with equal elements.
 
     >>> from curta import numpy as jnp

@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import as_dim
 from curta.numpy.arguments import (
     canonical_shape,
@@ -21,8 +22,13 @@ from curta.numpy.promotion import cast, const
 
 
 def eye(
-    N: int, M: int | None = None, k: Any = 0, dtype: Any = None, *, device: Any = None
-) -> Any:
+    N: int,
+    M: int | None = None,
+    k: int | float | ArrayLike = 0,
+    dtype: DTypeLike | None = None,
+    *,
+    device: Any = None,
+) -> Array:
     """An N×M matrix with ones on the k-th diagonal.
 
     >>> from curta import numpy as jnp
@@ -49,7 +55,7 @@ def eye(
     return place_on(device, lax.convert_element_type(diagonal, dtype))
 
 
-def identity(n: int, dtype: Any = None) -> Any:
+def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """The n×n identity matrix.
 
     >>> from curta import numpy as jnp
@@ -60,7 +66,9 @@ def identity(n: int, dtype: Any = None) -> Any:
     return eye(n, dtype=user_dtype(dtype, "identity"))
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(
+    N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
+) -> Array:
     """An N×M matrix with ones on and below the k-th diagonal.
 
     >>> from curta import numpy as jnp
@@ -80,7 +88,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
 
 
 @inner_jit(static_argnames=("k",))
-def tril(m: Any, k: int = 0) -> Any:
+def tril(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros above the k-th diagonal, of each matrix in the last two dims.
 
     >>> from curta import numpy as jnp
@@ -93,7 +101,7 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 @inner_jit(static_argnames=("k",))
-def triu(m: Any, k: int = 0) -> Any:
+def triu(m: ArrayLike, k: int = 0) -> Array:
     """`m` with zeros below the k-th diagonal, of each matrix in the last two dims.
 
     >>> from curta import numpy as jnp
@@ -114,7 +122,7 @@ def _triangle(name: str, m: Any, k: int) -> tuple[Any, Any]:
 
 
 @inner_jit(static_argnames=("N", "increasing"))
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix whose columns are the powers of x, falling unless `increasing`.
 
     >>> from curta import numpy as jnp

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import (
     Axis,
     check_where,
@@ -52,13 +53,13 @@ def _without_nan(
 
 @inner_jit(static_argnames=("axis", "keepdims"))
 def nanmin(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element that is not NaN; NaN if all are.
 
     >>> from curta import numpy as jnp
@@ -81,13 +82,13 @@ def nanmin(
 
 @inner_jit(static_argnames=("axis", "keepdims"))
 def nanmax(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element that is not NaN; NaN if all are.
 
     >>> from curta import numpy as jnp
@@ -110,14 +111,14 @@ def nanmax(
 
 @inner_jit(static_argnames=("axis", "dtype", "keepdims"))
 def nansum(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The sum of the elements that are not NaN.
 
     >>> from curta import numpy as jnp
@@ -140,14 +141,14 @@ def nansum(
 
 @inner_jit(static_argnames=("axis", "dtype", "keepdims"))
 def nanprod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The product of the elements that are not NaN.
 
     >>> from curta import numpy as jnp
@@ -170,13 +171,13 @@ def nanprod(
 
 @inner_jit(static_argnames=("axis", "dtype", "keepdims"))
 def nanmean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """The mean of the elements that are not NaN; NaN if there are none.
 
     >>> from curta import numpy as jnp
@@ -197,15 +198,15 @@ def nanmean(
 
 @inner_jit(static_argnames=("axis", "dtype", "keepdims"))
 def nanvar(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
-) -> Any:
+) -> Array:
     """The variance of the elements that are not NaN.
 
     The divisor is their count less `ddof`; NaN where it is not positive.
@@ -241,15 +242,15 @@ def nanvar(
 
 @inner_jit(static_argnames=("axis", "dtype", "keepdims"))
 def nanstd(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
-) -> Any:
+) -> Array:
     """The standard deviation of the elements that are not NaN.
 
     >>> from curta import numpy as jnp

@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import axis_of_shape, ensure_arraylike, ensure_operands
 from curta.numpy.arithmetic import absolute, floor_divide, multiply
 from curta.numpy.promotion import cast, const, promote_dtypes
@@ -17,7 +18,7 @@ from curta.numpy.shapes import ravel, swapaxes
 
 
 @inner_jit
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers, by Euclid's algorithm.
 
     Raises ValueError for other dtypes.
@@ -45,7 +46,7 @@ def _euclid(pair: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 @inner_jit
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers; ValueError for other dtypes.
 
     >>> from curta import numpy as jnp
@@ -62,7 +63,7 @@ def lcm(x1: Any, x2: Any) -> Any:
 
 
 @inner_jit(static_argnames=("axis", "bitorder"))
-def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight booleans as the bits of one uint8; the last group is filled with zeros.
 
     >>> from curta import numpy as jnp
@@ -89,8 +90,11 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 @inner_jit(static_argnames=("axis", "count", "bitorder"))
 def unpackbits(
-    a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> Any:
+    a: ArrayLike,
+    axis: int | None = None,
+    count: int | None = None,
+    bitorder: str = "big",
+) -> Array:
     """The bits of uint8 numbers, eight for each; `count` of them, if it is given.
 
     >>> from curta import numpy as jnp

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.core.array import Array
+from curta.core.array import Array, ArrayLike
 from curta.core.trace import Tracer
 from curta.numpy import (
     arithmetic,
@@ -184,13 +184,13 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 
 def compress(
     self: Any,
-    condition: Any,
+    condition: ArrayLike,
     axis: int | None = None,
     *,
     out: None = None,
     size: int | None = None,
-    fill_value: Any = 0,
-) -> Any:
+    fill_value: ArrayLike = 0,
+) -> Array:
     """The slices where `condition` holds; see `numpy.compress`."""
     return taking.compress(
         condition, self, axis, out=out, size=size, fill_value=fill_value

@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     canonical_axis,
     ensure_arraylike,
@@ -34,8 +35,8 @@ _STATIC = ("axis", "overwrite_input", "keepdims", "method")
 
 @inner_jit(static_argnames=_STATIC)
 def quantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
@@ -43,7 +44,7 @@ def quantile(
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """The values below which fractions `q` of the elements lie; NaN if one is.
 
     `method` says what to do between two elements: "linear", "lower", "higher",
@@ -60,8 +61,8 @@ def quantile(
 
 @inner_jit(static_argnames=_STATIC)
 def nanquantile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
@@ -69,7 +70,7 @@ def nanquantile(
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """Like `quantile`, of the elements that are not NaN.
 
     >>> from curta import numpy as jnp
@@ -90,8 +91,8 @@ def _refuse_in_place(name: str, overwrite_input: bool, out: None) -> None:
 @takes_out_sharding
 @inner_jit(static_argnames=_STATIC)
 def percentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
@@ -100,7 +101,7 @@ def percentile(
     *,
     weights: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Like `quantile`, with q from 0 to 100.
 
     >>> from curta import numpy as jnp
@@ -123,8 +124,8 @@ def percentile(
 
 @inner_jit(static_argnames=_STATIC)
 def nanpercentile(
-    a: Any,
-    q: Any,
+    a: ArrayLike,
+    q: ArrayLike,
     axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
@@ -132,7 +133,7 @@ def nanpercentile(
     keepdims: bool = False,
     *,
     weights: Any = None,
-) -> Any:
+) -> Array:
     """Like `percentile`, of the elements that are not NaN.
 
     >>> from curta import numpy as jnp
@@ -155,12 +156,12 @@ def nanpercentile(
 
 @inner_jit(static_argnames=("axis", "overwrite_input", "keepdims"))
 def median(
-    a: Any,
+    a: ArrayLike,
     axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The middle element of the sorted ones, or the mean of the two middle ones.
 
     >>> from curta import numpy as jnp
@@ -180,12 +181,12 @@ def median(
 
 @inner_jit(static_argnames=("axis", "overwrite_input", "keepdims"))
 def nanmedian(
-    a: Any,
+    a: ArrayLike,
     axis: Axes = None,
     out: None = None,
     overwrite_input: bool = False,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """Like `median`, of the elements that are not NaN.
 
     >>> from curta import numpy as jnp

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.core.dim import SymbolicDim, as_dim, is_symbolic_dim, min_dim
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError, InconclusiveDimensionOperation
@@ -43,7 +44,12 @@ _KEYWORDS: dict[str, tuple[str, ...]] = {
 }
 
 
-def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Any:
+def pad(
+    array: ArrayLike,
+    pad_width: Any,
+    mode: str | Callable[..., Any] = "constant",
+    **kwargs: Any,
+) -> Array:
     """`array` with borders of `pad_width`: a number, a pair, or a pair for each dim.
 
     `mode` is "constant" (with `constant_values`), "edge", "wrap", "reflect",

@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import concrete_index, ensure_arraylike, ensure_arraylikes
 from curta.numpy.arithmetic import add, multiply, negative
 from curta.numpy.constructors import asarray
@@ -20,7 +21,7 @@ from curta.numpy.sets import trim_zeros
 
 
 @inner_jit(static_argnames=("unroll",))
-def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values at `x` of the polynomial with coefficients `p`, by Horner's rule.
 
     >>> from curta import numpy as jnp
@@ -43,7 +44,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
 
 
 @inner_jit
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     >>> from curta import numpy as jnp
@@ -57,7 +58,7 @@ def polyadd(a1: Any, a2: Any) -> Any:
 
 
 @inner_jit
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
     >>> from curta import numpy as jnp
@@ -78,7 +79,7 @@ def _require_dim(name: str, *polynomials: Any) -> None:
 
 
 @inner_jit(static_argnames=("m",))
-def polyder(p: Any, m: int = 1) -> Any:
+def polyder(p: ArrayLike, m: int = 1) -> Array:
     """The m-th derivative of a polynomial.
 
     >>> from curta import numpy as jnp
@@ -99,7 +100,9 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 @inner_jit(static_argnames=("m",))
-def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def polyint(
+    p: ArrayLike, m: int = 1, k: int | float | ArrayLike | None = None
+) -> Array:
     """The m-th integral of a polynomial, with the constants of integration `k`.
 
     >>> from curta import numpy as jnp
@@ -125,7 +128,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     return lax.div(joined, asarray(divisors, dtype=p.dtype))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
     `trim_leading_zeros` first drops leading zeros, which must be known.
@@ -142,7 +145,9 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(a1, a2, mode="full")
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(
+    u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False
+) -> tuple[Any, Any]:
     """Quotient and remainder of the division of polynomials.
 
     `trim_leading_zeros` drops leading zeros of the remainder, which must be known.

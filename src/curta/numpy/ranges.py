@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import as_dim, is_symbolic_dim, range_length
 from curta.errors import InconclusiveDimensionOperation
 from curta.numpy.arguments import (
@@ -42,14 +43,14 @@ def _check_scalars(*given: Any) -> None:
 
 @takes_out_sharding
 def arange(
-    start: Any,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
+    start: ArrayLike | int,
+    stop: ArrayLike | int | float | None = None,
+    step: ArrayLike | None = None,
+    dtype: DTypeLike | None = None,
     *,
     device: Any = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The numbers from `start` (0 if only one is given) up to `stop`, in steps.
 
     The arguments are known scalars; ConcretizationTypeError if they are traced.
@@ -130,6 +131,30 @@ def _symbolic_arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     return lax.add(cast(start, dtype), steps)
 
 
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = ...,
+    endpoint: bool = ...,
+    retstep: Literal[False] = ...,
+    dtype: DTypeLike | None = ...,
+    axis: int = ...,
+    *,
+    device: Any = ...,
+) -> Array: ...
+@overload
+def linspace(
+    start: ArrayLike,
+    stop: ArrayLike,
+    num: int = ...,
+    endpoint: bool = ...,
+    *,
+    retstep: Literal[True],
+    dtype: DTypeLike | None = ...,
+    axis: int = ...,
+    device: Any = ...,
+) -> tuple[Array, Array]: ...
 def linspace(
     start: Any,
     stop: Any,
@@ -228,14 +253,14 @@ def _reshaped(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def logspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
+    base: ArrayLike = 10.0,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """`base` to the power of evenly spaced exponents.
 
     >>> from curta import numpy as jnp
@@ -262,13 +287,13 @@ def _logspace(
 
 
 def geomspace(
-    start: Any,
-    stop: Any,
+    start: ArrayLike,
+    stop: ArrayLike,
     num: int = 50,
     endpoint: bool = True,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     axis: int = 0,
-) -> Any:
+) -> Array:
     """`num` numbers from `start` to `stop` with a constant ratio.
 
     >>> from curta import numpy as jnp

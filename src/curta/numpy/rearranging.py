@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, Shape
 from curta.core.dim import as_dim, is_symbolic_dim
 from curta.numpy.arguments import (
     canonical_axis,
@@ -28,7 +29,7 @@ from curta.numpy.promotion import cast
 from curta.numpy.shapes import broadcast_to, ravel, reshape, swapaxes, with_rank
 
 
-def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
+def flip(m: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """The elements in reversed order along axes: along all by default.
 
     >>> from curta import numpy as jnp
@@ -45,7 +46,7 @@ def _flip(m: Any, axis: Any) -> Any:
     return lax.rev(m, tuple(canonical_axis(i, m.ndim) for i in index_tuple(axis)))
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """The elements in reversed order along the second axis.
 
     >>> from curta import numpy as jnp
@@ -55,7 +56,7 @@ def fliplr(m: Any) -> Any:
     return _flip(ensure_arraylike("fliplr", m), 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """The elements in reversed order along the first axis.
 
     >>> from curta import numpy as jnp
@@ -66,7 +67,7 @@ def flipud(m: Any) -> Any:
 
 
 @inner_jit(static_argnames=("k", "axes"))
-def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """`m` turned by k right angles, from the first axis to the second.
 
     >>> from curta import numpy as jnp
@@ -93,7 +94,11 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return flip(swapaxes(m, first, second), second)
 
 
-def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
+def roll(
+    a: ArrayLike,
+    shift: ArrayLike | Sequence[int],
+    axis: int | Sequence[int] | None = None,
+) -> Array:
     """The elements moved along axes, those that fall off coming back in front.
 
     Without an axis the flattened array is rolled. `shift` may be traced.
@@ -144,7 +149,7 @@ def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Any:
     return a
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: int | float | Sequence[int]) -> Array:
     """Copies of the whole array side by side, `reps` along each dim.
 
     >>> from curta import numpy as jnp
@@ -159,13 +164,13 @@ def tile(A: Any, reps: Any) -> Any:
 
 @takes_out_sharding
 def repeat(
-    a: Any,
-    repeats: Any,
+    a: ArrayLike,
+    repeats: ArrayLike,
     axis: int | None = None,
     *,
     total_repeat_length: int | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Every element `repeats` times in a row; a number for all, or one for each.
 
     `total_repeat_length` makes the size of the result static, so that `repeats` may
@@ -249,7 +254,7 @@ def _take_rows(a: Any, places: Any, axis: int) -> Any:
 
 
 @inner_jit(static_argnames=("new_shape",))
-def resize(a: Any, new_shape: Any) -> Any:
+def resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements in a new shape, repeated from the start if there are too few.
 
     >>> from curta import numpy as jnp

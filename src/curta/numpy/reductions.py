@@ -19,7 +19,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit_options import check_hashable
 from curta.config import config
-from curta.core.array import Array
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.lax.named_axes import require_bound
 from curta.numpy.arguments import (
     Axis,
@@ -252,15 +252,15 @@ _ANY = Fold("any", lax.reduce_or, _or, False)
 
 
 def sum(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """The sum over axes; booleans are counted.
 
     >>> from curta import numpy as jnp
@@ -281,15 +281,15 @@ def sum(
 
 
 def prod(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
     promote_integers: bool = True,
-) -> Any:
+) -> Array:
     """The product over axes.
 
     >>> from curta import numpy as jnp
@@ -310,13 +310,13 @@ def prod(
 
 
 def max(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The largest element over axes; NaN if there is one.
 
     Raises ValueError over no elements, or with `where`, unless `initial` is given.
@@ -337,13 +337,13 @@ def max(
 
 
 def min(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
+    initial: ArrayLike | None = None,
+    where: ArrayLike | None = None,
+) -> Array:
     """The smallest element over axes; NaN if there is one.
 
     Raises ValueError over no elements, or with `where`, unless `initial` is given.
@@ -368,13 +368,13 @@ amin = alias("amin", min)
 
 
 def all(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether every element differs from 0.
 
     >>> from curta import numpy as jnp
@@ -385,13 +385,13 @@ def all(
 
 
 def any(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """Whether some element differs from 0.
 
     >>> from curta import numpy as jnp
@@ -414,7 +414,7 @@ def _logical_fold(
 
 
 @inner_jit(static_argnames=("axis", "keepdims"))
-def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
+def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements differ from 0.
 
     >>> from curta import numpy as jnp
@@ -427,7 +427,9 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
     return sum(differs, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
-def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(
+    a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False
+) -> Array:
     """The difference between the largest and the smallest element.
 
     >>> from curta import numpy as jnp

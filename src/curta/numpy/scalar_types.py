@@ -11,6 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from curta.core.array import Array
 from curta.numpy.constructors import asarray
 
 
@@ -30,7 +31,7 @@ class ScalarType(type):
     def __numpy_dtype__(cls) -> np.dtype[Any]:
         return cls.dtype
 
-    def __call__(cls, x: Any) -> Any:
+    def __call__(cls, x: Any) -> Array:  # type: ignore[override]
         return asarray(x, dtype=cls.dtype)
 
     def __eq__(cls, other: object) -> bool:
@@ -58,34 +59,34 @@ def _scalar_type(scalar: Any) -> ScalarType:
     return ScalarType(dtype.name, (), namespace)
 
 
-bool_ = _scalar_type(np.bool_)
-int1 = _scalar_type(ml_dtypes.int1)
-int2 = _scalar_type(ml_dtypes.int2)
-int4 = _scalar_type(ml_dtypes.int4)
-int8 = _scalar_type(np.int8)
-int16 = _scalar_type(np.int16)
-int32 = _scalar_type(np.int32)
-int64 = _scalar_type(np.int64)
-uint1 = _scalar_type(ml_dtypes.uint1)
-uint2 = _scalar_type(ml_dtypes.uint2)
-uint4 = _scalar_type(ml_dtypes.uint4)
-uint8 = _scalar_type(np.uint8)
-uint16 = _scalar_type(np.uint16)
-uint32 = _scalar_type(np.uint32)
-uint64 = _scalar_type(np.uint64)
-float4_e2m1fn = _scalar_type(ml_dtypes.float4_e2m1fn)
-float6_e2m3fn = _scalar_type(ml_dtypes.float6_e2m3fn)
-float6_e3m2fn = _scalar_type(ml_dtypes.float6_e3m2fn)
-float8_e3m4 = _scalar_type(ml_dtypes.float8_e3m4)
-float8_e4m3 = _scalar_type(ml_dtypes.float8_e4m3)
-float8_e4m3b11fnuz = _scalar_type(ml_dtypes.float8_e4m3b11fnuz)
-float8_e4m3fn = _scalar_type(ml_dtypes.float8_e4m3fn)
-float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fnuz)
-float8_e5m2 = _scalar_type(ml_dtypes.float8_e5m2)
-float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2fnuz)
-float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e8m0fnu)
-bfloat16 = _scalar_type(ml_dtypes.bfloat16)
-float16 = _scalar_type(np.float16)
+bool_: ScalarType = _scalar_type(np.bool_)
+int1: ScalarType = _scalar_type(ml_dtypes.int1)
+int2: ScalarType = _scalar_type(ml_dtypes.int2)
+int4: ScalarType = _scalar_type(ml_dtypes.int4)
+int8: ScalarType = _scalar_type(np.int8)
+int16: ScalarType = _scalar_type(np.int16)
+int32: ScalarType = _scalar_type(np.int32)
+int64: ScalarType = _scalar_type(np.int64)
+uint1: ScalarType = _scalar_type(ml_dtypes.uint1)
+uint2: ScalarType = _scalar_type(ml_dtypes.uint2)
+uint4: ScalarType = _scalar_type(ml_dtypes.uint4)
+uint8: ScalarType = _scalar_type(np.uint8)
+uint16: ScalarType = _scalar_type(np.uint16)
+uint32: ScalarType = _scalar_type(np.uint32)
+uint64: ScalarType = _scalar_type(np.uint64)
+float4_e2m1fn: ScalarType = _scalar_type(ml_dtypes.float4_e2m1fn)
+float6_e2m3fn: ScalarType = _scalar_type(ml_dtypes.float6_e2m3fn)
+float6_e3m2fn: ScalarType = _scalar_type(ml_dtypes.float6_e3m2fn)
+float8_e3m4: ScalarType = _scalar_type(ml_dtypes.float8_e3m4)
+float8_e4m3: ScalarType = _scalar_type(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz: ScalarType = _scalar_type(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn: ScalarType = _scalar_type(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz: ScalarType = _scalar_type(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2: ScalarType = _scalar_type(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz: ScalarType = _scalar_type(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu: ScalarType = _scalar_type(ml_dtypes.float8_e8m0fnu)
+bfloat16: ScalarType = _scalar_type(ml_dtypes.bfloat16)
+float16: ScalarType = _scalar_type(np.float16)
 float32 = single = _scalar_type(np.float32)
 float64 = double = float_ = _scalar_type(np.float64)
 complex64 = csingle = _scalar_type(np.complex64)

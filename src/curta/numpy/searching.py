@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence, Sized
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
-from curta.core.array import Array
+from curta.core.array import Array, ArrayLike, Shape
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import (
@@ -45,6 +45,26 @@ from curta.primitives.dims import dim_value
 # ---- selecting
 
 
+@overload
+def where(
+    condition: ArrayLike,
+    x: None = None,
+    y: None = None,
+    /,
+    *,
+    size: int | None = ...,
+    fill_value: Any = ...,
+) -> tuple[Array, ...]: ...
+@overload
+def where(
+    condition: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    /,
+    *,
+    size: int | None = ...,
+    fill_value: Any = ...,
+) -> Array: ...
 def where(
     condition: Any,
     x: Any = None,
@@ -72,7 +92,9 @@ def where(
     return select_where(condition, x, y)
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(
+    condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0
+) -> Array:
     """The choice of the first condition that holds, or `default` if none does.
 
     >>> from curta import numpy as jnp
@@ -95,8 +117,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def piecewise(
-    x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any
-) -> Any:
+    x: ArrayLike,
+    condlist: Array | Sequence[ArrayLike],
+    funclist: Sequence[Any],
+    *args: Any,
+    **kw: Any,
+) -> Array:
     """Functions (or constants) applied where their conditions hold.
 
     The last condition that holds wins; one more function is the default, else 0.
@@ -158,8 +184,11 @@ def _piecewise(
 
 
 def argmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
     """The index of the first largest element; of the flattened array by default.
 
     NaN counts as largest. Raises ValueError for no elements.
@@ -172,8 +201,11 @@ def argmax(
 
 
 def argmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
     """The index of the first smallest element; of the flattened array by default.
 
     >>> from curta import numpy as jnp
@@ -200,8 +232,11 @@ def _arg_extremum(
 
 
 def nanargmax(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
     """Like `argmax`, passing over NaN; -1 where all elements are.
 
     >>> from curta import numpy as jnp
@@ -219,8 +254,11 @@ def _nanargmax(a: Any, axis: int | None, keepdims: bool) -> Any:
 
 
 def nanargmin(
-    a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None
-) -> Any:
+    a: ArrayLike,
+    axis: int | None = None,
+    out: None = None,
+    keepdims: bool | None = None,
+) -> Array:
     """Like `argmin`, passing over NaN; -1 where all elements are.
 
     >>> from curta import numpy as jnp
@@ -248,7 +286,10 @@ def _nan_arg_extremum(
 
 
 def nonzero(
-    a: Any, *, size: int | None = None, fill_value: Any = None
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
 ) -> tuple[Any, ...]:
     """The indices of the elements that differ from 0, an array for each dim.
 
@@ -308,7 +349,12 @@ def _filled(places: list[Any], mask: Any, size: int, fill: Any) -> tuple[Any, ..
     return tuple(select_where(beyond, x, place) for x, place in zip(fills, places))
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | tuple[ArrayLike] | None = None,
+) -> Array:
     """The flat indices of the elements that differ from 0.
 
     >>> from curta import numpy as jnp
@@ -318,7 +364,9 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
     return nonzero(ravel(a), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(
+    a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """The indices of the elements that differ from 0, one row for each.
 
     >>> from curta import numpy as jnp
@@ -332,7 +380,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return rows if a.ndim else reshape(getitem(rows, np.s_[:0]), (rows.shape[0], 0))
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
     """Flat indices as indices into dims; those out of bounds are clamped.
 
     >>> from curta import numpy as jnp
@@ -365,7 +413,7 @@ def ravel_multi_index(
     order: str = "C",
     *,
     dtype: Any = None,
-) -> Any:
+) -> Array:
     """Indices into dims as flat indices.
 
     `mode` is for indices out of bounds: "raise" (they must be known), "wrap", "clip".

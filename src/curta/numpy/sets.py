@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     canonical_axes,
     canonical_axis,
@@ -44,7 +45,7 @@ _FILL = "The fill_value"
 
 
 def unique(
-    ar: Any,
+    ar: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -52,7 +53,7 @@ def unique(
     *,
     equal_nan: bool = True,
     size: int | None = None,
-    fill_value: Any = None,
+    fill_value: ArrayLike | None = None,
     sorted: bool = True,
 ) -> Any:
     """The distinct elements in ascending order, or the distinct slices along an axis.
@@ -190,7 +191,7 @@ class UniqueInverseResult(NamedTuple):
 
 
 def unique_all(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
     """Distinct elements with first places, inverse and counts; every NaN is one.
 
@@ -204,7 +205,7 @@ def unique_all(
 
 
 def unique_counts(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueCountsResult:
     """Distinct elements with counts; every NaN is one of them.
 
@@ -220,7 +221,7 @@ def unique_counts(
 
 
 def unique_inverse(
-    x: Any, /, *, size: int | None = None, fill_value: Any = None
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueInverseResult:
     """Distinct elements with the inverse; every NaN is one of them.
 
@@ -235,7 +236,9 @@ def unique_inverse(
     return UniqueInverseResult(*out)
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(
+    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
+) -> Array:
     """Distinct elements; every NaN is one of them.
 
     >>> from curta import numpy as jnp
@@ -250,13 +253,13 @@ def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None)
 
 
 def isin(
-    element: Any,
-    test_elements: Any,
+    element: ArrayLike,
+    test_elements: ArrayLike,
     assume_unique: bool = False,
     invert: bool = False,
     *,
     method: str = "auto",
-) -> Any:
+) -> Array:
     """Whether each element occurs among the test elements (or not, with `invert`).
 
     `assume_unique` is a hint that spares nothing here: the results are the same.
@@ -291,8 +294,12 @@ def _in1d(x: Any, tests: Any, invert: bool, method: str) -> Any:
 
 
 def union1d(
-    ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+    ar1: ArrayLike,
+    ar2: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The distinct elements of both arrays.
 
     >>> from curta import numpy as jnp
@@ -308,14 +315,14 @@ def union1d(
 
 
 def intersect1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     return_indices: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array | tuple[Array, Array, Array]:
     """The distinct elements that occur in both arrays, and where they occur first.
 
     With `size`, exactly that many, filled up with `fill_value` (by default the
@@ -370,13 +377,13 @@ def _common_neighbours(
 
 
 def setdiff1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The distinct elements of the first array that do not occur in the second.
 
     With `size`, exactly that many, filled up with `fill_value` (by default 0). With
@@ -403,13 +410,13 @@ def setdiff1d(
 
 
 def setxor1d(
-    ar1: Any,
-    ar2: Any,
+    ar1: ArrayLike,
+    ar2: ArrayLike,
     assume_unique: bool = False,
     *,
     size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: ArrayLike | None = None,
+) -> Array:
     """The distinct elements that occur in exactly one of two arrays.
 
     With `assume_unique` no array is searched for elements that it has twice, which
@@ -462,8 +469,8 @@ def _selected(
 
 
 def trim_zeros(
-    filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
-) -> Any:
+    filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None
+) -> Array:
     """A known array without the zeros at its front ("f") and back ("b") along axes.
 
     >>> from curta import numpy as jnp

@@ -13,6 +13,7 @@ import numpy as np
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, Shape
 from curta.core.dim import is_symbolic_dim, quotient
 from curta.errors import InconclusiveDimensionOperation
 from curta.numpy.arguments import (
@@ -81,13 +82,13 @@ def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
 
 @takes_out_sharding
 def reshape(
-    a: Any,
-    shape: Any,
+    a: ArrayLike,
+    shape: int | float | Shape,
     order: str = "C",
     *,
     copy: bool | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The elements in another shape; one dim may be -1, which is computed.
 
     `order` is "C" (the last index runs fastest) or "F" (the first). An array of NumPy
@@ -155,7 +156,7 @@ def _left_over(shape: tuple[Any, ...], sizes: tuple[Any, ...]) -> Any:
 
 
 @takes_out_sharding
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The elements in one dimension.
 
     >>> from curta import numpy as jnp
@@ -168,7 +169,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return reshape_array(a, (a.size,), order)
 
 
-def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
+def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Without dims of size 1: all of them, or those of `axis`.
 
     Raises ValueError for an axis of another size.
@@ -189,7 +190,7 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
     return lax.squeeze(a, index_tuple(axis))
 
 
-def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """With new dims of size 1 at the places `axis` of the result.
 
     >>> from curta import numpy as jnp
@@ -247,7 +248,9 @@ def _one_or_all(arrays: list[Any]) -> Any:
 
 
 @takes_out_sharding
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(
+    array: ArrayLike, shape: int | float | Shape, *, out_sharding: Any = None
+) -> Array:
     """The array repeated to a shape; ValueError if it does not fit.
 
     >>> from curta import numpy as jnp
@@ -259,7 +262,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return broadcast_to_shape(array, canonical_shape(shape))
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: ArrayLike) -> list[Any]:
     """The arrays repeated to their common shape.
 
     >>> from curta import numpy as jnp
@@ -285,7 +288,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 # ---- order of dims
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """The dims in another order: reversed by default.
 
     >>> from curta import numpy as jnp
@@ -297,7 +300,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return lax.transpose(a, tuple(canonical_axis(i, a.ndim) for i in order))
 
 
-def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
+def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Array:
     """The dims in the order of `axes`.
 
     >>> from curta import numpy as jnp
@@ -308,7 +311,7 @@ def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
     return lax.transpose(a, tuple(map(operator.index, axes)))
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The last two dims exchanged; ValueError for rank 0 and 1.
 
     >>> from curta import numpy as jnp
@@ -324,7 +327,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return lax.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Two dims exchanged.
 
     >>> from curta import numpy as jnp
@@ -339,8 +342,8 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def moveaxis(
-    a: Any, source: int | Sequence[int], destination: int | Sequence[int]
-) -> Any:
+    a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]
+) -> Array:
     """The dims `source` moved to the places `destination`.
 
     >>> from curta import numpy as jnp
@@ -361,7 +364,7 @@ def moveaxis(
 
 
 @inner_jit(static_argnames=("axis", "start"))
-def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """The dim `axis` moved in front of the dim `start`.
 
     >>> from curta import numpy as jnp

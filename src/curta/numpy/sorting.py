@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import (
     canonical_axis,
     ensure_arraylike,
@@ -22,14 +23,14 @@ from curta.numpy.shapes import ravel
 
 @inner_jit(static_argnames=("axis", "kind", "order", "stable", "descending"))
 def sort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-) -> Any:
+) -> Array:
     """The elements in ascending order along an axis; None flattens. NaN comes last.
 
     >>> from curta import numpy as jnp
@@ -43,15 +44,15 @@ def sort(
 
 @inner_jit(static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
 def argsort(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = -1,
     *,
     kind: None = None,
     order: None = None,
     stable: bool = True,
     descending: bool = False,
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """The indices that put the elements in ascending order along an axis.
 
     >>> from curta import numpy as jnp
@@ -89,7 +90,7 @@ def _default_index_dtype(size: int) -> Any:
 
 
 @inner_jit(static_argnames=("axis",))
-def lexsort(keys: Any, axis: int = -1) -> Any:
+def lexsort(keys: Any, axis: int = -1) -> Array:
     """The indices that sort by several keys, the last one first.
 
     >>> from curta import numpy as jnp
@@ -116,7 +117,7 @@ def lexsort(keys: Any, axis: int = -1) -> Any:
 
 
 @inner_jit
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements sorted by real, then imaginary part, as complex numbers.
 
     >>> from curta import numpy as jnp
@@ -128,7 +129,7 @@ def sort_complex(a: Any) -> Any:
 
 
 @inner_jit(static_argnames=("kth", "axis"))
-def partition(a: Any, kth: int, axis: int = -1) -> Any:
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements with the k-th smallest in its place, smaller ones before it.
 
     >>> from curta import numpy as jnp
@@ -140,7 +141,7 @@ def partition(a: Any, kth: int, axis: int = -1) -> Any:
 
 
 @inner_jit(static_argnames=("kth", "axis"))
-def argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that put the k-th smallest element in its place.
 
     >>> from curta import numpy as jnp

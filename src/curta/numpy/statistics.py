@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import (
     Axis,
     axis_of_shape,
@@ -35,14 +36,14 @@ from curta.primitives.dims import dim_value
 
 
 def mean(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     keepdims: bool = False,
     *,
-    where: Any = None,
-) -> Any:
+    where: ArrayLike | None = None,
+) -> Array:
     """The arithmetic mean over axes, in floats; NaN over no elements.
 
     >>> from curta import numpy as jnp
@@ -134,17 +135,17 @@ def _fitting_weights(a: Any, axis: Axis, axes: tuple[int, ...], weights: Any) ->
 
 
 def var(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
     correction: float | None = None,
-) -> Any:
+) -> Array:
     """The mean squared distance from the mean.
 
     The divisor is the count less `ddof` (or `correction`, its newer name); the result
@@ -227,17 +228,17 @@ def variance_dtypes(own: Any, wanted: Any) -> tuple[Any, Any]:
 
 
 def std(
-    a: Any,
+    a: ArrayLike,
     axis: Axis = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     out: None = None,
     ddof: int = 0,
     keepdims: bool = False,
     *,
-    where: Any = None,
+    where: ArrayLike | None = None,
     mean: Any = None,
     correction: float | None = None,
-) -> Any:
+) -> Array:
     """The standard deviation: the square root of `var`.
 
     >>> from curta import numpy as jnp

@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.core.dim import min_dim, surely
 from curta.lax.bounds import check_index
 from curta.numpy.arguments import (
@@ -34,15 +35,15 @@ from curta.numpy.sorting import argsort
 
 
 def take(
-    a: Any,
-    indices: Any,
+    a: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = None,
     out: None = None,
     mode: str | None = None,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
+    fill_value: int | float | None = None,
+) -> Array:
     """The slices of `a` at `indices` along an axis; of the flattened array by default.
 
     `mode` is for indices out of bounds: "fill" (the default) gives `fill_value`, by
@@ -143,14 +144,14 @@ def _bounded(indices: Any, size: int, mode: str | None) -> tuple[Any, Any]:
 
 @inner_jit(static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
 def take_along_axis(
-    arr: Any,
-    indices: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
     axis: int | None = -1,
     mode: Any = None,
-    fill_value: Any = None,
+    fill_value: int | float | None = None,
     *,
     wrap_negative_indices: bool | None = None,
-) -> Any:
+) -> Array:
     """For each place of `indices`, the element of `arr` there along an axis.
 
     The two have one rank and broadcast except along the axis. Raises TypeError for
@@ -237,14 +238,14 @@ def _gather_along(
 
 @inner_jit(static_argnames=("axis", "inplace", "mode"))
 def put_along_axis(
-    arr: Any,
-    indices: Any,
-    values: Any,
+    arr: ArrayLike,
+    indices: ArrayLike,
+    values: ArrayLike,
     axis: int | None,
     inplace: bool = True,
     *,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """A copy of `arr` with `values` at `indices` along an axis; `inplace` is False.
 
     >>> from curta import numpy as jnp
@@ -285,8 +286,13 @@ def _refuse_inplace(name: str, inplace: bool) -> None:
 
 
 def put(
-    a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True
-) -> Any:
+    a: ArrayLike,
+    ind: ArrayLike,
+    v: ArrayLike,
+    mode: str | None = None,
+    *,
+    inplace: bool = True,
+) -> Array:
     """A copy of `a` with the values `v` at flat indices; `inplace` must be False.
 
     >>> from curta import numpy as jnp
@@ -314,7 +320,9 @@ def put(
     return IndexedUpdate(a, index).set(values, mode=scatter_mode)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(
+    arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True
+) -> Array:
     """A copy of `arr` with `vals`, repeated, where `mask` holds; `inplace` is False.
 
     >>> from curta import numpy as jnp
@@ -343,7 +351,7 @@ def _to_length(x: Any, size: int) -> Any:
     return lax.slice_in_dim(x, 0, size) if x.size > size else x
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """For each element of `a`, the element of the array `choices[a]` at its place.
 
     `mode` is for numbers out of range: "raise" (then `a` must be known), "wrap",
@@ -381,14 +389,14 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 def compress(
-    condition: Any,
-    a: Any,
+    condition: ArrayLike,
+    a: ArrayLike,
     axis: int | None = None,
     *,
     size: int | None = None,
-    fill_value: Any = 0,
+    fill_value: ArrayLike = 0,
     out: None = None,
-) -> Any:
+) -> Array:
     """The slices of `a` where `condition` holds; of the flattened array by default.
 
     With `size`, exactly that many, filled up with `fill_value`; without it the
@@ -427,8 +435,12 @@ def compress(
 
 
 def extract(
-    condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
-) -> Any:
+    condition: ArrayLike,
+    arr: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: ArrayLike = 0,
+) -> Array:
     """The elements of `arr` where `condition` holds.
 
     >>> from curta import numpy as jnp
@@ -440,7 +452,9 @@ def extract(
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill)
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(
+    arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None
+) -> Array:
     """`arr` with `values` put before the indices `obj`; flattened without an axis.
 
     >>> from curta import numpy as jnp

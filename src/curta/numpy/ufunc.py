@@ -13,6 +13,7 @@ from curta import lax
 from curta.api.inner import inner_jit
 from curta.api.tracing import eval_shape
 from curta.api.vmap import vmap
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     canonical_axes,
     canonical_axis,
@@ -111,7 +112,7 @@ class ufunc:
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 
-    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array:
         """The function of every element."""
         if out is not None or where is not None:
             given = "out" if out is not None else "where"
@@ -134,7 +135,7 @@ class ufunc:
         keepdims: bool = False,
         initial: Any = None,
         where: Any = None,
-    ) -> Any:
+    ) -> Array:
         """The elements along an axis folded into one; None folds all."""
         name = f"{self.__name__}.reduce"
         check_operands(name, a, *(x for x in (initial, where) if x is not None))
@@ -163,7 +164,7 @@ class ufunc:
 
     def accumulate(
         self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
-    ) -> Any:
+    ) -> Array:
         """The folds of all elements up to each place."""
         name = f"{self.__name__}.accumulate"
         self._require_binary("accumulate", out)

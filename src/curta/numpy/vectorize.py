@@ -12,6 +12,7 @@ import numpy as np
 from curta import lax
 from curta.api.vmap import vmap
 from curta.config import config
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.wrapping import wraps
 from curta.numpy.arguments import canonical_axis, canonical_shape, check_arraylike
 from curta.numpy.constructors import asarray
@@ -207,8 +208,8 @@ def _without_ones(x: Any, rank: int) -> Any:
 
 
 def apply_along_axis(
-    func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any
-) -> Any:
+    func1d: Callable[..., Any], axis: int, arr: ArrayLike, *args: Any, **kwargs: Any
+) -> Array:
     """A function of vectors, applied to all vectors along an axis.
 
     >>> from curta import numpy as jnp
@@ -230,8 +231,8 @@ def apply_along_axis(
 
 
 def apply_over_axes(
-    func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]
-) -> Any:
+    func: Callable[[Any, int], Any], a: ArrayLike, axes: Sequence[int]
+) -> Array:
     """A reduction applied over several axes in turn, their dims kept with size 1.
 
     >>> from curta import numpy as jnp
@@ -251,8 +252,8 @@ def apply_over_axes(
 
 
 def fromfunction(
-    function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
-) -> Any:
+    function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
+) -> Array:
     """`function` of the indices of each element, mapped over all of them.
 
     >>> from curta import numpy as jnp

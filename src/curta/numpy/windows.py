@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import concrete
 from curta.numpy.promotion import const, promote_args_inexact
 from curta.numpy.selection import broadcast_all
@@ -30,7 +31,7 @@ def _cosine(n: Any, last: int, periods: int) -> Any:
     return lax.cos(angle)
 
 
-def bartlett(M: int) -> Any:
+def bartlett(M: int) -> Array:
     """A triangle from 0 over 1 to 0.
 
     >>> from curta import numpy as jnp
@@ -45,7 +46,7 @@ def bartlett(M: int) -> Any:
     return _window("bartlett", M, shape)
 
 
-def blackman(M: int) -> Any:
+def blackman(M: int) -> Array:
     """Three cosine terms: 0.42 - 0.5·cos(2πn/(M-1)) + 0.08·cos(4πn/(M-1)).
 
     >>> from curta import numpy as jnp
@@ -61,7 +62,7 @@ def blackman(M: int) -> Any:
     return _window("blackman", M, shape)
 
 
-def hamming(M: int) -> Any:
+def hamming(M: int) -> Array:
     """A raised cosine: 0.54 - 0.46·cos(2πn/(M-1)).
 
     >>> from curta import numpy as jnp
@@ -75,7 +76,7 @@ def hamming(M: int) -> Any:
     return _window("hamming", M, shape)
 
 
-def hanning(M: int) -> Any:
+def hanning(M: int) -> Array:
     """A raised cosine: 0.5·(1 - cos(2πn/(M-1))).
 
     >>> from curta import numpy as jnp
@@ -90,7 +91,7 @@ def hanning(M: int) -> Any:
 
 
 @inner_jit
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0, for real x.
 
     >>> from curta import numpy as jnp
@@ -115,7 +116,7 @@ _i0.defjvps(
 )
 
 
-def kaiser(M: int, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """Kaiser's window i0(beta √(1 - x²)) / i0(beta), x from -1 to 1.
 
     >>> from curta import numpy as jnp

@@ -11,6 +11,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key, split_key, used_again
@@ -27,13 +28,13 @@ Shape = Sequence[int]
 
 @takes_out_sharding
 def poisson(
-    key: Any,
-    lam: Any,
+    key: ArrayLike,
+    lam: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Counts of events that come at rate `lam`, from threefry keys.
 
     Args:
@@ -136,8 +137,12 @@ def _poisson_by_rejection(
 
 
 def binomial(
-    key: Any, n: Any, p: Any, shape: Shape | None = None, dtype: Any = None
-) -> Any:
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
+    shape: Shape | None = None,
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Counts of successes in `n` trials of probability `p`, as floats.
 
     Args:
@@ -280,14 +285,14 @@ def _stirling_tail(k: Any) -> Any:
 
 
 def multinomial(
-    key: Any,
-    n: Any,
-    p: Any,
+    key: ArrayLike,
+    n: ArrayLike,
+    p: ArrayLike,
     *,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
-) -> Any:
+) -> Array:
     """How often each outcome occurs in `n` trials, along the last axis.
 
     Args:

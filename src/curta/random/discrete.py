@@ -12,6 +12,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.trace import concrete_or_none
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import axis_of_shape, canonical_axis, check_arraylike
@@ -26,15 +27,15 @@ Shape = Sequence[int]
 
 @takes_out_sharding
 def categorical(
-    key: Any,
-    logits: Any,
+    key: ArrayLike,
+    logits: ArrayLike,
     axis: int = -1,
     shape: Shape | None = None,
     replace: bool = True,
     mode: str | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Indices along `axis`, each with probability softmax(logits).
 
     Drawn as the largest of logits plus Gumbel noise.
@@ -87,14 +88,14 @@ def _without_replacement(
 
 
 def choice(
-    key: Any,
-    a: Any,
+    key: ArrayLike,
+    a: int | float | ArrayLike,
     shape: Shape = (),
     replace: bool = True,
-    p: Any = None,
+    p: Array | None = None,
     axis: int = 0,
     mode: str | None = None,
-) -> Any:
+) -> Array:
     """Random slices of an array along `axis`, or integers below `a`.
 
     Args:
@@ -178,13 +179,13 @@ def _chosen(
 
 @takes_out_sharding
 def geometric(
-    key: Any,
-    p: Any,
+    key: ArrayLike,
+    p: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The number of trials up to the first success, of probability `p` each.
 
     >>> from curta import random

@@ -12,6 +12,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.nn.normalisation import softmax
 from curta.numpy.arguments import check_arraylike, concrete
 from curta.random.keys import check_key, random_gamma, split_key
@@ -30,13 +31,13 @@ Shape = Sequence[int]
 
 @takes_out_sharding
 def gamma(
-    key: Any,
-    a: Any,
+    key: ArrayLike,
+    a: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws with density x**(a - 1) exp(-x) / gamma(a), differentiable in `a`.
 
     Args:
@@ -56,13 +57,13 @@ def gamma(
 
 @takes_out_sharding
 def loggamma(
-    key: Any,
-    a: Any,
+    key: ArrayLike,
+    a: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The logarithms of gamma draws, accurate where those are close to 0.
 
     >>> from curta import random
@@ -84,14 +85,14 @@ def _gamma(
 
 @takes_out_sharding
 def beta(
-    key: Any,
-    a: Any,
-    b: Any,
+    key: ArrayLike,
+    a: ArrayLike,
+    b: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws with density proportional to x**(a - 1) (1 - x)**(b - 1) on (0, 1).
 
     >>> from curta import random
@@ -117,13 +118,13 @@ def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def dirichlet(
-    key: Any,
-    alpha: Any,
+    key: ArrayLike,
+    alpha: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Probability vectors along the last axis, of concentrations `alpha`.
 
     >>> from curta import random, numpy as jnp
@@ -151,13 +152,13 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def chisquare(
-    key: Any,
-    df: Any,
+    key: ArrayLike,
+    df: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Sums of `df` squared standard normal draws; `df` need not be an integer.
 
     >>> from curta import random
@@ -178,14 +179,14 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def f(
-    key: Any,
-    dfnum: Any,
-    dfden: Any,
+    key: ArrayLike,
+    dfnum: ArrayLike,
+    dfden: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Quotients of two chi-square draws, each over its degrees of freedom.
 
     >>> from curta import random
@@ -209,13 +210,13 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
 
 @takes_out_sharding
 def t(
-    key: Any,
-    df: Any,
+    key: ArrayLike,
+    df: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws from Student's t distribution with `df` degrees of freedom.
 
     >>> from curta import random
@@ -239,8 +240,13 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def generalized_normal(
-    key: Any, p: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    p: float,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws with density proportional to exp(-abs(x)**p).
 
     >>> from curta import random
@@ -261,14 +267,14 @@ def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) ->
 
 @takes_out_sharding
 def ball(
-    key: Any,
+    key: ArrayLike,
     d: int,
-    p: Any = 2,
+    p: float = 2,
     shape: Shape = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Uniform draws from the unit ball of the p-norm in `d` dimensions.
 
     >>> from curta import random

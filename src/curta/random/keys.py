@@ -10,7 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.config import config
-from curta.core.array import Array
+from curta.core.array import Array, ArrayLike
 from curta.core.trace import is_array_like, typeof
 from curta.numpy import asarray
 from curta.primitives.random_bits.gamma import RandomGamma
@@ -36,7 +36,7 @@ _NO_KEY_DATA = (
 )
 
 
-def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def key(seed: int | float | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
     """A random key from an integer seed.
 
     Args:
@@ -61,7 +61,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Any:
     return _key("key", seed, impl)
 
 
-def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
+def PRNGKey(seed: int | float | ArrayLike, *, impl: Any = None) -> Array:
     """A random key of the older kind: a uint32 array of the key's words.
 
     >>> from curta import random
@@ -165,26 +165,26 @@ def _words(key: Any) -> Any:
     return RandomUnwrap(_implementation(key))(key)
 
 
-def split_key(key: Any, num: int | Sequence[int] = 2) -> Any:
+def split_key(key: Any, num: int | Sequence[int] = 2) -> Array:
     """New keys from a typed key; for the samplers."""
     shape = (num,) if isinstance(num, int) else sample_shape(num)
     partitionable = config.jax_threefry_partitionable
     return RandomSplit(shape, partitionable, _implementation(key))(key)
 
 
-def random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+def random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Array:
     """Random unsigned integers from a typed key; for the samplers."""
     partitionable = config.jax_threefry_partitionable
     return RandomBits(bit_width, shape, partitionable, _implementation(key))(key)
 
 
-def random_gamma(key: Any, a: Any, log_space: bool) -> Any:
+def random_gamma(key: Any, a: Any, log_space: bool) -> Array:
     """Gamma draws from a typed key; for the samplers."""
     partitionable = config.jax_threefry_partitionable
     return RandomGamma(log_space, partitionable, _implementation(key))(key, a)
 
 
-def split(key: Any, num: int | Sequence[int] = 2) -> Any:
+def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New keys from one, which must not be used again.
 
     Args:
@@ -204,7 +204,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Any:
     return _as_given(split_key(typed, shape), was_raw)
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
     >>> from curta import random
@@ -221,7 +221,7 @@ def fold_in(key: Any, data: Any) -> Any:
     return _as_given(mix(typed, asarray(data, dtype="uint32")), was_raw)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Array:
     """The words of keys, as uint32 along a new last dim.
 
     >>> from curta import random
@@ -232,7 +232,9 @@ def key_data(keys: Any) -> Any:
     return _words(typed)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Any:
+def wrap_key_data(
+    key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None
+) -> Array:
     """Keys from their words: the inverse of `key_data`.
 
     >>> from curta import random, numpy as jnp
@@ -250,7 +252,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     return RandomWrap(chosen)(key_bits_array)
 
 
-def key_impl(keys: Any) -> str | PRNGSpec:
+def key_impl(keys: ArrayLike) -> str | PRNGSpec:
     """The name of the generator of keys, or what stands for one without a name.
 
     >>> from curta import random
@@ -285,7 +287,7 @@ def used_again(key: Any) -> Any:
     return key
 
 
-def clone(key: Any) -> Any:
+def clone(key: Any) -> Array:
     """The same key, said to be used a second time on purpose.
 
     >>> from curta import random

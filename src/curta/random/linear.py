@@ -9,6 +9,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import concrete_index, user_dtype
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key
@@ -20,15 +21,15 @@ Shape = Sequence[int]
 
 @takes_out_sharding
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
+    key: ArrayLike,
+    mean: ArrayLike,
+    cov: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     method: str = "cholesky",
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Normal draws of vectors whose elements are correlated.
 
     Args:
@@ -107,14 +108,14 @@ def _factor(cov: Any, method: str) -> Any:
 
 @takes_out_sharding
 def orthogonal(
-    key: Any,
+    key: ArrayLike,
     n: int,
     shape: Shape = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     m: int | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Uniform draws of orthogonal matrices; of unitary ones for a complex dtype.
 
     Args:

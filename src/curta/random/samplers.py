@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import is_symbolic_dim
 from curta.core.trace import concrete_or_none, typeof
 from curta.errors import ConcretizationTypeError
@@ -31,8 +32,12 @@ _UINT = {bits: np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 
 @takes_out_sharding
 def bits(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: Any = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Uniform random unsigned integers over the whole range of a dtype.
 
     Args:
@@ -57,14 +62,14 @@ def bits(
 
 @takes_out_sharding
 def uniform(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int] = (),
-    dtype: Any = None,
-    minval: Any = 0.0,
-    maxval: Any = 1.0,
+    dtype: DTypeLike | None = None,
+    minval: ArrayLike = 0.0,
+    maxval: ArrayLike = 1.0,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Uniform draws from [minval, maxval).
 
     Args:
@@ -109,8 +114,12 @@ def uniform_draws(
 
 @takes_out_sharding
 def normal(
-    key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: Sequence[int] = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws from the standard normal distribution.
 
     Uniform draws through the inverse of the distribution function, sqrt(2)
@@ -151,13 +160,13 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def bernoulli(
-    key: Any,
-    p: Any = 0.5,
+    key: ArrayLike,
+    p: ArrayLike = 0.5,
     shape: Sequence[int] | None = None,
     mode: str = "low",
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Booleans that are true with probability `p`.
 
     Args:
@@ -199,14 +208,14 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...] | None, mode: str) -> An
 
 @takes_out_sharding
 def randint(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int],
-    minval: Any,
-    maxval: Any,
-    dtype: Any = None,
+    minval: ArrayLike,
+    maxval: ArrayLike,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Uniform random integers from [minval, maxval).
 
     Args:
@@ -282,13 +291,13 @@ def _clip_to(x: Any, dtype: Any) -> Any:
 
 @takes_out_sharding
 def permutation(
-    key: Any,
-    x: Any,
+    key: ArrayLike,
+    x: int | float | ArrayLike,
     axis: int = 0,
     independent: bool = False,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The slices of `x` along `axis` in random order, or a permutation of range(x).
 
     Args:

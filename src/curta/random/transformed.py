@@ -12,6 +12,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import check_arraylike
 from curta.random.keys import check_key, random_bits, split_key
 from curta.random.samplers import bernoulli, normal, uniform, uniform_draws
@@ -29,8 +30,12 @@ _ONE = np.float32(1.0)
 
 @takes_out_sharding
 def exponential(
-    key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws with density exp(-x) for x >= 0: -log(1 - u).
 
     >>> from curta import random
@@ -48,8 +53,12 @@ def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def laplace(
-    key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws with density exp(-abs(x)) / 2.
 
     >>> from curta import random
@@ -69,8 +78,12 @@ def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def logistic(
-    key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws whose distribution function is 1 / (1 + exp(-x)).
 
     >>> from curta import random
@@ -89,8 +102,12 @@ def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def cauchy(
-    key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Draws with density 1 / (pi (x**2 + 1)).
 
     >>> from curta import random
@@ -110,13 +127,13 @@ def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def gumbel(
-    key: Any,
+    key: ArrayLike,
     shape: Shape = (),
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws whose distribution function is exp(-exp(-x)).
 
     Args:
@@ -194,14 +211,14 @@ def _fraction(bits: Any) -> Any:
 
 @takes_out_sharding
 def truncated_normal(
-    key: Any,
-    lower: Any,
-    upper: Any,
+    key: ArrayLike,
+    lower: ArrayLike,
+    upper: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws from the standard normal distribution, given that lower < x < upper.
 
     >>> from curta import random
@@ -233,13 +250,13 @@ def _truncated_normal(
 
 @takes_out_sharding
 def pareto(
-    key: Any,
-    b: Any,
+    key: ArrayLike,
+    b: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws with density b / x**(b + 1) for x >= 1.
 
     >>> from curta import random
@@ -259,13 +276,13 @@ def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def rayleigh(
-    key: Any,
-    scale: Any,
+    key: ArrayLike,
+    scale: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws with density x / scale**2 exp(-x**2 / (2 scale**2)) for x >= 0.
 
     >>> from curta import random
@@ -289,13 +306,13 @@ def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def wald(
-    key: Any,
-    mean: Any,
+    key: ArrayLike,
+    mean: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws from the inverse Gaussian distribution of this mean and scale 1.
 
     Source: J. R. Michael, W. R. Schucany, R. W. Haas, "Generating Random Variates
@@ -326,15 +343,15 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def triangular(
-    key: Any,
-    left: Any,
-    mode: Any,
-    right: Any,
+    key: ArrayLike,
+    left: ArrayLike,
+    mode: ArrayLike,
+    right: ArrayLike,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """Draws whose density rises from `left` to `mode` and falls to `right`.
 
     >>> from curta import random
@@ -357,13 +374,13 @@ def triangular(
 
 @takes_out_sharding
 def lognormal(
-    key: Any,
-    sigma: Any = _ONE,
+    key: ArrayLike,
+    sigma: ArrayLike = _ONE,
     shape: Shape | None = None,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """exp(sigma times a standard normal draw), which may be complex.
 
     >>> from curta import random
@@ -378,12 +395,12 @@ def lognormal(
 
 
 def weibull_min(
-    key: Any,
-    scale: Any,
-    concentration: Any,
+    key: ArrayLike,
+    scale: ArrayLike,
+    concentration: ArrayLike,
     shape: Shape = (),
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """Draws with distribution function 1 - exp(-(x / scale)**concentration).
 
     >>> from curta import random
@@ -406,8 +423,12 @@ def _weibull_min(
 
 @takes_out_sharding
 def rademacher(
-    key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Signs: -1 or 1 with equal probability.
 
     >>> from curta import random
@@ -427,8 +448,12 @@ def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 @takes_out_sharding
 def maxwell(
-    key: Any, shape: Shape = (), dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
+    key: ArrayLike,
+    shape: Shape = (),
+    dtype: DTypeLike | None = None,
+    *,
+    out_sharding: Any = None,
+) -> Array:
     """Lengths of vectors of three standard normal draws.
 
     >>> from curta import random
@@ -446,12 +471,12 @@ def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def double_sided_maxwell(
-    key: Any,
-    loc: Any,
-    scale: Any,
+    key: ArrayLike,
+    loc: ArrayLike,
+    scale: ArrayLike,
     shape: Shape = (),
-    dtype: Any = None,
-) -> Any:
+    dtype: DTypeLike | None = None,
+) -> Array:
     """loc plus or minus scale times a Maxwell draw.
 
     >>> from curta import random

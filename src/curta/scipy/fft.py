@@ -10,6 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.core.array import Array
 from curta.core.shapes import canonicalize_shape
 from curta.numpy.arguments import canonical_axes, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
@@ -21,12 +22,12 @@ Axes = int | Sequence[int] | None
 
 
 def dct(
-    x: Any,
+    x: Array,
     type: int = 2,
     n: int | None = None,
     axis: int = -1,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The cosine transform 2 Σ x[j] cos(π k (2j + 1) / 2n) along an axis.
 
     Args:
@@ -48,12 +49,12 @@ def dct(
 
 
 def dctn(
-    x: Any,
+    x: Array,
     type: int = 2,
     s: int | Sequence[int] | None = None,
     axes: Axes = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """`dct` along several axes, all by default, with lengths `s`.
 
     >>> from curta import numpy as jnp
@@ -66,12 +67,12 @@ def dctn(
 
 
 def idct(
-    x: Any,
+    x: Array,
     type: int = 2,
     n: int | None = None,
     axis: int = -1,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """The inverse of `dct`, with the same arguments.
 
     >>> from curta import numpy as jnp
@@ -84,12 +85,12 @@ def idct(
 
 
 def idctn(
-    x: Any,
+    x: Array,
     type: int = 2,
     s: int | Sequence[int] | None = None,
     axes: Axes = None,
     norm: str | None = None,
-) -> Any:
+) -> Array:
     """`idct` along several axes, all by default, with lengths `s`.
 
     >>> from curta import numpy as jnp

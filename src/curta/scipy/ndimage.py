@@ -15,7 +15,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit_options import check_hashable
-from curta.core.array import Array
+from curta.core.array import Array, ArrayLike
 from curta.on_demand import own
 
 __dir__ = own(__name__)
@@ -44,12 +44,12 @@ _OUTSIDE: dict[str, Callable[[Any, int], Any]] = {
 
 
 def map_coordinates(
-    input: Any,
+    input: ArrayLike,
     coordinates: Sequence[Any],
     order: int,
     mode: str = "constant",
-    cval: Any = 0.0,
-) -> Any:
+    cval: ArrayLike = 0.0,
+) -> Array:
     """Values of an image between its pixels.
 
     Args:

@@ -1,6 +1,6 @@
 """Trees of containers with arrays at the leaves, under their short names."""
 
-from curta.on_demand import without_parts as _without_parts
+from curta.on_demand import listed as _listed
 from curta.tree.operations import (
     static as static,
     tree_all as all,
@@ -18,4 +18,20 @@ from curta.tree.operations import (
     tree_unflatten as unflatten,
 )
 
-__dir__ = _without_parts(__name__)
+__all__ = [
+    "all",
+    "broadcast",
+    "flatten",
+    "flatten_with_path",
+    "leaves",
+    "leaves_with_path",
+    "map",
+    "map_with_path",
+    "reduce",
+    "reduce_associative",
+    "static",
+    "structure",
+    "transpose",
+    "unflatten",
+]
+__dir__ = _listed(__all__)

@@ -1,6 +1,6 @@
 """The examples for several hosts, small; one process prints the curves as JSON."""
 
-import importlib.util
+import importlib
 import itertools
 import json
 import sys
@@ -12,15 +12,9 @@ FOLDER = Path(__file__).parents[3] / "examples" / "hosts"
 
 
 def example(name):
-    """One of the examples. `digits` is that for one host where these are imported."""
+    """One of the examples."""
     sys.path[:0] = [] if str(FOLDER) in sys.path else [str(FOLDER)]
-    importlib.import_module("common")
-    if name != "digits":
-        return importlib.import_module(name)
-    found = importlib.util.spec_from_file_location("hosts_digits", FOLDER / "digits.py")
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return importlib.import_module(name)
 
 
 def heat():
@@ -35,7 +29,7 @@ def transformer():
 
 def digits(folder=None, epochs=3):
     """Training for three epochs, or for the next ones of those."""
-    module = example("digits")
+    module = example("classifier")
     key = curta.random.key(0)
     train_set, held_out = module.digits.load(key)
     train_set = [x[:256] for x in train_set]

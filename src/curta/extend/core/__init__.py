@@ -1,12 +1,12 @@
 """Jaxprs and what they are made of, to read, make and check them."""
 
-from curta.core.avals import tangent_dtype as primal_dtype_to_tangent_dtype
+from curta.core.avals import tangent_dtype as _tangent_dtype
 from curta.core.effects import Effect as Effect, Effects as Effects
 from curta.core.jaxpr import (
     ClosedJaxpr as ClosedJaxpr,
     DebugInfo as DebugInfo,
     DropVar as DropVar,
-    Eqn as JaxprEqn,
+    Eqn as _Eqn,
     Jaxpr as Jaxpr,
     Literal as Literal,
     Var as Var,
@@ -15,7 +15,7 @@ from curta.core.jaxpr import (
     subjaxprs as subjaxprs,
 )
 from curta.core.primitive import Primitive as Primitive
-from curta.core.trace import use_trace as set_current_trace
+from curta.core.trace import use_trace as _use_trace
 from curta.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     JaxprTypeError as JaxprTypeError,
@@ -47,5 +47,9 @@ from curta.extend.core.jaxprs import (
     valid_jaxtype as valid_jaxtype,
 )
 from curta.on_demand import without_parts as _without_parts
+
+JaxprEqn = _Eqn
+primal_dtype_to_tangent_dtype = _tangent_dtype
+set_current_trace = _use_trace
 
 __dir__ = _without_parts(__name__, frozenset({"primitives"}))

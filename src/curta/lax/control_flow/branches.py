@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta.api.signatures import R
 from curta.config import config
 from curta.control.cond import Cond
 from curta.control.platform import PlatformIndex, Platforms
@@ -33,11 +34,11 @@ _NOT_GIVEN: Any = object()
 @api_boundary
 def cond(
     pred: Any,
-    true_fun: Callable[..., Any],
-    false_fun: Callable[..., Any],
+    true_fun: Callable[..., R],
+    false_fun: Callable[..., R],
     *operands: Any,
     operand: Any = _NOT_GIVEN,
-) -> Any:
+) -> R:
     """`true_fun(*operands)` if `pred` else `false_fun(*operands)`.
 
     Args:
@@ -122,10 +123,10 @@ _PREDICATES = (np.bool_, np.integer, np.floating)
 @api_boundary
 def switch(
     index: Any,
-    branches: Sequence[Callable[..., Any]],
+    branches: Sequence[Callable[..., R]],
     *operands: Any,
     operand: Any = _NOT_GIVEN,
-) -> Any:
+) -> R:
     """`branches[index](*operands)`, the index clamped into range.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta.api.signatures import R
 from curta.config import config
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
@@ -31,8 +32,8 @@ from curta.lax.conversion import convert_element_type
 
 @api_boundary
 def while_loop(
-    cond_fun: Callable[..., Any], body_fun: Callable[..., Any], init_val: Any
-) -> Any:
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], R], init_val: Any
+) -> R:
     """`val = init_val; while cond_fun(val): val = body_fun(val); return val`.
 
     Reverse mode works, an extension: JAX refuses it. It keeps at most
@@ -125,11 +126,11 @@ def _check_condition(condition: TracedFunction) -> None:
 def fori_loop(
     lower: Any,
     upper: Any,
-    body_fun: Callable[..., Any],
+    body_fun: Callable[[Any, Any], R],
     init_val: Any,
     *,
-    unroll: Any = None,
-) -> Any:
+    unroll: int | float | bool | None = None,
+) -> R:
     """`val = init_val; for i in range(lower, upper): val = body_fun(i, val)`.
 
     With static bounds it is a scan; with traced ones a while loop, whose states reverse

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import tree_util
+from curta.api.signatures import R, T
 from curta.api.vmap import vmap
 from curta.config import config
 from curta.control.scan import Scan
@@ -35,14 +36,14 @@ from curta.lax.shape import (
 
 @api_boundary
 def scan(
-    f: Callable[..., Any],
+    f: Callable[[Any, Any], tuple[R, T]],
     init: Any,
     xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+) -> tuple[R, T]:
     """Apply `carry, y = f(carry, x)` along the leading axis of `xs`.
 
     Args:
@@ -196,7 +197,7 @@ def _scan_in_python(
 
 
 @api_boundary
-def map(f: Callable[..., Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
     """`f` applied to each element along the leading axis, one after the other.
 
     With `batch_size`, that many elements at a time are computed together, by `vmap`,

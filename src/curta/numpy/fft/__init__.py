@@ -1,21 +1,26 @@
 """Discrete Fourier transforms, as in NumPy."""
 
-from curta.numpy.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from curta.numpy.fft.frequencies import (
+    fftfreq as fftfreq,
+    fftshift as fftshift,
+    ifftshift as ifftshift,
+    rfftfreq as rfftfreq,
+)
 from curta.numpy.fft.transforms import (
-    fft,
-    fft2,
-    fftn,
-    hfft,
-    ifft,
-    ifft2,
-    ifftn,
-    ihfft,
-    irfft,
-    irfft2,
-    irfftn,
-    rfft,
-    rfft2,
-    rfftn,
+    fft as fft,
+    fft2 as fft2,
+    fftn as fftn,
+    hfft as hfft,
+    ifft as ifft,
+    ifft2 as ifft2,
+    ifftn as ifftn,
+    ihfft as ihfft,
+    irfft as irfft,
+    irfft2 as irfft2,
+    irfftn as irfftn,
+    rfft as rfft,
+    rfft2 as rfft2,
+    rfftn as rfftn,
 )
 from curta.on_demand import without_parts as _without_parts
 

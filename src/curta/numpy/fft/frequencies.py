@@ -9,12 +9,15 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.devices import device_put
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import check_arraylike, concrete, ensure_arraylike
 from curta.numpy.constructors import asarray
 from curta.numpy.rearranging import roll
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """The frequencies of `fft` of `n` samples that lie `d` apart, in cycles per unit.
 
     Raises ValueError if `n` or `d` is a list or tuple.
@@ -30,7 +33,9 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return out if dtype is None else lax.convert_element_type(out, dtype)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(
+    n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
+) -> Array:
     """The frequencies of `rfft` of `n` samples that lie `d` apart.
 
     >>> from curta import numpy as jnp
@@ -65,7 +70,7 @@ def _frequencies(places: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
     return out if device is None else device_put(out, device)
 
 
-def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def fftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """`x` with the zero frequency moved to the middle, along all axes or some.
 
     >>> from curta import numpy as jnp
@@ -75,7 +80,7 @@ def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
     return _shifted("fftshift", x, axes, 1)
 
 
-def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Any:
+def ifftshift(x: ArrayLike, axes: int | Sequence[int] | None = None) -> Array:
     """The inverse of `fftshift`.
 
     >>> from curta import numpy as jnp

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from curta.core.array import Array, ArrayLike
 from curta.lax.fft import fft as transform
 from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.complex_numbers import conj
@@ -19,7 +20,12 @@ from curta.primitives.fft import FftType
 Shape = Sequence[int] | None
 
 
-def fftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Any:
+def fftn(
+    a: ArrayLike,
+    s: Shape | None = None,
+    axes: Shape | None = None,
+    norm: str | None = None,
+) -> Array:
     """The Fourier transform over several axes, all by default.
 
     Args:
@@ -39,7 +45,12 @@ def fftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -
     return _transformed("fftn", FftType.FFT, a, s, axes, norm)
 
 
-def ifftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Any:
+def ifftn(
+    a: ArrayLike,
+    s: Shape | None = None,
+    axes: Shape | None = None,
+    norm: str | None = None,
+) -> Array:
     """The inverse of `fftn`.
 
     >>> from curta import numpy as jnp
@@ -50,7 +61,12 @@ def ifftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) 
     return _transformed("ifftn", FftType.IFFT, a, s, axes, norm)
 
 
-def rfftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Any:
+def rfftn(
+    a: ArrayLike,
+    s: Shape | None = None,
+    axes: Shape | None = None,
+    norm: str | None = None,
+) -> Array:
     """`fftn` of real numbers: of the last axis only the frequencies from 0 up.
 
     >>> from curta import numpy as jnp
@@ -60,7 +76,12 @@ def rfftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) 
     return _transformed("rfftn", FftType.RFFT, a, s, axes, norm)
 
 
-def irfftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Any:
+def irfftn(
+    a: ArrayLike,
+    s: Shape | None = None,
+    axes: Shape | None = None,
+    norm: str | None = None,
+) -> Array:
     """The inverse of `rfftn`; the last axis has an even length unless `s` says so.
 
     >>> from curta import numpy as jnp
@@ -70,7 +91,9 @@ def irfftn(a: Any, s: Shape = None, axes: Shape = None, norm: str | None = None)
     return _transformed("irfftn", FftType.IRFFT, a, s, axes, norm)
 
 
-def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def fft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The Fourier transform along one axis; see `fftn`.
 
     >>> from curta import numpy as jnp
@@ -80,7 +103,9 @@ def fft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -
     return _along_axis("fft", FftType.FFT, a, n, axis, norm)
 
 
-def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ifft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The inverse of `fft`.
 
     >>> from curta import numpy as jnp
@@ -90,7 +115,9 @@ def ifft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _along_axis("ifft", FftType.IFFT, a, n, axis, norm)
 
 
-def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def rfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """`fft` of real numbers: only the frequencies from 0 up.
 
     >>> from curta import numpy as jnp
@@ -100,7 +127,9 @@ def rfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _along_axis("rfft", FftType.RFFT, a, n, axis, norm)
 
 
-def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def irfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The inverse of `rfft`, of even length unless `n` says so.
 
     >>> from curta import numpy as jnp
@@ -110,7 +139,9 @@ def irfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
     return _along_axis("irfft", FftType.IRFFT, a, n, axis, norm)
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """`fft` of numbers whose second half is the conjugate of the first: a real result.
 
     >>> from curta import numpy as jnp
@@ -123,7 +154,9 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     return _along_axis("hfft", FftType.IRFFT, conj(a), n, axis, norm) * length
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(
+    a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
+) -> Array:
     """The inverse of `hfft`.
 
     >>> from curta import numpy as jnp
@@ -138,8 +171,11 @@ def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None)
 
 
 def fft2(
-    a: Any, s: Shape = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Any:
+    a: ArrayLike,
+    s: Shape | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
     """The Fourier transform over two axes; see `fftn`.
 
     >>> from curta import numpy as jnp
@@ -151,8 +187,11 @@ def fft2(
 
 
 def ifft2(
-    a: Any, s: Shape = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Any:
+    a: ArrayLike,
+    s: Shape | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
     """The inverse of `fft2`.
 
     >>> from curta import numpy as jnp
@@ -164,8 +203,11 @@ def ifft2(
 
 
 def rfft2(
-    a: Any, s: Shape = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Any:
+    a: ArrayLike,
+    s: Shape | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
     """`fft2` of real numbers: of the last axis only the frequencies from 0 up.
 
     >>> from curta import numpy as jnp
@@ -176,8 +218,11 @@ def rfft2(
 
 
 def irfft2(
-    a: Any, s: Shape = None, axes: Sequence[int] = (-2, -1), norm: str | None = None
-) -> Any:
+    a: ArrayLike,
+    s: Shape | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: str | None = None,
+) -> Array:
     """The inverse of `rfft2`.
 
     >>> from curta import numpy as jnp

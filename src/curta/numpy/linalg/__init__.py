@@ -1,37 +1,42 @@
 """Linear algebra, as in `jax.numpy.linalg`."""
 
 from curta.numpy.linalg.decompositions import (
-    cholesky,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    matrix_rank,
-    qr,
-    svd,
-    svdvals,
+    cholesky as cholesky,
+    eig as eig,
+    eigh as eigh,
+    eigvals as eigvals,
+    eigvalsh as eigvalsh,
+    matrix_rank as matrix_rank,
+    qr as qr,
+    svd as svd,
+    svdvals as svdvals,
 )
-from curta.numpy.linalg.determinants import det, slogdet
-from curta.numpy.linalg.norms import matrix_norm, multi_dot, norm, vector_norm
-from curta.numpy.linalg.powers import matrix_power
+from curta.numpy.linalg.determinants import det as det, slogdet as slogdet
+from curta.numpy.linalg.norms import (
+    matrix_norm as matrix_norm,
+    multi_dot as multi_dot,
+    norm as norm,
+    vector_norm as vector_norm,
+)
+from curta.numpy.linalg.powers import matrix_power as matrix_power
 from curta.numpy.linalg.products import (
-    cross,
-    diagonal,
-    matmul,
-    matrix_transpose,
-    outer,
-    tensordot,
-    trace,
-    vecdot,
+    cross as cross,
+    diagonal as diagonal,
+    matmul as matmul,
+    matrix_transpose as matrix_transpose,
+    outer as outer,
+    tensordot as tensordot,
+    trace as trace,
+    vecdot as vecdot,
 )
 from curta.numpy.linalg.solving import (
-    cond,
-    inv,
-    lstsq,
-    pinv,
-    solve,
-    tensorinv,
-    tensorsolve,
+    cond as cond,
+    inv as inv,
+    lstsq as lstsq,
+    pinv as pinv,
+    solve as solve,
+    tensorinv as tensorinv,
+    tensorsolve as tensorsolve,
 )
 from curta.on_demand import without_parts as _without_parts
 

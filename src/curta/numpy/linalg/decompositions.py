@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.complex_numbers import conjugate
 from curta.numpy.promotion import cast, promote_dtypes_inexact
@@ -55,7 +56,9 @@ def _inexact(name: str, x: Any) -> Any:
 
 
 @inner_jit(static_argnames=("upper", "symmetrize_input"))
-def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def cholesky(
+    a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
+) -> Array:
     """The lower triangular L with L L^H = a, or the upper L^H.
 
     Args:
@@ -79,7 +82,7 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
     static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index")
 )
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     hermitian: bool = False,
@@ -123,7 +126,7 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> 
     return SVDResult(u, s, adjoint(u * cast(expand_dims(sign, -2), u.dtype)))
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values of matrices (..., m, n), descending.
 
     >>> from curta import numpy as jnp
@@ -135,7 +138,7 @@ def svdvals(x: Any, /) -> Any:
 
 
 @inner_jit(static_argnames=("mode",))
-def qr(a: Any, mode: str = "reduced") -> Any:
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and upper triangular R with a = Q R.
 
     Args:
@@ -161,7 +164,7 @@ def qr(a: Any, mode: str = "reduced") -> Any:
     return r if mode == "r" else QRResult(q, r)
 
 
-def eig(a: Any) -> EigResult:
+def eig(a: ArrayLike) -> EigResult:
     """Complex eigenvalues, and right eigenvectors as columns, of square matrices.
 
     >>> from curta import numpy as jnp
@@ -174,7 +177,7 @@ def eig(a: Any) -> EigResult:
 
 
 @inner_jit
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """The complex eigenvalues of square matrices, in no order.
 
     >>> from curta import numpy as jnp
@@ -188,7 +191,9 @@ def eigvals(a: Any) -> Any:
 
 
 @inner_jit(static_argnames=("UPLO", "symmetrize_input"))
-def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(
+    a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True
+) -> EighResult:
     """Ascending eigenvalues, and eigenvectors as columns, of Hermitian matrices.
 
     Args:
@@ -209,7 +214,9 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 
 @inner_jit(static_argnames=("UPLO", "symmetrize_input"))
-def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def eigvalsh(
+    a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True
+) -> Array:
     """The ascending eigenvalues of Hermitian matrices; see `eigh`.
 
     >>> from curta import numpy as jnp
@@ -222,8 +229,12 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 @inner_jit(static_argnames=("hermitian",))
 def matrix_rank(
-    M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None
-) -> Any:
+    M: ArrayLike,
+    rtol: ArrayLike | None = None,
+    *,
+    hermitian: bool = False,
+    tol: ArrayLike | None = None,
+) -> Array:
     """The number of singular values above `rtol`, of matrices (..., m, n).
 
     By default `rtol` is max(m, n) eps times the greatest singular value.

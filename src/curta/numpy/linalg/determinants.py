@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from curta import lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy import linear_algebra
 from curta.numpy.arguments import ensure_arraylike, is_complex
 from curta.numpy.arithmetic import absolute, sign
@@ -32,7 +33,7 @@ class SlogdetResult(NamedTuple):
 
 
 @inner_jit
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices (..., n, n).
 
     Raises ValueError for other shapes.
@@ -109,7 +110,7 @@ def _cofactors_times(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @inner_jit(static_argnames=("method",))
-def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign, and the logarithm of the absolute value, of determinants.
 
     Args:

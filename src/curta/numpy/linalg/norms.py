@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     canonical_axes,
     ensure_arraylike,
@@ -26,7 +27,12 @@ from curta.numpy.shapes import expand_dims, moveaxis
 
 
 @inner_jit(static_argnames=("ord", "axis", "keepdims"))
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(
+    x: ArrayLike,
+    ord: int | float | str | None = None,
+    axis: tuple[int, ...] | int | None = None,
+    keepdims: bool = False,
+) -> Array:
     """The norm of a vector (over one axis) or of a matrix (over two).
 
     By default the root of the sum of squares, over all axes. For vectors `ord` is a
@@ -87,8 +93,13 @@ def _norm_of_singular_values(
 
 
 def vector_norm(
-    x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2
-) -> Any:
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | float | tuple[int, ...] | None = None,
+    keepdims: bool = False,
+    ord: int | float | str = 2,
+) -> Array:
     """The norm of vectors along axes, by default all: (sum |x|**ord)**(1/ord).
 
     The order 0 counts the elements that differ from 0, an infinity takes an extremum.
@@ -119,7 +130,9 @@ def vector_norm(
     return power(total, 1.0 / ord)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(
+    x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro"
+) -> Array:
     """The norm of the matrices in the last two dims; see `norm`.
 
     >>> from curta import numpy as jnp
@@ -130,7 +143,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return norm(x, ord=ord, axis=(-2, -1), keepdims=keepdims)
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
     """The product of a chain of matrices, in the cheapest order.
 
     The first and last may be vectors.

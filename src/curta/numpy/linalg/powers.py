@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import ensure_arraylike
 from curta.numpy.linalg.solving import inv
 from curta.numpy.linear_algebra import matmul
@@ -14,7 +14,7 @@ from curta.numpy.shapes import broadcast_to
 
 
 @inner_jit(static_argnames=("n",))
-def matrix_power(a: Any, n: int) -> Any:
+def matrix_power(a: ArrayLike, n: int) -> Array:
     """The product of n copies of square matrices, by repeated squaring.
 
     Negative n are powers of the inverse. Raises TypeError for matrices that are not

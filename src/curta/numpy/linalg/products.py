@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy import linear_algebra, shapes
 from curta.numpy.arguments import ensure_arraylike, ensure_arraylikes
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of the matrices in the last two dims.
 
     >>> from curta import numpy as jnp
@@ -20,7 +22,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     return linear_algebra.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of the matrices in the last two dims.
 
     >>> from curta import numpy as jnp
@@ -32,7 +34,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     return linear_algebra.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross products of vectors of three components along an axis.
 
     Raises ValueError for vectors of another size.
@@ -50,7 +52,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return linear_algebra.cross(x1, x2, axis=axis)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """All products of an element of one vector with one of another, as a matrix.
 
     Raises ValueError for arrays of another rank.
@@ -69,7 +71,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return linear_algebra.outer(x1, x2)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The matrices in the last two dims transposed; ValueError for rank 0 and 1.
 
     >>> from curta import numpy as jnp
@@ -85,13 +87,13 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def matmul(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The products of the matrices in the last two dims; see `numpy.matmul`.
 
     >>> from curta import numpy as jnp
@@ -105,14 +107,14 @@ def matmul(
 
 
 def vecdot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
     axis: int = -1,
     precision: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
     """The dot products of the vectors along an axis; see `numpy.vecdot`.
 
     >>> from curta import numpy as jnp
@@ -130,15 +132,15 @@ def vecdot(
 
 
 def tensordot(
-    x1: Any,
-    x2: Any,
+    x1: ArrayLike,
+    x2: ArrayLike,
     /,
     *,
-    axes: Any = 2,
+    axes: int | float | tuple[Sequence[int], Sequence[int]] = 2,
     precision: Any = None,
-    preferred_element_type: Any = None,
+    preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
-) -> Any:
+) -> Array:
     """The sums of products over pairs of dims; see `numpy.tensordot`.
 
     >>> from curta import numpy as jnp

@@ -13,7 +13,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
-from curta.core.array import Array
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import concrete, ensure_arraylike, ensure_arraylikes
 from curta.numpy.complex_numbers import conjugate
 from curta.numpy.constructors import array, asarray
@@ -40,7 +40,7 @@ _exact = functools.partial(matmul, precision=lax.Precision.HIGHEST)
 
 
 @inner_jit(whole=True)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x of a x = b, for square matrices a.
 
     Args:
@@ -83,7 +83,7 @@ def solve(a: Any, b: Any) -> Any:
 
 
 @inner_jit(whole=True)
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices (..., n, n).
 
     Raises ValueError for other shapes. Singular matrices give infinities or NaN.
@@ -101,8 +101,12 @@ def inv(a: Any) -> Any:
 
 
 def pinv(
-    a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
-) -> Any:
+    a: ArrayLike,
+    rtol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rcond: ArrayLike | None = None,
+) -> Array:
     """The pseudo-inverses (..., n, m) of matrices (..., m, n).
 
     Singular values up to `rtol` (or `rcond`) times the greatest count as zero, by
@@ -158,7 +162,7 @@ def _product(x: Any, y: Any, z: Any) -> Any:
 
 
 def lstsq(
-    a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False
+    a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
 ) -> tuple[Any, Any, Any, Any]:
     """x that makes the length of a x - b least: (x, residuals, rank, singular values).
 
@@ -221,7 +225,7 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any]:
     return _exact(adjoint(vh), inverse * coordinates), rank, s
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of the map that `tensordot` with `a` over its last dims is.
 
     The first `ind` dims have as many elements as the others; they come last.
@@ -244,7 +248,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return reshape(inv(flat), (*rest, *first))
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """x with `tensordot(a, x, x.ndim)` equal to b.
 
     `axes` of a are moved to its end first.
@@ -279,7 +283,7 @@ def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 @inner_jit(static_argnames=("p",))
-def cond(x: Any, p: Any = None) -> Any:
+def cond(x: ArrayLike, p: Any = None) -> Array:
     """The condition numbers of matrices: the norm times that of the inverse.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import curta.numpy as jnp
+from curta.core.array import ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.on_demand import own
@@ -12,7 +13,9 @@ from curta.on_demand import own
 __dir__ = own(__name__)
 
 
-def vq(obs: Any, code_book: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def vq(
+    obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True
+) -> tuple[Any, Any]:
     """The nearest code of each observation, and its Euclidean distance.
 
     Args:

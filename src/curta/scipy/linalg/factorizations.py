@@ -8,13 +8,17 @@ from typing import Any
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.scipy.linalg.arguments import adjoint, inexact
 
 
 def cholesky(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
-) -> Any:
+    a: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Array:
     """The factor of Hermitian positive definite matrices (..., n, n).
 
     L with L L^H = a if `lower`, else U with U^H U = a, of which only that triangle of
@@ -38,7 +42,10 @@ def _cholesky(a: Any, lower: bool) -> Any:
 
 
 def cho_factor(
-    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
 ) -> tuple[Any, bool]:
     """The Cholesky factor, as `cho_solve` takes it.
 
@@ -53,13 +60,13 @@ def cho_factor(
 
 
 def svd(
-    a: Any,
+    a: ArrayLike,
     full_matrices: bool = True,
     compute_uv: bool = True,
     overwrite_a: bool = False,
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
-) -> Any:
+) -> Array | tuple[Array, Array, Array]:
     """The singular value decomposition u, s, vh of matrices (..., m, n).
 
     `overwrite_a`, `check_finite` and `lapack_driver` are accepted for SciPy's sake, and
@@ -82,7 +89,7 @@ def _svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
 
 
 def eigh(
-    a: Any,
+    a: ArrayLike,
     b: None = None,
     lower: bool = True,
     eigvals_only: bool = False,
@@ -92,7 +99,7 @@ def eigh(
     eigvals: None = None,
     type: int = 1,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """Ascending eigenvalues and the eigenvectors, as columns, of Hermitian matrices.
 
     `overwrite_a`, `overwrite_b`, `turbo` and `check_finite` are accepted for SciPy's
@@ -125,15 +132,15 @@ def _eigh(
 
 @inner_jit(static_argnames=("eigvals_only", "select", "select_range"))
 def eigh_tridiagonal(
-    d: Any,
-    e: Any,
+    d: ArrayLike,
+    e: ArrayLike,
     *,
     eigvals_only: bool = False,
     select: str = "a",
     select_range: tuple[int, int] | None = None,
     tol: float | None = None,
-    key: Any = None,
-) -> Any:
+    key: Array | None = None,
+) -> Array | tuple[Array, Array]:
     """Ascending eigenvalues, and eigenvectors, of a Hermitian tridiagonal matrix.
 
     Args:
@@ -204,7 +211,7 @@ def _selected(
     return first, last + 1
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Any, Any]:
     """The triangular T and unitary Z of a = Z T Z^H, for matrices (..., n, n).
 
     T of a real matrix has 2x2 blocks for pairs of complex eigenvalues, unless `output`
@@ -233,7 +240,7 @@ def _schur(a: Any, output: str) -> tuple[Any, Any]:
 
 
 @inner_jit(static_argnames=("check_finite",))
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Any, Any]:
     """The complex Schur form of what `schur` gives of a real matrix.
 
     `check_finite` is accepted for SciPy's sake, and without effect.
@@ -295,7 +302,7 @@ def _triangular(t: Any, z: Any) -> tuple[Any, Any]:
 
 @inner_jit(static_argnames=("overwrite_a", "check_finite"))
 def lu_factor(
-    a: Any, overwrite_a: bool = False, check_finite: bool = True
+    a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, Any]:
     """L and U of matrices (..., m, n) in one array, and the row exchanges.
 
@@ -313,11 +320,11 @@ def lu_factor(
 
 @inner_jit(static_argnames=("permute_l", "overwrite_a", "check_finite"))
 def lu(
-    a: Any,
+    a: ArrayLike,
     permute_l: bool = False,
     overwrite_a: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """P, L and U with a = P L U, for matrices (..., m, n); P L and U if `permute_l`.
 
     `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
@@ -343,13 +350,13 @@ def lu(
 
 
 def qr(
-    a: Any,
+    a: ArrayLike,
     overwrite_a: bool = False,
     lwork: int | None = None,
     mode: str = "full",
     pivoting: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> tuple[Array] | tuple[Array, Array] | tuple[Array, Array, Array]:
     """The unitary Q and triangular R of a = Q R, for matrices (..., m, n).
 
     `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
@@ -381,14 +388,14 @@ def _qr(a: Any, mode: str, pivoting: bool) -> Any:
 
 
 def qr_multiply(
-    a: Any,
-    c: Any,
+    a: ArrayLike,
+    c: ArrayLike,
     mode: str = "right",
     pivoting: bool = False,
     conjugate: bool = False,
     overwrite_a: bool = False,
     overwrite_c: bool = False,
-) -> Any:
+) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """c Q, or Q c if `mode` is "left", and R, for a = Q R with thin Q.
 
     `overwrite_a` and `overwrite_c` are accepted for SciPy's sake, and without effect.
@@ -443,12 +450,12 @@ def _check_product(a: tuple[int, ...], c: tuple[int, ...], mode: str) -> None:
 
 @inner_jit(static_argnames=("calc_q", "overwrite_a", "check_finite"))
 def hessenberg(
-    a: Any,
+    a: ArrayLike,
     *,
     calc_q: bool = False,
     overwrite_a: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array | tuple[Array, Array]:
     """H of a = Q H Q^H, zero below its first subdiagonal, and Q if `calc_q`.
 
     `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
@@ -474,7 +481,7 @@ def hessenberg(
 
 
 def polar(
-    a: Any,
+    a: ArrayLike,
     side: str = "right",
     *,
     method: str = "qdwh",

@@ -12,6 +12,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jvp import jvp
+from curta.core.array import Array, ArrayLike
 from curta.scipy.linalg.arguments import adjoint, inexact
 from curta.scipy.linalg.factorizations import rsf2csf, schur
 from curta.scipy.linalg.solving import solve_triangular
@@ -39,7 +40,9 @@ def _square(name: str, A: Any, verb: str = "Expected") -> None:
 
 
 @inner_jit(static_argnames=("upper_triangular", "max_squarings"))
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(
+    A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16
+) -> Array:
     """The exponential of matrices (..., n, n).
 
     By Padé approximants of A / 2^s, squared s times, s at most `max_squarings`; NaN if
@@ -109,8 +112,8 @@ def _pade(degree: int) -> Callable[[Any], tuple[Any, Any]]:
 
 @inner_jit(static_argnames=("method", "compute_expm"))
 def expm_frechet(
-    A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True
-) -> Any:
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
+) -> Array | tuple[Array, Array]:
     """The exponential of A and its derivative in the direction E.
 
     Only the derivative if not `compute_expm`. ValueError unless both are square
@@ -133,7 +136,7 @@ def expm_frechet(
     return (value, derivative) if compute_expm else derivative
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """A complex square root of a matrix (n, n), by its Schur form.
 
     Å. Björck and S. Hammarling (1983). NotImplementedError for blocksize > 1.
@@ -170,7 +173,9 @@ def _sqrtm(A: Any) -> Any:
     return Z @ root @ adjoint(Z)
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(
+    A: ArrayLike, func: Callable[[Any], Any], disp: bool = True
+) -> Array | tuple[Array, Array]:
     """A function of a matrix (n, n), given as a function of the eigenvalues.
 
     By Parlett's recurrence on the Schur form (G. Golub and C. Van Loan, Matrix

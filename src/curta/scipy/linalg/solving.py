@@ -13,12 +13,13 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.linalg.factored import lu_solve as solve_with_lu
 from curta.scipy.linalg.arguments import adjoint, inexact
 from curta.scipy.linalg.factorizations import cho_factor, schur
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The determinants of matrices (..., n, n).
 
     `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
@@ -31,7 +32,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return jnp.linalg.det(a)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of matrices (..., n, n).
 
     `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
@@ -67,10 +68,10 @@ def _as_columns(
 
 def cho_solve(
     c_and_lower: tuple[Any, bool],
-    b: Any,
+    b: ArrayLike,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """x of a x = b, given `cho_factor` of a.
 
     `overwrite_b` and `check_finite` are accepted for SciPy's sake, and without effect.
@@ -111,11 +112,11 @@ def _cho_solve(factor: Any, b: Any, lower: bool) -> Any:
 @inner_jit(static_argnames=("trans", "overwrite_b", "check_finite"))
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
-    b: Any,
+    b: ArrayLike,
     trans: int = 0,
     overwrite_b: bool = False,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """x of a x = b, given `lu_factor` of a; a^T for `trans` 1, a^H for 2.
 
     `overwrite_b` and `check_finite` are accepted for SciPy's sake, and without effect.
@@ -139,15 +140,15 @@ def lu_solve(
 
 
 def solve(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     lower: bool = False,
     overwrite_a: bool = False,
     overwrite_b: bool = False,
     debug: bool = False,
     check_finite: bool = True,
     assume_a: str = "gen",
-) -> Any:
+) -> Array:
     """x of a x = b.
 
     `overwrite_a`, `overwrite_b`, `debug` and `check_finite` are accepted for SciPy's
@@ -211,15 +212,15 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
 
 
 def solve_triangular(
-    a: Any,
-    b: Any,
+    a: ArrayLike,
+    b: ArrayLike,
     trans: int | str = 0,
     lower: bool = False,
     unit_diagonal: bool = False,
     overwrite_b: bool = False,
     debug: Any = None,
     check_finite: bool = True,
-) -> Any:
+) -> Array:
     """x of op(a) x = b for triangular matrices (..., n, n).
 
     `overwrite_b`, `debug` and `check_finite` are accepted for SciPy's sake, and without
@@ -265,8 +266,13 @@ def _solve_triangular(
 
 @jit(static_argnames=("method",))
 def solve_sylvester(
-    A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8
-) -> Any:
+    A: ArrayLike,
+    B: ArrayLike,
+    C: ArrayLike,
+    *,
+    method: str = "schur",
+    tol: float = 1e-8,
+) -> Array:
     """X of A X + X B = C, for matrices (..., m, m), (..., n, n) and (..., m, n).
 
     By the Schur forms of A and B (R. Bartels and G. Stewart, 1972), or, if `method` is

@@ -12,13 +12,14 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import inexact_operands, promote_dtypes
 from curta.scipy.special import comb
 
 
 @inner_jit
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """The matrices one after the other along the diagonal, zeros elsewhere.
 
     Scalars and vectors count as rows. ValueError for more than two dims.
@@ -45,7 +46,7 @@ def block_diag(*arrs: Any) -> Any:
     return jnp.concatenate(rows)
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix with first column c and first row r, constant along diagonals.
 
     r is the conjugate of c if it is not given, and its first element is not read.
@@ -65,7 +66,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _from_line(c, r, jnp.flip(c, -1), r[..., 1:], m - 1 - place)
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The matrix with first column c and last row r, constant along antidiagonals.
 
     r is zero if it is not given, and its first element is not read. ValueError for
@@ -99,7 +100,7 @@ def _from_line(c: Any, r: Any, first: Any, rest: Any, index: Any) -> Any:
     return jnp.concatenate(parts, axis=-1)[..., index]
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """The matrix with first column c, every other a rotation of the one before.
 
     >>> from curta import numpy as jnp
@@ -115,7 +116,7 @@ def circulant(c: Any) -> Any:
     return c[..., (np.arange(n)[:, None] - np.arange(n)) % max(n, 1)]
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """The matrix of a population with fecundities f (n,) and survival s (n - 1,).
 
     ValueError for other lengths.
@@ -147,7 +148,7 @@ def _with_first_row(first: Any, below: Any) -> Any:
     return jnp.diag(below, k=-1).at[0].set(first)
 
 
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """The matrix whose characteristic polynomial has coefficients a, highest first.
 
     ValueError for fewer than two coefficients.
@@ -170,7 +171,7 @@ def companion(a: Any) -> Any:
     return jnp.vectorize(_with_first_row, signature="(n),(m)->(n,n)")(first, ones)
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """The matrix of |a[i] - a[j]|.
 
     >>> from curta import numpy as jnp
@@ -184,7 +185,7 @@ def fiedler(a: Any) -> Any:
     return jnp.abs(a[..., None] - a[..., None, :])
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """A pentadiagonal matrix with the characteristic polynomial of `companion`.
 
     ValueError for no coefficients.
@@ -225,7 +226,7 @@ def fiedler_companion(a: Any) -> Any:
 
 
 @inner_jit(static_argnames=("n", "mode"))
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The matrix whose product with v of length n is the convolution of a and v.
 
     Args:
@@ -264,7 +265,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 @inner_jit(static_argnames=("n",))
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """The matrix of 1 / (i + j + 1).
 
     >>> from curta.scipy import linalg
@@ -277,7 +278,7 @@ def hilbert(n: int) -> Any:
 
 
 @inner_jit(static_argnames=("n",))
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of `hilbert(n)`, as floats.
 
     >>> from curta.scipy import linalg
@@ -312,7 +313,7 @@ def _checked_kind(kind: str | None) -> str:
 
 
 @inner_jit(static_argnames=("n", "kind"))
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """The binomial coefficients as a matrix of floats.
 
     `kind` is "symmetric" (the default: i + j over i), "lower" (i over j) or "upper".
@@ -331,7 +332,7 @@ def pascal(n: int, kind: str | None = None) -> Any:
 
 
 @inner_jit(static_argnames=("n", "kind"))
-def invpascal(n: int, kind: str | None = None) -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal(n, kind)`, as floats.
 
     >>> from curta.scipy import linalg
@@ -349,7 +350,7 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 
 @inner_jit(static_argnames=("n", "full"))
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """Helmert's matrix (n - 1, n) of orthonormal contrasts; (n, n) if `full`.
 
     >>> from curta.scipy import linalg
@@ -367,7 +368,7 @@ def helmert(n: int, full: bool = False) -> Any:
 
 
 @inner_jit(static_argnames=("n", "dtype"))
-def hadamard(n: int, dtype: Any = int) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Sylvester's matrix of orthogonal rows of ±1, for a power n of 2.
 
     >>> from curta.scipy import linalg
@@ -384,7 +385,7 @@ def hadamard(n: int, dtype: Any = int) -> Any:
 
 
 @inner_jit(static_argnames=("n", "scale", "dtype"))
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The matrix of the discrete Fourier transform of length n, complex.
 
     `scale` is None, "sqrtn" (divide by √n) or "n". ValueError for others, and for a

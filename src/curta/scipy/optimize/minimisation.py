@@ -11,6 +11,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.grad import value_and_grad
+from curta.core.array import Array
 from curta.numpy.arguments import check_arraylike
 from curta.scipy.optimize.line_search import Result, line_search
 
@@ -51,7 +52,7 @@ class OptimizeResults(NamedTuple):
 
 def minimize(
     fun: Callable[..., Any],
-    x0: Any,
+    x0: Array,
     args: tuple[Any, ...] = (),
     *,
     method: str,

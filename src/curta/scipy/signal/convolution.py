@@ -9,6 +9,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import canonical_axes, check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 
@@ -16,8 +17,11 @@ _MODES = ("full", "same", "valid")
 
 
 def fftconvolve(
-    in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None
-) -> Any:
+    in1: ArrayLike,
+    in2: ArrayLike,
+    mode: str = "full",
+    axes: int | Sequence[int] | None = None,
+) -> Array:
     """The convolution of two arrays of one rank, by Fourier transforms.
 
     Args:
@@ -122,8 +126,12 @@ def _direct(in1: Any, in2: Any, mode: str, precision: Any) -> Any:
 
 
 def convolve(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: Array,
+    in2: Array,
+    mode: str = "full",
+    method: str = "auto",
+    precision: Any = None,
+) -> Array:
     """The convolution of two arrays of one rank.
 
     Args:
@@ -147,8 +155,12 @@ def convolve(
 
 
 def correlate(
-    in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
-) -> Any:
+    in1: Array,
+    in2: Array,
+    mode: str = "full",
+    method: str = "auto",
+    precision: Any = None,
+) -> Array:
     """The correlation of two arrays; arguments as `convolve` has them.
 
     >>> from curta import numpy as jnp
@@ -173,13 +185,13 @@ def _check_two_dimensions(
 
 
 def convolve2d(
-    in1: Any,
-    in2: Any,
+    in1: Array,
+    in2: Array,
     mode: str = "full",
     boundary: str = "fill",
-    fillvalue: Any = 0,
+    fillvalue: float = 0,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """The convolution of two matrices, with zeros outside.
 
     NotImplementedError for another boundary, ValueError for another rank.
@@ -195,13 +207,13 @@ def convolve2d(
 
 
 def correlate2d(
-    in1: Any,
-    in2: Any,
+    in1: Array,
+    in2: Array,
     mode: str = "full",
     boundary: str = "fill",
-    fillvalue: Any = 0,
+    fillvalue: float = 0,
     precision: Any = None,
-) -> Any:
+) -> Array:
     """The correlation of two matrices, with zeros outside.
 
     NotImplementedError for another boundary, ValueError for another rank.

@@ -11,6 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import canonical_axis, concrete, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.scipy.signal.windows import window as named_window
@@ -19,12 +20,12 @@ Detrend = str | bool | Callable[[Any], Any]
 
 
 def detrend(
-    data: Any,
+    data: ArrayLike,
     axis: int = -1,
     type: str = "linear",
     bp: Any = 0,
     overwrite_data: None = None,
-) -> Any:
+) -> Array:
     """The data without their mean, or without the line that fits best.
 
     Args:
@@ -287,9 +288,9 @@ def _spectrogram(
 
 
 def stft(
-    x: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
     nperseg: int | None = 256,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -342,10 +343,10 @@ def stft(
 
 
 def csd(
-    x: Any,
-    y: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: Array,
+    y: ArrayLike | None,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -407,9 +408,9 @@ def _median_bias(n: int) -> float:
 
 
 def welch(
-    x: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    x: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,
@@ -445,9 +446,9 @@ def welch(
 
 
 def istft(
-    Zxx: Any,
-    fs: Any = 1.0,
-    window: Any = "hann",
+    Zxx: Array,
+    fs: ArrayLike = 1.0,
+    window: str = "hann",
     nperseg: int | None = None,
     noverlap: int | None = None,
     nfft: int | None = None,

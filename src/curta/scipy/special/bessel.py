@@ -11,6 +11,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.core.trace import typeof
 from curta.numpy.arguments import concrete
 from curta.numpy.promotion import inexact_operands
@@ -19,7 +20,7 @@ from curta.scipy.special.arguments import real
 _TINY = float(np.finfo(np.float32).tiny)
 
 
-def i0e(x: Any) -> Any:
+def i0e(x: ArrayLike) -> Array:
     """exp(-|x|) i0(x).
 
     >>> from curta.scipy import special
@@ -30,7 +31,7 @@ def i0e(x: Any) -> Any:
     return lax.bessel_i0e(x)
 
 
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 0.
 
     >>> from curta.scipy import special
@@ -41,7 +42,7 @@ def i0(x: Any) -> Any:
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
 
 
-def i1e(x: Any) -> Any:
+def i1e(x: ArrayLike) -> Array:
     """exp(-|x|) i1(x).
 
     >>> from curta.scipy import special
@@ -52,7 +53,7 @@ def i1e(x: Any) -> Any:
     return lax.bessel_i1e(x)
 
 
-def i1(x: Any) -> Any:
+def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 1.
 
     >>> from curta.scipy import special
@@ -64,7 +65,7 @@ def i1(x: Any) -> Any:
 
 
 @inner_jit(static_argnames=("v", "n_iter"))
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions J_0(z) to J_v(z) of the first kind, along a new axis 0.
 
     By the backward recurrence of the ratios J_k / J_{k-1} from order `n_iter`,
@@ -94,13 +95,13 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
 
 
 def sph_harm_y(
-    n: Any,
-    m: Any,
-    theta: Any,
-    phi: Any,
+    n: Array,
+    m: Array,
+    theta: Array,
+    phi: Array,
     diff_n: int | None = None,
     n_max: int | None = None,
-) -> Any:
+) -> Array:
     """The spherical harmonics of degree n and order m, complex.
 
     Args:

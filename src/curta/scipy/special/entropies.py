@@ -9,12 +9,13 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax, nn
 from curta.api.custom_derivatives import custom_jvp
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import real
 
 
 @custom_jvp
-def logit(x: Any) -> Any:
+def logit(x: ArrayLike) -> Array:
     """log(x / (1 - x)).
 
     >>> from curta.scipy import special
@@ -28,7 +29,7 @@ def logit(x: Any) -> Any:
 logit.defjvps(lambda t, out, x: lax.div(t, lax.mul(x, lax.sub(const(x, 1), x))))
 
 
-def expit(x: Any) -> Any:
+def expit(x: ArrayLike) -> Array:
     """The logistic function, 1 / (1 + exp(-x)).
 
     >>> from curta.scipy import special
@@ -40,7 +41,7 @@ def expit(x: Any) -> Any:
 
 
 @custom_jvp
-def xlogy(x: Any, y: Any) -> Any:
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(y), which is 0 where x is.
 
     >>> from curta.scipy import special
@@ -60,7 +61,7 @@ def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @custom_jvp
-def xlog1py(x: Any, y: Any) -> Any:
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """x log(1 + y), which is 0 where x is.
 
     >>> from curta.scipy import special
@@ -88,7 +89,7 @@ def _xlogx(x: Any) -> Any:
 _xlogx.defjvps(lambda t, out, x: t * (lax.log(x) + 1))
 
 
-def entr(x: Any) -> Any:
+def entr(x: ArrayLike) -> Array:
     """The entropy -x log(x), 0 at 0, -inf below.
 
     >>> from curta.scipy import special
@@ -100,7 +101,7 @@ def entr(x: Any) -> Any:
     return lax.select(below, lax.full_like(x, -np.inf), lax.neg(_xlogx(x)))
 
 
-def rel_entr(p: Any, q: Any) -> Any:
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """The relative entropy p log(p / q), 0 at p = 0 <= q, else inf.
 
     >>> from curta.scipy import special
@@ -116,7 +117,7 @@ def rel_entr(p: Any, q: Any) -> Any:
     return jnp.where(positive, value, jnp.where(vanishing, zero, np.inf))
 
 
-def kl_div(p: Any, q: Any) -> Any:
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """The summand p log(p / q) - p + q of Kullback and Leibler's divergence.
 
     >>> from curta.scipy import special
@@ -127,7 +128,7 @@ def kl_div(p: Any, q: Any) -> Any:
     return rel_entr(p, q) - p + q
 
 
-def boxcox(x: Any, lmbda: Any) -> Any:
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """Box and Cox' transform (x**lmbda - 1) / lmbda, log(x) for lmbda = 0.
 
     >>> from curta.scipy import special
@@ -138,7 +139,7 @@ def boxcox(x: Any, lmbda: Any) -> Any:
     return _power_of_log(jnp.log(x), lmbda)
 
 
-def boxcox1p(x: Any, lmbda: Any) -> Any:
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     """boxcox(1 + x, lmbda), exact for small x.
 
     >>> from curta.scipy import special
@@ -155,7 +156,7 @@ def _power_of_log(log: Any, lmbda: Any) -> Any:
     return jnp.where(zero, log, jnp.expm1(safe * log) / safe)
 
 
-def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """exp(x) over its sum along `axis`, by default over all elements.
 
     >>> from curta import numpy as jnp
@@ -166,7 +167,7 @@ def softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
     return nn.softmax(x, axis=axis)
 
 
-def log_softmax(x: Any, /, *, axis: int | tuple[int, ...] | None = None) -> Any:
+def log_softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:
     """log(softmax(x)), without overflow.
 
     >>> from curta import numpy as jnp

@@ -11,13 +11,14 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import only_f32_or_f64, polynomial, ratio, real
 
 _SQRT_PI = math.sqrt(np.pi)
 
 
-def erf(x: Any) -> Any:
+def erf(x: ArrayLike) -> Array:
     """The error function.
 
     >>> from curta.scipy import special
@@ -28,7 +29,7 @@ def erf(x: Any) -> Any:
     return lax.erf(x)
 
 
-def erfc(x: Any) -> Any:
+def erfc(x: ArrayLike) -> Array:
     """1 - erf(x).
 
     >>> from curta.scipy import special
@@ -39,7 +40,7 @@ def erfc(x: Any) -> Any:
     return lax.erfc(x)
 
 
-def erfinv(x: Any) -> Any:
+def erfinv(x: ArrayLike) -> Array:
     """The inverse of erf.
 
     >>> from curta.scipy import special
@@ -90,7 +91,7 @@ _faddeeva.defjvps(
 )
 
 
-def wofz(z: Any) -> Any:
+def wofz(z: ArrayLike) -> Array:
     """The Faddeeva function exp(-z²) erfc(-iz), complex.
 
     >>> from curta.scipy import special
@@ -131,7 +132,7 @@ def _real_erfcx(x: Any) -> Any:
 _real_erfcx.defjvps(lambda t, out, x: t * (2 * x * out - const(x, 2 / _SQRT_PI)))
 
 
-def erfcx(x: Any) -> Any:
+def erfcx(x: ArrayLike) -> Array:
     """exp(x²) erfc(x), for real or complex x.
 
     >>> from curta.scipy import special
@@ -243,7 +244,7 @@ def _dawson(x: Any) -> Any:
 _dawson.defjvps(lambda t, out, x: t * (const(x, 1) - const(x, 2) * x * out))
 
 
-def dawsn(x: Any) -> Any:
+def dawsn(x: ArrayLike) -> Array:
     """Dawson's integral exp(-x²) ∫₀ˣ exp(t²) dt.
 
     >>> from curta.scipy import special
@@ -256,7 +257,7 @@ def dawsn(x: Any) -> Any:
 # --- the normal distribution --------------------------------------------------------
 
 
-def ndtr(x: Any) -> Any:
+def ndtr(x: ArrayLike) -> Array:
     """The cumulative distribution function of the standard normal distribution.
 
     TypeError unless x is float32 or float64.
@@ -353,7 +354,7 @@ _NDTRI_FAR = (
 )
 
 
-def ndtri(p: Any) -> Any:
+def ndtri(p: ArrayLike) -> Array:
     """The quantile function of the standard normal distribution, inverse to ndtr.
 
     TypeError unless p is float32 or float64.
@@ -380,7 +381,7 @@ def ndtri(p: Any) -> Any:
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), accurate in both tails.
 
     Below -10 (-20 in float64) by an asymptotic series of `series_order` terms, at most
@@ -431,7 +432,7 @@ def _log_ndtr_series(x: Any, order: int) -> Any:
 _GAUSS_POINTS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(26)
 
 
-def owens_t(h: Any, a: Any) -> Any:
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's T: the probability of X > h and 0 < Y < aX for standard normal X, Y.
 
     By Gauss-Legendre quadrature of exp(-h²(1 + x²)/2) / (1 + x²) / 2π over 0 to a ≤ 1;

@@ -13,13 +13,14 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.api.jvp import jvp
+from curta.core.array import Array, ArrayLike
 from curta.core.trace import typeof
 from curta.numpy.arguments import concrete
 from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import real
 
 
-def gammaln(x: Any) -> Any:
+def gammaln(x: ArrayLike) -> Array:
     """log|gamma(x)|, infinite at the poles.
 
     >>> from curta.scipy import special
@@ -31,7 +32,7 @@ def gammaln(x: Any) -> Any:
 
 
 @inner_jit
-def gammasgn(x: Any) -> Any:
+def gammasgn(x: ArrayLike) -> Array:
     """The sign of gamma(x), NaN at negative integers.
 
     >>> from curta import numpy as jnp
@@ -108,7 +109,7 @@ def _finite_loggamma(z: Any) -> Any:
     return jnp.where(bad, _nan(z), _complex_loggamma(jnp.where(bad, 1, z)))
 
 
-def loggamma(x: Any) -> Any:
+def loggamma(x: ArrayLike) -> Array:
     """The principal branch of log(gamma(x)); NaN for real x <= 0.
 
     >>> from curta.scipy import special
@@ -121,7 +122,7 @@ def loggamma(x: Any) -> Any:
     return jnp.where(x > 0, lax.lgamma(x), np.nan)
 
 
-def gamma(x: Any) -> Any:
+def gamma(x: ArrayLike) -> Array:
     """The gamma function, for real or complex x.
 
     >>> from curta.scipy import special
@@ -134,7 +135,7 @@ def gamma(x: Any) -> Any:
     return jnp.exp(_finite_loggamma(x))
 
 
-def betaln(a: Any, b: Any) -> Any:
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """log|beta(a, b)|.
 
     For large arguments by the difference of Stirling's corrections, as in A. DiDonato
@@ -182,7 +183,7 @@ def _betaln_large(a: Any, b: Any) -> Any:
     return 0.5 * (math.log(2 * np.pi) - jnp.log(b)) + correction + main
 
 
-def beta(a: Any, b: Any) -> Any:
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """gamma(a) gamma(b) / gamma(a + b).
 
     >>> from curta.scipy import special
@@ -194,7 +195,7 @@ def beta(a: Any, b: Any) -> Any:
     return sign * lax.exp(betaln(a, b))
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function.
 
     >>> from curta.scipy import special
@@ -204,7 +205,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return lax.betainc(*real("betainc", a, b, x))
 
 
-def gammainc(a: Any, x: Any) -> Any:
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised lower incomplete gamma function.
 
     >>> from curta.scipy import special
@@ -214,7 +215,7 @@ def gammainc(a: Any, x: Any) -> Any:
     return lax.igamma(*inexact_operands("gammainc", a, x))
 
 
-def gammaincc(a: Any, x: Any) -> Any:
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     """The regularised upper incomplete gamma function, 1 - gammainc(a, x).
 
     >>> from curta.scipy import special
@@ -224,7 +225,7 @@ def gammaincc(a: Any, x: Any) -> Any:
     return lax.igammac(*inexact_operands("gammaincc", a, x))
 
 
-def digamma(x: Any) -> Any:
+def digamma(x: ArrayLike) -> Array:
     """The derivative of gammaln.
 
     >>> from curta.scipy import special
@@ -235,7 +236,7 @@ def digamma(x: Any) -> Any:
     return lax.digamma(x)
 
 
-def polygamma(n: Any, x: Any) -> Any:
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The n-th derivative of digamma, for integer n.
 
     Raises ValueError where n has no integer dtype, or x is complex.
@@ -252,7 +253,7 @@ def polygamma(n: Any, x: Any) -> Any:
     return lax.polygamma(*real("polygamma", n, x))
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """gamma(n + 1), 0 for negative n, as floats.
 
     Raises NotImplementedError for exact=True: arrays have no exact integers.
@@ -267,7 +268,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
     return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """The number of ways to choose k of N, with or without repetition, as floats.
 
     >>> from curta.scipy import special
@@ -284,7 +285,7 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
 
 
 @custom_jvp
-def poch(z: Any, m: Any) -> Any:
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
     """Pochhammer's symbol, gamma(z + m) / gamma(z).
 
     >>> from curta.scipy import special
@@ -301,7 +302,7 @@ poch.defjvps(
 )
 
 
-def multigammaln(a: Any, d: Any) -> Any:
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The log of the multivariate gamma function of dimension d, a static integer.
 
     >>> from curta.scipy import special
@@ -316,7 +317,7 @@ def multigammaln(a: Any, d: Any) -> Any:
     return jnp.sum(gammaln(jnp.expand_dims(a, -1) - halves), axis=-1) + constant
 
 
-def bernoulli(n: int) -> Any:
+def bernoulli(n: int) -> Array:
     """The Bernoulli numbers B_0 to B_n, as floats, with B_1 = -1/2.
 
     By their relation to the zeta function, B_2k = (-1)^(k+1) 2 (2k)! zeta(2k) /
@@ -339,7 +340,7 @@ def bernoulli(n: int) -> Any:
 
 
 @custom_jvp
-def zeta(x: Any, q: Any = None) -> Any:
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz's zeta function: the sum of (q + k)**-x over k >= 0.
 
     Raises NotImplementedError without q.

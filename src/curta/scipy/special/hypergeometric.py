@@ -11,6 +11,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.scipy.special.arguments import real_or_lists
 from curta.scipy.special.gamma_functions import digamma, gamma
 
@@ -46,7 +47,7 @@ def _one(k: Any) -> Any:
 
 @custom_jvp
 @inner_jit
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's confluent hypergeometric function M(a, b, x), for real arguments.
 
     By its series, for x >= 100 its asymptotic series (A. & S. 13.5.1), for negative x
@@ -101,7 +102,7 @@ hyp1f1.defjvps(
 
 @custom_jvp
 @inner_jit
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     """Gauss' hypergeometric function F(a, b; c; x), for real arguments.
 
     By its series where that converges quickly, else by the linear transformations of

@@ -11,6 +11,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import (
     only_f32_or_f64,
@@ -33,7 +34,7 @@ def _is_double(x: Any) -> bool:
 
 @custom_jvp
 @inner_jit
-def expi(x: Any) -> Any:
+def expi(x: ArrayLike) -> Array:
     """The exponential integral Ei(x): the principal value of ∫ exp(t)/t dt up to x.
 
     By its power series, and for large x its asymptotic series (A. & S. 5.1.10, 5.1.51);
@@ -70,7 +71,7 @@ def _expi_jvp(primals: Any, tangents: Any) -> Any:
 
 @custom_jvp
 @inner_jit
-def expn(n: Any, x: Any) -> Any:
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The exponential integral E_n(x) = ∫₁ exp(-xt) / tⁿ dt, for integers n >= 0.
 
     NaN for negative n or x. By its series for x <= 1, else by its continued fraction
@@ -129,7 +130,7 @@ def _expn_fraction(n: Any, x: Any) -> Any:
     return jnp.exp(-x) / lax.fori_loop(0, depth, outwards, x + n + 2 * depth)
 
 
-def exp1(x: Any) -> Any:
+def exp1(x: ArrayLike) -> Array:
     """The exponential integral E_1(x).
 
     >>> from curta.scipy import special
@@ -145,7 +146,7 @@ def exp1(x: Any) -> Any:
 
 @custom_jvp
 @inner_jit
-def sici(x: Any) -> Any:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine integral ∫₀ˣ sin(t)/t dt and the cosine integral of x, a pair.
 
     By their power series up to |x| = 4, else by E_1(ix) = -Ci(x) + i (Si(x) - π/2).
@@ -205,7 +206,7 @@ def _sici_jvp(primals: Any, tangents: Any) -> Any:
 
 
 @custom_jvp
-def fresnel(x: Any) -> Any:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """Fresnel's integrals of sin(πt²/2) and cos(πt²/2) from 0 to x, a pair.
 
     By their power series, and beyond |x| = 1.25 by the Faddeeva function (A. & S.
@@ -278,7 +279,7 @@ _SPENCE = (
 )
 
 
-def spence(x: Any) -> Any:
+def spence(x: Array) -> Array:
     """The dilogarithm ∫₁ˣ log(t) / (1 - t) dt, NaN for negative x.
 
     TypeError unless x is float32 or float64.

@@ -5,12 +5,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
 from curta.on_demand import own
 from curta.scipy.special import xlog1py, xlogy
@@ -19,7 +18,7 @@ from curta.scipy.stats.arguments import refuse_complex
 __dir__ = own(__name__)
 
 
-def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
 
     >>> from curta.scipy import stats
@@ -33,7 +32,7 @@ def logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     return jnp.where((x < 0) | (x > 1), -np.inf, value)
 
 
-def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
 
     >>> from curta.scipy import stats
@@ -43,7 +42,7 @@ def pmf(k: Any, p: Any, loc: Any = 0) -> Any:
     return lax.exp(logpmf(k, p, loc))
 
 
-def cdf(k: Any, p: Any) -> Any:
+def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """The probability of a value of at most k.
 
     >>> from curta.scipy import stats
@@ -56,7 +55,7 @@ def cdf(k: Any, p: Any) -> Any:
     return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), np.nan, value)
 
 
-def ppf(q: Any, p: Any) -> Any:
+def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
     >>> from curta.scipy import stats

@@ -6,12 +6,11 @@ z^(a - 1) (1 - z)^(b - 1) / (scale B(a, b)).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.on_demand import own
 from curta.scipy.special import betainc, betaln, xlog1py, xlogy
 from curta.scipy.special.arguments import real
@@ -20,7 +19,9 @@ from curta.scipy.stats.arguments import standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -33,7 +34,9 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where((a <= 0) | (b <= 0) | (scale <= 0), np.nan, value)
 
 
-def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -43,7 +46,9 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, a, b, loc, scale))
 
 
-def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -55,7 +60,9 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return betainc(a, b, jnp.clip(z, 0, 1))
 
 
-def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -65,7 +72,9 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.log(cdf(x, a, b, loc, scale))
 
 
-def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -77,7 +86,9 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return betainc(b, a, 1 - jnp.clip(z, 0, 1))
 
 
-def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats

@@ -5,13 +5,12 @@ The number of successes among n trials whose probability is itself beta(a, b).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.special import betaln
@@ -20,7 +19,9 @@ __dir__ = own(__name__)
 
 
 @inner_jit
-def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+def logpmf(
+    k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0
+) -> Array:
     """The logarithm of the probability of k.
 
     >>> from curta.scipy import stats
@@ -36,7 +37,9 @@ def logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     return jnp.where((n < 0) | (a <= 0) | (b <= 0), np.nan, value)
 
 
-def pmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+def pmf(
+    k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0
+) -> Array:
     """The probability of k.
 
     >>> from curta.scipy import stats

@@ -6,12 +6,12 @@ Its density is 1 / (π scale (1 + z²)) with z = (x - loc) / scale.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.stats.arguments import standardise
@@ -19,7 +19,7 @@ from curta.scipy.stats.arguments import standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -30,7 +30,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -math.log(np.pi) - lax.log(scale) - lax.log1p(z * z)
 
 
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -40,7 +40,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, loc, scale))
 
 
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -51,7 +51,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.arctan2(1, -z) / np.pi
 
 
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -61,7 +61,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.log(cdf(x, loc, scale))
 
 
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -72,7 +72,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.arctan2(1, z) / np.pi
 
 
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats
@@ -82,7 +82,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.log(sf(x, loc, scale))
 
 
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -93,7 +93,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.tan(np.pi * q - np.pi / 2) * scale + loc
 
 
-def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
 
     >>> from curta.scipy import stats

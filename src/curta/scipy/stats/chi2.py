@@ -7,12 +7,12 @@ z^(df/2 - 1) exp(-z/2) / (2^(df/2) Γ(df/2)).
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.on_demand import own
 from curta.scipy.special import gammainc, gammaincc
 from curta.scipy.stats.arguments import standardise
@@ -20,7 +20,9 @@ from curta.scipy.stats.arguments import standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(
+    x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -33,7 +35,7 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(z < 0, -np.inf, (half - 1) * lax.log(z) - z / 2 - norm)
 
 
-def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -43,7 +45,7 @@ def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, df, loc, scale))
 
 
-def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -54,7 +56,9 @@ def cdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gammainc(df / 2, jnp.maximum(z, 0) / 2)
 
 
-def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(
+    x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -64,7 +68,7 @@ def logcdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.log(cdf(x, df, loc, scale))
 
 
-def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -75,7 +79,9 @@ def sf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gammaincc(df / 2, jnp.maximum(z, 0) / 2)
 
 
-def logsf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(
+    x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats

@@ -5,12 +5,11 @@ Its density is Γ(Σα) / ΠΓ(α) Π x^(α - 1), over axis 0 of x.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.on_demand import own
 from curta.scipy.special import gammaln, xlogy
@@ -18,7 +17,7 @@ from curta.scipy.special import gammaln, xlogy
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, alpha: Any) -> Any:
+def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density.
 
     `alpha` has shape (n,), `x` shape (n, ...) or (n - 1, ...): the last entry is then
@@ -49,7 +48,7 @@ def logpdf(x: Any, alpha: Any) -> Any:
     return jnp.where(jnp.all(x > 0, axis=0) & sums_to_one, value, -np.inf)
 
 
-def pdf(x: Any, alpha: Any) -> Any:
+def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The density.
 
     >>> from curta.scipy import stats

@@ -11,6 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.stats.arguments import refuse_complex, standardise
@@ -18,7 +19,7 @@ from curta.scipy.stats.arguments import refuse_complex, standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -30,7 +31,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(z < 0, -np.inf, -z - lax.log(scale))
 
 
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -40,7 +41,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, loc, scale))
 
 
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -52,7 +53,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -lax.expm1(-jnp.maximum(z, 0))
 
 
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -62,7 +63,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.log1p(-sf(x, loc, scale))
 
 
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -72,7 +73,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(_log_tail("expon.sf", x, loc, scale))
 
 
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats
@@ -88,7 +89,7 @@ def _log_tail(name: str, x: Any, loc: Any, scale: Any) -> Any:
     return -jnp.maximum(z, 0)
 
 
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
     >>> from curta.scipy import stats

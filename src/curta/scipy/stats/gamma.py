@@ -5,12 +5,11 @@ Its density in z = (x - loc) / scale >= 0 is z^(a - 1) exp(-z) / (scale Γ(a)).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.on_demand import own
 from curta.scipy.special import gammainc, gammaincc, gammaln, xlogy
 from curta.scipy.stats.arguments import standardise
@@ -18,7 +17,9 @@ from curta.scipy.stats.arguments import standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(
+    x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -31,7 +32,7 @@ def logpdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(z < 0, -np.inf, value)
 
 
-def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -41,7 +42,7 @@ def pdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, a, loc, scale))
 
 
-def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -52,7 +53,9 @@ def cdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gammainc(a, jnp.maximum(z, 0))
 
 
-def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(
+    x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -62,7 +65,7 @@ def logcdf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.log(cdf(x, a, loc, scale))
 
 
-def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -73,7 +76,9 @@ def sf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return gammaincc(a, jnp.maximum(z, 0))
 
 
-def logsf(x: Any, a: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(
+    x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats

@@ -5,9 +5,8 @@ Its density is β exp(-|x|^β) / (2 Γ(1/β)).
 
 from __future__ import annotations
 
-from typing import Any
-
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.special import gammainc
@@ -15,7 +14,7 @@ from curta.scipy.special import gammainc
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, beta: Any) -> Any:
+def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -26,7 +25,7 @@ def logpdf(x: Any, beta: Any) -> Any:
     return lax.log(0.5 * beta) - lax.lgamma(1 / beta) - lax.abs(x) ** beta
 
 
-def pdf(x: Any, beta: Any) -> Any:
+def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -36,7 +35,7 @@ def pdf(x: Any, beta: Any) -> Any:
     return lax.exp(logpdf(x, beta))
 
 
-def cdf(x: Any, beta: Any) -> Any:
+def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats

@@ -5,12 +5,11 @@ Its density is exp(z - exp(z)) / scale with z = (x - loc) / scale.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.stats.arguments import refuse_complex, standardise
@@ -18,7 +17,7 @@ from curta.scipy.stats.arguments import refuse_complex, standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -30,7 +29,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(scale > 0, z - lax.exp(z) - lax.log(scale), np.nan)
 
 
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -40,7 +39,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, loc, scale))
 
 
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -50,7 +49,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logcdf(x, loc, scale))
 
 
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -62,7 +61,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(scale > 0, lax.log(-lax.expm1(-lax.exp(z))), np.nan)
 
 
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -72,7 +71,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logsf(x, loc, scale))
 
 
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats
@@ -84,7 +83,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(scale > 0, -lax.exp(z), np.nan)
 
 
-def ppf(p: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
     >>> from curta.scipy import stats

@@ -5,17 +5,16 @@ Its density is exp(-|z|) / (2 scale) with z = (x - loc) / scale.
 
 from __future__ import annotations
 
-from typing import Any
-
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.on_demand import own
 from curta.scipy.stats.arguments import refuse_complex, standardise
 
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -27,7 +26,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -lax.abs(z) - lax.log(2 * scale)
 
 
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -37,7 +36,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, loc, scale))
 
 
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats

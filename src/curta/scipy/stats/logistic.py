@@ -9,6 +9,7 @@ from typing import Any
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.special import expit, logit
@@ -17,7 +18,7 @@ from curta.scipy.stats.arguments import standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -28,7 +29,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -2 * jnp.logaddexp(z / 2, -z / 2) - lax.log(scale)
 
 
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -38,7 +39,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, loc, scale))
 
 
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -49,7 +50,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return expit(z)
 
 
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -60,7 +61,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return expit(-z)
 
 
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -71,7 +72,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return logit(q) * scale + loc
 
 
-def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
 
     >>> from curta.scipy import stats

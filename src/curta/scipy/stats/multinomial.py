@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import inexact_operands, promote_dtypes_numeric
 from curta.on_demand import own
@@ -16,7 +15,7 @@ from curta.scipy.special import gammaln, xlogy
 __dir__ = own(__name__)
 
 
-def logpmf(x: Any, n: Any, p: Any) -> Any:
+def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithm of the probability of the counts x.
 
     `x` and `p` have shape (..., categories), `n` is the number of trials. ValueError
@@ -40,7 +39,7 @@ def logpmf(x: Any, n: Any, p: Any) -> Any:
     return jnp.where(jnp.sum(x, -1) == n, value, -np.inf)
 
 
-def pmf(x: Any, n: Any, p: Any) -> Any:
+def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The probability of the counts x.
 
     >>> from curta.scipy import stats

@@ -12,13 +12,16 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.on_demand import own
 
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+def logpdf(
+    x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None
+) -> ArrayLike:
     """The logarithm of the density.
 
     `x` and `mean` have shape (..., n), `cov` (..., n, n), or () for a multiple of the
@@ -56,7 +59,7 @@ def _solve(factor: Any, y: Any) -> Any:
     return lax.linalg.triangular_solve(factor, y, lower=True, transpose_a=True)
 
 
-def pdf(x: Any, mean: Any, cov: Any) -> Any:
+def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """The density.
 
     >>> from curta.scipy import stats

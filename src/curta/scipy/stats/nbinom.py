@@ -5,12 +5,11 @@ The number of failures before the n-th success of probability p.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.special import gammaln, xlogy
@@ -18,7 +17,7 @@ from curta.scipy.special import gammaln, xlogy
 __dir__ = own(__name__)
 
 
-def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
 
     >>> from curta.scipy import stats
@@ -32,7 +31,7 @@ def logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     return jnp.where(y < 0, -np.inf, value)
 
 
-def pmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
 
     >>> from curta.scipy import stats

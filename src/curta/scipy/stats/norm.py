@@ -6,11 +6,11 @@ Its density is exp(-z²/2) / (scale √(2π)) with z = (x - loc) / scale.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.on_demand import own
 from curta.scipy.special import log_ndtr, ndtr, ndtri
@@ -19,7 +19,7 @@ from curta.scipy.stats.arguments import standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -30,7 +30,7 @@ def logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -0.5 * (z * z + math.log(2 * np.pi)) - lax.log(scale)
 
 
-def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -40,7 +40,7 @@ def pdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, loc, scale))
 
 
-def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -51,7 +51,7 @@ def cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return ndtr(z)
 
 
-def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -62,7 +62,7 @@ def logcdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return log_ndtr(z)
 
 
-def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -73,7 +73,7 @@ def sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return ndtr(-z)
 
 
-def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats
@@ -84,7 +84,7 @@ def logsf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return log_ndtr(-z)
 
 
-def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
     TypeError unless q is float32 or float64.
@@ -97,7 +97,7 @@ def ppf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return ndtri(q) * scale + loc
 
 
-def isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
 
     TypeError unless q is float32 or float64.

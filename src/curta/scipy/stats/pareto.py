@@ -5,12 +5,11 @@ Its density in z = (x - loc) / scale >= 1 is b / (scale z^(b + 1)).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.stats.arguments import refuse_complex, standardise
@@ -18,7 +17,9 @@ from curta.scipy.stats.arguments import refuse_complex, standardise
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(
+    x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -31,7 +32,7 @@ def logpdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(z < 1, -np.inf, value)
 
 
-def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -41,7 +42,7 @@ def pdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logpdf(x, b, loc, scale))
 
 
-def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -53,7 +54,9 @@ def cdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return 1 - jnp.maximum(z, 1) ** -b
 
 
-def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(
+    x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -67,7 +70,7 @@ def logcdf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(z <= 1, -np.inf, lax.log1p(-(inside**-b)))
 
 
-def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -77,7 +80,9 @@ def sf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return lax.exp(logsf(x, b, loc, scale))
 
 
-def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(
+    x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats
@@ -89,7 +94,7 @@ def logsf(x: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -b * lax.log(jnp.maximum(z, 1))
 
 
-def ppf(q: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
     >>> from curta.scipy import stats

@@ -5,13 +5,12 @@ The probability of k is μ^k exp(-μ) / k!.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.special import gammaincc, gammaln, xlogy
@@ -19,7 +18,7 @@ from curta.scipy.special import gammaincc, gammaln, xlogy
 __dir__ = own(__name__)
 
 
-def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
 
     >>> from curta.scipy import stats
@@ -32,7 +31,7 @@ def logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return jnp.where((x < 0) | (jnp.round(k) != k), -np.inf, value)
 
 
-def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
 
     >>> from curta.scipy import stats
@@ -42,7 +41,7 @@ def pmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return lax.exp(logpmf(k, mu, loc))
 
 
-def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of a value of at most k.
 
     >>> from curta.scipy import stats
@@ -55,7 +54,7 @@ def cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 
 @inner_jit
-def entropy(mu: Any, loc: Any = 0) -> Any:
+def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy in nats; `loc` only broadcasts.
 
     The sum over the probable k up to μ = 100, beyond by log(2πeμ)/2 - 1/(12μ) -

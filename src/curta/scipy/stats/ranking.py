@@ -10,6 +10,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.vmap import vmap
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import canonical_axis, check_arraylike
 from curta.numpy.promotion import inexact_operands
 
@@ -43,7 +44,10 @@ def _check_policy(name: str, nan_policy: str) -> None:
 
 @inner_jit(static_argnames=("axis", "nan_policy", "keepdims"))
 def mode(
-    a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+    a: ArrayLike,
+    axis: int | None = 0,
+    nan_policy: str = "propagate",
+    keepdims: bool = False,
 ) -> ModeResult:
     """The most common value along `axis`, the least of several, and its count.
 
@@ -81,12 +85,12 @@ def _most_common(x: Any) -> tuple[Any, Any]:
 
 @inner_jit(static_argnames=("method", "axis", "nan_policy"))
 def rankdata(
-    a: Any,
+    a: ArrayLike,
     method: str = "average",
     *,
     axis: int | None = None,
     nan_policy: str = "propagate",
-) -> Any:
+) -> Array:
     """The ranks of the values from 1 on, as floats; all NaN if one of them is.
 
     Args:
@@ -133,13 +137,13 @@ def _ranks(a: Any, method: str) -> Any:
 
 @inner_jit(static_argnames=("axis", "nan_policy", "keepdims"))
 def sem(
-    a: Any,
+    a: ArrayLike,
     axis: int | None = 0,
     ddof: int = 1,
     nan_policy: str = "propagate",
     *,
     keepdims: bool = False,
-) -> Any:
+) -> Array:
     """The standard error of the mean along `axis`: std(a, ddof) / √n.
 
     `nan_policy` "omit" leaves NaNs out; ValueError for "raise".

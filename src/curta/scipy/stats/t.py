@@ -6,18 +6,19 @@ Its density with z = (x - loc) / scale is
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.on_demand import own
 from curta.scipy.stats.arguments import standardise
 
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(
+    x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -30,7 +31,7 @@ def logpdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return -norm - lax.log(scale) - power * lax.log1p(z * z / df)
 
 
-def pdf(x: Any, df: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
     >>> from curta.scipy import stats

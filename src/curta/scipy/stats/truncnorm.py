@@ -12,6 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.special import log_ndtr, ndtr
@@ -39,7 +40,9 @@ def _between(a: Any, b: Any) -> Any:
 
 
 @inner_jit
-def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logpdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -52,7 +55,9 @@ def logpdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return jnp.where(a >= b, np.nan, value)
 
 
-def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def pdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The density.
 
     >>> from curta.scipy import stats
@@ -63,7 +68,9 @@ def pdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @inner_jit
-def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def cdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The probability of a value of at most x.
 
     >>> from curta.scipy import stats
@@ -74,7 +81,9 @@ def cdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @inner_jit
-def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logcdf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the cumulative distribution function.
 
     >>> from curta.scipy import stats
@@ -96,7 +105,9 @@ def logcdf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @inner_jit
-def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def sf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The probability of a value beyond x.
 
     >>> from curta.scipy import stats
@@ -107,7 +118,9 @@ def sf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 
 @inner_jit
-def logsf(x: Any, a: Any, b: Any, loc: Any = 0, scale: Any = 1) -> Any:
+def logsf(
+    x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+) -> Array:
     """The logarithm of the survival function.
 
     >>> from curta.scipy import stats

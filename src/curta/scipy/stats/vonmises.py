@@ -5,19 +5,18 @@ Its density is exp(κ cos(x)) / (2π I_0(κ)).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, kappa: Any) -> Any:
+def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -32,7 +31,7 @@ def logpdf(x: Any, kappa: Any) -> Any:
     )
 
 
-def pdf(x: Any, kappa: Any) -> Any:
+def pdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     """The density.
 
     >>> from curta.scipy import stats

@@ -6,12 +6,12 @@ Its density in [0, 2π] is (1 - c²) / (2π (1 + c² - 2c cos(x))), for 0 < c < 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import own
 from curta.scipy.stats.arguments import refuse_complex
@@ -19,7 +19,7 @@ from curta.scipy.stats.arguments import refuse_complex
 __dir__ = own(__name__)
 
 
-def logpdf(x: Any, c: Any) -> Any:
+def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
     """The logarithm of the density.
 
     >>> from curta.scipy import stats
@@ -34,7 +34,7 @@ def logpdf(x: Any, c: Any) -> Any:
     return jnp.where((c > 0) & (c < 1), value, np.nan)
 
 
-def pdf(x: Any, c: Any) -> Any:
+def pdf(x: ArrayLike, c: ArrayLike) -> Array:
     """The density.
 
     >>> from curta.scipy import stats

@@ -1,9 +1,9 @@
 """Learn to read digits in parallel: each host takes its share of every batch.
 
-    python examples/hosts/digits.py                                  alone
-    python -m curta.run -n 4 examples/hosts/digits.py --compare      four processes
-    mpiexec -n 4 python examples/hosts/digits.py                     four, by MPI
-    CURTA_SIMULATE_HOSTS=4 python examples/hosts/digits.py           four, simulated
+    python examples/hosts/classifier.py                                  alone
+    python -m curta.run -n 4 examples/hosts/classifier.py --compare      four processes
+    mpiexec -n 4 python examples/hosts/classifier.py                     four, by MPI
+    CURTA_SIMULATE_HOSTS=4 python examples/hosts/classifier.py           four, simulated
     ... --folder learnt                  saved after each epoch, and gone on from there
 
 Model, optimiser and step are those of examples/digits.py, written for one host. The
@@ -52,7 +52,8 @@ def train(key, epochs, batch, train_set, held_out, meter=iter, folder=None):
     """
     mesh = jax.make_mesh((jax.device_count(),), ("data",), (AxisType.Auto,))
     split, everywhere = (NamedSharding(mesh, spec) for spec in (P("data"), P()))
-    batches = Batches(*train_set, batch, split)
+    images, labels = train_set
+    batches = Batches(images, labels, batch, split)
     held_out = jax.device_put(held_out, everywhere)
     params = jax.device_put(digits.init_params(key), everywhere)
     adam = jax.device_put(digits.init_adam(params), everywhere)
@@ -79,7 +80,7 @@ def restored(folder, learnt):
     """What was saved in the folder, and after how many epochs."""
     if folder is None or not (folder / "index.json").exists():
         return learnt, 0
-    return state.restore(folder, learnt), state.step(folder)
+    return state.restore(folder, learnt), state.step(folder) or 0
 
 
 def main(arguments=None):
