@@ -9,8 +9,8 @@ import pytest
 from tests.compiler.programs import assert_compiles, staged
 
 from curta.compiler.graph.loop_parts import parts_of
-from curta.compiler.graph.prepare import prepare
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.prepare import prepare
 from curta.compiler.support.threads import parallel_for_address
 from curta.control.scan import Scan
 from curta.core.jaxpr import ClosedJaxpr

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.compiler.programs import assert_compiles, staged
 
-from curta.compiler.graph.prepare import prepare
+from curta.compiler.prepare import prepare
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.jaxpr import ClosedJaxpr, Eqn

@@ -10,9 +10,13 @@ import numpy as np
 import pytest
 from tests.compiler.programs import InPython, assert_compiles, staged
 
+import curta
+from curta.compiler import passes
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support.entry import native_entry
 from curta.compiler.support.threads import parallel_for_address
+from curta.core.jaxpr import Jaxpr
+from curta.errors import JaxprTypeError
 from curta.primitives import elementwise as ops
 from curta.primitives.cumulative import CumMax, CumMin, CumProd, CumSum
 from curta.primitives.dot import DotGeneral
@@ -228,17 +232,40 @@ def test_conversions_meet_in_one_kernel() -> None:
 def test_dumps(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("CURTA_DUMP", "jaxpr,simplify,fuse,kernels,llvm")
+    monkeypatch.setenv("CURTA_DUMP", "jaxpr,simplify,prepared,fuse,kernels,llvm")
     compile_jaxpr(staged(lambda x: [ops.exp(x)], normal(16)))
     text = capsys.readouterr().err
     for part in (
         "--- jaxpr",
+        "--- simplify",
+        "--- prepared",
         "--- fuse",
         "exp over i0:16",
         "math.exp",
         "define i64 @entry",
     ):
         assert part in text
+
+
+def test_every_pass_is_printed_by_its_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = {p.name for p in (*passes.PROGRAM, *passes.LOOPS)}
+    monkeypatch.setenv("CURTA_DUMP", ",".join(names))
+    loop = curta.make_jaxpr(lambda x: curta.lax.fori_loop(0, 3, lambda _, x: x + 1, x))
+    compile_jaxpr(loop(normal(16)))
+    printed = {x[4:] for x in capsys.readouterr().err.splitlines() if x[:3] == "---"}
+    assert printed == names
+
+
+def test_a_pass_that_breaks_a_program_is_named() -> None:
+    def drop_eqns(jaxpr: Jaxpr) -> Jaxpr:
+        return jaxpr.replace(eqns=[])
+
+    jaxpr = staged(lambda x: [ops.exp(x)], normal(16)).jaxpr
+    broken = (passes.Pass("same", lambda x: x), passes.Pass("drop", drop_eqns))
+    with pytest.raises(JaxprTypeError, match="after the pass 'drop'"):
+        passes.run_passes(broken, jaxpr)
 
 
 @pytest.mark.parametrize(

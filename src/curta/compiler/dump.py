@@ -1,4 +1,4 @@
-"""`CURTA_DUMP=stage,stage` prints what the stages of the compiler make."""
+"""`CURTA_DUMP=pass,pass` prints what passes of the compiler make."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 
 
-def dump(stage: str, text: Callable[[], str]) -> None:
-    """Print a stage if `CURTA_DUMP` names it."""
-    if stage in os.environ.get("CURTA_DUMP", "").split(","):
-        print(f"--- {stage}\n{text()}", file=sys.stderr)
+def dump(name: str, text: Callable[[], str]) -> None:
+    """Print what a pass has made if `CURTA_DUMP` names it."""
+    if name in os.environ.get("CURTA_DUMP", "").split(","):
+        print(f"--- {name}\n{text()}", file=sys.stderr)

@@ -1,8 +1,7 @@
 """From a jaxpr to machine code: the table of contents of the compiler.
 
     inline     calls are replaced by what they call                 graph/inline.py
-    simplify   named rewrites, equal eqns, dead code                graph/simplify.py
-    loops      what iterations share, outside of the loop: prepare.py,   graph/loop_*.py
+    ...        the passes from jaxpr to jaxpr                       passes.py
     lower      a loop nest for each value that needs a buffer       item_lowering.py
     fuse       loop nests that share loops form groups              graph/fuse.py
     steps      groups become one native function:                   steps.py
@@ -12,8 +11,9 @@
     emit       LLVM IR text                                         llvm/
     link       machine code                                         link.py
 
-`CURTA_DUMP=simplify,fuse,kernels,llvm` prints what these stages make, `jaxpr` what
-comes in.
+`CURTA_DUMP` prints what they make: `jaxpr` what comes in, `inline` and the names in
+`passes.py` the program after each, `prepared` the jaxpr that is lowered, then `fuse`,
+`kernels` and `llvm`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from curta.compiler.graph.item_lowering import (
     lower_to_items,
 )
 from curta.compiler.graph.items import HostItem
-from curta.compiler.graph.prepare import prepare
 from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
+from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_plan
 from curta.compiler.steps import make_code
 from curta.core.evaluate import const_as_numpy
@@ -64,11 +64,11 @@ def compile_jaxpr(
             may lie in its memory. Who asks for it must call the native program.
         often: whether the program runs many times at each call, being a loop's body.
     """
-    dump("jaxpr", lambda: str(closed))
+    dump("jaxpr", closed.__str__)
     start = time.perf_counter()
     flat = prepare(closed) if optimise else inline_calls(closed, natively)
     record_event_duration_secs(LOWERING, time.perf_counter() - start)
-    dump("simplify", lambda: str(flat))
+    dump("prepared", flat.__str__)
     return _generated(flat, parallel_for, optimise, in_place, often)
 
 

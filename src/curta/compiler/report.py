@@ -23,11 +23,11 @@ from curta.compiler.graph.items import (
     RegisterItem,
     written,
 )
-from curta.compiler.graph.prepare import prepare
 from curta.compiler.llvm.entry import Work, buffers, runs_python
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr, planned
+from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_work
 from curta.compiler.steps import ends_of, native_code, works_of
 from curta.core.buffers import empty

@@ -13,14 +13,30 @@ import dataclasses
 
 import numpy as np
 
-from curta.compiler.graph.licm import hoist_products
+from curta.compiler.graph.licm import hoist, hoist_products
 from curta.compiler.graph.loop import Carried, Loop
 from curta.compiler.graph.loop_sums import sum_after
 from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Var
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.structure import Reshape
+
+
+def moved_out_of_loops(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with what loops need not do in every iteration moved out of them."""
+    eqns: list[Eqn] = []
+    for eqn in jaxpr.eqns:
+        loop = Loop.of(eqn)
+        if loop is None:
+            eqns.append(eqn)
+            continue
+        hoist(loop)
+        loop.remove_unused(eqn.outvars)
+        eqns += loop.before
+        once = loop.to_eqn()
+        eqns += with_products_together(once) if loop.length else [once]
+    return jaxpr.replace(eqns=eqns)
 
 
 def with_products_together(eqn: Eqn) -> list[Eqn]:

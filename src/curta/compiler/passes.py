@@ -1,0 +1,81 @@
+"""The passes from jaxpr to jaxpr, in the order in which they run.
+
+`prepare.py` runs `PROGRAM` over a program, then over the jaxprs of its loops and
+branches, then `LOOPS` over what has some. `CURTA_DUMP` prints the program after the
+passes that it names; with `CURTA_CHECK=1` it is checked after each of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from curta.compiler.dump import dump
+from curta.compiler.graph.aliases import without_aliases
+from curta.compiler.graph.dead_results import without_dead_results
+from curta.compiler.graph.gamma import gammas_in_loops
+from curta.compiler.graph.loop_residuals import recompute
+from curta.compiler.graph.loop_rows import rows_inside
+from curta.compiler.graph.scans import in_blocks
+from curta.compiler.graph.scatters import in_pieces
+from curta.compiler.graph.simplify import simplify
+from curta.compiler.graph.sorting import by_library
+from curta.compiler.graph.strip_mining import moved_out_of_loops
+from curta.compiler.graph.winograd import by_winograd
+from curta.core.check import check_jaxpr
+from curta.core.jaxpr import Jaxpr
+from curta.errors import JaxprTypeError
+from curta.transforms.dce import dce_jaxpr
+
+
+class Pass(NamedTuple):
+    """A function from jaxpr to jaxpr, and its name in `CURTA_DUMP`."""
+
+    name: str
+    run: Callable[[Jaxpr], Jaxpr]
+
+
+PROGRAM = (
+    Pass("simplify", simplify),  # algebra, equal eqns, constants
+    Pass("sort", by_library),  # sorts to the library's orders of rows
+    Pass("scatter", in_pieces),  # many updates of few elements to partial sums
+    Pass("cumulative", in_blocks),  # long cumulative sums to sums of blocks
+    Pass("gamma", gammas_in_loops),  # iterated special functions to loops
+    Pass("winograd", by_winograd),  # 3x3 convolutions to products
+    Pass("dce", dce_jaxpr),
+)
+
+LOOPS = (
+    Pass("aliases", without_aliases),  # one name for each value
+    Pass("dead-results", without_dead_results),
+    Pass("remat", recompute),  # cheap residuals are computed again, not stored
+    Pass("sink-rows", rows_inside),  # arrays that only loops read, row by row
+    Pass("dce", dce_jaxpr),
+    Pass("dead-results", without_dead_results),
+    Pass("licm", moved_out_of_loops),  # invariant code, products and sums; strip mining
+    Pass("simplify", simplify),
+    Pass("dce", dce_jaxpr),
+)
+
+
+def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
+    """What the passes make of a jaxpr.
+
+    Raises:
+        JaxprTypeError: with `CURTA_CHECK=1`, naming the first pass whose result is not
+            well formed.
+    """
+    for name, run in passes:
+        jaxpr = run(jaxpr)
+        dump(name, jaxpr.__str__)
+        if os.environ.get("CURTA_CHECK"):
+            _check(name, jaxpr)
+    return jaxpr
+
+
+def _check(name: str, jaxpr: Jaxpr) -> None:
+    try:
+        check_jaxpr(jaxpr)
+    except JaxprTypeError as error:
+        raise JaxprTypeError(f"after the pass {name!r}: {error}") from error
