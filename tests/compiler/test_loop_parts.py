@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.compiler.programs import assert_compiles, staged
 
+from curta import lax
 from curta.compiler.graph.loop_parts import parts_of
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.prepare import prepare
@@ -205,3 +206,48 @@ def test_loops_in_a_part_and_memory_of_temporaries() -> None:
     for _ in range(20):
         np.testing.assert_array_equal(run(w, h, xs)[0], first[0])
     assert_compiles(closed, w, h, xs, rtol=1e-4)
+
+
+def test_ops_that_work_along_other_dims(limits: Any) -> None:
+    """Tables, sorts, updates and windows of rows of their own.
+
+    Sorts tell values apart that differ in a rounding, so that this is compared with
+    what rows that are not parted give.
+    """
+    h, xs = normal(B, D), normal(T, B, D)
+    places = RNG.integers(0, D, (B, D)).astype(np.int32)
+
+    def step(places, h, x):
+        read = lax.gather(
+            h,
+            places[..., None],
+            lax.GatherDimensionNumbers((), (1,), (1,), (0,), (0,)),
+            (1, 1),
+        )
+        values, order = lax.sort((read, places), dimension=1, num_keys=1)
+        best, at = lax.top_k(values, 3)
+        wide = lax.pad(best, np.float32(1), ((0, 0, 0), (1, D - 4, 0)))
+        start = np.int32(2)
+        part = lax.dynamic_slice(h, (np.int32(0), start), (B, 4))
+        new = lax.dynamic_update_slice(wide + order, part, (np.int32(0), start))
+        left, right = lax.split(new, (3, D - 3), axis=1)
+        new = lax.concatenate((right, left + at), 1)
+        return [ops.tanh(ops.add(new, lax.cumsum(x, axis=1)))]
+
+    closed = looped(step, [places], [h], [xs])
+    assert parts(closed).count == B // 8
+    found = compile_jaxpr(closed)(places, h, xs)
+    limits(part_work=1 << 60)
+    assert parts(closed) is None
+    wanted = compile_jaxpr(closed)(places, h, xs)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_numbers_of_rows_are_not_cut() -> None:
+    h = normal(B, D)
+
+    def step(h):
+        return [ops.tanh(ops.add(h, Iota(np.dtype("float32"), (B, D), 0)()))]
+
+    assert parts(looped(step, [], [h], [])) is None

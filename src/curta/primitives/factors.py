@@ -144,7 +144,7 @@ def _squeeze(op: Squeeze, avals: Avals, outs: Avals) -> Factors:
     return named(avals, outs, [dims], [[d for d in range(rank) if d not in gone]])
 
 
-def _kept(avals: Avals, outs: Avals, changed: Iterable[int]) -> Factors:
+def kept(avals: Avals, outs: Avals, changed: Iterable[int]) -> Factors:
     """All dims of the first operand mapped, but those `changed` whole."""
     changed = {*changed}
 
@@ -164,12 +164,12 @@ def _along(rel: Factors, dims: Iterable[int], results: int = 1) -> Factors:
 
 @factors.register
 def _rev(op: Rev, avals: Avals, outs: Avals) -> Factors:
-    return _along(_kept(avals, outs, op.dimensions), op.dimensions)
+    return _along(kept(avals, outs, op.dimensions), op.dimensions)
 
 
 @factors.register
 def _tile(op: Tile, avals: Avals, outs: Avals) -> Factors:
-    return _kept(avals, outs, [d for d, n in enumerate(op.reps) if n != 1])
+    return kept(avals, outs, [d for d, n in enumerate(op.reps) if n != 1])
 
 
 @factors.register
@@ -180,7 +180,7 @@ def _slice(op: Slice, avals: Avals, outs: Avals) -> Factors:
     windowed = tuple(
         Windowed(((0, d),), d, steps[d], -op.start_indices[d]) for d in changed
     )
-    return dataclasses.replace(_kept(avals, outs, changed), windowed=windowed)
+    return dataclasses.replace(kept(avals, outs, changed), windowed=windowed)
 
 
 def _resized(x: ShapedArray, out: ShapedArray) -> list[int]:
@@ -196,19 +196,19 @@ def _pad(op: Pad, avals: Avals, outs: Avals) -> Factors:
         Windowed(((0, d),), d, 1, config[d][0], dilation=config[d][2] + 1)
         for d in changed
     )
-    return dataclasses.replace(_kept(avals, outs, changed), windowed=windowed)
+    return dataclasses.replace(kept(avals, outs, changed), windowed=windowed)
 
 
 @factors.register
 def _dynamic_slice(op: DynamicSlice, avals: Avals, outs: Avals) -> Factors:
     changed = _resized(avals[0], outs[0])
-    return _along(_kept(avals, outs, changed), changed)
+    return _along(kept(avals, outs, changed), changed)
 
 
 @factors.register
 def _dynamic_update(op: DynamicUpdateSlice, avals: Avals, outs: Avals) -> Factors:
     changed = _resized(avals[0], avals[1])
-    return _along(_kept(avals, outs, changed), changed)
+    return _along(kept(avals, outs, changed), changed)
 
 
 @factors.register
@@ -219,7 +219,7 @@ def _concatenate(op: Concatenate, avals: Avals, outs: Avals) -> Factors:
     windowed = tuple(
         Windowed(((i, d),), d, 1, start) for i, start in zip(range(len(avals)), starts)
     )
-    return dataclasses.replace(_kept(avals, outs, [d]), windowed=windowed)
+    return dataclasses.replace(kept(avals, outs, [d]), windowed=windowed)
 
 
 @factors.register
@@ -229,7 +229,7 @@ def _split(op: Split, avals: Avals, outs: Avals) -> Factors:
         Windowed(((0, d),), d, 1, -start, number=k)
         for k, start in zip(range(len(outs)), starts)
     )
-    return dataclasses.replace(_kept(avals, outs, [d]), windowed=windowed)
+    return dataclasses.replace(kept(avals, outs, [d]), windowed=windowed)
 
 
 @factors.register
@@ -259,11 +259,11 @@ _FOLDS = {
 
 @factors.register
 def _reduction(op: Reduction, avals: Avals, outs: Avals) -> Factors:
-    kept = [d for d in range(avals[0].ndim) if d not in op.axes]
+    rest = [d for d in range(avals[0].ndim) if d not in op.axes]
     if op.name not in _FOLDS:
-        return named(avals, outs, [_but(range(avals[0].ndim), op.axes)], [kept])
+        return named(avals, outs, [_but(range(avals[0].ndim), op.axes)], [rest])
     kinds = dict.fromkeys(op.axes, _FOLDS[op.name])
-    return named(avals, outs, [range(avals[0].ndim)], [kept], kinds)
+    return named(avals, outs, [range(avals[0].ndim)], [rest], kinds)
 
 
 def _but(dims: Iterable[int], gone: Sequence[int]) -> list[Any]:
@@ -278,26 +278,26 @@ def _arg_reduction(op: ArgReduction, avals: Avals, outs: Avals) -> Factors:
 
 @factors.register
 def _cumulative(op: Cumulative, avals: Avals, outs: Avals) -> Factors:
-    return _along(_kept(avals, outs, [op.axis]), [op.axis])
+    return _along(kept(avals, outs, [op.axis]), [op.axis])
 
 
 @factors.register
 def _sort(op: Sort, avals: Avals, outs: Avals) -> Factors:
     d = op.dimension
     along = (Along(((i, d),), d, i) for i in range(len(outs)))
-    return dataclasses.replace(_kept(avals, outs, [d]), along=tuple(along))
+    return dataclasses.replace(kept(avals, outs, [d]), along=tuple(along))
 
 
 @factors.register
 def _greatest(op: TopK, avals: Avals, outs: Avals) -> Factors:
     d = op.axis % avals[0].ndim
-    return _along(_kept(avals, outs, [d]), [d], len(outs))
+    return _along(kept(avals, outs, [d]), [d], len(outs))
 
 
 @factors.register
 def _fft(op: Fft, avals: Avals, outs: Avals) -> Factors:
     rank = avals[0].ndim
-    return _kept(avals, outs, range(rank - len(op.fft_lengths), rank))
+    return kept(avals, outs, range(rank - len(op.fft_lengths), rank))
 
 
 @factors.register
@@ -403,7 +403,7 @@ def _windows(op: Any, avals: Avals, outs: Avals) -> Factors:
         )
         for d in changed
     )
-    return dataclasses.replace(_kept(avals, outs, changed), windowed=windowed)
+    return dataclasses.replace(kept(avals, outs, changed), windowed=windowed)
 
 
 @factors.register

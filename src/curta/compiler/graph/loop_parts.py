@@ -7,37 +7,27 @@ some rows can run through all iterations before the next ones do. Threads take s
 stays in the first-level cache. Parts are cut by shape, never by the number of threads.
 
 The analysis gives each variable of the body the dim along which it has the rows, if
-any. `sources` knows, for an op and a dim of its result, along which dims of the
-operands the same rows lie; everything else follows from the carry.
+any. Along which dims of operands and results of an op the same rows lie is said by its
+factors; everything else follows from the carry.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Sequence
 
 import numpy as np
 
-from curta.compiler.graph.folds import is_fold
 from curta.compiler.graph.values import is_virtual, op_cost
 from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
-from curta.primitives.base import Elementwise
-from curta.primitives.cumulative import Cumulative
-from curta.primitives.dot import DotGeneral, others
-from curta.primitives.elementwise.convert import ConvertElementType, Identity
-from curta.primitives.elementwise.select import SelectN
-from curta.primitives.joining import Concatenate
-from curta.primitives.shape import Iota, Rev, Squeeze
-from curta.primitives.slicing import Slice
-from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
-
-Sources = tuple[int | None, ...]
+from curta.partition.local_ops import local_op
+from curta.primitives.dot import DotGeneral
+from curta.primitives.factors import factors
+from curta.primitives.relation import Dims
+from curta.primitives.shape import Iota
 
 
 @dataclass(frozen=True)
@@ -124,6 +114,7 @@ class _Rows:
         first = op.num_consts
         self.carry = self.body.invars[first : first + self.carried]
         self.found: dict[Var, int] = {}
+        self.known: dict[Eqn, tuple[Dims, ...]] = {}
         self.grown = False
 
     def places(self) -> dict[Var, int] | None:
@@ -163,30 +154,43 @@ class _Rows:
 
     def _visit(self, eqn: Eqn) -> None:
         """Let what is known of one operand or result tell of the others."""
-        known = [
-            (i, self.found[v])
-            for i, v in enumerate(eqn.invars)
-            if isinstance(v, Var) and v in self.found
-        ]
-        if not known and not any(v in self.found for v in eqn.outvars):
+        atoms = (*eqn.invars, *eqn.outvars)
+        if not any(isinstance(v, Var) and v in self.found for v in atoms):
             return
-        if len(eqn.outvars) != 1:
+        sides = self._dims(eqn)
+        pairs = [*zip(atoms, sides, strict=True)]
+        rows = {
+            dims[self.found[v]]
+            for v, dims in pairs
+            if isinstance(v, Var) and v in self.found
+        }
+        if len(rows) > 1:
             raise _Mixed
-        (out,) = eqn.outvars
-        dim = self.found.get(out)
-        if dim is None:
-            i, along = known[0]
-            dims = range(out.aval.ndim)
-            dim = next((d for d in dims if _source(eqn, d, i) == along), None)
-            if dim is None:
+        (own,) = rows
+        if not own or any(own not in dims for dims in sides[len(eqn.invars) :]):
+            raise _Mixed  # results are made of several rows
+        for atom, dims in pairs:
+            if own in dims:
+                self._put(atom, dims.index(own))
+            elif any(not set(own).isdisjoint(dim) for dim in dims):
                 raise _Mixed
-        found = sources(eqn, dim)
-        if found is None or any(found[i] != along for i, along in known):
-            raise _Mixed
-        self._put(out, dim)
-        for atom, place in zip(eqn.invars, found, strict=True):
-            if place is not None:
-                self._put(atom, place)
+
+    def _dims(self, eqn: Eqn) -> tuple[Dims, ...]:
+        """The factors of the dims of all operands and results of an eqn.
+
+        () stands for those along which rows depend on one another, or on their places.
+        """
+        if eqn not in self.known:
+            avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
+            rel = factors(eqn.op, avals, outs)
+            mixed = set(rel.whole)
+            if isinstance(eqn.op, Iota):  # numbers of rows are the same in no two parts
+                mixed.update(rel.results[0][eqn.op.dimension])
+            self.known[eqn] = tuple(
+                tuple(dim if mixed.isdisjoint(dim) else () for dim in dims)
+                for dims in (*rel.operands, *rel.results)
+            )
+        return self.known[eqn]
 
     def _check(self) -> None:
         """Rows come first in what goes in and out; the rest costs little."""
@@ -206,67 +210,6 @@ class _Rows:
                 raise _Mixed
 
 
-def _source(eqn: Eqn, dim: int, place: int) -> int | None:
-    found = sources(eqn, dim)
-    return None if found is None else found[place]
-
-
-def sources(eqn: Eqn, dim: int) -> Sources | None:
-    """Where the rows along a dim of the result lie in the operands.
-
-    None for an operand that is the same for all rows; None altogether if a row of the
-    result depends on more than its own.
-    """
-    op, out = eqn.op, eqn.outvars[0].aval
-    shapes = [v.aval.shape for v in eqn.invars]
-    if isinstance(op, (Elementwise, AddAny, SelectN, ConvertElementType, Identity)):
-        return tuple(dim if s and s[dim] == out.shape[dim] else None for s in shapes)
-    if isinstance(op, DotGeneral):
-        return _of_dot(op, [len(s) for s in shapes], dim)
-    if isinstance(op, (Concatenate, Iota)):
-        return None if dim == op.dimension else (dim,) * len(shapes)
-    if not shapes:
-        return None
-    shape = shapes[0]
-    if isinstance(op, BroadcastInDim):
-        if dim not in op.broadcast_dimensions:
-            return (None,)
-        place = op.broadcast_dimensions.index(dim)
-        return (place if shape[place] == out.shape[dim] else None,)
-    if isinstance(op, Transpose):
-        return (op.permutation[dim],)
-    if isinstance(op, Reshape):
-        return _of_reshape(shape, out.shape, dim)
-    if is_fold(op):
-        return (others(len(shape), op.params()["axes"])[dim],)
-    if isinstance(op, Squeeze):
-        return (others(len(shape), op.dimensions)[dim],)
-    if isinstance(op, Slice):
-        return (dim,) if shape[dim] == out.shape[dim] else None
-    if isinstance(op, Rev):
-        return None if dim in op.dimensions else (dim,)
-    if isinstance(op, Cumulative):
-        return None if dim == op.axis else (dim,)
-    return None
-
-
-def _of_dot(op: DotGeneral, ranks: list[int], dim: int) -> Sources:
-    contracted, batch = op.dimension_numbers
-    places: list[Sources] = list(zip(*batch, strict=True))
-    for side in (0, 1):
-        for d in others(ranks[side], batch[side], contracted[side]):
-            places.append((d, None) if side == 0 else (None, d))
-    return places[dim]
-
-
-def _of_reshape(old: Sequence[int], new: Sequence[int], dim: int) -> Sources | None:
-    before = math.prod(new[:dim])
-    for d, extent in enumerate(old):
-        if extent == new[dim] and math.prod(old[:d]) == before:
-            return (d,)
-    return None
-
-
 # ---------------------------------------------------------------- smaller bodies
 
 
@@ -282,8 +225,8 @@ def _shrunk(body: Jaxpr, places: dict[Var, int], rows: int) -> Jaxpr:
         outs = tuple(small.get(v, v) for v in eqn.outvars)
         args = tuple(map(smaller, eqn.invars))
         if outs != eqn.outvars:
-            shape, dim = outs[0].aval.shape, places[eqn.outvars[0]]
-            eqn = eqn.replace(op=_shrunk_op(eqn, shape, dim))
+            shapes = [[v.aval.shape for v in side] for side in (args, outs)]
+            eqn = eqn.replace(op=local_op(eqn.op, *shapes))
         eqns.append(eqn.replace(invars=args, outvars=outs))
     return Jaxpr(
         (),
@@ -295,15 +238,3 @@ def _shrunk(body: Jaxpr, places: dict[Var, int], rows: int) -> Jaxpr:
 
 def _with_rows(aval: ShapedArray, dim: int, rows: int) -> ShapedArray:
     return aval.update(shape=(*aval.shape[:dim], rows, *aval.shape[dim + 1 :]))
-
-
-def _shrunk_op(eqn: Eqn, shape: tuple[int, ...], dim: int) -> Op:
-    """The op for a result of another shape."""
-    op = eqn.op
-    if isinstance(op, (BroadcastInDim, Reshape, Iota)):
-        return dataclasses.replace(op, shape=shape)
-    if isinstance(op, Slice):
-        limits = list(op.limit_indices)
-        limits[dim] = shape[dim]
-        return dataclasses.replace(op, limit_indices=tuple(limits))
-    return op

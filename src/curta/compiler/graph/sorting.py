@@ -18,11 +18,14 @@ from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
+from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.complex import Imag, Real
 from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.factors import factors, kept
 from curta.primitives.indexing.gather import Gather
 from curta.primitives.indexing.numbers import GatherDimensionNumbers
+from curta.primitives.relation import Avals, Factors
 from curta.primitives.shape import Iota
 from curta.primitives.slicing import Slice
 from curta.primitives.sorting import Sort, TopK
@@ -89,6 +92,13 @@ class GreatestOfRows(LibraryOp):
 
     def routine(self, *avals: ShapedArray) -> FirstPlaces:
         return FirstPlaces(*_rows(avals[0]), self.count, *_kinds(*avals))
+
+
+@factors.register(SortedRows)
+@factors.register(OrderOfRows)
+@factors.register(GreatestOfRows)
+def _rows_apart(op: Op, avals: Avals, outs: Avals) -> Factors:
+    return kept(avals, outs, [avals[0].ndim - 1])
 
 
 def sort_by_library(eqn: Eqn, context: Context) -> Results | None:
