@@ -2,28 +2,22 @@
 
 What is rolled, shifted or padded is not copied where only maps read it. The map is cut
 at the seams instead: in each region every index is known to lie in one part, so that
-what is left of a stencil in the middle of an array are loads side by side.
+what is left of a stencil in the middle of an array are loads side by side. Which
+elements of operands an eqn's are made of is said by the factors of its op.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from operator import sub
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
-from curta.core.op import Op
-from curta.primitives.base import Elementwise
-from curta.primitives.elementwise.convert import ConvertElementType
-from curta.primitives.elementwise.select import SelectN
-from curta.primitives.joining import Concatenate
-from curta.primitives.slicing import Pad, Slice
-from curta.primitives.structure import AddAny
+from curta.primitives.factors import factors
 
 Dims = tuple[int, ...]
 Region = tuple[tuple[int, int], ...]
 """The first index, and the one after the last, of each dim."""
-
-_IN_PLACE = (Elementwise, AddAny, ConvertElementType, SelectN)
 
 
 def read_by_maps(jaxpr: Jaxpr, host: frozenset[Eqn]) -> frozenset[Var]:
@@ -50,16 +44,34 @@ def read_by_maps(jaxpr: Jaxpr, host: frozenset[Eqn]) -> frozenset[Var]:
 
 def _shifts(eqn: Eqn, var: Var) -> bool:
     """Whether the eqn reads elements of `var` at a fixed distance from its own."""
-    op = eqn.op
-    if isinstance(op, _IN_PLACE):
-        return eqn.outvars[0].aval.shape == var.aval.shape
-    return isinstance(op, Concatenate) or _is_plain(op)
+    read = [i for i, atom in enumerate(eqn.invars) if atom is var]
+    return {*read} <= {i for i, _ in _distances(eqn)}
 
 
-def _is_plain(op: Op) -> bool:
-    if isinstance(op, Slice):
-        return op.strides is None or all(s == 1 for s in op.strides)
-    return isinstance(op, Pad) and not any(between for *_, between in op.padding_config)
+def _distances(eqn: Eqn) -> list[tuple[int, Dims]]:
+    """The operands that lie in the output, each with the index of its first element.
+
+    They may go beyond it, as those of a slice do.
+    """
+    if len(eqn.outvars) != 1 or not eqn.op.has_rule("lower"):
+        return []
+    avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
+    rel = factors(eqn.op, avals, outs)
+    first = {
+        (*w.operands, w.result): w.low
+        for w in rel.windowed
+        if w.stride == w.extent == w.dilation == 1
+    }
+    found = []
+    for i, dims in enumerate(rel.operands):
+        if len(dims) == len(rel.results[0]):
+            places = [
+                0 if dim == own else first.get(((i, d), d))
+                for d, (dim, own) in enumerate(zip(dims, rel.results[0], strict=True))
+            ]
+            if None not in places:
+                found.append((i, tuple(p or 0 for p in places)))
+    return found
 
 
 def split_index_set(
@@ -81,49 +93,15 @@ def split_index_set(
         eqn = definitions.get(atom)
         if eqn is None or (atom is not var and is_there(atom)):
             continue
-        for d, seam in _seams(eqn):
-            if 0 < seam - offset[d] < shape[d]:
-                cuts[d].add(seam - offset[d])
-        stack += _operands(eqn, offset)
+        whole = eqn.outvars[0].aval.shape
+        for i, places in _distances(eqn):
+            operand = eqn.invars[i]
+            stack.append((operand, tuple(map(sub, offset, places))))
+            for d, (place, size) in enumerate(zip(places, operand.aval.shape)):
+                for seam in (place, place + size):
+                    if 0 < seam < whole[d] and 0 < seam - offset[d] < shape[d]:
+                        cuts[d].add(seam - offset[d])
     return list(itertools.product(*map(_intervals, cuts, shape)))
-
-
-def _seams(eqn: Eqn) -> Iterator[tuple[int, int]]:
-    """The indices of an eqn's output at which another operand or padding begins."""
-    op = eqn.op
-    if isinstance(op, Concatenate):
-        start = 0
-        for part in eqn.invars:
-            yield op.dimension, start
-            start += part.aval.shape[op.dimension]
-    elif isinstance(op, Pad) and _is_plain(op):
-        shape = eqn.invars[0].aval.shape
-        for d, (low, high, _) in enumerate(op.padding_config):
-            if low > 0:
-                yield d, low
-            if high > 0:
-                yield d, low + shape[d]
-
-
-def _operands(eqn: Eqn, offset: Dims) -> list[tuple[Atom, Dims]]:
-    """The operands, with how far their indices are from those of the map."""
-    op, shape = eqn.op, eqn.outvars[0].aval.shape
-    if isinstance(op, _IN_PLACE):
-        return [(x, offset) for x in eqn.invars if x.aval.shape == shape]
-    if isinstance(op, Concatenate):
-        found, start, d = [], 0, op.dimension
-        for part in eqn.invars:
-            place = (*offset[:d], offset[d] - start, *offset[d + 1 :])
-            found.append((part, place))
-            start += part.aval.shape[d]
-        return found
-    if isinstance(op, Slice) and _is_plain(op):
-        starts = op.start_indices
-        return [(eqn.invars[0], tuple(map(sum, zip(offset, starts, strict=True))))]
-    if isinstance(op, Pad) and _is_plain(op):
-        lows = [-low for low, *_ in op.padding_config]
-        return [(eqn.invars[0], tuple(map(sum, zip(offset, lows, strict=True))))]
-    return []
 
 
 def _intervals(cuts: set[int], size: int) -> list[tuple[int, int]]:

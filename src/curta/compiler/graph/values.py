@@ -64,7 +64,9 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     `host` are eqns that must run by their `eval` rule.
     """
     definitions = {v: e for e in jaxpr.eqns for v in e.outvars}
-    uses, cut = _uses(jaxpr), read_by_maps(jaxpr, host)
+    uses, cut = _uses(jaxpr), frozenset[Var]()
+    if any(map(is_joined, jaxpr.eqns)):
+        cut = read_by_maps(jaxpr, host)
     returned = frozenset(v for v in jaxpr.outvars if isinstance(v, Var))
     materialised: dict[Var, str] = {}
     cost: dict[Var, int] = {}
