@@ -23,7 +23,7 @@ from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
-from curta.compiler.graph.values import is_virtual
+from curta.compiler.graph.values import is_virtual, op_cost
 from curta.compiler.loops.build import (
     CannotLower,
     ScalarBuilder,
@@ -60,9 +60,6 @@ from curta.primitives.indexing.windows import WindowUpdate
 from curta.transforms.dce import dce_jaxpr
 
 NDArray = np.ndarray[Any, Any]
-_MOVING = frozenset(
-    "broadcast_in_dim reshape transpose squeeze slice rev expand_dims copy".split()
-)
 
 
 def register_code(
@@ -334,7 +331,7 @@ class RegisterLowering:
             self.definitions[out] = eqn
             self._level[out] = self.level(*args)
         depth = 1 + max((self._depth.get(a, 0) for a in args), default=0)
-        moves = op.name in _MOVING and not any(a in self.in_place_carries for a in args)
+        moves = op_cost(op) == 0 and not any(a in self.in_place_carries for a in args)
         if moves and depth < config.tuning.expression_depth:
             self._depth.update((out, depth) for out in outs)
             return outs

@@ -19,12 +19,12 @@ from curta.config import config
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
-from curta.primitives.base import Elementwise
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
+from curta.primitives.factors import factors
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate
-from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
+from curta.primitives.structure import BroadcastInDim, Reshape
 from curta.primitives.windowed.reductions import WindowReduction
 from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
 
@@ -138,13 +138,25 @@ def is_joined(eqn: Eqn) -> bool:
 
 
 def _spreads(consumer: Eqn, var: Var) -> bool:
-    """Whether the consumer reads elements of `var` more than once, or not in order."""
-    in_order = isinstance(consumer.op, (Elementwise, Transpose, Reshape, AddAny))
-    if in_order or is_fold(consumer.op) or is_joined(consumer):
+    """Whether the consumer reads elements of `var` more than once, or not in order.
+
+    What only moves elements is not asked but for broadcasts: its own consumers are.
+    """
+    op = consumer.op
+    if is_fold(op) or is_joined(consumer) or var.aval.size < 2:
         return False
-    if isinstance(consumer.op, BroadcastInDim):
-        return 1 < var.aval.size < consumer.outvars[0].aval.size
-    return var.aval.size > 1 and consumer.op.name not in _FREE
+    if op_cost(op) == 0 and not isinstance(op, BroadcastInDim):
+        return False
+    avals, outs = (
+        [v.aval for v in atoms] for atoms in (consumer.invars, consumer.outvars)
+    )
+    rel = factors(op, avals, outs)
+    made = {f for dims in rel.results for dim in dims for f in dim if rel.sizes[f] > 1}
+    for atom, dims in zip(consumer.invars, rel.operands, strict=True):
+        own = {f for dim in dims for f in dim if rel.sizes[f] > 1}
+        if atom is var and not (made <= own and own.isdisjoint(rel.whole)):
+            return True
+    return False
 
 
 def _reads_elements(op: Op) -> bool:
@@ -157,7 +169,10 @@ def is_windowed(op: Op) -> bool:
 
 
 def op_cost(op: Op) -> int:
-    """Roughly how many simple operations one element takes."""
+    """Roughly how many simple operations one element takes; none if it only moves.
+
+    That is no relation of dims: the factors of `neg` are those of `copy`.
+    """
     if op.name in _FREE:
         return 0
     return _COSTS.get(op.name, 1 if op.name in _CHEAP else 12)
