@@ -324,12 +324,12 @@ def _counted_comparisons() -> Iterator[None]:
 @contextmanager
 def _without_llvm() -> Iterator[None]:
     """Code that is written and not compiled."""
-    linked = compiler_steps.linked
-    compiler_steps.linked = lambda *_: Linked(0, (), ())
+    link = compiler_steps.link
+    compiler_steps.link = lambda sources: [Linked({"": 0}, (), ()) for _ in sources]
     try:
         yield
     finally:
-        compiler_steps.linked = linked
+        compiler_steps.link = link
 
 
 def _compile(name: str, n: int) -> int:

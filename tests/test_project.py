@@ -74,7 +74,7 @@ def last_name(node: ast.AST) -> str:
 VALUES = {
     *("bool", "int", "float", "str", "None", "tuple", "frozenset", "dict", "Any"),
     *("ClosedJaxpr", "Jaxpr", "ShapedArray", "NamedSharding", "SingleDeviceSharding"),
-    *("DType", "Node", "Tiling", "_MatmulPlan", "_Plan", "Linked", "Allocator"),
+    *("DType", "Node", "Tiling", "_MatmulPlan", "_Plan", "Source", "Allocator"),
     *("Text", "HostMesh", "HostLayout", "Factors", "slice"),
     "R",  # whatever a decorated function gives
 }

@@ -350,6 +350,12 @@ class Tuning:
     updates_at_once: int = limit(4, shrunk=2)
     # Rows that a fold by columns adds up before it touches memory.
     rows_at_once: int = limit(8, shrunk=3)
+    # Characters of modules from which on they are compiled on several threads.
+    parallel_ir: int = limit(1 << 14, shrunk=0)
+    # Characters of a module from which on kernels go to the next one.
+    module_ir: int = limit(1 << 16, shrunk=1 << 10)
+    # Pieces of work of an entry that is compiled with its kernels at most.
+    short_entry: int = limit(32, shrunk=1)
     # Bytes of an arena that lies on the stack at most.
     stack_arena: int = limit(1 << 14, shrunk=0)
     # Registers of a vector that a long function of vector math takes.

@@ -13,7 +13,7 @@ from tests.compiler.native import Native
 from curta.compiler.library import blas
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.gemm import Blocking, Dot, emit_tiled
-from curta.compiler.library.packing import emit_turn, even_parts, turn_name
+from curta.compiler.library.packing import emit_transpose, even_parts, transpose_name
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
@@ -47,8 +47,8 @@ def native(dot, vector_bytes=None):
 def turn_code(kind, vector_bytes):
     vector = Type(kind, vector_bytes // np.dtype(DTYPES[kind]).itemsize)
     module = Module(vector_bytes=vector_bytes)
-    emit_turn(module, vector)
-    return Native(module, turn_name(vector))
+    emit_transpose(module, vector)
+    return Native(module, transpose_name(vector))
 
 
 def operands(dot):

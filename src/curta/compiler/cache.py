@@ -80,20 +80,36 @@ def fixed_object_file(
     return kept_object_file(fixed_key(write, level, modules, *parts), write, level)
 
 
+@dataclass(frozen=True, eq=False)
+class Code:
+    """The name of an object file, and the IR and the level that it is compiled from."""
+
+    name: str
+    write: Callable[[], str]
+    level: int
+
+
 def kept_object_file(name: str, write: Callable[[], str], level: int) -> bytes:
     """The object file of a name: from the cache, or compiled from IR and kept."""
-    found = read(name)
-    if found is not None:
-        return found
-    ir = write()
+    return object_files([Code(name, write, level)])[0]
+
+
+def object_files(codes: Sequence[Code]) -> list[bytes]:
+    """The object files of several names; what is compiled is at the same time."""
+    found = {c.name: read(c.name) for c in codes}
+    missing = [c for c in codes if found[c.name] is None]
+    texts = [(c.write(), c.level) for c in missing]
     start = time.perf_counter()
-    code = target.compile_text(ir, level)
+    compiled = target.compile_texts(texts)
     spent = time.perf_counter() - start
-    folder = usable_folder()
-    _count(misses=int(folder is not None), compiles=1, compile_seconds=spent)
-    if folder is not None:
-        _write(folder, name, code)
-    return code
+    folder = usable_folder() if missing else None
+    for code, data in zip(missing, compiled, strict=True):
+        found[code.name] = data
+        _count(misses=int(folder is not None), compiles=1)
+        if folder is not None:
+            _write(folder, code.name, data)
+    _count(compile_seconds=spent)
+    return [found[c.name] or b"" for c in codes]
 
 
 def read(name: str) -> bytes | None:

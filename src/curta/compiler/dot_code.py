@@ -12,8 +12,7 @@ from functools import lru_cache
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.contraction import Contraction, emit_contraction
 from curta.compiler.library.gemm import Dot, emit_tiled
-from curta.compiler.library.packing import transpose_name
-from curta.compiler.linked import Linked, linked
+from curta.compiler.linked import Source
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import Type
 from curta.compiler.routine_code import transpose_code
@@ -23,15 +22,15 @@ from curta.tuning import Tuning
 _NAME = "dot"
 
 
-def dot_code(dot: Dot | Contraction) -> Linked:
+def dot_code(dot: Dot | Contraction) -> Source:
     """The code of a product: `void dot(ptr c, ptr a, ptr b, ptr parallel_for)`."""
     return _dot_code(dot, config.tuning)
 
 
 @lru_cache(maxsize=1024)
-def _dot_code(dot: Dot | Contraction, tuning: Tuning) -> Linked:
+def _dot_code(dot: Dot | Contraction, tuning: Tuning) -> Source:
     module = target.host().module()
-    callees: dict[str, Linked] = {}
+    callees: list[Source] = []
     externals: Sequence[str] = ()
     if isinstance(dot, Contraction):
         emit_contraction(module, _NAME, dot)
@@ -42,5 +41,5 @@ def _dot_code(dot: Dot | Contraction, tuning: Tuning) -> Linked:
         emit_tiled(module, _NAME, dot)
         if dot.b_transposed:
             vector = Type(dot.kind, target.host().lanes(dot.kind))
-            callees = {transpose_name(vector): transpose_code(vector)}
-    return linked(module.text(), target.GOOD, _NAME, callees, externals)
+            callees = [transpose_code(vector)]
+    return Source.of(module.text(), target.GOOD, [_NAME], callees, externals)

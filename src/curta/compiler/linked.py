@@ -1,12 +1,17 @@
 """Native functions in memory, with what it takes to find them again in another process.
 
-function = linked(module.text(), target.GOOD, "dot")
-relinked(function.recipe)  # the same from the cache, or LookupError
+    code = Source.of(module.text(), target.GOOD, ("dot",))
+    (function,) = link([code])
+    relinked(function.recipe)  # the same from the cache, or LookupError
+
+What is linked together and is not in the cache is compiled at the same time, on as many
+threads as there are processors: LLVM runs without Python's lock.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from curta.compiler import cache
@@ -19,83 +24,123 @@ Recipe = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Linked:
-    """A native function at an address.
+class Source:
+    """A module of IR with functions of these `names`, the first of which it stands for.
 
-    `recipe` is the name of its object file in the cache, its own name, the recipes of
-    the functions that it calls, by name, and the routines of BLAS among them. `keeps`
-    holds its code and that of its callees in memory.
+    It calls functions of other modules, and routines of BLAS by name (`externals`).
+    `file` is the name of its object file in the cache.
     """
 
-    address: int
+    file: str
+    write: Callable[[], str]
+    level: int
+    names: tuple[str, ...]
+    callees: tuple[Source, ...] = ()
+    externals: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        ir: str,
+        level: int,
+        names: Sequence[str],
+        callees: Sequence[Source] = (),
+        externals: Sequence[str] = (),
+    ) -> Source:
+        """IR that is written already."""
+        file = cache.text_key(ir, level)
+        return Source(
+            file, lambda: ir, level, tuple(names), tuple(callees), tuple(externals)
+        )
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """What `relinked` finds the functions by."""
+        callees = tuple(c.recipe for c in self.callees)
+        return self.file, self.names, callees, self.externals
+
+    @cached_property
+    def made(self) -> list[Linked]:
+        """The functions in memory, when they are, for as long as this object."""
+        return []
+
+
+@dataclass(frozen=True, eq=False)
+class Linked:
+    """The native functions of a module, at their addresses.
+
+    `keeps` holds their code and that of their callees in memory.
+    """
+
+    addresses: Mapping[str, int]
     recipe: Recipe
     keeps: tuple[LoadedCode | Linked, ...]
 
+    @property
+    def address(self) -> int:
+        """The address of the first function."""
+        return next(iter(self.addresses.values()))
 
-def linked(
-    ir: str,
-    level: int,
-    name: str,
-    callees: Mapping[str, Linked] = {},
-    externals: Sequence[str] = (),
-) -> Linked:
-    """A function of some IR, compiled or from the cache, with the code that it calls.
+
+def link(sources: Sequence[Source]) -> list[Linked]:
+    """The functions of modules, compiled or from the cache, and of those they call.
 
     Raises:
-        ImportError: it is not in the cache and llvmlite is not installed.
+        ImportError: some are not in the cache and llvmlite is not installed.
     """
-    return kept_linked(cache.text_key(ir, level), lambda: ir, level, name, callees,
-                       externals)  # fmt: skip
+    absent: dict[str, Source] = {}
+    for source in sources:
+        _collect(source, absent)
+    codes = [cache.Code(s.file, s.write, s.level) for s in absent.values()]
+    objects = dict(zip(absent, cache.object_files(codes), strict=True))
+    return [_linked_source(s, objects) for s in sources]
 
 
-def kept_linked(
-    file: str,
-    write: Callable[[], str],
-    level: int,
-    name: str,
-    callees: Mapping[str, Linked] = {},
-    externals: Sequence[str] = (),
-) -> Linked:
-    """The same for IR that need not be written if its object file is in the cache."""
-    data = cache.kept_object_file(file, write, level)
-    return _linked(file, data, name, callees, externals)
+def _collect(source: Source, absent: dict[str, Source]) -> None:
+    """Add what a module needs and is not in memory."""
+    if not source.made:
+        found = _in_memory.get(source.recipe)
+        if found is None:
+            absent[source.file] = source
+            for callee in source.callees:
+                _collect(callee, absent)
+        else:
+            source.made.append(found)
 
 
-def _linked(
-    file: str,
-    data: bytes,
-    name: str,
-    callees: Mapping[str, Linked],
-    externals: Sequence[str],
-) -> Linked:
-    imports = {called: code.address for called, code in callees.items()}
+def _linked_source(source: Source, objects: Mapping[str, bytes]) -> Linked:
+    if not source.made:
+        callees = [_linked_source(c, objects) for c in source.callees]
+        source.made.append(_linked(source.recipe, objects[source.file], callees))
+    return source.made[0]
+
+
+def _linked(recipe: Recipe, data: bytes, callees: Sequence[Linked]) -> Linked:
+    _, names, _, externals = recipe
+    imports = {name: at for c in callees for name, at in c.addresses.items()}
     imports.update(blas.addresses(externals))
-    code = load(data, [name], imports)
-    recipes = tuple((called, c.recipe) for called, c in callees.items())
-    recipe = (file, name, recipes, tuple(externals))
-    made = Linked(code.address(name), recipe, (code, *callees.values()))
-    return _in_memory.shared(recipe, made)
+    code = load(data, names, imports)
+    addresses = {name: code.address(name) for name in names}
+    return _in_memory.shared(recipe, Linked(addresses, recipe, (code, *callees)))
 
 
 def relinked(recipe: Recipe) -> Linked:
-    """The function of a recipe.
+    """The functions of a recipe.
 
     Raises:
         LookupError: some of its code is no longer in the cache.
     """
-    file, name, recipes, externals = recipe
+    file, names, callees, _ = recipe
     data = cache.read(file)
     if data is None:
-        raise LookupError(f"no code of {name} in the cache")
-    callees = {called: shared(r) for called, r in recipes}
-    return _linked(file, data, name, callees, externals)
+        raise LookupError(f"no code of {names[0]} in the cache")
+    return _linked(recipe, data, [shared(r) for r in callees])
 
 
 def shared(recipe: Recipe) -> Linked:
-    """The function of a recipe, the same for every program that calls it.
+    """The functions of a recipe, the same for every program that calls them.
 
     Raises:
-        LookupError: it is not in memory, and not in the cache either.
+        LookupError: they are not in memory, and not in the cache either.
     """
     return _in_memory.get(recipe) or relinked(recipe)
 

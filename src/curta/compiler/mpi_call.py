@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from curta.compiler import host_call
-from curta.compiler.linked import Linked, linked
+from curta.compiler.linked import Linked, Source, link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
@@ -156,7 +156,7 @@ def _code(arguments: tuple[str, ...], before: _Before) -> Linked:
     with b.when(failed):
         b.call(word(_REPORT), None, status)
     b.ret(b.select(failed, b.const(I64, STOPPED), b.const(I64, DONE)))
-    return linked(module.text(), target.QUICK, _NAME)
+    return link([Source.of(module.text(), target.QUICK, [_NAME])])[0]
 
 
 def _count(b: Builder, counts: Value, nbytes: Value) -> None:

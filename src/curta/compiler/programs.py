@@ -20,7 +20,7 @@ from curta.compiler import cache
 from curta.compiler.executable import Executable, Launcher, NativeCode, NDArray
 from curta.compiler.fingerprint import ProgramName
 from curta.compiler.host_call import host_call, signals_answered
-from curta.compiler.linked import Linked, Recipe, relinked, shared
+from curta.compiler.linked import Linked, Recipe, shared
 from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -139,7 +139,7 @@ class _Maker:
             cancellable, results, arguments, consts, in_place,
         ) = recipe  # fmt: skip
         code = NativeCode(
-            relinked(linked), tuple(map(self._callee, parts)), cost, arena_bytes,
+            shared(linked), tuple(map(self._callee, parts)), cost, arena_bytes,
             temporaries, parallel, runs_python, cancellable,
         )  # fmt: skip
         values = [self._const(kind, data) for kind, data in consts]

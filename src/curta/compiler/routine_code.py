@@ -12,7 +12,7 @@ from curta.compiler.cache import fixed_key
 from curta.compiler.library import packing
 from curta.compiler.library.packing import transpose_name
 from curta.compiler.library.routine import Routine
-from curta.compiler.linked import Linked, kept_linked, linked
+from curta.compiler.linked import Source
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import Type
 from curta.config import config
@@ -21,22 +21,22 @@ from curta.tuning import Tuning
 _NAME = "routine"
 
 
-def routine_code(routine: Routine) -> Linked:
+def routine_code(routine: Routine) -> Source:
     """The code of a routine."""
     return _routine_code(routine, config.tuning)
 
 
 @lru_cache(maxsize=1024)
-def _routine_code(routine: Routine, tuning: Tuning) -> Linked:
+def _routine_code(routine: Routine, tuning: Tuning) -> Source:
     module = target.host().module()
     routine.emit(module, _NAME)
-    callees = {transpose_name(v): transpose_code(v) for v in routine.transposed}
+    callees = [transpose_code(v) for v in routine.transposed]
     text = module.text()
-    return linked(text, target.GOOD, _NAME, callees, routine.externals)
+    return Source.of(text, target.GOOD, [_NAME], callees, routine.externals)
 
 
 @lru_cache(maxsize=64)
-def transpose_code(vector: Type) -> Linked:
+def transpose_code(vector: Type) -> Source:
     """The function of `packing.emit_transpose`."""
 
     def write() -> str:
@@ -46,4 +46,4 @@ def transpose_code(vector: Type) -> Linked:
 
     name = transpose_name(vector)
     file = fixed_key(write, target.QUICK, [packing.__name__], name)
-    return kept_linked(file, write, target.QUICK, name)
+    return Source(file, write, target.QUICK, (name,))

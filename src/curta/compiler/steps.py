@@ -23,10 +23,11 @@ from curta.compiler.graph.items import (
     RegisterItem,
     RoutineItem,
 )
-from curta.compiler.linked import linked
+from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import (
     ENTRY,
+    KernelModules,
     Scheduled,
     Work,
     buffers,
@@ -38,7 +39,7 @@ from curta.compiler.llvm.entry import (
     runs_python,
 )
 from curta.compiler.loops.assemble import assemble
-from curta.compiler.loops.bufferize import place, plan_arena
+from curta.compiler.loops.bufferize import Arena, place, plan_arena
 from curta.compiler.loops.check import check_kernel
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks, code_cost
@@ -103,18 +104,16 @@ def _scheduled(
 
 def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> NativeCode:
     """The function that runs works in order; its table begins with the `pointers`."""
-    machine = target.host()
     arena = plan_arena([buffers(w) for w in works], set(pointers))
-    module = machine.module()
-    emit_entry(module, works, pointers, arena)
-    text = module.text()
-    dump("llvm", lambda: text)
+    entry = _entry_code(works, pointers, arena, often)
     dots, programs = callees(works)
     products = [dot_code(dot) for dot in dots]
     library = [routine_code(r) for r in routines(works)]
+    made = link([entry, *products, *library])
+    count = 1 + len(products)
     return NativeCode(
-        linked(text, _level(works, often), ENTRY),
-        (*products, *programs, *library),
+        made[0],
+        (*made[1:count], *programs, *made[count:]),
         sum(map(work_cost, works)),
         arena.needed,
         arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
@@ -124,12 +123,34 @@ def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> Nativ
     )
 
 
-def _level(works: list[Work], often: bool) -> int:
+def _entry_code(
+    works: list[Work], pointers: list[Buffer], arena: Arena, often: bool
+) -> Source:
+    """The entry and its kernels: one module if that will do, or one for each level."""
+    kernels = KernelModules(target.host().module)
+    for work in works:
+        if isinstance(work, (Scheduled, RegisterItem)):
+            kernels.add(work, _level(work, often))
+    apart = kernels.modules
+    level, entry = target.QUICK, target.host().module()
+    if len(apart) == 1 and len(works) <= config.tuning.short_entry:
+        only = apart.pop()
+        level, entry = only.level, only.module
+    callees = []
+    for part in apart:
+        part.module.export(part.functions)
+        callees.append(Source.of(part.module.text(), part.level, part.functions))
+    emit_entry(entry, works, pointers, arena, kernels.functions)
+    text = entry.text()
+    dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))
+    return Source.of(text, level, [ENTRY], callees)
+
+
+def _level(work: Scheduled | RegisterItem, often: bool) -> int:
     """How hard the code generator should try: much work is worth good registers."""
-    if any(isinstance(w, RegisterItem) for w in works):
+    if isinstance(work, RegisterItem):
         return target.SIMPLIFIED
-    kernels = [w.kernel for w in works if isinstance(w, Scheduled)]
-    worth_it = any(often or kernel_cost(k) > _worth_optimising(k) for k in kernels)
+    worth_it = often or kernel_cost(work.kernel) > _worth_optimising(work.kernel)
     return target.GOOD if worth_it else target.QUICK
 
 

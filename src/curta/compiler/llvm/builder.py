@@ -64,6 +64,11 @@ class Module:
         """Take a function out again, which nothing calls."""
         del self._functions[function.name]
 
+    def export(self, names: Sequence[str]) -> None:
+        """Let other modules call these functions."""
+        for name in names:
+            self._functions[name].exported = True
+
     def defines(self, name: str) -> bool:
         """Whether a function of this name was begun."""
         return name in self._functions
@@ -133,8 +138,7 @@ class Builder(VectorInstructions):
         self.name = name
         self.arguments = [Value(f"%a{i}", t, self) for i, t in enumerate(parameters)]
         self._result = result
-        self._head = "define" if exported else "define internal"
-        self._attributes = " alwaysinline" if inline else ""
+        self.exported, self.inline = exported, inline
         self._lines: list[str] = []
         self._entry: list[str] = []
         self._count = 0
@@ -205,8 +209,10 @@ class Builder(VectorInstructions):
 
     def text(self) -> str:
         parameters = ", ".join(f"{a.type} {a.text}" for a in self.arguments)
-        head = f"{self._head} {self._result or 'void'} @{self.name}({parameters})"
-        lines = [f"{head} nounwind{self._attributes} {{", "entry:"]
+        define = "define" if self.exported else "define internal"
+        inline = " alwaysinline" if self.inline else ""
+        head = f"{define} {self._result or 'void'} @{self.name}({parameters})"
+        lines = [f"{head} nounwind{inline} {{", "entry:"]
         return "\n".join([*lines, *self._entry, *self._lines, "}"])
 
     # ------------------------------------------------------------- control flow

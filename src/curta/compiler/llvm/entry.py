@@ -13,7 +13,8 @@ STOPPED at once, as it does where long loops have seen that the call was cancell
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from curta.compiler.graph.items import (
@@ -37,6 +38,7 @@ from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks, is_long
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import DONE, STOPPED, NativeProgram
+from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 ENTRY = "entry"
@@ -115,10 +117,13 @@ def is_parallel(work: Work) -> bool:
 
 
 def emit_entry(
-    module: Module, works: Sequence[Work], pointers: Sequence[Buffer], arena: Arena
+    module: Module,
+    works: Sequence[Work],
+    pointers: Sequence[Buffer],
+    arena: Arena,
+    functions: Mapping[Work, str],
 ) -> None:
-    """Add the kernels and the entry that runs them, and the products, to the module."""
-    kernels = _emit_kernels(module, [w for w in works if isinstance(w, Scheduled)])
+    """Add the entry to the module; the code of kernels is in these `functions`."""
     dots, called = callees(works)
     products, programs = _places(dots), _places(called)
     library = _places(routines(works))
@@ -126,10 +131,6 @@ def emit_entry(
         _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], I64)
     (table,) = b.arguments
-    address = {
-        buffer: b.load(PTR, b.offset(table, i, PTR))
-        for i, buffer in enumerate(pointers)
-    }
     launcher, base, token = (
         _word(b, table, len(pointers) + i) for i in range(SERVICES)
     )
@@ -138,30 +139,62 @@ def emit_entry(
         launcher = b.select(none, b.function_address(_SERIAL), launcher)
     if arena.on_stack:
         base = b.scratch(max(arena.size, 1))
-    for buffer, offset in arena.offsets.items():
-        address[buffer] = b.offset(base, offset, I8)
+    places = _Places(b, _places(pointers), arena, table, base)
+    launch = _Launch(b, launcher, works)
     first = len(pointers) + SERVICES
     first_program = first + len(products)
     first_routine = first_program + 2 * len(programs)
-    for at, work in enumerate(works):
+    for work in works:
+        address = places.of(work)
+        given = [address[x] for x in buffers(work)]
         if isinstance(work, DotItem):
             product = _word(b, table, first + products[work.dot])
-            b.call(product, None, *(address[x] for x in buffers(work)), launcher)
+            b.call(product, None, *given, launcher)
         elif isinstance(work, RoutineItem):
             code = _word(b, table, first_routine + library[work.routine])
-            b.call(code, None, *(address[x] for x in buffers(work)), launcher)
+            b.call(code, None, *given, launcher)
         elif isinstance(work, (ControlItem, HostItem)):
-            places = [first_program + 2 * programs[p] for p in _programs(work)]
-            parts = [(_word(b, table, i), _word(b, table, i + 1)) for i in places]
+            parts = [
+                (_word(b, table, i), _word(b, table, i + 1))
+                for i in (first_program + 2 * programs[p] for p in _programs(work))
+            ]
             _run_programs(b, work, address, parts, launcher, token)
         elif isinstance(work, RegisterItem):
-            _run_registers(b, f"registers{at}", work, address, launcher, token)
+            chunks = blocks(work.code, b.module.vector_bytes).chunks
+            launch(functions[work], [*given, token], chunks)
         else:
-            pointed = [address[x] for x in buffers(work)]
-            _launch(b, kernels[work], pointed, work.plan.chunks, launcher)
+            launch(functions[work], given, work.plan.chunks)
         if is_cancellable(work):
             b.return_when(is_cancelled(b, token), STOPPED)
     b.ret(b.const(I64, DONE))
+
+
+class _Places:
+    """The addresses of buffers, looked up anew for each piece of work.
+
+    If an entry held all of them, of thousands, registers would be allocated for long.
+    """
+
+    def __init__(
+        self,
+        b: Builder,
+        pointers: Mapping[Buffer, int],
+        arena: Arena,
+        table: Value,
+        base: Value,
+    ) -> None:
+        self.b, self.pointers, self.arena = b, pointers, arena
+        self.table, self.base = table, base
+
+    def of(self, work: Work) -> dict[Buffer, Value]:
+        """Those of the buffers that some work touches."""
+        return {x: self._address(x) for x in buffers(work)}
+
+    def _address(self, buffer: Buffer) -> Value:
+        place = self.pointers.get(buffer)
+        if place is None:
+            return self.b.offset(self.base, self.arena.offsets[buffer], I8)
+        return _word(self.b, self.table, place)
 
 
 def _run_programs(
@@ -179,19 +212,6 @@ def _run_programs(
     return call.run()
 
 
-def _run_registers(
-    b: Builder,
-    name: str,
-    work: RegisterItem,
-    address: Mapping[Buffer, Value],
-    launcher: Value,
-    token: Value,
-) -> None:
-    emit_registers(b.module, name, work.code)
-    chunks = blocks(work.code, b.module.vector_bytes).chunks
-    _launch(b, name, [*(address[x] for x in buffers(work)), token], chunks, launcher)
-
-
 def _places(values: Sequence[Any]) -> dict[Any, int]:
     """Where each value stands."""
     return {x: i for i, x in enumerate(values)}
@@ -201,18 +221,49 @@ def _word(b: Builder, table: Value, place: int) -> Value:
     return b.load(PTR, b.offset(table, place, PTR))
 
 
-def _emit_kernels(module: Module, works: Sequence[Scheduled]) -> dict[Scheduled, str]:
-    """The functions of kernels: equal ones, as equal layers have, are one."""
-    names: dict[Scheduled, str] = {}
-    known: dict[str, str] = {}
-    for work in works:
-        name = f"kernel{len(known)}"
-        function = emit_kernel(module, name, work.kernel, work.plan, work.placement)
+@dataclass(eq=False)
+class KernelModule:
+    """A module of so many characters with the code of some kernels, and its level."""
+
+    level: int
+    module: Module
+    functions: list[str] = field(default_factory=list)
+    size: int = 0
+
+
+class KernelModules:
+    """The code of kernels, in modules by their levels."""
+
+    def __init__(self, new_module: Callable[[], Module]) -> None:
+        self.new_module = new_module
+        self.modules: list[KernelModule] = []
+        self.functions: dict[Work, str] = {}
+        self._current: dict[int, KernelModule] = {}
+        self._known: dict[tuple[int, str], str] = {}
+
+    def add(self, work: Scheduled | RegisterItem, level: int) -> None:
+        """Emit a function; equal ones, as equal layers have, are one."""
+        part = self._part(level)
+        module, name = part.module, f"kernel{len(self._known)}"
+        if isinstance(work, RegisterItem):
+            function = emit_registers(module, name, work.code)
+        else:
+            function = emit_kernel(module, name, work.kernel, work.plan, work.placement)
         _, _, body = function.text().partition("\n")
-        names[work] = known.setdefault(body, name)
-        if names[work] != name:
+        self.functions[work] = self._known.setdefault((level, body), name)
+        if self.functions[work] != name:
             module.drop(function)
-    return names
+        else:
+            part.functions.append(name)
+            part.size += len(body)
+
+    def _part(self, level: int) -> KernelModule:
+        """The module of a level that is not full yet."""
+        found = self._current.get(level)
+        if found is None or found.size >= config.tuning.module_ir:
+            found = self._current[level] = KernelModule(level, self.new_module())
+            self.modules.append(found)
+        return found
 
 
 _SERIAL = "serial_for"
@@ -227,14 +278,22 @@ def _emit_serial_for(module: Module) -> None:
     b.ret()
 
 
-def _launch(
-    b: Builder,
-    name: str,
-    arguments: Sequence[Value],
-    chunks: int,
-    launcher: Value,
-) -> None:
-    table = b.scratch(8 * max(1, len(arguments)), align=8)
-    for i, place in enumerate(arguments):
-        b.store(place, b.offset(table, i, PTR))
-    run_chunks(b, launcher, name, table, chunks)
+class _Launch:
+    """Runs kernels, one after the other, with a table of their arguments."""
+
+    def __init__(self, b: Builder, launcher: Value, works: Sequence[Work]) -> None:
+        self.b, self.launcher = b, launcher
+        counts = [
+            len(buffers(w)) + 1
+            for w in works
+            if isinstance(w, (Scheduled, RegisterItem))
+        ]
+        self.table = b.scratch(8 * max(counts), align=8) if counts else None
+
+    def __call__(self, name: str, arguments: Sequence[Value], chunks: int) -> None:
+        b, table = self.b, self.table
+        assert table is not None
+        for i, place in enumerate(arguments):
+            b.store(place, b.offset(table, i, PTR))
+        b.module.declare(name, None, [table, b.const(I64, 0)])
+        run_chunks(b, self.launcher, name, table, chunks)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import platform
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from curta.compiler.llvm import binding
 from curta.compiler.llvm.builder import Module
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 from curta.once import once
-from curta.signals import answering
+from curta.signals import answering, at_once, processors
 
 # LLVM's code generator: 0 selects instructions quickly (good for plain maps), 1 also
 # schedules and allocates registers well (needed where a loop carries accumulators).
@@ -140,6 +140,21 @@ def compile_text(ir: str, level: int = GOOD, verify: bool = False) -> bytes:
     if len(ir) < config.tuning.interruptible_ir:
         return compile_module(ir, level, False, verify)
     return answering(compile_module, ir, level, False, verify)
+
+
+def compile_texts(texts: Sequence[tuple[str, int]]) -> list[bytes]:
+    """The object files of modules with their levels; long ones at the same time.
+
+    Raises:
+        ImportError: llvmlite is not installed.
+        CompileError: LLVM does not accept some IR.
+    """
+    total = sum(len(ir) for ir, _ in texts)
+    if len(texts) < 2 or total < config.tuning.parallel_ir:
+        return [compile_text(*text) for text in texts]
+    chosen = config.curta_num_threads
+    threads = chosen if chosen > 0 else processors()
+    return at_once(lambda text: compile_text(*text), texts, threads)
 
 
 def assembly(ir: str, level: int = GOOD) -> str:

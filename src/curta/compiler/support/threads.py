@@ -23,6 +23,7 @@ from curta.compiler.support import atomics, cancellation, thread_code
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
 from curta.config import config
 from curta.once import once
+from curta.signals import processors
 
 _CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -34,13 +35,7 @@ def num_threads() -> int:
     The pool asks when it is made, at the first compiled function.
     """
     chosen = config.curta_num_threads
-    return min(chosen if chosen > 0 else _processors(), thread_code.MAX_WORKERS)
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    return min(chosen if chosen > 0 else processors(), thread_code.MAX_WORKERS)
 
 
 class Pool:
