@@ -57,7 +57,8 @@ def header() -> Path:
 def build() -> Path:
     """The shim's library, built if there is none of this source yet."""
     cxx, wheel = compiler(), tensorflow()
-    sources = [SOURCE / "cpu_plugin.cc", SOURCE / "include/mlir/IR/BuiltinOps.h"]
+    headers = [SOURCE / "collectives.h", SOURCE / "include/mlir/IR/BuiltinOps.h"]
+    sources = [SOURCE / "cpu_plugin.cc", *headers]
     key = hashlib.sha256(b"".join(p.read_bytes() for p in sources))
     key.update(f"{cxx} {wheel}".encode())
     folder = SOURCE / "build"

@@ -22,9 +22,13 @@
 #include "xla/pjrt/pjrt_client.h"
 #include "xla/pjrt/pjrt_executable.h"
 #include "xla/pjrt/plugin/xla_cpu/cpu_client_options.h"
+#include "xla/pjrt/plugin/xla_cpu/cpu_topology.h"
+#include "xla/pjrt/plugin/xla_cpu/cpu_topology_description.h"
 #include "xla/pjrt/plugin/xla_cpu/xla_cpu_pjrt_client.h"
 #include "xla/pjrt/proto/compile_options.pb.h"
 #include "xla/shape_util.h"
+
+#include "collectives.h"
 
 namespace xla {
 absl::Status ParseMlirModuleStringAndConvertToXlaComputation(absl::string_view,
@@ -61,7 +65,7 @@ struct PJRT_Client {
   std::string name, version;
   std::vector<std::unique_ptr<PJRT_Device>> owned_devices;
   std::vector<std::unique_ptr<PJRT_Memory>> owned_memories;
-  std::vector<PJRT_Device*> devices;
+  std::vector<PJRT_Device*> devices, addressable;
   std::vector<PJRT_Memory*> memories;
 
   PJRT_Device* Find(const xla::PjRtDevice* device) {
@@ -304,9 +308,21 @@ FUNCTION(Client_Create) {
   }
   options.cpu_device_count = devices;
   std::string topology;
+  std::unique_ptr<xla::CpuTopologyDescription> all;
   if (a->kv_get_callback) {
     ASSIGNED(said, Exchanged(*a, node, nodes, devices));
     topology = "; " + said;
+    std::vector<xla::CpuTopology::CpuDevice> known;
+    for (int process = 0; process < nodes; ++process)
+      for (int i = 0; i < devices; ++i) known.push_back({process, i});
+    std::vector<std::string> attributes;
+    all = std::make_unique<xla::CpuTopologyDescription>(
+        xla::CpuId(), xla::CpuName(), "shim", known, attributes);
+    options.collectives =
+        std::make_shared<shim::StoreCollectives>(std::make_shared<Store>(*a));
+    options.process_id = node;
+    options.cpu_device_count = nodes * devices;
+    options.topology = all.get();
   }
   ASSIGNED(client, xla::GetXlaPjrtCpuClient(std::move(options)));
   auto made = std::make_unique<PJRT_Client>();
@@ -334,7 +350,11 @@ FUNCTION(Client_Create) {
       memory->devices.push_back(d.get());
       d->memories.push_back(memory);
     }
-    d->standard = made->Find(*device->default_memory_space());
+    d->standard = nullptr;
+    if (device->IsAddressable()) {
+      d->standard = made->Find(*device->default_memory_space());
+      made->addressable.push_back(d.get());
+    }
     made->devices.push_back(d.get());
     made->owned_devices.push_back(std::move(d));
   }
@@ -365,8 +385,8 @@ FUNCTION(Client_Devices) {
   return nullptr;
 }
 FUNCTION(Client_AddressableDevices) {
-  a->addressable_devices = a->client->devices.data();
-  a->num_addressable_devices = a->client->devices.size();
+  a->addressable_devices = a->client->addressable.data();
+  a->num_addressable_devices = a->client->addressable.size();
   return nullptr;
 }
 FUNCTION(Client_AddressableMemories) {

@@ -6,6 +6,7 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 
 import curta
 from curta import P, distributed
+from curta.config import config
 from curta.experimental import multihost_utils
 from curta.sharding import NamedSharding
 
@@ -24,6 +25,19 @@ def test_a_single_process(alone):
     distributed.shutdown()
     assert not distributed.is_initialized()
     distributed.shutdown()
+
+
+@pytest.mark.parametrize(("given", "visible"), [(2, "2"), ([1, 3], "1,3")])
+def test_local_device_ids_choose_gpus(given, visible):
+    names = ("jax_cuda_visible_devices", "jax_rocm_visible_devices")
+    before = [getattr(config, name) for name in names]
+    try:
+        distributed.initialize("localhost:1", 1, 0, local_device_ids=given)
+        assert [getattr(config, name) for name in names] == [visible] * 2
+    finally:
+        distributed.shutdown()
+        for name, value in zip(names, before):
+            config.update(name, value)
 
 
 @pytest.mark.parametrize(

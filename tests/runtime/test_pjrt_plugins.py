@@ -1,5 +1,6 @@
 """Where plugins are looked for, and what a client of one is made with."""
 
+import ctypes
 import json
 import logging
 import os
@@ -7,7 +8,9 @@ import os
 import pytest
 from tests.runtime.fake_pjrt import Fake, FakeError
 
+from curta.hosts.engine import Engine
 from curta.runtime.pjrt import platforms, plugins
+from curta.runtime.pjrt.abi import structs
 from curta.runtime.pjrt.plugins import Plugin, discover, find
 
 
@@ -131,6 +134,33 @@ def test_a_client_without_a_device_says_what_to_do(monkeypatch):
         " devices. (plugin /c.so, entry point x. What to do: CUDA_VISIBLE_DEVICES hides"
         " every GPU: unset it. JAX_PLATFORMS=cpu runs on the CPU instead.)"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("ours", ["node_id=1", "num_nodes=3"]), ("tpu", [])]
+)
+def test_clients_of_several_processes_are_given_the_store(monkeypatch, name, options):
+    made = []
+
+    def create(args):
+        made.append(args.kv_put_callback)
+        entry, size = args.create_options, ctypes.sizeof(structs()["NamedValue"])
+        for i in range(args.num_options):
+            value = structs()["NamedValue"].from_address(entry + i * size)
+            said = ctypes.string_at(value.name, value.name_size).decode()
+            made.append(f"{said}={value.value}")
+        raise FakeError("FAILED_PRECONDITION", "No device.")
+
+    class OneOfThree(Engine):
+        index, count, store = 1, 3, object()
+
+    fake = Fake({"Client_Create": create})
+    monkeypatch.setattr(plugins, "_library", lambda path, name: fake.library())
+    monkeypatch.setattr(plugins, "find", lambda name: Plugin(name, "/o.so", "test"))
+    monkeypatch.setattr(plugins, "of_process", OneOfThree)
+    with pytest.raises(RuntimeError, match=r"No device\."):
+        plugins.client(name)
+    assert bool(made[0]) == bool(options) and made[1:] == options
 
 
 def test_tpus_on_the_bus(tmp_path):

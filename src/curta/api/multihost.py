@@ -15,7 +15,7 @@ import numpy as np
 from curta import tree_util
 from curta.api.devices import device_put
 from curta.api.processes import is_initialized
-from curta.api.sharded_arrays import held_on_hosts
+from curta.api.sharded_arrays import held_in_parts
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
@@ -24,6 +24,8 @@ from curta.hosts.engine import of_process
 from curta.once import once
 from curta.runtime import agreement
 from curta.runtime.array import ArrayImpl
+from curta.runtime.device_call import gathered
+from curta.runtime.device_data import DeviceData
 from curta.runtime.transfer import to_array
 
 NDArray = np.ndarray[Any, Any]
@@ -82,6 +84,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 def _whole(x: ArrayImpl) -> NDArray:
     """All elements of an array of which other processes have parts."""
     place = x._storage_or_place()
+    if type(place) is DeviceData:
+        return gathered(place)
     found: NDArray = place.gathered() if hasattr(place, "gathered") else x._value
     return found
 
@@ -166,7 +170,7 @@ def _to_global(x: Any, sharding: NamedSharding) -> Any:
     indices = local.devices_indices_map(array.shape)
     pieces = {device: data[index] for device, index in indices.items()}
     aval = _resized(array.aval, local, sharding)
-    return held_on_hosts(pieces, placed_aval(aval, sharding), sharding)
+    return held_in_parts(pieces, placed_aval(aval, sharding), sharding)
 
 
 def _mesh(sharding: NamedSharding) -> Mesh:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from curta.config import config
 from curta.hosts.launched import Launched, launched
 from curta.on_demand import late
 from curta.runtime.devices import devices_are_counted
@@ -55,15 +56,16 @@ def initialize(
 ) -> None:
     """Become one of several processes that run the same program.
 
-    Call it first. Under `mpiexec`, `srun` or `curta run` no argument is
-    needed; processes that were started in other ways find each other by the address of
-    process 0, over TCP. An error in one of them ends all.
+    Call it first. Under `mpiexec`, `srun`, `curta run` or on TPUs of Google's
+    Kubernetes no argument is needed; processes that were started in other ways find
+    each other by the address of process 0, over TCP. An error in one of them ends all.
 
     Args:
       coordinator_address: where process 0 can be reached, "host:port".
       num_processes: how many processes there are.
       process_id: the number of this one.
-      local_device_ids: the numbers of the devices that belong to this process: all.
+      local_device_ids: the numbers of the GPUs that belong to this process: all, or
+        one if a launcher started it that numbers the processes of a machine.
       options: in seconds, `initialization_timeout` (300), until all processes must have
         come, `heartbeat_timeout_seconds` (100), after which one that is silent is taken
         for gone, `shutdown_timeout_seconds` (300); others that JAX knows mean nothing.
@@ -86,6 +88,8 @@ def initialize(
         num_processes = found.count if num_processes is None else num_processes
         process_id = found.index if process_id is None else process_id
     by_mpi = _is_by_mpi(found, coordinator_address, num_processes)
+    if by_mpi and found is not None and found.otherwise and not mpi.is_there():
+        coordinator_address, by_mpi = found.otherwise, False
     if coordinator_address is None and not by_mpi:
         raise ValueError("coordinator_address should be defined.")
     index, count = _checked(process_id, num_processes)
@@ -105,9 +109,27 @@ def initialize(
         processes = starts.over_mpi(count, limits)
     else:
         processes = starts.over_tcp(address, index, count, limits)
+    _choose_devices(local_device_ids, found, count)
     global_state.process_id, global_state.num_processes = index, count
     global_state.coordinator_address = coordinator_address or "MPI"
     global_state.processes = processes
+
+
+def _choose_devices(
+    given: int | Sequence[int] | None, found: Launched | None, count: int
+) -> None:
+    """Have GPUs of other numbers be those of other processes, as in JAX.
+
+    Processes that a launcher has started have one each, unless they say otherwise.
+    """
+    if given is None and found is not None and count > 1 and found.local is not None:
+        given = found.local
+    if given is None:
+        return
+    numbers = [given] if isinstance(given, int) else [*given]
+    visible = ",".join(map(str, numbers))
+    config.update("jax_cuda_visible_devices", visible)
+    config.update("jax_rocm_visible_devices", visible)
 
 
 def _is_by_mpi(found: Launched | None, address: str | None, count: int | None) -> bool:

@@ -21,9 +21,12 @@ from curta.errors import UnexpectedTracerError
 from curta.hosts.engine import of_process
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, held, wrap
+from curta.runtime.device_data import DeviceData, assembled
 from curta.runtime.devices import as_sharding, device_grid
 from curta.runtime.eager import placed_on
 from curta.runtime.host_runs import spans_hosts
+from curta.runtime.queue import Pending
+from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array
 
 hosts_data: Any = late("curta.runtime.hosts_data")
@@ -295,20 +298,27 @@ def _assembled(
                 f" {sharding}"
             )
     aval = placed_aval(whole, sharding)
-    if spans_hosts(sharding.devices):
-        pieces = {device: x._storage() for device, (_, x) in parts.items()}
-        return held_on_hosts(pieces, aval, sharding)
+    pieces = {device: x._storage_or_place() for device, (_, x) in parts.items()}
+    if sharding.devices[0].hardware is not None or spans_hosts(sharding.devices):
+        return held_in_parts(pieces, aval, sharding)
     data = np.empty(shape, dtypes.physical_dtype(kind))
     for index, x in parts.values():
         data[index] = x._storage()
     return ArrayImpl(data, aval, sharding)
 
 
-def held_on_hosts(
-    pieces: Mapping[Any, np.ndarray[Any, Any]], aval: ShapedArray, sharding: Sharding
+def held_in_parts(
+    pieces: Mapping[Any, Any], aval: ShapedArray, sharding: Sharding
 ) -> ArrayImpl:
-    """The array on several hosts of what the devices of this process hold."""
-    return held(hosts_data.assembled(aval, sharding, pieces), aval, sharding)
+    """The array of what the devices of this process hold: of plugins, or on hosts."""
+    on_plugin = sharding.devices[0].hardware is not None
+    found = {}
+    for device, x in pieces.items():
+        stays = on_plugin and type(x) is DeviceData
+        away = isinstance(x, (Pending, RemoteData)) and not stays
+        found[device] = x.wait() if away else x
+    make = assembled if on_plugin else hosts_data.assembled
+    return held(make(aval, sharding, found), aval, sharding)
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:

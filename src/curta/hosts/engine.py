@@ -24,6 +24,8 @@ class Engine:
 
     index: int
     count: int
+    store: Any = None
+    """Keys and values of all processes (`store.Store`); simulated hosts have none."""
 
     def all_reduce(self, group: HostGroup, kind: str, x: NDArray) -> NDArray:
         """The fold over the group, `kind` one of sum, prod, max, min, and, or."""

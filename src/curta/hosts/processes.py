@@ -73,6 +73,7 @@ class SeveralProcesses(Processes):
         self.presence = Presence(self._store, index, limits.heartbeat)
         self._endings = Endings(self._end)
         self.engine = make_engine(self._store, self.presence)
+        self.engine.store = self._store
         set_process_engine(self.engine)
 
     def close(self) -> None:

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from curta.core.avals import placed_aval
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
-from curta.core.sharding import Sharding
+from curta.core.mesh import Mesh
+from curta.core.partition_spec import PartitionSpec
+from curta.core.sharding import NamedSharding, Sharding
+from curta.core.stage import stage
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.backends import CompileOptions, backend_of
 from curta.runtime.device_data import DeviceData, moved
@@ -43,6 +46,37 @@ class DeviceCall:
             if type(args[i]) is ArrayImpl:
                 args[i].delete()
         return [device_array(x, commit) for x in outs]
+
+
+def resharded(given: DeviceData, sharding: Sharding) -> DeviceData:
+    """Elements of which other processes have some, as another sharding has them.
+
+    The processes run a program for it. Raises ValueError for other devices.
+    """
+    if {*sharding.devices} != {*given.sharding.devices}:
+        raise ValueError(
+            "an array over devices of several processes can be moved to another"
+            f" sharding of the same devices only: got {sharding} for an array over"
+            f" {given.sharding}. jax.experimental.multihost_utils.process_allgather"
+            " gives it whole."
+        )
+    run = _resharding(given.aval.unplaced(), given.sharding, sharding)
+    (out,) = run(given)
+    return DeviceData(out.buffers, given.aval, sharding)
+
+
+def gathered(given: DeviceData) -> np.ndarray[Any, Any]:
+    """All elements, which the processes bring to each other."""
+    mesh = Mesh(list(given.sharding.devices), ("devices",))
+    return resharded(given, NamedSharding(mesh, PartitionSpec())).wait()
+
+
+@kept_by_settings(256)
+def _resharding(aval: ShapedArray, before: Sharding, after: Sharding) -> Any:
+    """A program whose result is its argument, laid out otherwise."""
+    where = CompileOptions("reshard", after.devices, (before,), (after,))
+    same = stage(lambda x: [x], [aval])
+    return backend_of(where.devices).compile(same, where)
 
 
 def device_array(data: DeviceData, commit: bool) -> ArrayImpl:
@@ -84,7 +118,9 @@ def on_devices(x: Any, sharding: Sharding, stay: bool = False) -> DeviceData:
     array = x if type(x) is ArrayImpl else to_array(x)
     place = array._storage_or_place()
     if type(place) is DeviceData:
-        return moved(place, sharding)
+        if place.is_here or place.sharding == sharding:
+            return moved(place, sharding)
+        return resharded(place, sharding)
     if type(place) is Pending:
         place = array._storage()
     backend = backend_of(sharding.devices)

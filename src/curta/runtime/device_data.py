@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,8 @@ from curta.runtime.remote_data import RemoteData
 class DeviceData(RemoteData):
     """The elements of an array on the devices of a sharding: a buffer for each.
 
-    `buffers` are those of `runtime/pjrt`, in the order of the sharding's devices. What
-    was brought to the host is kept there.
+    `buffers` are those of `runtime/pjrt`, on the sharding's devices that are of this
+    process, in their order. What was brought to the host is kept there.
     """
 
     __slots__ = ("_host", "aval", "buffers", "sharding")
@@ -56,6 +56,7 @@ class DeviceData(RemoteData):
         return self._host
 
     def _gathered(self) -> np.ndarray[Any, Any]:
+        self.check_here()
         if self.sharding.is_fully_replicated:
             return from_words(self.buffers[0].numpy(), self.aval)
         shape = (*self.aval.shape, *words_of(self.aval))
@@ -75,7 +76,7 @@ class DeviceData(RemoteData):
 
     def shard(self, device: Any, index: Any, term: Any = ()) -> DeviceData:
         """The part on one device, which is an array there."""
-        number = self.sharding.devices.index(device)
+        number = self.sharding._addressable_device_assignment.index(device)
         sizes = [s.indices(n) for s, n in zip(index, self.aval.shape, strict=True)]
         shape = tuple(stop - start for start, stop, _ in sizes)
         aval = ShapedArray(shape, self.aval.dtype, self.aval.weak_type)
@@ -147,20 +148,46 @@ def put(
         )
     host = as_words(data, aval)
     buffers = []
-    for device, index in sharding.index_map(aval.shape).items():
-        part = host if sharding.is_fully_replicated else host[index]
-        place = device.hardware
-        if sharding.memory_kind not in (None, "device"):
-            place = place.memory(sharding.memory_kind)
+    indices = sharding.index_map(aval.shape)
+    for device in sharding._addressable_device_assignment:
+        part = host if sharding.is_fully_replicated else host[indices[device]]
+        place = _memory(device, sharding)
         buffers.append(device.hardware.client.put(part, place, immutable=True))
-    return DeviceData(buffers, aval, sharding, data)
+    found = DeviceData(buffers, aval, sharding)
+    if found.is_here:
+        found._host = data
+    return found
+
+
+def _memory(device: Any, sharding: Sharding) -> Any:
+    """Where on a device an array of a sharding is."""
+    if sharding.memory_kind in (None, "device"):
+        return device.hardware
+    return device.hardware.memory(sharding.memory_kind)
+
+
+def assembled(
+    aval: ShapedArray, sharding: Sharding, pieces: Mapping[Any, Any]
+) -> DeviceData:
+    """An array of the parts on devices of this process: those, or NumPy arrays."""
+    buffers = []
+    for device in sharding._addressable_device_assignment:
+        part, place = pieces[device], _memory(device, sharding)
+        if type(part) is DeviceData:
+            buffers.append(part.buffers[0].copy_to(place))
+        else:
+            of_part = ShapedArray(sharding.shard_shape(aval.shape), aval.dtype)
+            words = as_words(part, of_part)
+            buffers.append(device.hardware.client.put(words, place))
+    return DeviceData(buffers, aval, sharding)
 
 
 def moved(given: DeviceData, sharding: Sharding) -> DeviceData:
     """The same elements elsewhere: from device to device where the plugin copies."""
     if given.sharding is sharding or given.sharding == sharding:
         return given
-    here, there = given.sharding.devices, sharding.devices
+    here = given.sharding._addressable_device_assignment
+    there = sharding._addressable_device_assignment
     same_client = here[0].hardware.client is there[0].hardware.client
     single = len(here) == len(there) == 1
     if same_client and single:

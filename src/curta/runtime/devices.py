@@ -325,7 +325,7 @@ def _virtual_devices(count: int, hosts: int, processes: int) -> tuple[Device, ..
 
 def devices_are_counted() -> bool:
     """Whether anything has asked yet how many devices there are."""
-    return _virtual_devices.cache_info().currsize > 0
+    return _virtual_devices.cache_info().currsize > 0 or has_plugin_devices()
 
 
 def devices(backend: str | None = None) -> list[Device]:

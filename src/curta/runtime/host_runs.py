@@ -16,8 +16,11 @@ def several_hosts() -> bool:
 
 
 def spans_hosts(devices: Sequence[Any]) -> bool:
-    """Whether devices are not those of one host that is here."""
-    if not several_hosts():
+    """Whether devices are not those of one host that is here.
+
+    Devices of plugins are not: their programs run over several hosts by themselves.
+    """
+    if not several_hosts() or devices[0].hardware is not None:
         return False
     host, here = devices[0].host, of_process()
     if here.count > 1 and host != here.index:

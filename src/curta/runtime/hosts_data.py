@@ -113,13 +113,6 @@ class HostsData(RemoteData):
             self._joined = self._join()
         return self._joined
 
-    @property
-    def is_here(self) -> bool:
-        """Whether this process has all elements."""
-        if self.sharding.is_fully_replicated:
-            return self.sharding.has_addressable_devices
-        return self.sharding.is_fully_addressable
-
     def gathered(self) -> NDArray:
         """All elements, which the processes of its hosts bring to each other."""
         whole = ((),) * len(self.shape)
@@ -127,13 +120,7 @@ class HostsData(RemoteData):
         return next(iter(parts.values()))
 
     def _join(self) -> NDArray:
-        if not self.is_here:
-            raise RuntimeError(
-                "Fetching value for `jax.Array` that spans non-addressable (non process"
-                " local) devices is not possible: other processes have parts of it."
-                " Gather them with jax.experimental.multihost_utils.process_allgather,"
-                " or read those that are here by `.addressable_shards`."
-            )
+        self.check_here()
         shape = self.shape
         for part in self.parts.values():
             if part.shape == shape:

@@ -32,8 +32,20 @@ class RemoteData:
 
     @property
     def is_here(self) -> bool:
-        """Whether all elements can be brought to this process."""
-        return True
+        """Whether this process has all elements."""
+        if self.sharding.is_fully_replicated:
+            return self.sharding.has_addressable_devices
+        return self.sharding.is_fully_addressable
+
+    def check_here(self) -> None:
+        """Raise RuntimeError if only other processes have some of the elements."""
+        if not self.is_here:
+            raise RuntimeError(
+                "Fetching value for `jax.Array` that spans non-addressable (non process"
+                " local) devices is not possible: other processes have parts of it."
+                " Gather them with jax.experimental.multihost_utils.process_allgather,"
+                " or read those that are here by `.addressable_shards`."
+            )
 
     def wait(self) -> NDArray:
         """The elements as one array here.

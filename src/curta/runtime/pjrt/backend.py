@@ -114,7 +114,6 @@ class DeviceExecutable:
 
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         refuse_tokens(closed)
-        self._count = len(options.devices)
         self._client = options.devices[0].hardware.client
         self._client.check_open()
         lowered = lower_for_devices(closed, options)
@@ -122,8 +121,10 @@ class DeviceExecutable:
         self.in_shardings = lowered.in_shardings
         self.out_shardings = lowered.out_shardings
         self._host_calls = [host_call(c) for c in lowered.callbacks]
-        options = lowered.options()
-        self.program = compile_or_load(self._client, lowered.text, options)
+        said = lowered.options()
+        self.program = compile_or_load(self._client, lowered.text, said)
+        #: How many of its devices are of this process.
+        self._count = len(self.program.devices)
 
     def __call__(self, *args: DeviceData) -> list[DeviceData]:
         if self._count > 1 or self._host_calls:

@@ -24,7 +24,8 @@ class Platform:
     `alias` is a name that stands for whichever of several is there; of the plugins that
     load, that of the highest `priority` is the default. `prepare` runs before the
     plugin is loaded, `options` gives what a client is made with, `advice` says what to
-    do where no device is found.
+    do where no device is found. Clients of several processes find each other by our
+    store of keys if the plugin `takes_store`; else it has a way of its own.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Platform:
     prepare: Callable[[], None]
     options: Callable[[Environment], dict[str, Value]]
     advice: Callable[[Environment], str]
+    takes_store: bool = True
 
 
 def package_folders(module: str) -> list[Path]:
@@ -221,7 +223,15 @@ PLATFORMS = {
             _gpu_options("ROCM", "jax_rocm_visible_devices"),
             _rocm_advice,
         ),
-        Platform("tpu", None, 300, _prepare_tpu, lambda environment: {}, _tpu_advice),
+        Platform(
+            "tpu",
+            None,
+            300,
+            _prepare_tpu,
+            lambda environment: {},
+            _tpu_advice,
+            takes_store=False,
+        ),
     )
 }
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from curta.config import config
 from curta.errors import JaxRuntimeError
+from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.once import once
 from curta.runtime.pjrt.client import Client
@@ -218,5 +219,13 @@ def find(name: str, among: Mapping[str, Plugin] | None = None) -> Plugin:
 
 @once
 def client(name: str) -> Client:
-    """The client of this process for a platform; made when it is first asked for."""
-    return find(name).make_client()
+    """The client of this process for a platform; made when it is first asked for.
+
+    The processes of one program make theirs together, and tell each other of their
+    devices by the store of `distributed.initialize`.
+    """
+    plugin, here = find(name), of_process()
+    if here.count == 1 or not platform_of(plugin.name).takes_store:
+        return plugin.make_client()
+    store = Callbacks(here.store, f"{plugin.name}:")
+    return plugin.make_client(store, here.index, here.count)
