@@ -109,12 +109,12 @@ HOSTS ?= 2 4 8
 PLACED = $(shell grep -rlE "eight_devices|make_mesh|Mesh|pmap|shard_map|psum" \
 	--include="test_*.py" tests | grep -v "^tests/hosts/" | sort)
 test-simulated-hosts: $(VENV)/.stamp-test-$(HASH)
-	for hosts in $(HOSTS); do \
+	failed=""; for hosts in $(HOSTS); do \
 	    echo "== devices on $$hosts simulated hosts"; \
 	    CURTA_SIMULATE_HOSTS=$$hosts CURTA_HOSTS_TIMEOUT=60 \
 	    OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-	    $(VENV)/bin/python -m pytest -n 2 $(PLACED) $(ARGS) || exit 1; \
-	done
+	    $(VENV)/bin/python -m pytest -n 2 $(PLACED) $(ARGS) || failed="$$failed $$hosts"; \
+	done; echo "failed:$${failed:- none}"; test -z "$$failed"
 
 lint: $(VENV)/.stamp-lint-$(HASH)
 	$(VENV)/bin/ruff check .
@@ -148,11 +148,11 @@ test-aarch64: $(VENV)/.stamp-test-$(HASH)
 CPUS ?= x86-64-v2 x86-64-v3
 COMPILED := tests/conformance/test_compiled.py tests/compiler tests/test_random_programs.py
 test-cpus: $(VENV)/.stamp-test-$(HASH)
-	for cpu in $(CPUS); do \
+	failed=""; for cpu in $(CPUS); do \
 	    echo "== code for $$cpu"; \
 	    CURTA_CPU=$$cpu OPENBLAS_NUM_THREADS=1 \
-	    $(VENV)/bin/python -m pytest -n 2 $(COMPILED) $(ARGS) || exit 1; \
-	done
+	    $(VENV)/bin/python -m pytest -n 2 $(COMPILED) $(ARGS) || failed="$$failed $$cpu"; \
+	done; echo "failed:$${failed:- none}"; test -z "$$failed"
 
 MINUTES ?= 10
 fuzz: $(VENV)/.stamp-test-$(HASH)

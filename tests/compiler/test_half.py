@@ -14,7 +14,8 @@ DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64
 
 def module(with_f16):
     machine = target.host()
-    return Module(machine.has_fma, machine.vector_bytes, has_f16=with_f16)
+    has_f16 = with_f16 and machine.has_f16  # where there are instructions
+    return Module(machine.has_fma, machine.vector_bytes, has_f16=has_f16)
 
 
 def all_halves():

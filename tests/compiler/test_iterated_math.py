@@ -90,6 +90,17 @@ def test_halves_and_empty_arrays(dtype):
     assert native(ops.zeta, a[:0], x[:0]).shape == (0,)
 
 
+@pytest.mark.parametrize("length", [1, 3, 6, 10, 17, 33])
+def test_rows_that_are_not_whole_vectors(length, limits):
+    """Functions that are called for a few lanes, by code in registers."""
+    limits(apart_registers=1)
+    rows = np.linspace(0.2, 9, 2 * length, dtype=np.float32).reshape(2, length)
+    found = lax.scan(lambda c, x: (c, lax.lgamma(lax.digamma(x) + 3)), 0.0, rows)[1]
+    inner = scipy.special.digamma(rows.astype(float))
+    expected = scipy.special.gammaln(inner + 3)
+    np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-6)
+
+
 def test_inside_of_loops_and_derivatives():
     def total(a, x):
         def step(total, _):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import wraps
+from itertools import zip_longest
 from typing import Any
 
 from curta.compiler.llvm.builder import Builder
@@ -34,20 +35,24 @@ def apart(rule: Rule[P]) -> Rule[P]:
             f = b.module.function(function, [wide] * len(values), wide, exported=False)
             f.ret(inner(f, *f.arguments))  # type: ignore[arg-type, call-arg]
         found = []
+        last = type_.lanes - 1
         for start in range(0, type_.lanes, wide.lanes):
-            lanes = range(start, start + wide.lanes)
+            lanes = [min(start + i, last) for i in range(wide.lanes)]
             parts = [b.shuffle(x, None, lanes) for x in values]
             given = [b.convert(x, "f64") for x in parts]
             found.append(b.convert(b.call(function, wide, *given), type_.kind))
-        return _joined(b, found)
+        whole = _joined(b, found)
+        if whole.lanes == type_.lanes:
+            return whole
+        return b.shuffle(whole, None, range(type_.lanes))
 
     return emit
 
 
 def _joined(b: Builder, parts: Sequence[Value]) -> Value:
-    """The lanes of vectors, one after the other."""
+    """The lanes of vectors, one after the other, and maybe those of the last again."""
     if len(parts) == 1:
         return parts[0]
-    pairs = zip(parts[::2], parts[1::2], strict=True)
+    pairs = zip_longest(parts[::2], parts[1::2], fillvalue=parts[-1])
     both = [b.shuffle(x, y, range(2 * x.lanes)) for x, y in pairs]
     return _joined(b, both)
