@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from curta.hosts.failures import HostsError
 from curta.hosts.folding import FOLDS
 from curta.hosts.group import HostGroup
 from curta.hosts.traffic import leaving, of_host
+from curta.hosts.turns import Turns
 from curta.lazy_dataclass import dataclass
 
 NDArray = np.ndarray[Any, Any]
@@ -141,6 +143,16 @@ class Collectives(Engine):
 
 class ProcessEngine(Collectives):
     """An engine of processes, which know when one of them ends."""
+
+    def __init__(self, index: int, count: int) -> None:
+        super().__init__(index, count)
+        self._turns = Turns(self._names)
+
+    def turn(self, members: tuple[int, ...]) -> AbstractContextManager[None]:
+        return self._turns.turn(members)
+
+    def _names(self, members: tuple[int, ...], own: NDArray) -> NDArray:
+        return self._gather(Call("threads", "", "uint8", own.shape, members), own)
 
     def close(self) -> None:
         """All processes have left."""

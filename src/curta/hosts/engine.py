@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ class Engine:
     count: int
     store: Any = None
     """Keys and values of all processes (`store.Store`); simulated hosts have none."""
+
+    def turn(self, members: tuple[int, ...]) -> AbstractContextManager[None]:
+        """While a thread is in a program that the hosts `members` run together."""
+        return nullcontext()
 
     def all_reduce(self, group: HostGroup, kind: str, x: NDArray) -> NDArray:
         """The fold over the group, `kind` one of sum, prod, max, min, and, or."""

@@ -12,7 +12,8 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,10 @@ from curta.config import config
 from curta.hosts import wire
 from curta.hosts.by_exchange import ByExchange
 from curta.hosts.collectives import Call
+from curta.hosts.failures import HostsError
 from curta.hosts.presence import Presence, end
 from curta.hosts.store import Store
 from curta.on_demand import late
-from curta.once import Lock
 
 MPI: Any = late("mpi4py.MPI")
 NDArray = np.ndarray[Any, Any]
@@ -72,7 +73,7 @@ class MPIEngine(ByExchange):
         self._world = MPI.COMM_WORLD.Dup()
         super().__init__(self._world.rank, self._world.size)
         self._presence = presence
-        self._lock = Lock()
+        self._any_thread = MPI.Query_thread() >= MPI.THREAD_SERIALIZED
         self._comms: dict[tuple[int, ...], Any] = {}
         self._waits: tuple[Call, float] | None = None
         self._sites: list[Call] = []
@@ -213,32 +214,22 @@ class MPIEngine(ByExchange):
         type_, op = names
         return getattr(MPI, type_), getattr(MPI, op)
 
-    def _in(self, call: Call) -> _Entered:
-        return _Entered(self, call)
+    def turn(self, members: tuple[int, ...]) -> AbstractContextManager[None]:
+        if not self._any_thread and not MPI.Is_thread_main():
+            raise HostsError(
+                "this MPI library is to be called by the thread that has initialised it"
+            )
+        return super().turn(members)
 
-    def enter(self, call: Call) -> Any:
-        """The communicator of a collective that begins."""
-        self._lock.acquire()
-        self._waits = call, time.monotonic()
-        return self.comm(call.members)
-
-    def leave(self) -> None:
-        """The collective is over."""
-        self._waits = None
-        self._lock.release()
-
-
-class _Entered:
-    """A collective that is going on, for whoever asks why a process waits."""
-
-    def __init__(self, engine: MPIEngine, call: Call) -> None:
-        self._engine, self._call = engine, call
-
-    def __enter__(self) -> Any:
-        return self._engine.enter(self._call)
-
-    def __exit__(self, *_: object) -> None:
-        self._engine.leave()
+    @contextmanager
+    def _in(self, call: Call) -> Iterator[Any]:
+        """The communicator of a collective, which whoever asks finds the process in."""
+        with self.turn(call.members):
+            self._waits = call, time.monotonic()
+            try:
+                yield self.comm(call.members)
+            finally:
+                self._waits = None
 
 
 def _bytes(x: NDArray) -> tuple[NDArray, Any]:

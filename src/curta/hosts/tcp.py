@@ -23,7 +23,6 @@ from curta.hosts.collectives import Call
 from curta.hosts.failures import HostsError
 from curta.hosts.presence import Presence
 from curta.hosts.store import Store
-from curta.once import Lock
 
 NDArray = np.ndarray[Any, Any]
 _HEAD = struct.Struct("!IQ")  # the bytes of the collective's name, and of the array
@@ -40,7 +39,6 @@ class TCP(ByExchange):
         self._presence = presence
         self._waits: Call | None = None
         self._failure: HostsError | None = None
-        self._lock = Lock()
         presence.waiting = lambda: str(self._waits) if self._waits else None
         for peer in peers.values():
             peer.setblocking(False)
@@ -56,7 +54,7 @@ class TCP(ByExchange):
     def _swap(
         self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
     ) -> None:
-        with self._lock:
+        with self.turn(call.members):
             if self._failure is not None:
                 raise HostsError(f"{self._failure}") from self._failure
             self._waits = call

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 from curta.config import config
@@ -37,7 +38,10 @@ def on_each_host(
     """
     here = of_process()
     if here.count > 1:
-        return {here.index: function(here.index)} if here.index in hosts else {}
+        if here.index not in hosts:
+            return {}
+        with here.turn(tuple(hosts)) if meet else nullcontext():
+            return {here.index: function(here.index)}
     if not meet or len(hosts) == 1:
         return {host: function(host) for host in hosts}
     return dict(zip(hosts, run_on_hosts(function, hosts), strict=True))

@@ -1,0 +1,98 @@
+"""Threads of processes that take turns with the engine, over TCP."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from curta.hosts.engine import current, set_thread_engine
+from curta.hosts.failures import HostsError
+
+from .test_tcp import everyone, together
+
+__all__ = ["together"]
+
+
+def total(engine, x):
+    return engine.all_reduce(everyone(engine), "sum", np.array(x))
+
+
+def in_thread(name, function, *args):
+    """What a thread of a name gives, or raises."""
+    found, engine = [], current()
+
+    def run():
+        set_thread_engine(engine)
+        try:
+            found.append(function(*args))
+        except HostsError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, name=name)
+    thread.start()
+    return thread, found
+
+
+def joined(name, function, *args):
+    thread, found = in_thread(name, function, *args)
+    thread.join()
+    return found[0]
+
+
+def test_threads_one_after_the_other(together):
+    def body(process):
+        engine = process.engine
+        found = [total(engine, 1)]
+        found += [joined(name, total, engine, 2) for name in ("a", "a", "b")]
+        return [*found, total(engine, 3)]
+
+    assert together(2, body) == [[2, 4, 4, 4, 6]] * 2
+
+
+def test_threads_in_different_orders_are_refused(together):
+    def body(process):
+        first = "loads" if process.index else "trains"
+        return joined(first, total, process.engine, 1)
+
+    for error in together(2, body):
+        assert isinstance(error, HostsError)
+        assert "process 0 'trains', process 1 'loads'" in str(error)
+
+
+def test_a_thread_is_refused_while_another_is_in_a_program(together):
+    entered = [threading.Event(), threading.Event()]
+
+    def body(process):
+        engine, i = process.engine, process.index
+        with engine.turn((0, 1)):
+            entered[i].set()
+            assert entered[1 - i].wait(30)
+            error = joined("second", total, engine, 1)
+            return str(error), total(engine, 1)
+
+    for error, result in together(2, body):
+        assert "thread 'second' runs a program over several processes while" in error
+        assert result == 2
+
+
+def test_after_a_refusal_the_order_is_asked_again(together):
+    def body(process):
+        engine = process.engine
+        error = joined(f"thread {process.index}", total, engine, 1)
+        return isinstance(error, HostsError), joined("same", total, engine, 1)
+
+    assert together(2, body) == [(True, 2)] * 2
+
+
+def test_pools_of_one_worker(together):
+    def body(process):
+        engine = process.engine
+
+        def work(x):
+            set_thread_engine(engine)
+            return total(engine, x)
+
+        with ThreadPoolExecutor(1, thread_name_prefix="loader") as pool:
+            return list(pool.map(work, range(3)))
+
+    assert together(2, body) == [[0, 2, 4]] * 2
