@@ -76,6 +76,9 @@ def start_trace(
         case; no server is started to show it.
       profiler_options: there is nothing to choose.
 
+    Returns:
+      Nothing.
+
     Raises:
       RuntimeError: if a trace is being recorded.
 
@@ -110,6 +113,16 @@ def trace(
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
     """Record what runs in the block; see `start_trace`.
+
+    Args:
+      log_dir, create_perfetto_link, create_perfetto_trace, profiler_options: as for
+        `start_trace`.
+
+    Returns:
+      A context manager, which writes the trace at its end.
+
+    Raises:
+      RuntimeError: when the block is entered, if a trace is being recorded.
 
     >>> import curta, glob, tempfile
     >>> f = curta.jit(lambda x: x + 1)
@@ -163,6 +176,17 @@ def annotate_function(
     func: Callable[..., Any], name: str | None = None, **decorator_kwargs: Any
 ) -> Callable[..., Any]:
     """The function, with its calls in the trace.
+
+    Args:
+      func: any function.
+      name: what the calls are called; the function's name by default.
+      **decorator_kwargs: what else the trace is to say of each call.
+
+    Returns:
+      A function of the same arguments and results.
+
+    Raises:
+      TypeError: when the result is called, if `func` is not callable.
 
     >>> import curta
     >>> @curta.profiler.annotate_function

@@ -70,11 +70,17 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
 
     Args:
       init_val: the array; writing the reference leaves it as it is.
+      memory_space: must be None: there is one kind of memory.
       kind: with `no_grad_no_remat`, values are written to it without their
         derivatives, where it is used in a function that is differentiated.
 
+    Returns:
+      A `Ref` of the shape and dtype of the array.
+
     Raises:
-      TypeError: if `init_val` is no array. NotImplementedError: for memory spaces.
+      TypeError: if `init_val` is no array.
+      NotImplementedError: for memory spaces.
+      ValueError: for an unknown kind.
 
     >>> import curta
     >>> ref = curta.new_ref(curta.numpy.arange(3))

@@ -158,6 +158,13 @@ SEQUENCES = [
 ]  # fmt: skip
 
 SETTINGS = [
+    (lambda: lax.dynamic_slice_in_dim(X, 0, 1, 2), IndexError,
+     "dynamic_slice_in_dim axis 2 is out of range for an array of shape (2, 3)", ""),
+    (lambda: lax.dynamic_update_slice_in_dim(X, X, 0, 2), IndexError,
+     "dynamic_update_slice_in_dim axis 2 is out of range", "of shape (2, 3)"),
+    (lambda: lax.ragged_dot_general(X, X, jnp.array([1]), 3), TypeError,
+     "ragged_dot_general dimension_numbers must be a lax.RaggedDotDimensionNumbers",
+     "got 3"),
     (lambda: lax.linalg.symmetric_product(SQUARE, SQUARE, alpha="x"), TypeError,
      "symmetric_product alpha must be a real number, got 'x'", ""),
     (lambda: lax.linalg.symmetric_product(SQUARE, SQUARE, beta=None), TypeError,

@@ -190,6 +190,9 @@ def debug_callback(
       partitioned: whether in a program over several devices there is a call for each
         of them, with its parts of the arrays, rather than one with the whole arrays.
 
+    Returns:
+      None; with `ordered` and no callback a function to be called with them.
+
     Raises:
       TypeError: if `callback` cannot be called.
       ValueError: if it is ordered, in a compiled program over several devices.
@@ -245,6 +248,9 @@ def debug_print(
       skip_format_check: whether not to look whether `fmt` fits the arguments; those
         that a text without placeholders does not show are printed after it.
 
+    Returns:
+      None; with `ordered` and no text a function to be called with them.
+
     Raises:
       ValueError: for arguments that `fmt` does not show; if it is ordered, in a
         compiled program over several devices.
@@ -291,6 +297,18 @@ def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
     """As `debug.print`, to the logger "curta.debugging" at the level INFO.
 
     The record names the user's line.
+
+    Args:
+      fmt: a text for `str.format` with the other arguments; the values alone by
+        default.
+      *args, **kwargs: pytrees of arrays or other values.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      TypeError: if `fmt` is no text.
+      IndexError, KeyError: if it names an argument that is not given.
 
     >>> import curta, logging, sys
     >>> logger = logging.getLogger("curta.debugging")

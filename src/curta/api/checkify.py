@@ -102,6 +102,9 @@ def check(
       *fmt_args, **fmt_kwargs: pytrees of arrays.
       debug: whether it does anything only within `checkify`.
 
+    Returns:
+      Nothing.
+
     Raises:
       TypeError: if `pred` is no scalar boolean, or an argument no array.
       ValueError: when a compiled program meets it outside `checkify`.
@@ -134,6 +137,17 @@ def check(
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """A `check` within `checkify`, nothing otherwise.
+
+    Args:
+      pred: a scalar boolean.
+      msg: a text for `str.format` with the other arguments.
+      *fmt_args, **fmt_kwargs: pytrees of arrays.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      TypeError: if `pred` is no scalar boolean, or an argument no array.
 
     >>> from curta.experimental import checkify
     >>> checkify.debug_check(False, "nobody sees this")

@@ -39,6 +39,15 @@ def checkpoint(
       policy: says of each operation whether to keep its result; by default none is.
       static_argnums: positional arguments that are not traced.
       static_argnames: names of arguments passed by keyword that are not traced.
+      concrete: was removed: give `static_argnums`.
+
+    Returns:
+      A function of the same arguments and results.
+
+    Raises:
+      TypeError: if `fun` is not callable, `prevent_cse` no boolean (or tuple of them),
+        or `static_argnames` no names.
+      NotImplementedError: for `concrete`.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.grad(curta.checkpoint(lambda x: jnp.square(jnp.square(x))))(2.0)

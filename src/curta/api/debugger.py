@@ -228,6 +228,9 @@ def breakpoint(
         there, if it uses what is returned.
       **options: for the debugger; that at the terminal takes `stdin` and `stdout`.
 
+    Returns:
+      The token, or None.
+
     Raises:
       ValueError: for `ordered` together with `token`.
 

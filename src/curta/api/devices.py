@@ -48,6 +48,9 @@ def device_put(
       may_alias: False for memory of its own; not True together with `donate`. A result
         that shares memory with its argument can be used as long as that can.
 
+    Returns:
+      A pytree of arrays like `x`.
+
     Raises:
       ValueError: for a `device` that is none.
       TypeError: for leaves that are not arrays.

@@ -63,6 +63,7 @@ def grad(
       has_aux: whether `fun` returns a pair whose second part is passed through.
       holomorphic: whether `fun` is complex-differentiable; inputs are complex.
       allow_int: whether integer inputs are let through, with float0 gradients.
+      reduce_axes: must be empty.
 
     Returns:
       A function of the same arguments that returns the gradient: like the argument
@@ -70,7 +71,9 @@ def grad(
       `has_aux` a pair of that and the auxiliary value.
 
     Raises:
-      TypeError: for integer inputs, or outputs that are not a real scalar.
+      TypeError: if `fun` is not callable; when the function is called, for integer
+        inputs, too few arguments, or outputs that are not a real scalar.
+      NotImplementedError: for `reduce_axes`.
 
     >>> import curta
     >>> curta.grad(lambda x: x**3)(2.0)
@@ -123,7 +126,19 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Any:
-    """The value of a function and its gradient, computed together; see `grad`.
+    """The value of a function and its gradient, computed together.
+
+    Args:
+      fun, argnums, has_aux, holomorphic, allow_int: as for `grad`.
+      reduce_axes: must be empty.
+
+    Returns:
+      A function of the same arguments that returns a pair: what `fun` returns (with
+      `has_aux` the whole pair), and the gradient as `grad` gives it.
+
+    Raises:
+      TypeError: where `grad` does, when the function is called.
+      NotImplementedError: for `reduce_axes`.
 
     >>> import curta
     >>> curta.value_and_grad(lambda x: x**2)(3.0)

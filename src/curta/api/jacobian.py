@@ -59,6 +59,23 @@ def jacfwd(
     Best where `fun` has more outputs than inputs. For an output of shape s and an
     input of shape t the Jacobian has shape s + t; pytrees give a tree of trees.
 
+    Args:
+      fun: function of pytrees of arrays to a pytree of arrays.
+      argnums: the positional argument(s) to differentiate in; by default the first.
+      has_aux: whether `fun` returns a pair whose second part is passed through.
+      holomorphic: whether `fun` is complex-differentiable; inputs are complex.
+
+    Returns:
+      A function of the same arguments that returns the Jacobian, in the dtype of the
+      output: like the output in structure, with the structure of the argument in the
+      place of each leaf (a tuple of them for several argnums); with `has_aux` a pair of
+      that and the auxiliary value.
+
+    Raises:
+      TypeError: if `fun` is not callable; when the function is called, for inputs that
+        are not real floats (not complex, with `holomorphic`).
+      ValueError: when it is called with too few positional arguments.
+
     >>> import curta, curta.numpy as jnp
     >>> curta.jacfwd(lambda x: x**2)(jnp.array([1.0, 2.0]))
     Array([[2., 0.],
@@ -129,6 +146,20 @@ def jacrev(
 
     Best where `fun` has more inputs than outputs; shapes as for `jacfwd`.
 
+    Args:
+      fun, argnums, has_aux, holomorphic: as for `jacfwd`.
+      allow_int: whether integer inputs are let through, with float0 Jacobians.
+
+    Returns:
+      A function of the same arguments that returns what that of `jacfwd` does, in the
+      dtypes of the inputs.
+
+    Raises:
+      TypeError: if `fun` is not callable; when the function is called, for integer
+        inputs unless `allow_int`, and for outputs that are not real floats (inputs and
+        outputs that are not complex, with `holomorphic`).
+      ValueError: when it is called with too few positional arguments.
+
     >>> import curta, curta.numpy as jnp
     >>> curta.jacrev(lambda x: x**2)(jnp.array([1.0, 2.0]))
     Array([[2., 0.],
@@ -193,6 +224,19 @@ def hessian(
     holomorphic: bool = False,
 ) -> Any:
     """The matrix of second derivatives of `fun`: forward over reverse mode.
+
+    Args:
+      fun: function of pytrees of arrays, in most cases to a scalar.
+      argnums: the positional argument(s) to differentiate in; by default the first.
+      has_aux: whether `fun` returns a pair whose second part is passed through.
+      holomorphic: whether `fun` is complex-differentiable; inputs are complex.
+
+    Returns:
+      A function of the same arguments that returns the Jacobian of the Jacobian: for an
+      output of shape s and an input of shape t an array of shape s + t + t.
+
+    Raises:
+      TypeError, ValueError: where `jacfwd` and `jacrev` do.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.hessian(lambda x: jnp.sum(x**3))(jnp.array([1.0, 2.0]))

@@ -49,11 +49,20 @@ def jvp(
 ) -> Any:
     """The output of `fun` at `primals` and its derivative along `tangents`.
 
+    Args:
+      fun: function of pytrees of arrays.
+      primals: its positional arguments, a tuple or list.
+      tangents: a tuple or list of the same structure and shapes, and of the dtypes of
+        `primals`; float0 for those that are integers or booleans.
+      has_aux: whether `fun` returns a pair whose second part is passed through.
+
     Returns:
-      `(out, out_tangent)`, or `(out, out_tangent, aux)` with `has_aux`.
+      `(out, out_tangent)`, or `(out, out_tangent, aux)` with `has_aux`. The tangent is
+      like the output in structure, shapes and dtypes.
 
     Raises:
-      TypeError: if primals and tangents differ in structure or dtype.
+      TypeError: if `fun` is not callable, primals or tangents are not a tuple or list,
+        they differ in structure or dtype, or `fun` returns no pair despite `has_aux`.
       ValueError: if they differ in shape.
 
     >>> import curta

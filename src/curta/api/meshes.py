@@ -34,7 +34,13 @@ def make_mesh(
       axis_types: an `AxisType` for each; all `Explicit` if left out.
       devices: the devices to choose from; all, if left out.
 
-    Raises ValueError if there are too few devices.
+    Returns:
+      A `Mesh` of as many devices as the product of the sizes.
+
+    Raises:
+      ValueError: for sizes that are no integers, another number of names than of sizes,
+        or too few devices.
+      TypeError: for axis types that are none.
 
     >>> import curta
     >>> curta.make_mesh((1, 1), ("x", "y"))

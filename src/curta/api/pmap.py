@@ -50,6 +50,11 @@ def pmap(
       devices: the devices to use; they say how many slices there may be.
       axis_size: the number of slices, if no argument tells.
       donate_argnums: positional arguments whose memory may be reused.
+      backend: the platform whose devices are used, if `devices` does not say.
+
+    Returns:
+      A function of the same arguments, whose results have the slices along the axis
+      that `out_axes` says.
 
     Raises:
       ValueError: for more slices than devices, or if no argument is mapped.

@@ -74,6 +74,9 @@ def shard_map(
       check_vma: keep track of the axes over which values vary, so that `out_specs` are
         checked, and derivatives taken inside `f` count every shard once.
 
+    Returns:
+      A function of whole arrays to whole arrays.
+
     Raises:
       ValueError: for specs that do not fit the mesh or the arrays.
       TypeError: for specs that are none.
@@ -148,9 +151,20 @@ def smap(
     """`shard_map` over one axis of the mesh in scope, with axes as in `vmap`.
 
     Args:
-      in_axes, out_axes: which axis of arrays is split: an int, None, or trees of
-        them.
+      f: function of pytrees of arrays, which sees one shard of each; without it, a
+        decorator is returned.
+      in_axes: which axis of the arguments is split: an int, None, or trees of them; by
+        default as their shardings say, for an explicit axis of the mesh.
+      out_axes: the same of the results.
       axis_name: the axis of the mesh.
+
+    Returns:
+      A function of whole arrays to whole arrays.
+
+    Raises:
+      TypeError: when it is called, for several axis names, axes that are no integers,
+        or `in_axes` left out where the axis is not explicit.
+      ValueError: when it is called outside of `set_mesh`.
 
     >>> import curta
     >>> from curta import numpy as jnp

@@ -62,7 +62,12 @@ def make_array_from_callback(
         called once for each different part.
       dtype: of the array; that of the parts if left out.
 
-    Raises ValueError for parts of other shapes or dtypes than they should have.
+    Returns:
+      An array of this shape and sharding.
+
+    Raises:
+      TypeError: for what is no sharding.
+      ValueError: for parts of other shapes or dtypes than they should have.
 
     >>> import curta, numpy
     >>> sharding = curta.sharding.SingleDeviceSharding(curta.devices()[0])
@@ -93,6 +98,9 @@ def make_array_from_single_device_arrays(
       sharding: how it is laid out.
       arrays: the part of each device, in any order, placed on its device.
       dtype: of the array; that of the parts if left out.
+
+    Returns:
+      An array of this shape and sharding; the parts are not copied.
 
     Raises:
       TypeError: if `arrays` is no list or tuple of arrays.
@@ -174,7 +182,11 @@ def make_array_from_process_local_data(
       global_shape: their shapes, a tree that is a prefix of `local_data`; those of
         `local_data`, times the number of processes along a dim, if left out.
 
-    Raises ValueError if the shapes do not fit.
+    Returns:
+      A pytree of arrays like `local_data`.
+
+    Raises:
+      ValueError: if the shapes do not fit, or for what is no sharding.
 
     >>> import curta, numpy
     >>> device = curta.devices()[0]

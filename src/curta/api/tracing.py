@@ -34,9 +34,18 @@ def make_jaxpr(
 
     Args:
       fun: function of pytrees of arrays.
-      static_argnums: positional arguments that are passed as they are.
+      static_argnums: positional arguments that are passed as they are; none by default.
       return_shape: return a pair of the jaxpr and the output's tree of
         `ShapeDtypeStruct`.
+      axis_env, abstracted_axes: not supported. Bind names with `vmap(axis_name=...)`.
+
+    Returns:
+      A function of the same arguments that returns a `ClosedJaxpr`.
+
+    Raises:
+      TypeError: if `fun` is not callable; when the function is called, for arguments or
+        results that are no arrays.
+      NotImplementedError: for `axis_env` and `abstracted_axes`.
 
     >>> import curta
     >>> curta.make_jaxpr(lambda x: x + 1)(2.0)
@@ -68,8 +77,19 @@ def make_jaxpr(
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of `fun`'s output, as a tree of `ShapeDtypeStruct`.
 
-    Nothing is computed; arguments may be anything with `shape` and `dtype`. The
-    function may return `ShapeDtypeStruct`s as well.
+    Nothing is computed.
+
+    Args:
+      fun: function of pytrees of arrays, to one of arrays or `ShapeDtypeStruct`s.
+      *args, **kwargs: its arguments; in place of arrays anything with `shape` and
+        `dtype`.
+
+    Returns:
+      A tree like the output, of `ShapeDtypeStruct`.
+
+    Raises:
+      TypeError: if `fun` is not callable, or an argument or result is no array.
+      ConcretizationTypeError: if `fun` asks for the value of an array, in an `if` say.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.eval_shape(lambda x: x @ x.T, jnp.ones((2, 3)))

@@ -27,13 +27,17 @@ def visualize_sharding(
     """Print which devices hold which part of an array of one or two dims.
 
     Args:
-      shape: of the array.
+      shape: of the array, no dim 0.
       sharding: how it is laid out.
-      scale: makes the boxes larger or smaller, of widths between `min_width` and
-        `max_width`.
       use_color, color_map: passed over: the picture is plain text.
+      scale: makes the boxes larger or smaller.
+      min_width, max_width: bounds for the width of a box, in characters.
 
-    Raises ValueError for other ranks.
+    Returns:
+      Nothing.
+
+    Raises:
+      ValueError: for other ranks.
 
     >>> import curta
     >>> mesh = curta.make_mesh((1,), ("x",))

@@ -66,10 +66,17 @@ def vjp(
       fun: function of pytrees of arrays.
       *primals: its arguments.
       has_aux: whether `fun` returns a pair whose second part is passed through.
+      reduce_axes: must be empty.
 
     Returns:
       `(out, vjp_fun)`, or `(out, vjp_fun, aux)` with `has_aux`. `vjp_fun` takes a
       cotangent like `out` and returns a tuple of cotangents like the arguments.
+
+    Raises:
+      TypeError: if `fun` is not callable, a primal is no array, or `fun` returns no
+        pair despite `has_aux`.
+      ValueError: from `vjp_fun`, for a cotangent unlike `out`.
+      NotImplementedError: for `reduce_axes`.
 
     >>> import curta
     >>> out, pull = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -101,6 +108,11 @@ def fwd_and_bwd(
       `fwd(*args) -> (out, saved)`, with `has_aux` `(out, saved, aux)`, and
       `bwd(saved, cotangent)`, which gives the cotangent of the argument, or a tuple of
       them for several argnums.
+
+    Raises:
+      TypeError: if `fun` is not callable or `argnums` no integers.
+      ValueError: from `fwd`, for too few arguments; from `bwd`, for a cotangent unlike
+        the output.
 
     >>> import curta
     >>> fwd, bwd = curta.fwd_and_bwd(lambda x, y: x * y, argnums=(0, 1))
@@ -145,6 +157,20 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     """The output of `fun` at `primals`, and the linear map of tangents there.
 
     The map can be applied many times without running `fun` again.
+
+    Args:
+      fun: function of pytrees of arrays.
+      *primals: its arguments.
+      has_aux: whether `fun` returns a pair whose second part is passed through.
+
+    Returns:
+      `(out, push)`, or `(out, push, aux)` with `has_aux`. `push` takes tangents like
+      the primals and returns one like `out`.
+
+    Raises:
+      TypeError: if `fun` is not callable, a primal is no array, or `fun` returns no
+        pair despite `has_aux`.
+      ValueError: from `push`, for tangents unlike the primals in shape or dtype.
 
     >>> import curta
     >>> out, push = curta.linearize(lambda x: x**2, 3.0)
@@ -213,6 +239,7 @@ def linear_transpose(
     Args:
       fun: a linear function of pytrees of inexact arrays.
       *primals: arguments, or anything with `shape` and `dtype`, that give the types.
+      reduce_axes: must be empty.
 
     Returns:
       A function from an output cotangent to a tuple of input cotangents.

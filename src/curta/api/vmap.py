@@ -55,6 +55,9 @@ def vmap(
       sum_match: sum a mapped output over the axis where `out_axes` is None, which
         is an error otherwise.
 
+    Returns:
+      A function of arguments with one more axis, whose results have one more axis.
+
     Raises:
       ValueError: if the mapped axes differ in size, or axes do not fit the arguments.
 

@@ -109,6 +109,14 @@ from curta.lax.dot import (
     dot as dot,
     dot_general as dot_general,
 )
+from curta.lax.dynamic_slices import (
+    dynamic_index_in_dim as dynamic_index_in_dim,
+    dynamic_slice as dynamic_slice,
+    dynamic_slice_in_dim as dynamic_slice_in_dim,
+    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
+    dynamic_update_slice as dynamic_update_slice,
+    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
+)
 from curta.lax.exchange import (
     precv as precv,
     psend as psend,
@@ -132,12 +140,6 @@ from curta.lax.generators import (
     rng_uniform as rng_uniform,
 )
 from curta.lax.indexing import (
-    dynamic_index_in_dim as dynamic_index_in_dim,
-    dynamic_slice as dynamic_slice,
-    dynamic_slice_in_dim as dynamic_slice_in_dim,
-    dynamic_update_index_in_dim as dynamic_update_index_in_dim,
-    dynamic_update_slice as dynamic_update_slice,
-    dynamic_update_slice_in_dim as dynamic_update_slice_in_dim,
     gather as gather,
     index_take as index_take,
     scatter as scatter,
@@ -148,21 +150,21 @@ from curta.lax.indexing import (
     scatter_sub as scatter_sub,
 )
 from curta.lax.named_axes import axis_size as axis_size
+from curta.lax.named_reductions import (
+    pmax as pmax,
+    pmean as pmean,
+    pmin as pmin,
+    psum as psum,
+)
 from curta.lax.parallel import (
     all_gather as all_gather,
     all_to_all as all_to_all,
     axis_index as axis_index,
     pbroadcast as pbroadcast,
-    pcast as pcast,
-    pmax as pmax,
-    pmean as pmean,
-    pmin as pmin,
     ppermute as ppermute,
     pshuffle as pshuffle,
-    psum as psum,
     psum_scatter as psum_scatter,
     pswapaxes as pswapaxes,
-    pvary as pvary,
 )
 from curta.lax.ragged import (
     ragged_dot as ragged_dot,
@@ -257,6 +259,10 @@ from curta.lax.trigonometric import (
     sin as sin,
     sinh as sinh,
     tan as tan,
+)
+from curta.lax.varying import (
+    pcast as pcast,
+    pvary as pvary,
 )
 from curta.lax.windows import (
     padtype_to_pads as padtype_to_pads,

@@ -20,10 +20,22 @@ def approx_max_k(
     """The `k` greatest elements along a dim, descending, and their int32 places.
 
     The settings tell an accelerator how many may be missed; on this processor none is.
-    Without `aggregate_to_topk` more than `k` may be found.
 
-    Raises ValueError if `k` is not positive, larger than the dim, or `operand` is not
-    of floats.
+    Args:
+      operand: an array of floats.
+      k: how many, a positive integer.
+      reduction_dimension: the dim to search; by default the last.
+      recall_target: accepted, and without effect.
+      reduction_input_size_override: accepted, and without effect.
+      aggregate_to_topk: whether exactly `k` are returned; more may be, otherwise.
+
+    Returns:
+      The elements, in the dtype of `operand`, and their places, int32; `k` of them
+      along the dim.
+
+    Raises:
+      ValueError: if `k` is not positive or larger than the dim, or for integers.
+      IndexError: for a dim that is not there.
 
     >>> import curta
     >>> curta.lax.approx_max_k(curta.numpy.array([1., 5., 3.]), 2)[1]
@@ -43,7 +55,17 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> tuple[Any, Any]:
-    """The `k` least elements along a dim, ascending; see `approx_max_k`.
+    """The `k` least elements along a dim, ascending, and their int32 places.
+
+    Args:
+      operand, k, reduction_dimension, recall_target, reduction_input_size_override,
+        aggregate_to_topk: as for `approx_max_k`.
+
+    Returns:
+      The elements, in the dtype of `operand`, and their places, int32.
+
+    Raises:
+      ValueError, IndexError: where `approx_max_k` does.
 
     >>> import curta
     >>> curta.lax.approx_min_k(curta.numpy.array([1., 5., 3.]), 2)[0]

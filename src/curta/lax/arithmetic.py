@@ -85,8 +85,18 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
-    """x * y, of numbers, computed in `out_dtype` if that is given; integers wrap
-    around.
+    """x * y, of numbers; integers wrap around.
+
+    Args:
+      x, y: numbers of one dtype, whose shapes are equal or one of which has rank 0.
+      out_dtype: the dtype to compute in; by default that of the operands.
+
+    Returns:
+      An array in `out_dtype`.
+
+    Raises:
+      TypeError: for booleans, operands of different dtypes, shapes that do not fit, and
+        what is no dtype.
 
     >>> from curta import lax
     >>> lax.mul(2.0, 3.0)

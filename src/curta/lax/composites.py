@@ -26,14 +26,22 @@ def composite(
 ) -> Callable[..., Any]:
     """A function with a name, which a compiler may replace by something better.
 
+    It has no derivative: `custom_jvp` around it adds one.
+
     Args:
       decomposition: what it means. Positional arguments are arrays; those given by
         keyword are attributes, which may not be traced.
       name: what it is called, "my.softmax" say.
-      version: counts changes of its meaning.
+      version: counts changes of its meaning; 0 by default.
 
-    It has no derivative: `custom_jvp` around it adds one. Raises UnexpectedTracerError
-    if `decomposition` closes over a traced value, or an attribute is one.
+    Returns:
+      A function of the same arguments and results.
+
+    Raises:
+      TypeError: if `decomposition` is not callable, or an argument is no array.
+      UnexpectedTracerError: when it is called, if `decomposition` closes over a traced
+        value, or an attribute is one.
+      ValueError: for a derivative.
 
     >>> import curta
     >>> from curta import lax
@@ -137,6 +145,18 @@ def after_all(*operands: Any) -> Any:
 @takes_out_sharding
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     """An array of any elements: zeros.
+
+    Args:
+      shape: its shape.
+      dtype: its dtype.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      TypeError: for sizes that are no integers, and what is no dtype.
+      ValueError: for negative sizes.
 
     >>> from curta import lax
     >>> lax.empty((2,), "float32").shape

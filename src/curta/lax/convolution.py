@@ -62,7 +62,8 @@ def conv_general_dilated(
       rhs: the kernel, of n + 2 dims: output features, input features, spatial dims.
       window_strides: how far windows start apart, along each spatial dim.
       padding: "VALID", "SAME", "SAME_LOWER", or (low, high) for each spatial dim.
-      lhs_dilation, rhs_dilation: how far elements lie apart, with zeros between.
+      lhs_dilation, rhs_dilation: how far elements lie apart, with zeros between; 1 by
+        default.
       dimension_numbers: a `ConvDimensionNumbers`, or three strings that name the dims
         of lhs, rhs and output: ("NHWC", "HWIO", "NHWC"), with N for the batch, C for
         features, I and O for input and output features. By default these come first.
@@ -70,9 +71,19 @@ def conv_general_dilated(
       batch_group_count: the parts of the batch, each for its own output features.
       precision: see `dot`. Large convolutions of 3 by 3 are found with fewer products,
         which rounds as little, but makes an infinity NaN; at "highest" they are sums.
-      preferred_element_type: the dtype of sums and result.
+      preferred_element_type: the dtype of sums and result; by default that of the
+        operands.
+      out_sharding: how the result is split over explicit axes of the mesh.
 
-    Raises TypeError or ValueError for shapes, dtypes or numbers that do not fit.
+    Returns:
+      An array (batch, output features, ...), its dims in the order of the numbers.
+
+    Raises:
+      TypeError: for operands of different ranks or dtypes, dimension numbers or
+        paddings that do not fit them, or a dtype that cannot hold the sums.
+      ValueError: for features or groups that do not fit, strides that are not positive
+        or too many, and an unknown precision.
+      RuntimeError: for an unknown string as padding.
 
     >>> import curta
     >>> x = curta.numpy.arange(5.).reshape(1, 1, 5)
@@ -146,6 +157,20 @@ def conv(
 ) -> Array:
     """A convolution of dims (batch, features, ...) with (out, in, ...).
 
+    Args:
+      lhs: an array (batch, features, ...) of n + 2 dims.
+      rhs: the kernel (output features, input features, ...), of n + 2 dims and the same
+        dtype; it is not reversed.
+      window_strides: how far windows start apart, along each of the n spatial dims.
+      padding: "VALID", "SAME" or "SAME_LOWER".
+      precision, preferred_element_type: as for `conv_general_dilated`.
+
+    Returns:
+      An array (batch, output features, ...).
+
+    Raises:
+      TypeError, ValueError, RuntimeError: where `conv_general_dilated` does.
+
     >>> import curta
     >>> x = curta.numpy.ones((1, 2, 4, 4))
     >>> curta.lax.conv(x, curta.numpy.ones((3, 2, 3, 3)), (1, 1), "VALID").shape
@@ -172,6 +197,19 @@ def conv_with_general_padding(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """`conv` with dilations, and padding by numbers.
+
+    Args:
+      lhs, rhs, window_strides: as for `conv`.
+      padding: (low, high) for each spatial dim, or a string as for `conv`.
+      lhs_dilation, rhs_dilation: how far elements lie apart, with zeros between; None
+        stands for 1.
+      precision, preferred_element_type: as for `conv_general_dilated`.
+
+    Returns:
+      An array (batch, output features, ...).
+
+    Raises:
+      TypeError, ValueError, RuntimeError: where `conv_general_dilated` does.
 
     >>> import curta
     >>> x = curta.numpy.ones((1, 1, 4))
@@ -215,6 +253,16 @@ def conv_transpose(
       dimension_numbers: ("NHWC", "HWIO", "NHWC") by default, for two spatial dims.
       transpose_kernel: reverse the kernel and swap its features, which makes this the
         gradient of the convolution with that kernel.
+      use_consistent_padding: what numbers in `padding` are; False by default.
+
+    Returns:
+      An array like `lhs`, with the output features of `rhs`.
+
+    Raises:
+      ValueError: for operands of different ranks, more than three spatial dims without
+        dimension numbers, and features that do not fit.
+      TypeError: for operands of different dtypes, or paddings that do not fit.
+      RuntimeError: for an unknown string as padding.
 
     >>> import curta
     >>> x, w = curta.numpy.ones((1, 3, 1)), curta.numpy.ones((2, 1, 1))
@@ -274,8 +322,19 @@ def conv_general_dilated_patches(
 ) -> Array:
     """The windows that a convolution with a kernel of `filter_shape` sees.
 
-    Windows lie along the output's feature dim: feature after feature, each with the
-    places of the window in order. Other arguments: see `conv_general_dilated`.
+    Args:
+      lhs: an array of n + 2 dims: a batch, features, and n spatial dims.
+      filter_shape: the n sizes of windows.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision,
+        preferred_element_type: as for `conv_general_dilated`.
+
+    Returns:
+      An array with the windows along its feature dim: feature after feature, each with
+      the places of the window in order.
+
+    Raises:
+      TypeError: for a window of another rank or with negative sizes.
+      ValueError, RuntimeError: where `conv_general_dilated` does.
 
     >>> import curta
     >>> x = curta.numpy.arange(4.).reshape(1, 1, 4)
@@ -322,8 +381,22 @@ def conv_general_dilated_local(
 ) -> Array:
     """A convolution with a kernel of its own at each place of the output.
 
-    The spatial dims of `rhs` are those of the output; its input features are the
-    windows, as `conv_general_dilated_patches` gives them.
+    Args:
+      lhs: an array of n + 2 dims: a batch, features, and n spatial dims.
+      rhs: the kernels: output features, the elements of a window as
+        `conv_general_dilated_patches` gives them, and the n spatial dims of the output.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as for
+        `conv_general_dilated`.
+      filter_shape: the n sizes of windows.
+      precision: a `Precision`, its name, or a pair of them; no `DotAlgorithm`.
+
+    Returns:
+      An array of a batch, output features, and n spatial dims.
+
+    Raises:
+      TypeError: for kernels of another shape than the output has.
+      ValueError: for another precision.
+      RuntimeError: for an unknown string as padding.
 
     >>> import curta
     >>> x, w = curta.numpy.ones((1, 1, 4)), curta.numpy.ones((2, 2, 3))

@@ -46,6 +46,21 @@ def broadcasted_iota(
 ) -> Array:
     """An array of `shape` that counts along `dimension`.
 
+    Args:
+      dtype: a dtype of numbers.
+      shape: the shape.
+      dimension: the dim, a known integer, not negative.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype, whose element at index i is i[dimension].
+
+    Raises:
+      ValueError: for a dim that is not there.
+      TypeError: for booleans, what is no dtype, and sizes that are no integers,
+        negative or traced.
+      ConcretizationTypeError: for a traced dim.
+
     >>> from curta import lax
     >>> lax.broadcasted_iota("int32", (2, 3), 1)
     Array([[0, 1, 2],
@@ -66,8 +81,19 @@ def full(
 ) -> Array:
     """An array of `shape` with every element `fill_value`.
 
-    The dtype is that of the value unless given. Raises TypeError if the value is not
-    a scalar.
+    Args:
+      shape: the shape.
+      fill_value: a scalar.
+      dtype: the dtype; by default that of the value.
+      sharding: where the array lies; by default the default device.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      TypeError: if the value is not a scalar, for sizes that are no integers or
+        negative, and what is no dtype.
+      ValueError: for what is no sharding.
 
     >>> from curta import lax
     >>> lax.full((2,), 7.)
@@ -127,9 +153,19 @@ def full_like(
 ) -> Array:
     """An array like `x` with every element `fill_value`.
 
-    Shape and dtype are those of `x` unless given; so are the devices, if `x` was placed
-    on some, and the split that its type has. `x` may be anything with `shape` and
-    `dtype`.
+    Args:
+      x: an array, or anything with `shape` and `dtype`.
+      fill_value: a scalar.
+      dtype, shape: those of `x` by default.
+      sharding: where the array lies; by default where `x` was placed, split as its type
+        says.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      TypeError: if `x` is no array or the value no scalar, for negative sizes, and what
+        is no dtype.
 
     >>> import curta
     >>> curta.lax.full_like(curta.numpy.zeros(2), 1)

@@ -22,9 +22,17 @@ def conv_dimension_numbers(
 ) -> ConvDimensionNumbers:
     """`dimension_numbers` of a convolution as numbers.
 
-    They may be None (batch and features first, output before input features), three
-    strings, or a `ConvDimensionNumbers`. Raises TypeError for anything else, and for
-    strings that do not fit the shapes or one another.
+    Args:
+      lhs_shape, rhs_shape: the shapes of the operands, of one rank.
+      dimension_numbers: None (batch and features first, output before input features),
+        three strings as for `conv_general_dilated`, or a `ConvDimensionNumbers`.
+
+    Returns:
+      A `ConvDimensionNumbers`.
+
+    Raises:
+      TypeError: for anything else, shapes of different ranks, and strings that do not
+        fit the shapes or one another.
 
     >>> from curta import lax
     >>> lax.conv_dimension_numbers((1, 4, 3), (2, 3, 8), ("NWC", "WIO", "NWC"))
@@ -126,6 +134,21 @@ def conv_shape_tuple(
 ) -> tuple[int, ...]:
     """The shape of a convolution of shapes (N, C, ...) and (O, I, ...).
 
+    Args:
+      lhs_shape, rhs_shape: the shapes of the operands.
+      strides: how far windows start apart, along each spatial dim.
+      pads: "VALID", "SAME", "SAME_LOWER", or (low, high) for each spatial dim.
+      batch_group_count: the parts of the batch; 1 by default.
+
+    Returns:
+      A tuple of integers.
+
+    Raises:
+      TypeError: for shapes, strides and paddings of different lengths.
+      ValueError: for strides that are not positive, or a count that does not divide the
+        batch.
+      RuntimeError: for an unknown string as padding.
+
     >>> from curta import lax
     >>> lax.conv_shape_tuple((1, 3, 8), (4, 3, 3), (1,), "SAME")
     (1, 4, 8)
@@ -152,6 +175,19 @@ def conv_general_shape_tuple(
 ) -> tuple[int, ...]:
     """The shape of a convolution in a layout given by three strings.
 
+    Args:
+      lhs_shape, rhs_shape: the shapes of the operands.
+      window_strides, padding: as for `conv_shape_tuple`.
+      dimension_numbers: the dims of lhs, rhs and output, ("NHWC", "HWIO", "NHWC") say.
+
+    Returns:
+      A tuple of integers.
+
+    Raises:
+      TypeError, ValueError, RuntimeError: where `conv_shape_tuple` does, and TypeError
+        for other than three strings.
+      IndexError: for strings longer than the shapes.
+
     >>> from curta import lax
     >>> layout = ("NWC", "WIO", "NWC")
     >>> lax.conv_general_shape_tuple((1, 8, 3), (3, 3, 4), (2,), "SAME", layout)
@@ -172,6 +208,18 @@ def conv_transpose_shape_tuple(
     dimension_numbers: Sequence[str],
 ) -> tuple[int, ...]:
     """The shape of a `conv_transpose` in a layout given by three strings.
+
+    Args:
+      lhs_shape, rhs_shape, dimension_numbers: as for `conv_general_shape_tuple`.
+      window_strides: by how much the spatial dims grow.
+      padding: "VALID", "SAME", or (low, high) for each spatial dim.
+
+    Returns:
+      A tuple of integers.
+
+    Raises:
+      TypeError: for strides and paddings of other lengths, or other than three strings.
+      ValueError: for an unknown string as padding.
 
     >>> from curta import lax
     >>> layout = ("NWC", "WIO", "NWC")

@@ -33,13 +33,24 @@ def dot(
 ) -> Array:
     """The product of vectors and matrices, or of any dims if they are numbered.
 
-    `dimension_numbers` is ((lhs contracting dims, rhs contracting dims), (lhs batch
-    dims, rhs batch dims)). The output has the batch dims, then the other dims of lhs,
-    then those of rhs. `precision` is a `Precision`, its name, a pair of them, or a
-    `DotAlgorithm`; it does not change what this processor computes.
+    Args:
+      lhs, rhs: arrays; without numbers vectors or matrices.
+      dimension_numbers: ((lhs contracting dims, rhs contracting dims), (lhs batch dims,
+        rhs batch dims)); by default the last dim of lhs and the first of rhs are
+        contracted.
+      precision: a `Precision`, its name, a pair of them, or a `DotAlgorithm`; it does
+        not change what this processor computes.
+      preferred_element_type: the dtype of sums and result; by default that to which the
+        operands promote.
+      out_sharding: how the result is split over explicit axes of the mesh.
 
-    Raises ValueError without numbers for anything but vectors and matrices whose
-    sizes agree, TypeError for numbers or shapes that do not fit.
+    Returns:
+      An array with the batch dims, then the other dims of lhs, then those of rhs.
+
+    Raises:
+      ValueError: without numbers for anything but vectors and matrices whose sizes
+        agree, and for an unknown precision.
+      TypeError: for numbers or shapes that do not fit, and what is no array or dtype.
 
     >>> import curta
     >>> x = curta.numpy.ones((2, 3))
@@ -86,6 +97,18 @@ def dot_general(
 ) -> Array:
     """`dot` over numbered dims.
 
+    Args:
+      lhs, rhs, precision, preferred_element_type, out_sharding: as for `dot`.
+      dimension_numbers: ((lhs contracting dims, rhs contracting dims), (lhs batch dims,
+        rhs batch dims)).
+
+    Returns:
+      An array with the batch dims, then the other dims of lhs, then those of rhs.
+
+    Raises:
+      TypeError: for numbers or shapes that do not fit, and what is no array or dtype.
+      ValueError: for an unknown precision.
+
     >>> import curta
     >>> x = curta.numpy.ones((4, 2, 3))
     >>> curta.lax.dot_general(x, x, (((2,), (2,)), ((0,), (0,)))).shape
@@ -103,6 +126,18 @@ def dot_general(
 
 def batch_matmul(lhs: Array, rhs: Array, precision: Any = None) -> Array:
     """The matrix products over the last two dims; the dims before are batch dims.
+
+    Args:
+      lhs: matrices (..., m, k).
+      rhs: matrices (..., k, n), with the same batch dims.
+      precision: as for `dot`.
+
+    Returns:
+      Matrices (..., m, n).
+
+    Raises:
+      ValueError: for operands of less than two dims, or of different ranks.
+      TypeError: for sizes that do not fit.
 
     >>> import curta
     >>> x = curta.numpy.ones((4, 2, 3))

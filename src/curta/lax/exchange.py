@@ -41,9 +41,16 @@ def ragged_all_to_all(
         slice k goes to example `k // (K / axis size)`.
       output_offsets: (K,) where the slices sent begin at their receivers.
       recv_sizes: (K,) the sizes of the slices received.
+      axis_name: the axis.
+      axis_index_groups: lists of the indices that exchange with each other; all by
+        default.
 
-    Returns: `output` with the slices received. Raises RuntimeError outside of a map,
-    ValueError for numbers that are no vectors of integers.
+    Returns:
+      `output` with the slices received.
+
+    Raises:
+      RuntimeError: outside of a map.
+      ValueError: for numbers that are no vectors of integers.
 
     >>> import curta
     >>> from curta import lax, numpy as jnp
@@ -78,10 +85,13 @@ def psend(x: Any, axis_name: AxisName, perm: Perm) -> Any:
       axis_name: the axis.
       perm: pairs of source and destination.
 
-    Returns: a token for each leaf, which comes after it is sent.
-    Raises ValueError for pairs that are not unique or no devices, and when the program
-    is compiled JaxRuntimeError for messages that nobody receives, or that go in a
-    circle.
+    Returns:
+      A token for each leaf, which comes after it is sent.
+
+    Raises:
+      ValueError: for pairs that are not unique or no devices.
+      JaxRuntimeError: when the program is compiled, for messages that nobody receives,
+        or that go in a circle.
 
     >>> import curta
     >>> from curta import lax
@@ -103,7 +113,13 @@ def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: Perm) -> Any:
       axis_name: the axis.
       perm: pairs of source and destination; devices that are no destination get zeros.
 
-    Raises as `psend` does, and ValueError if other shapes or dtypes are sent.
+    Returns:
+      The array received.
+
+    Raises:
+      ValueError: for pairs that are not unique or no devices, and if other shapes or
+        dtypes are sent.
+      JaxRuntimeError: as for `psend`.
 
     >>> import curta
     >>> from curta import lax

@@ -32,13 +32,23 @@ def _kind(fft_type: Any) -> FftType:
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """The Fourier transform over the last dims, which have `fft_lengths` elements.
 
+    X_k = sum over j of x_j exp(-2 pi i j k / n); inverse transforms have the other sign
+    and are divided by the number of elements.
+
     Args:
       x: real numbers for RFFT, complex ones otherwise; others are converted. For IRFFT
         the last dim has `fft_lengths[-1] // 2 + 1` elements.
       fft_type: a `FftType`, or "fft", "ifft", "rfft", "irfft".
+      fft_lengths: the sizes of the transformed dims.
 
-    Inverse transforms are divided by the number of elements. Raises ValueError for
-    lengths that do not fit, and for an RFFT of complex numbers.
+    Returns:
+      Complex numbers, real ones for IRFFT, of the precision of `x`. For RFFT the last
+      dim has `fft_lengths[-1] // 2 + 1` elements.
+
+    Raises:
+      ValueError: for lengths that do not fit, an unknown type, and an RFFT of complex
+        numbers.
+      TypeError: for what is no array.
 
     >>> import curta
     >>> curta.lax.fft(curta.numpy.arange(4.), "rfft", (4,))

@@ -82,8 +82,15 @@ def reduce(
       init_values: a scalar that `computation` leaves alone, for each operand.
       computation: of two scalars (or pytrees of them, like `init_values`).
       dimensions: the dims to fold.
+      out_sharding: how the result is split over explicit axes of the mesh.
 
-    Raises ValueError if the pytrees differ in structure.
+    Returns:
+      Arrays like `operands` without those dims.
+
+    Raises:
+      ValueError: if the pytrees differ in structure, operands in shape, an initial
+        value is no scalar, a dim is not there or named twice, or `computation` returns
+        something else than it takes.
 
     >>> import curta
     >>> x = curta.numpy.array([[1., 2.], [3., 4.]])
@@ -146,8 +153,14 @@ def reduce_window(
       base_dilation, window_dilation: how far elements of the operand, and of windows,
         lie apart; 1 by default.
 
-    Returns an array, or a pytree of arrays, with an element for each window. Raises
-    ValueError if pytrees differ in structure, TypeError for windows that do not fit.
+    Returns:
+      An array, or a pytree of arrays, with an element for each window.
+
+    Raises:
+      ValueError: if pytrees differ in structure.
+      TypeError: for windows or strides that are not positive or of another rank, and
+        initial values of another dtype.
+      RuntimeError: for an unknown string as padding.
 
     >>> import curta
     >>> x = curta.numpy.arange(6.)

@@ -27,10 +27,21 @@ def rng_bit_generator(
     *,
     out_sharding: Any = None,
 ) -> tuple[Any, Any]:
-    """The next state of a generator, and bits of `shape` in an unsigned dtype.
+    """The next state of a generator, and bits. Most programs want `curta.random`.
 
-    `key` is the state: four uint32 or two uint64. Most programs want `curta.random`.
-    Raises TypeError for other dtypes and states.
+    Args:
+      key: the state: four uint32 or two uint64.
+      shape: the shape of the bits.
+      dtype: uint8, uint16, uint32 (by default) or uint64.
+      algorithm: a `RandomAlgorithm`.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      The next state, and an array of `shape` of random bits.
+
+    Raises:
+      TypeError: for other dtypes and states.
+      ValueError: for negative sizes and unknown algorithms.
 
     >>> import curta
     >>> state = curta.numpy.arange(4, dtype="uint32")
@@ -48,7 +59,16 @@ def rng_bit_generator(
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Array:
     """Numbers drawn from [a, b), others at each call: they depend on no key.
 
-    Raises ValueError unless `a` and `b` are scalars of one dtype.
+    Args:
+      a, b: scalars of one dtype, of reals.
+      shape: the shape of the result.
+
+    Returns:
+      An array of this shape in the dtype of `a`.
+
+    Raises:
+      ValueError: unless `a` and `b` are scalars of one dtype, and for negative sizes.
+      TypeError: for complex numbers.
 
     >>> import curta
     >>> bool((curta.lax.rng_uniform(0., 1., (3,)) < 1).all())

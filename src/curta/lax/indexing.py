@@ -8,19 +8,14 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.api.inner import inner_jit
 from curta.config import config
 from curta.core.array import Array, ArrayLike, Shape
-from curta.core.avals import is_python_scalar
-from curta.core.dim import as_dim
 from curta.core.shapes import canonicalize_shape, dim_of, operand_shape, sequence
 from curta.core.trace import operand_type, typeof
-from curta.lax.bounds import check_index_vectors, check_windows
-from curta.lax.shape import concatenate, expand_dims, squeeze
-from curta.primitives.dims import dim_value
-from curta.primitives.elementwise import add, convert_element_type, lt, rem, select_n
+from curta.lax.bounds import check_index_vectors
+from curta.lax.shape import concatenate, expand_dims
+from curta.primitives.elementwise import add, lt, rem, select_n
 from curta.primitives.indexing import (
-    DynamicSlice,
     Gather,
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -32,7 +27,6 @@ from curta.primitives.indexing import (
     ScatterMin,
     ScatterMul,
     ScatterSub,
-    dynamic_update_slice as _dynamic_update_slice,
 )
 from curta.primitives.indexing.numbers import require_kind, window_sizes
 
@@ -50,11 +44,24 @@ def gather(
 ) -> Array:
     """Windows of `operand` that start at the index vectors in `start_indices`.
 
-    `mode` says what becomes of windows not inside the operand: "clip" moves them
-    inside, "fill" gives `fill_value` (by default NaN, the least integer, the greatest
-    unsigned one, True), "promise_in_bounds" says that there are none.
+    Args:
+      operand: an array.
+      start_indices: integers; the vectors lie along the last dim.
+      dimension_numbers: a `GatherDimensionNumbers`.
+      slice_sizes: the shape of the windows, an entry for each dim of `operand`.
+      unique_indices, indices_are_sorted: promises about the vectors; False by default.
+      mode: what becomes of windows not inside the operand: "clip" moves them inside,
+        "fill" gives `fill_value`, "promise_in_bounds" (the default) says that there are
+        none.
+      fill_value: a scalar; by default NaN, the least integer, the greatest unsigned
+        one, True.
 
-    Raises TypeError for dimension numbers that do not fit the operands.
+    Returns:
+      An array of the dtype of `operand`.
+
+    Raises:
+      TypeError: for dimension numbers and sizes that do not fit the operands.
+      ValueError: for indices that are no integers, and unknown modes.
 
     >>> import curta
     >>> from curta import lax
@@ -115,8 +122,25 @@ def scatter(
 ) -> Array:
     """`operand` with windows of it replaced by `updates`.
 
-    Windows that do not lie inside the operand are dropped, or moved inside if `mode`
-    is "clip". Raises TypeError for dimension numbers that do not fit the operands.
+    Where windows overlap, which update is kept is not said.
+
+    Args:
+      operand: an array.
+      scatter_indices: integers; the index vectors lie along the last dim.
+      updates: the windows, of the dtype of `operand`.
+      dimension_numbers: a `ScatterDimensionNumbers`.
+      indices_are_sorted, unique_indices: promises about the vectors; False by default.
+      mode: what becomes of windows not inside the operand: "clip" moves them inside;
+        they are dropped by default, and with "fill"; "promise_in_bounds" says that
+        there are none.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      TypeError: for dimension numbers and updates that do not fit the operands, and
+        dtypes that differ.
+      ValueError: for indices that are no integers, and unknown modes.
 
     >>> import curta
     >>> from curta import lax
@@ -167,7 +191,19 @@ def scatter_add(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """`operand` with `updates` added to windows of it; see `scatter`.
+    """`operand` with `updates` added to windows of it.
+
+    Args:
+      operand, updates: arrays of numbers of one dtype.
+      scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode: as
+        for `scatter`.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      TypeError: where `scatter` does, and for booleans.
+      ValueError: where `scatter` does.
 
     >>> import curta
     >>> from curta import lax
@@ -198,7 +234,19 @@ def scatter_sub(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """`operand` with `updates` subtracted from windows of it; see `scatter`.
+    """`operand` with `updates` subtracted from windows of it.
+
+    Args:
+      operand, updates: arrays of numbers of one dtype.
+      scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode: as
+        for `scatter`.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      TypeError: where `scatter` does, and for booleans.
+      ValueError: where `scatter` does.
 
     >>> import curta
     >>> from curta import lax
@@ -229,7 +277,19 @@ def scatter_mul(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """`operand` with windows of it multiplied by `updates`; see `scatter`.
+    """`operand` with windows of it multiplied by `updates`.
+
+    Args:
+      operand, updates: arrays of numbers of one dtype.
+      scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode: as
+        for `scatter`.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      TypeError: where `scatter` does, and for booleans.
+      ValueError: where `scatter` does.
 
     >>> import curta
     >>> from curta import lax
@@ -260,7 +320,18 @@ def scatter_min(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """`operand` with the lesser of it and `updates` in windows; see `scatter`.
+    """`operand` with the lesser of it and `updates` in windows.
+
+    Args:
+      operand, updates: arrays of one dtype.
+      scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode: as
+        for `scatter`.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      TypeError, ValueError: where `scatter` does.
 
     >>> import curta
     >>> from curta import lax
@@ -291,7 +362,18 @@ def scatter_max(
     unique_indices: bool = False,
     mode: Any = None,
 ) -> Array:
-    """`operand` with the greater of it and `updates` in windows; see `scatter`.
+    """`operand` with the greater of it and `updates` in windows.
+
+    Args:
+      operand, updates: arrays of one dtype.
+      scatter_indices, dimension_numbers, indices_are_sorted, unique_indices, mode: as
+        for `scatter`.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      TypeError, ValueError: where `scatter` does.
 
     >>> import curta
     >>> from curta import lax
@@ -315,215 +397,22 @@ def scatter_max(
 # ---- dynamic slices
 
 
-def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
-    slice_sizes: Shape,
-    *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Array:
-    """The window of `slice_sizes` at `start_indices`, which may be traced.
-
-    Negative indices count from the end, if allowed. A window not inside the operand is
-    moved inside. Raises TypeError for sizes greater than the operand's.
-
-    >>> import curta
-    >>> curta.lax.dynamic_slice(curta.numpy.arange(5), (3,), (3,))
-    Array([2, 3, 4], dtype=int32)
-    """
-    starts = _start_indices(
-        "dynamic_slice", operand, start_indices, allow_negative_indices
-    )
-    sizes = canonicalize_shape(slice_sizes)
-    check_windows(operand, start_indices, allow_negative_indices, sizes)
-    return DynamicSlice(sizes)(operand, *starts)
-
-
-def dynamic_update_slice(
-    operand: Any,
-    update: ArrayLike,
-    start_indices: Array | Sequence[ArrayLike],
-    *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Array:
-    """`operand` with the window at `start_indices` replaced by `update`.
-
-    Negative indices count from the end, if allowed. A window not inside the operand is
-    moved inside. Raises TypeError for an update greater than the operand.
-
-    >>> import curta
-    >>> x = curta.numpy.zeros(4)
-    >>> curta.lax.dynamic_update_slice(x, curta.numpy.ones(2), (1,))
-    Array([0., 1., 1., 0.], dtype=float32)
-    """
-    starts = _start_indices(
-        "dynamic_update_slice", operand, start_indices, allow_negative_indices
-    )
-    sizes = operand_type(_dynamic_update_slice.name, 1, update).shape
-    check_windows(operand, start_indices, allow_negative_indices, sizes)
-    return _dynamic_update_slice(operand, update, *starts)
-
-
-def _start_indices(name: str, operand: Any, starts: Any, allow: Any) -> list[Any]:
-    """A scalar for each dim of `operand`, negative ones counted from the end."""
-    shape = operand_shape(name, operand)
-    if len(starts) != len(shape):
-        raise ValueError(
-            "Length of slice indices must match number of operand dimensions"
-            f" ({len(starts)} vs {shape})"
-        )
-    if not isinstance(starts, (tuple, list)):
-        if len(typeof(starts).shape) != 1:
-            raise ValueError(
-                f"Slice indices must be a 1D sequence, got {typeof(starts).shape}"
-            )
-        starts = list(starts)
-    allowed = [allow] * len(shape) if isinstance(allow, bool) else list(allow)
-    if len(allowed) != len(shape):
-        raise ValueError(
-            f"allow_negative_indices must have an entry for each of {len(shape)} dims,"
-            f" got {allow}"
-        )
-    if any(map(_too_narrow, starts, shape)):
-        starts = [convert_element_type(i, np.int32) for i in starts]
-    return [
-        _start_index(i, size, negative)
-        for i, size, negative in zip(starts, shape, allowed, strict=True)
-    ]
-
-
-def _too_narrow(i: Any, size: Any) -> bool:
-    """Whether an index, counted from the end, cannot be told in its own dtype."""
-    dtype = dtypes.dtype(i)
-    signed = dtypes.issubdtype(dtype, np.signedinteger)
-    return signed and type(size) is int and size > dtypes.iinfo(dtype).max
-
-
-def _start_index(i: Any, size: int, allow_negative: bool) -> Any:
-    dtype = dtypes.dtype(i)
-    if dtypes.issubdtype(dtype, np.unsignedinteger):
-        return i
-    if isinstance(i, (int, np.integer)):
-        if type(i) is int and i.bit_length() > 31:
-            info = dtypes.iinfo(dtype)  # beyond all dims, whatever the number
-            i = min(max(i, int(info.min)), int(info.max))
-        if i < 0 and not allow_negative:
-            raise ValueError(
-                f"Index {i} is out of bounds for dimension {size} if"
-                " allow_negative_indices=False"
-            )
-        return dim_value(i + size, dtype) if i < 0 else np.asarray(i, dtype)[()]
-    if not allow_negative or not dtypes.issubdtype(dtype, np.integer):
-        return i
-    zero = np.asarray(0, dtype)[()]
-    bound = dim_value(size, dtype)
-    # A weakly typed index and a strongly typed bound: the sum is to be strong.
-    return select_n(lt(i, zero), i, add(convert_element_type(i, dtype), bound))
-
-
-def dynamic_slice_in_dim(
-    operand: Any,
-    start_index: ArrayLike,
-    slice_size: int,
-    axis: int = 0,
-    *,
-    allow_negative_indices: bool = True,
-) -> Array:
-    """`dynamic_slice` along one axis.
-
-    >>> import curta
-    >>> curta.lax.dynamic_slice_in_dim(curta.numpy.arange(5), 1, 2)
-    Array([1, 2], dtype=int32)
-    """
-    shape = operand_shape("dynamic_slice_in_dim", operand)
-    sizes, axis = list(shape), int(axis)
-    sizes[axis] = as_dim(slice_size)
-    return dynamic_slice(
-        operand,
-        _starts_in_dim(start_index, len(shape), axis),
-        sizes,
-        allow_negative_indices=allow_negative_indices,
-    )
-
-
-def dynamic_update_slice_in_dim(
-    operand: Any,
-    update: ArrayLike,
-    start_index: ArrayLike,
-    axis: int,
-    *,
-    allow_negative_indices: bool = True,
-) -> Array:
-    """`dynamic_update_slice` along one axis.
-
-    >>> import curta
-    >>> x = curta.numpy.zeros(4)
-    >>> curta.lax.dynamic_update_slice_in_dim(x, curta.numpy.ones(2), 1, 0)
-    Array([0., 1., 1., 0.], dtype=float32)
-    """
-    rank = len(operand_shape("dynamic_update_slice_in_dim", operand))
-    return dynamic_update_slice(
-        operand,
-        update,
-        _starts_in_dim(start_index, rank, axis),
-        allow_negative_indices=allow_negative_indices,
-    )
-
-
-def _starts_in_dim(start: Any, rank: int, axis: int) -> list[Any]:
-    zero = 0 if is_python_scalar(start) else np.zeros((), dtypes.dtype(start))[()]
-    starts = [zero] * rank
-    starts[int(axis)] = start
-    return starts
-
-
-@inner_jit(static_argnames=("axis", "keepdims", "allow_negative_indices"))
-def dynamic_index_in_dim(
-    operand: Any,
-    index: ArrayLike,
-    axis: int = 0,
-    keepdims: bool = True,
-    *,
-    allow_negative_indices: bool = True,
-) -> Array:
-    """The slice of size 1 at a place that may be traced.
-
-    >>> import curta
-    >>> curta.lax.dynamic_index_in_dim(curta.numpy.arange(5), 3, keepdims=False)
-    Array(3, dtype=int32)
-    """
-    result = dynamic_slice_in_dim(
-        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
-    )
-    return result if keepdims else squeeze(result, (axis,))
-
-
-@inner_jit(static_argnames=("axis", "allow_negative_indices"))
-def dynamic_update_index_in_dim(
-    operand: Any,
-    update: ArrayLike,
-    index: ArrayLike,
-    axis: int,
-    *,
-    allow_negative_indices: bool = True,
-) -> Array:
-    """`operand` with the slice of size 1 at a place that may be traced replaced.
-
-    >>> import curta
-    >>> curta.lax.dynamic_update_index_in_dim(curta.numpy.zeros(3), 1., 1, 0)
-    Array([0., 1., 0.], dtype=float32)
-    """
-    if typeof(update).ndim == typeof(operand).ndim - 1:
-        update = expand_dims(update, (int(axis),))
-    return dynamic_update_slice_in_dim(
-        operand, update, index, axis, allow_negative_indices=allow_negative_indices
-    )
-
-
 def index_take(src: Array, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
     """The slices of `src` at places `idxs` along `axes`; the places become dim 0.
 
-    Places out of bounds are taken modulo the size.
+    Args:
+      src: an array.
+      idxs: vectors of integers of one length, one for each axis. Places out of bounds
+        are taken modulo the size.
+      axes: the axes, not negative.
+
+    Returns:
+      An array of the dtype of `src`, with one dim in the place of the axes.
+
+    Raises:
+      IndexError: for an axis that is not there.
+      ValueError: for no axes, and places that are no integers.
+      TypeError: for another number of vectors than of axes.
 
     >>> import curta
     >>> places = (curta.numpy.array([2, -3]),)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -32,6 +31,15 @@ from curta.core.array import Array, ArrayLike
 from curta.core.shapes import integer, real
 from curta.core.trace import operand_type
 from curta.lax.arithmetic import add
+from curta.lax.eigen import (
+    EighImplementation as EighImplementation,
+    EigImplementation as EigImplementation,
+    eig as eig,
+    eigh as eigh,
+    hessenberg as hessenberg,
+    schur as schur,
+    tridiagonal as tridiagonal,
+)
 from curta.lax.polar import qdwh as qdwh
 from curta.lax.shape import expand_dims, squeeze
 from curta.on_demand import listed
@@ -77,28 +85,6 @@ __all__ = [
     "tridiagonal_solve_p",
 ]
 __dir__ = listed(__all__)
-
-
-class EigImplementation(enum.Enum):
-    """Who computes `eig`; here it is LAPACK, and ValueError for the others."""
-
-    CUSOLVER = "cusolver"
-    MAGMA = "magma"
-    LAPACK = "lapack"
-
-
-class EighImplementation(enum.Enum):
-    """How `eigh` is computed; here by QR, and NotImplementedError for the others."""
-
-    QR = "qr"
-    JACOBI = "jacobi"
-    QDWH = "qdwh"
-
-
-_ELSEWHERE = {
-    EighImplementation.JACOBI: "Jacobi implementation is not supported on CPU",
-    EighImplementation.QDWH: "QDWH implementation is only supported on TPU",
-}
 
 
 class SvdAlgorithm(enum.Enum):
@@ -154,86 +140,6 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     return ops.CholeskyUpdate()(r_matrix, w_vector)
 
 
-def eig(
-    x: ArrayLike,
-    *,
-    compute_left_eigenvectors: bool = True,
-    compute_right_eigenvectors: bool = True,
-    enable_eigvec_derivs: bool = False,
-    implementation: EigImplementation | None = None,
-    use_magma: bool | None = None,
-) -> list[Any]:
-    """Eigenvalues, left and right eigenvectors (as columns) of square matrices.
-
-    The eigenvectors have length 1 and a real greatest element. Their derivatives exist
-    only where all eigenvalues differ, and are given if `enable_eigvec_derivs`.
-    LAPACK computes them: ValueError for others, and for `use_magma`.
-
-    Returns complex arrays: the eigenvalues (..., n) and the vectors (..., n, n) that
-    are asked for. Raises ValueError for matrices that are not square.
-
-    >>> import curta
-    >>> x = curta.numpy.array([[2.0, 0.0], [0.0, 3.0]])
-    >>> w, left, right = curta.lax.linalg.eig(x)
-    >>> w
-    Array([2.+0.j, 3.+0.j], dtype=complex64)
-    """
-    if use_magma or implementation not in (None, EigImplementation.LAPACK):
-        raise ValueError(
-            "Only the lapack implementation is supported on CPU. Got"
-            f" {implementation!r} and {use_magma=}."
-        )
-    op = ops.Eig(
-        bool(compute_left_eigenvectors),
-        bool(compute_right_eigenvectors),
-        bool(enable_eigvec_derivs),
-        implementation,
-    )
-    return list(op(x))
-
-
-def eigh(
-    x: Array,
-    *,
-    lower: bool = True,
-    symmetrize_input: bool = True,
-    sort_eigenvalues: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
-    implementation: EighImplementation | None = None,
-) -> tuple[Any, Any]:
-    """Eigenvectors, as columns, and ascending eigenvalues of Hermitian matrices.
-
-    Args:
-      x: matrices (..., n, n) of an inexact dtype.
-      lower: which triangle to read, if not `symmetrize_input`.
-      symmetrize_input: take the mean of x and x^H first.
-      sort_eigenvalues: accepted; they are always sorted.
-      subset_by_index: (start, end), the eigenvalues to keep.
-
-    Raises ValueError for matrices that are not square.
-
-    >>> import curta
-    >>> v, w = curta.lax.linalg.eigh(curta.numpy.array([[2.0, 0.0], [0.0, 3.0]]))
-    >>> w
-    Array([2., 3.], dtype=float32)
-    """
-    operand_type("eigh", 0, x)
-    if symmetrize_input:
-        x = matrices.symmetrized(x)
-    if implementation is not None and not isinstance(
-        implementation, EighImplementation
-    ):
-        raise ValueError(
-            "implementation must be None or an EighImplementation, got"
-            f" {implementation!r}."
-        )
-    if implementation in _ELSEWHERE:
-        raise NotImplementedError(f"{_ELSEWHERE[implementation]}. Leave it out.")
-    flags = bool(lower), bool(sort_eigenvalues)
-    v, w = ops.Eigh(*flags, subset_by_index, implementation)(x)
-    return v, w
-
-
 def geqrf(a: Any) -> tuple[Any, Any]:
     """R and, below its diagonal, the Householder vectors of Q; and their factors tau.
 
@@ -244,26 +150,6 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     """
     packed, taus = ops.Geqrf()(a)
     return packed, taus
-
-
-def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
-    """H of a = Q H Q^H, which is zero below its first subdiagonal.
-
-    Args:
-      a: square matrices (..., n, n).
-
-    Returns:
-      Matrices that hold H and, below it, Q as reflections, and the factors of those
-      (..., n - 1); see `householder_product`. ValueError unless a is square.
-
-    >>> import curta.numpy as jnp
-    >>> from curta import lax
-    >>> h, _ = lax.linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-    >>> print(h)
-    [[1. 2.]
-     [3. 4.]]
-    """
-    return tuple(ops.Hessenberg()(a))
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -353,36 +239,6 @@ def qr(
     return tuple(ops.QR(bool(pivoting), bool(full_matrices), use_magma)(x))
 
 
-def schur(
-    x: ArrayLike,
-    *,
-    compute_schur_vectors: bool = True,
-    sort_eig_vals: bool = False,
-    select_callable: Callable[..., Any] | None = None,
-) -> tuple[Any, ...]:
-    """The triangular T and unitary Z of x = Z T Z^H.
-
-    Args:
-      x: square matrices (..., n, n). If they are real, so is T, with 2x2 blocks on the
-        diagonal for pairs of complex eigenvalues.
-      compute_schur_vectors: whether to return Z.
-      sort_eig_vals, select_callable: not supported: NotImplementedError.
-
-    >>> import curta.numpy as jnp
-    >>> from curta import lax
-    >>> t, z = lax.linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))
-    >>> print(t)
-    [[1. 2.]
-     [0. 3.]]
-    """
-    if sort_eig_vals:
-        raise NotImplementedError(
-            "The sort feature of LAPACK's gees routine is not implemented. Use"
-            " sort_eig_vals=False."
-        )
-    return tuple(ops.Schur(bool(compute_schur_vectors))(x))
-
-
 def svd(
     x: ArrayLike,
     *,
@@ -448,25 +304,6 @@ def symmetric_product(
     if symmetrize_output:
         out = add(matrices.tril(out), matrices.swapped(matrices.tril(out, -1)))
     return out
-
-
-def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
-    """The tridiagonal T of a = Q T Q^H, for Hermitian matrices (..., n, n).
-
-    Only the lower triangle of a is read if `lower`, else the upper one.
-
-    Returns:
-      The matrix whose triangle holds Q as reflections, the diagonal (..., n), the
-      off-diagonal (..., n - 1), and the factors of the reflections. ValueError unless
-      the matrix is square.
-
-    >>> import curta.numpy as jnp
-    >>> from curta import lax
-    >>> _, d, e, _ = lax.linalg.tridiagonal(jnp.array([[2.0, 1.0], [1.0, 3.0]]))
-    >>> print(d, e)
-    [2. 3.] [1.]
-    """
-    return tuple(ops.Tridiagonal(bool(lower))(a))
 
 
 def tridiagonal_solve(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,19 +13,15 @@ from curta import tree_util
 from curta.api.arguments import as_result
 from curta.api.signatures import T
 from curta.core.array import Array
-from curta.core.avals import is_python_scalar
 from curta.core.mesh import get_abstract_mesh
 from curta.core.shapes import (
-    canonicalize_axes,
     canonicalize_axis,
     dim_of,
     integer,
 )
-from curta.core.trace import Tracer, current_trace, operand_type, typeof
+from curta.core.trace import operand_type, typeof
 from curta.lax.arithmetic import max
-from curta.lax.control_flow.tracing import flat_arrays
-from curta.lax.conversion import convert_element_type
-from curta.lax.indexing import dynamic_index_in_dim
+from curta.lax.dynamic_slices import dynamic_index_in_dim
 from curta.lax.named_axes import (
     AxisName,
     Groups,
@@ -36,18 +32,10 @@ from curta.lax.named_axes import (
     manual_names,
     names_of,
     require_bound,
-    split_names,
-    state,
 )
-from curta.lax.reduction import reduce_max, reduce_min
 from curta.lax.selection import select
 from curta.primitives.collective import (
     AxisIndex,
-    Pmax,
-    Pmin,
-    Psum,
-    PsumInvariant,
-    PVary,
 )
 from curta.primitives.exchange import (
     AllGather,
@@ -57,111 +45,12 @@ from curta.primitives.exchange import (
     Ppermute,
     PsumScatter,
 )
-from curta.primitives.structure import Reshape, Transpose, full, reduce_sum
+from curta.primitives.structure import Reshape, Transpose, full
 from curta.primitives.unreduced import (
     AllGatherReduced,
-    Preduced,
-    ReducedVaryCast,
-    UnreducedPsum,
     UnreducedReduceScatter,
-    VaryUnreducedCast,
     require_varying,
 )
-
-
-def _reduced(
-    make: Callable[..., Any],
-    local: Callable[..., Any],
-    x: Any,
-    axis_name: AxisName,
-    groups: Any,
-) -> Any:
-    """The leaves of `x` reduced, over dims of their own by `local`."""
-    names, dims = split_names(axis_name)
-    groups = checked_groups(names, groups)
-
-    def leaf(v: Any) -> Any:
-        operand_type(make.name, 0, v)
-        require_bound(names, make.name)
-        v = local(v, dims) if dims else v
-        return make(names, groups)(v) if names else as_result(v)
-
-    return tree_util.tree_map(leaf, x)
-
-
-def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
-    """The sum over the named axis, for each leaf of `x`.
-
-    Args:
-      x: a tree of arrays; a Python number gives that number times the axis size.
-      axis_name: one name, or several; an int is a dim of `x`.
-      axis_index_groups: lists of the indices that are summed with each other.
-
-    >>> import curta, curta.numpy as jnp
-    >>> share = lambda x: x / curta.lax.psum(x, "i")
-    >>> curta.vmap(share, axis_name="i")(jnp.array([1.0, 3.0]))
-    Array([0.25, 0.75], dtype=float32)
-    """
-    leaves, _ = flat_arrays(x)
-    if not leaves:
-        return x
-    names, dims = split_names(axis_name)
-    if not names and not dims:
-        return x
-    if any(isinstance(v, Tracer) for v in leaves):
-        require_bound(names, "psum")
-    groups = checked_groups(names, axis_index_groups)
-    size = group_size(names, groups)
-    manual = manual_names(names)
-    rest = tuple(n for n in names if n not in manual)
-
-    def leaf(v: Any) -> Any:
-        if typeof(v).dtype == np.bool_:
-            v = convert_element_type(v, np.int32)
-        axes = canonicalize_axes(dims, typeof(v).ndim)
-        if is_python_scalar(v):
-            return v * size
-        if is_unreduced(v, names, groups, "jax.lax.psum"):
-            return UnreducedPsum(names)(v)
-        if dims:
-            v = reduce_sum(v, axes)
-        if rest:
-            v = Psum(rest, groups)(v)
-        return PsumInvariant(manual, groups)(v) if manual else v
-
-    return tree_util.tree_map(leaf, x)
-
-
-def pmean(x: T, axis_name: AxisName, *, axis_index_groups: Any = None) -> T:
-    """The mean over the named axis, for each leaf of `x`.
-
-    >>> import curta, curta.numpy as jnp
-    >>> curta.vmap(lambda x: curta.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
-    Array([1., 1., 1.], dtype=float32)
-    """
-    total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    size = psum(1, axis_name, axis_index_groups=axis_index_groups)
-    return tree_util.tree_map(lambda v: v / size, total)
-
-
-def pmax(x: T, axis_name: AxisName, *, axis_index_groups: Any = None) -> T:
-    """The largest along the named axis, for each leaf of `x`.
-
-    >>> import curta, curta.numpy as jnp
-    >>> curta.vmap(lambda x: curta.lax.pmax(x, "i"), axis_name="i")(jnp.arange(3.0))
-    Array([2., 2., 2.], dtype=float32)
-    """
-    return _reduced(Pmax, reduce_max, x, axis_name, axis_index_groups)
-
-
-def pmin(x: T, axis_name: AxisName, *, axis_index_groups: Any = None) -> T:
-    """The smallest along the named axis, for each leaf of `x`.
-
-    >>> import curta, curta.numpy as jnp
-    >>> curta.vmap(lambda x: curta.lax.pmin(x, "i"), axis_name="i")(jnp.arange(3.0))
-    Array([0., 0., 0.], dtype=float32)
-    """
-    return _reduced(Pmin, reduce_min, x, axis_name, axis_index_groups)
 
 
 def axis_index(axis_name: AxisName) -> Array:
@@ -193,8 +82,21 @@ def all_gather(
     """The values of all examples, stacked along a new axis (or `tiled`, joined).
 
     Args:
+      x: a tree of arrays.
+      axis_name: one name, or several, of which the first varies slowest.
+      axis_index_groups: lists of the indices that gather from each other.
+      axis: where the examples lie in the result; first by default.
+      tiled: join them along an axis that is there.
       to: in a `shard_map`, whether the result counts as "varying", as "invarying", or
         as "reduced": its cotangent is then left to be summed.
+
+    Returns:
+      A tree like `x`, each array with one more dim, or with a greater one.
+
+    Raises:
+      NameError: for a name that is not bound.
+      ValueError: for groups that do not cover all indices once, an axis that is not
+        there, and another `to`, or one outside of a `shard_map`.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.vmap(lambda x: curta.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2))
@@ -264,6 +166,22 @@ def psum_scatter(
 ) -> T:
     """The sum over the named axis, of which each example gets one slice.
 
+    Args:
+      x: a tree of arrays.
+      axis_name: one name, or several.
+      scatter_dimension: the dim that is cut; 0 by default.
+      axis_index_groups: lists of the indices that are summed with each other.
+      tiled: slices keep the dim, whose size is divided by that of the axis; it is
+        dropped otherwise, and as large as the axis.
+
+    Returns:
+      A tree like `x`, of slices.
+
+    Raises:
+      NameError: for a name that is not bound.
+      ValueError: for a dim of another size.
+      IndexError: for a dim that is not there.
+
     >>> import curta, curta.numpy as jnp
     >>> scatter = lambda x: curta.lax.psum_scatter(x, "i")
     >>> curta.vmap(scatter, axis_name="i")(jnp.arange(4).reshape(2, 2))
@@ -308,6 +226,14 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
       axis_name: the axis; of several, the first varies slowest.
       perm: pairs of source and destination; those that get nothing have zeros.
 
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      NameError: for a name that is not bound.
+      ValueError: for sources or destinations that are not unique or not there.
+      TypeError: for those that are no integers.
+
     >>> import curta, curta.numpy as jnp
     >>> shift = lambda x: curta.lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])
     >>> curta.vmap(shift, axis_name="i")(jnp.arange(3))
@@ -347,6 +273,18 @@ def _permuted(x: Any, names: tuple[Any, ...], pairs: Sequence[Any]) -> Any:
 def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
     """`ppermute` with destination i taking from `perm[i]`.
 
+    Args:
+      x: a tree of arrays.
+      axis_name: the axis; of several, the first varies slowest.
+      perm: a permutation of the indices.
+
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      NameError: for a name that is not bound.
+      ValueError: for what is no permutation.
+
     >>> import curta, curta.numpy as jnp
     >>> shuffle = lambda x: curta.lax.pshuffle(x, "i", [2, 0, 1])
     >>> curta.vmap(shuffle, axis_name="i")(jnp.arange(3))
@@ -359,6 +297,19 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
 
 def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
     """The value of the example number `source`, for all.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: the axis; of several, the first varies slowest.
+      source: a known integer.
+
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      NameError: for a name that is not bound.
+      ValueError: for an example that is not there.
+      TypeError: for what is no integer.
 
     >>> import curta, curta.numpy as jnp
     >>> first = lambda x: curta.lax.pbroadcast(x, "i", 1)
@@ -392,6 +343,22 @@ def all_to_all(
     tiled: bool = False,
 ) -> T:
     """Slices along `split_axis` handed out; what comes in stacked at `concat_axis`.
+
+    Args:
+      x: a tree of arrays.
+      axis_name: one name, or several, of which the first varies slowest.
+      split_axis: the dim that is cut, as large as the named axis.
+      concat_axis: where what comes in is stacked.
+      axis_index_groups: lists of the indices that exchange with each other.
+      tiled: both dims stay, of which the first need only be a multiple of the axis.
+
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      NameError: for a name that is not bound.
+      ValueError: for a dim of another size, and a `concat_axis` that is not there.
+      IndexError: for a `split_axis` that is not there.
 
     >>> import curta, curta.numpy as jnp
     >>> swap = lambda x: curta.lax.all_to_all(x, "i", 0, 0)
@@ -449,6 +416,18 @@ def pswapaxes(
 ) -> T:
     """The named axis and an axis of `x` exchanged.
 
+    Args:
+      x: a tree of arrays.
+      axis_name: the name.
+      axis: the dim, as large as the named axis.
+      axis_index_groups: lists of the indices that exchange with each other.
+
+    Returns:
+      A tree like `x`.
+
+    Raises:
+      NameError, ValueError, IndexError: where `all_to_all` does.
+
     >>> import curta, curta.numpy as jnp
     >>> swap = lambda x: curta.lax.pswapaxes(x, "i", 0)
     >>> curta.vmap(swap, axis_name="i")(jnp.arange(4).reshape(2, 2))
@@ -456,82 +435,3 @@ def pswapaxes(
            [1, 3]], dtype=int32)
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
-
-
-def pvary(x: T, axis_name: AxisName) -> T:
-    """In a `shard_map`, a value that is the same for all shards as one that varies.
-
-    Derivatives are summed over the shards then. Raises ValueError elsewhere.
-
-    >>> import curta
-    >>> from curta import lax, numpy as jnp, P
-    >>> mesh = curta.make_mesh((1,), ("i",))
-    >>> @curta.shard_map(mesh=mesh, in_specs=P(), out_specs=P("i"))
-    ... def spread(x):
-    ...     return lax.pvary(x, "i")
-    >>> spread(jnp.arange(2))
-    Array([0, 1], dtype=int32)
-    """
-    return pcast(x, names_of(axis_name), to="varying")
-
-
-def pcast(x: T, axis_name: AxisName, *, to: str) -> T:
-    """In a `shard_map`, a value that relates to named axes in another way.
-
-    Args:
-      x: a tree of arrays.
-      axis_name: one name, or a tuple of them.
-      to: "varying", each shard's own value; "unreduced", of a value that varies the
-        sum over the shards; "reduced", the same for all shards, with a cotangent that
-        is such a sum.
-
-    Raises ValueError for other kinds, and for values that cannot be cast so.
-
-    >>> import curta
-    >>> from curta import lax, numpy as jnp, P
-    >>> mesh = curta.make_mesh((1,), ("i",))
-    >>> @curta.shard_map(mesh=mesh, in_specs=P(), out_specs=P("i"))
-    ... def spread(x):
-    ...     return lax.pcast(x, "i", to="varying")
-    >>> spread(jnp.arange(2))
-    Array([0, 1], dtype=int32)
-    """
-    if isinstance(axis_name, (set, frozenset)):
-        raise TypeError(f"{axis_name=} must be a tuple or a str. Got {axis_name}")
-    if not axis_name:
-        return x
-    if to not in ("varying", "unreduced", "reduced"):
-        raise ValueError(
-            "Got unexpected `to` value. Allowed `to` values are: 'varying',"
-            f" 'unreduced', 'reduced'; got {to!r}"
-        )
-    names = names_of(axis_name)
-    manual = manual_names(names)
-
-    def leaf(v: Any) -> Any:
-        before = state(v, manual, "jax.lax.pcast") if manual else "invarying"
-        op = _CASTS.get((before, to))
-        if op is None:
-            raise ValueError(
-                f"Unsupported pcast from={before}, to={to!r} of {typeof(v)} over"
-                f" {names}"
-            )
-        if current_trace().is_evaluating():
-            raise ValueError(f"{op.name} should be called under jax.shard_map.")
-        require_bound(names, "pcast")
-        if other := {*names} - {*get_abstract_mesh().manual_axes}:
-            raise ValueError(
-                f"{op.name} should be called under jax.shard_map. These axes are of"
-                f" another map: {other}"
-            )
-        return op(manual)(v) if manual else v
-
-    return tree_util.tree_map(leaf, x)
-
-
-_CASTS = {
-    ("invarying", "varying"): PVary,
-    ("reduced", "varying"): ReducedVaryCast,
-    ("varying", "unreduced"): VaryUnreducedCast,
-    ("invarying", "reduced"): Preduced,
-}

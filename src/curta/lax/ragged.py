@@ -15,6 +15,7 @@ from curta.core.shapes import operand_shape
 from curta.core.trace import typeof
 from curta.lax.dot import canonicalize_precision
 from curta.primitives.dot import dot_dims
+from curta.primitives.indexing.numbers import require_kind
 from curta.primitives.ragged_dot import RaggedDotDimensionNumbers, RaggedDotGeneral
 from curta.primitives.scaled_dot import ScaledDot
 
@@ -39,9 +40,17 @@ def ragged_dot(
       rhs: of shape (g, k, n): a matrix for each group.
       group_sizes: of shape (g,): how many rows each group has. Rows left are zero in
         the result.
+      precision, preferred_element_type: as for `dot`.
+      group_offset: not supported.
       out_sharding: how the result is split over explicit axes of the mesh.
 
-    Returns an array of shape (m, n).
+    Returns:
+      An array of shape (m, n).
+
+    Raises:
+      TypeError: for shapes that do not fit, and sizes that are no integers.
+      ValueError: for an unknown precision.
+      NotImplementedError: for `group_offset`.
 
     >>> import curta
     >>> from curta import numpy as jnp
@@ -79,12 +88,22 @@ def ragged_dot_general(
     with its own part. Where it is contracted, the result has a new first dim: a product
     for each group. Where it is a batch dim, groups make no difference.
 
-    `group_sizes` has shape (g,), or has in front the dims of `lhs` that come before the
-    ragged one: batch dims, then those of its kind. `group_offset` is not supported.
+    Args:
+      lhs, rhs: arrays.
+      group_sizes: integers, of shape (g,), or with the dims of `lhs` in front that come
+        before the ragged one: batch dims, then those of its kind.
+      ragged_dot_dimension_numbers: a `RaggedDotDimensionNumbers`.
+      precision, preferred_element_type: as for `dot`.
+      group_offset: not supported.
+      out_sharding: how the result is split over explicit axes of the mesh.
 
-    `out_sharding` is that of the result over explicit axes of the mesh.
+    Returns:
+      An array with the dims that `dot_general` gives.
 
-    Raises TypeError for numbers or shapes that do not fit.
+    Raises:
+      TypeError: for numbers or shapes that do not fit, and sizes that are no integers.
+      ValueError: for an unknown precision.
+      NotImplementedError: for `group_offset`.
 
     >>> import curta
     >>> from curta import numpy as jnp
@@ -96,6 +115,9 @@ def ragged_dot_general(
     <BLANKLINE>
            [[3.]]], dtype=float32)
     """
+    require_kind(
+        "ragged_dot_general", RaggedDotDimensionNumbers, ragged_dot_dimension_numbers
+    )
     if group_offset is not None:
         raise NotImplementedError(
             "Unimplemented group_offset support. Slice rhs and group_sizes instead."
@@ -125,12 +147,19 @@ def scaled_dot(
 ) -> Any:
     """The product of `lhs * lhs_scale` and `rhs * rhs_scale`, in bfloat16.
 
-    Scales have the shape of their operands but for the contracting dims, along which an
-    element stands for 2 or more. By default the last dim of `lhs` is contracted with
-    the last but one of `rhs`, and the dims before are batch dims. The result is in
-    `preferred_element_type`, bfloat16 by default.
+    Args:
+      lhs, rhs: arrays of floats.
+      lhs_scale, rhs_scale: of the shapes of their operands but for the contracting
+        dims, along which an element stands for 2 or more; 1 by default.
+      dimension_numbers: as for `dot_general`. By default the last dim of `lhs` is
+        contracted with the last but one of `rhs`, and the dims before are batch dims.
+      preferred_element_type: the dtype of the result, bfloat16 by default.
 
-    Raises TypeError for shapes that do not fit.
+    Returns:
+      An array with the dims that `dot_general` gives.
+
+    Raises:
+      TypeError: for shapes and numbers that do not fit, and what is no dtype.
 
     >>> import curta
     >>> from curta import numpy as jnp

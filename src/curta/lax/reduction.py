@@ -25,8 +25,18 @@ def reduce_sum(
 ) -> Array:
     """The sum over `axes`, in the operand's dtype.
 
-    Raises TypeError for booleans, ValueError for axes that do not exist, and for
-    float16 and bfloat16 if the setting jax_allow_f16_reductions is off.
+    Args:
+      operand: an array of numbers.
+      axes: the axes, not negative.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array without these axes, of the dtype of `operand`.
+
+    Raises:
+      TypeError: for booleans, and axes that are no integers.
+      ValueError: for axes that do not exist or are named twice, and for float16 and
+        bfloat16 if the setting jax_allow_f16_reductions is off.
 
     >>> import curta
     >>> curta.lax.reduce_sum(curta.numpy.ones((2, 3)), (1,))
@@ -138,7 +148,18 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The place of the first greatest element along `axis`, or of the first NaN.
 
-    Raises ValueError if the dim is empty.
+    Args:
+      operand: an array of real numbers or booleans.
+      axis: the axis, not negative.
+      index_dtype: the dtype of places, of integers.
+
+    Returns:
+      An array without this axis, of dtype `index_dtype`.
+
+    Raises:
+      ValueError: if the dim is empty or not there.
+      TypeError: for complex numbers, an axis that is no integer, and a dtype that is
+        not of integers.
 
     >>> import curta
     >>> curta.lax.argmax(curta.numpy.array([1, 3, 3]), 0, "int32")
@@ -151,7 +172,14 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     """The place of the first least element along `axis`, or of the first NaN.
 
-    Raises ValueError if the dim is empty.
+    Args:
+      operand, axis, index_dtype: as for `argmax`.
+
+    Returns:
+      An array without this axis, of dtype `index_dtype`.
+
+    Raises:
+      ValueError, TypeError: where `argmax` does.
 
     >>> import curta
     >>> curta.lax.argmin(curta.numpy.array([1, 3, 1]), 0, "int32")

@@ -72,7 +72,18 @@ def reduce_precision(
 ) -> Array:
     """x as a float of fewer bits would hold it: rounded, and infinite beyond its range.
 
-    Raises ValueError if `exponent_bits` is less than 1 or `mantissa_bits` than 0.
+    Args:
+      operand: an array of floats.
+      exponent_bits: at least 1, a known integer.
+      mantissa_bits: at least 0, a known integer.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      ValueError: for fewer bits.
+      TypeError: for what are no floats, and bits that are no integers.
+      ConcretizationTypeError: for traced bits.
 
     >>> from curta import lax
     >>> lax.reduce_precision(1.2, exponent_bits=8, mantissa_bits=2)

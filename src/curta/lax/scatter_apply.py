@@ -31,8 +31,23 @@ def scatter_apply(
     """`operand` with `func`, of one element, applied to windows of it.
 
     An element in several windows has the function applied several times.
-    `update_shape` is the shape that the updates of `scatter` would have; see there for
-    the other arguments. There is no derivative: NotImplementedError.
+
+    Args:
+      operand: an array.
+      scatter_indices: integers; the index vectors lie along the last dim.
+      func: from a scalar of the dtype of `operand` to another.
+      dimension_numbers, indices_are_sorted, unique_indices, mode: as for `scatter`.
+      update_shape: the shape that the updates of `scatter` would have.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      TypeError: for numbers and shapes that do not fit, and a function that returns no
+        scalar of the dtype.
+      ValueError: for a function that returns no array, and unknown modes.
+      NotImplementedError: for a derivative, and a function that closes over a traced
+        value.
 
     >>> import curta
     >>> numbers = curta.lax.ScatterDimensionNumbers((), (0,), (0,))

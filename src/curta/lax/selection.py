@@ -9,8 +9,15 @@ from curta.primitives import elementwise as ops
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """`on_true` where `pred` holds, `on_false` elsewhere.
 
-    The two have the same dtype and shape, and `pred` that shape or rank 0; TypeError
-    otherwise.
+    Args:
+      pred: booleans, of the shape of the others or rank 0.
+      on_true, on_false: arrays of one dtype and shape.
+
+    Returns:
+      An array of the shape and dtype of `on_true`.
+
+    Raises:
+      TypeError: for shapes or dtypes that do not fit.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -39,7 +46,15 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """x, but `min` where it is less and `max` where it is more.
 
-    The bounds have the dtype of x, and its shape or rank 0; TypeError otherwise.
+    Args:
+      min, max: the bounds, of the dtype of x, and its shape or rank 0.
+      x: an array.
+
+    Returns:
+      An array of the shape and dtype of x.
+
+    Raises:
+      TypeError: for shapes or dtypes that do not fit.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax

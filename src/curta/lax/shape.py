@@ -46,8 +46,18 @@ def reshape(
 ) -> Array:
     """The elements of `operand`, in row-major order, in shape `new_sizes`.
 
-    `dimensions` is the order in which the operand's dims are read. Raises TypeError
-    if the number of elements differs.
+    Args:
+      operand: an array.
+      new_sizes: the shape, of as many elements; no size is -1.
+      dimensions: the order in which the operand's dims are read; theirs by default.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of shape `new_sizes` and the dtype of `operand`.
+
+    Raises:
+      TypeError: if the number of elements differs, for sizes that are no integers or
+        negative, and dimensions that are no permutation.
 
     >>> import curta
     >>> curta.lax.reshape(curta.numpy.arange(6), (2, 3))
@@ -87,6 +97,17 @@ def broadcast(
 ) -> Array:
     """`operand` repeated along new leading dims of `sizes`.
 
+    Args:
+      operand: an array.
+      sizes: a sequence of integers.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of shape `(*sizes, *operand.shape)` and the dtype of `operand`.
+
+    Raises:
+      TypeError: for sizes that are no integers or negative.
+
     >>> import curta
     >>> curta.lax.broadcast(curta.numpy.ones(3), (2,)).shape
     (2, 3)
@@ -112,6 +133,19 @@ def broadcast_in_dim(
     out_sharding: Any = None,
 ) -> Array:
     """`operand` repeated to `shape`, its dim i becoming `broadcast_dimensions[i]`.
+
+    Args:
+      operand: an array.
+      shape: the shape of the result.
+      broadcast_dimensions: where each dim of `operand` lies in the result; its size is
+        that of the result there, or 1.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and the dtype of `operand`.
+
+    Raises:
+      TypeError: for shapes and dims that do not fit.
 
     >>> import curta
     >>> curta.lax.broadcast_in_dim(curta.numpy.arange(2), (2, 3), (0,))
@@ -233,6 +267,18 @@ def collapse(
 ) -> Array:
     """`operand` with dims `start_dimension` to `stop_dimension` made into one.
 
+    Args:
+      operand: an array.
+      start_dimension: the first dim, counted from the end if negative.
+      stop_dimension: the dim after the last one; by default all are taken.
+
+    Returns:
+      An array of the dtype of `operand`.
+
+    Raises:
+      ValueError: if the last dim lies before the first.
+      TypeError: for dims that are no integers.
+
     >>> import curta
     >>> curta.lax.collapse(curta.numpy.ones((2, 3, 4)), 1).shape
     (2, 12)
@@ -257,7 +303,17 @@ def slice(
 ) -> Array:
     """The part of `operand` from `start_indices` to before `limit_indices`.
 
-    Raises TypeError for indices outside the operand; nothing is clamped.
+    Args:
+      operand: an array.
+      start_indices, limit_indices: integers, one for each dim; not negative.
+      strides: how far elements lie apart; 1 by default.
+
+    Returns:
+      An array of the dtype of `operand`.
+
+    Raises:
+      TypeError: for indices outside the operand (nothing is clamped), another number of
+        them than of dims, and strides that are not positive.
 
     >>> import curta
     >>> curta.lax.slice(curta.numpy.arange(6), (1,), (6,), (2,))
@@ -278,6 +334,20 @@ def slice_in_dim(
 ) -> Array:
     """`slice` along one axis; negative indices count from the end.
 
+    Args:
+      operand: an array.
+      start_index, limit_index: integers, or None for the ends.
+      stride: how far elements lie apart; 1 by default.
+      axis: the axis; 0 by default.
+
+    Returns:
+      An array of the dtype of `operand`.
+
+    Raises:
+      TypeError: for indices outside the operand or no integers, and a stride that is
+        not positive.
+      IndexError: for an axis that is not there.
+
     >>> import curta
     >>> curta.lax.slice_in_dim(curta.numpy.arange(6), -3, None)
     Array([3, 4, 5], dtype=int32)
@@ -297,9 +367,20 @@ def slice_in_dim(
 def index_in_dim(
     operand: Any, index: int, axis: int = 0, keepdims: bool = True
 ) -> Array:
-    """The slice of size 1 at `index` along `axis`, without that dim if not `keepdims`.
+    """The slice of size 1 at `index` along `axis`.
 
-    Raises IndexError for an index out of bounds.
+    Args:
+      operand: an array.
+      index: an integer, counted from the end if negative.
+      axis: the axis; 0 by default.
+      keepdims: whether the result keeps the dim.
+
+    Returns:
+      An array of the dtype of `operand`.
+
+    Raises:
+      IndexError: for an index out of bounds, and an axis that is not there.
+      TypeError: for an index that is no integer.
 
     >>> import curta
     >>> curta.lax.index_in_dim(curta.numpy.arange(6), -1, keepdims=False)
@@ -325,8 +406,19 @@ def pad(
 ) -> Array:
     """`operand` with padding before, after and between its elements.
 
-    `padding_config` has (low, high, interior) for every dim; negative low and high
-    cut elements off. `padding_value` is a scalar of the operand's dtype.
+    Args:
+      operand: an array.
+      padding_value: a scalar of the operand's dtype.
+      padding_config: (low, high, interior) for every dim; negative low and high cut
+        elements off.
+
+    Returns:
+      An array of the dtype of `operand`.
+
+    Raises:
+      ValueError: for a config that does not fit the rank, a negative interior, cutting
+        off more than there is, and a value that is no scalar.
+      TypeError: for a value of another dtype.
 
     >>> import curta
     >>> curta.lax.pad(curta.numpy.arange(3.), 9., ((1, 0, 1),))
@@ -377,7 +469,19 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[Any]:
-    """Consecutive parts of `operand` along `axis`, of the given sizes.
+    """Consecutive parts of `operand` along `axis`.
+
+    Args:
+      operand: an array.
+      sizes: the sizes of the parts, whose sum is that of the axis.
+      axis: the axis; 0 by default.
+
+    Returns:
+      A list of arrays of the dtype of `operand`.
+
+    Raises:
+      ValueError: for sizes with another sum or negative, and an axis that is not there.
+      TypeError: for sizes that are no integers.
 
     >>> import curta
     >>> curta.lax.split(curta.numpy.arange(3), (1, 2))

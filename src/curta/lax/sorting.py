@@ -20,7 +20,20 @@ def sort(
     """`operand` in ascending order along `dimension`; NaN comes last.
 
     A sequence of arrays is reordered by the first `num_keys` of them, of which later
-    ones decide where earlier ones are equal. Raises TypeError for shapes that differ.
+    ones decide where earlier ones are equal.
+
+    Args:
+      operand: an array, or a sequence of arrays of one shape.
+      dimension: the dim; the last by default.
+      is_stable: whether equal elements keep their order.
+      num_keys: 1 by default.
+
+    Returns:
+      An array, or a tuple of arrays, of the shapes and dtypes of the operands.
+
+    Raises:
+      TypeError: for shapes that differ, no arrays, and an empty sequence.
+      ValueError: for a dim that is not there, and other numbers of keys.
 
     >>> import curta
     >>> x = curta.numpy.array([3, 1, 2])
@@ -50,6 +63,19 @@ def sort_key_val(
 ) -> tuple[Any, Any]:
     """`keys` in ascending order, and `values` reordered alike.
 
+    Args:
+      keys: an array.
+      values: an array of the same shape.
+      dimension: the dim; the last by default.
+      is_stable: whether values of equal keys keep their order.
+
+    Returns:
+      Two arrays, of the shapes and dtypes of the operands.
+
+    Raises:
+      TypeError: for shapes that differ.
+      ValueError: for a dim that is not there.
+
     >>> import curta
     >>> import curta.numpy as jnp
     >>> curta.lax.sort_key_val(jnp.array([2, 1]), jnp.array([5., 6.]))
@@ -63,7 +89,18 @@ def sort_key_val(
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Any]:
     """The `k` greatest elements along `axis`, descending, and their places.
 
-    Raises ValueError if there are fewer than `k` elements.
+    Args:
+      operand: an array of real numbers.
+      k: a known integer.
+      axis: the axis; the last by default.
+
+    Returns:
+      A list of the elements, in the dtype of `operand`, and of their places, int32.
+
+    Raises:
+      ValueError: if there are fewer than `k` elements or `k` is negative, for an axis
+        that is not there, and complex numbers.
+      TypeError: if `k` is no integer.
 
     >>> import curta
     >>> curta.lax.top_k(curta.numpy.array([1., 3., 2.]), 2)
@@ -77,7 +114,19 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Any]:
 
 
 def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
-    """The sums of the first elements along `axis`; of the last ones if `reverse`.
+    """The sums of the first elements along `axis`.
+
+    Args:
+      operand: an array of numbers.
+      axis: the axis, not negative; 0 by default.
+      reverse: sums of the last elements.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      ValueError: for an axis that is not there or negative.
+      TypeError: for booleans.
 
     >>> import curta
     >>> curta.lax.cumsum(curta.numpy.arange(4))
@@ -87,7 +136,17 @@ def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumprod(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
-    """The products of the first elements along `axis`; of the last if `reverse`.
+    """The products of the first elements along `axis`.
+
+    Args:
+      operand, axis: as for `cumsum`.
+      reverse: products of the last elements.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      ValueError, TypeError: where `cumsum` does.
 
     >>> import curta
     >>> curta.lax.cumprod(curta.numpy.arange(1, 5))
@@ -97,7 +156,17 @@ def cumprod(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cummax(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
-    """The greatest of the first elements along `axis`; of the last if `reverse`.
+    """The greatest of the first elements along `axis`.
+
+    Args:
+      operand, axis: as for `cumsum`.
+      reverse: the greatest of the last elements.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      ValueError, TypeError: where `cumsum` does.
 
     >>> import curta
     >>> curta.lax.cummax(curta.numpy.array([1, 3, 2]))
@@ -107,7 +176,17 @@ def cummax(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cummin(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
-    """The least of the first elements along `axis`; of the last if `reverse`.
+    """The least of the first elements along `axis`.
+
+    Args:
+      operand, axis: as for `cumsum`.
+      reverse: the least of the last elements.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      ValueError, TypeError: where `cumsum` does.
 
     >>> import curta
     >>> curta.lax.cummin(curta.numpy.array([3, 1, 2]))
@@ -117,7 +196,19 @@ def cummin(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumlogsumexp(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
-    """log(exp(x0) + ... + exp(xi)) along `axis`; of the last elements if `reverse`.
+    """log(exp(x0) + ... + exp(xi)) along `axis`.
+
+    Args:
+      operand: an array of an inexact dtype.
+      axis: the axis, not negative; 0 by default.
+      reverse: of the last elements.
+
+    Returns:
+      An array of the shape and dtype of `operand`.
+
+    Raises:
+      ValueError: for an axis that is not there or negative.
+      TypeError: for integers and booleans.
 
     >>> import curta
     >>> curta.lax.cumlogsumexp(curta.numpy.zeros(3))

@@ -136,7 +136,18 @@ def random_gamma_grad(a: Any, x: Any) -> Array:
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """The regularised incomplete beta function I_x(a, b).
 
-    The operands have the same dtype.
+    The integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, over that from 0 to 1
+    (NIST Digital Library of Mathematical Functions, 8.17).
+
+    Args:
+      a, b: positive floats.
+      x: floats in [0, 1], of the same dtype.
+
+    Returns:
+      An array of this dtype.
+
+    Raises:
+      TypeError: for what are no floats, dtypes that differ, and shapes that do not fit.
 
     >>> from curta import lax
     >>> lax.betainc(1.0, 1.0, 0.25)

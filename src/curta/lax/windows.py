@@ -33,7 +33,17 @@ def padtype_to_pads(
     VALID is none. SAME is as much as makes ceil(size / stride) windows, the odd
     element at the end; SAME_LOWER has it at the start.
 
-    Raises RuntimeError for another string, TypeError for anything else.
+    Args:
+      in_shape, window_shape, window_strides: integers, one of each for every dim.
+      padding: the string, or a `PaddingType`.
+
+    Returns:
+      A list of pairs of integers.
+
+    Raises:
+      RuntimeError: for another string.
+      TypeError: for anything else, and sizes that are no integers.
+      ValueError: for different numbers of dims, and strides that are not positive.
 
     >>> from curta import lax
     >>> lax.padtype_to_pads((5, 4), (2, 2), (1, 2), "SAME")
@@ -93,7 +103,23 @@ def reduce_window_shape_tuple(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> tuple[int, ...]:
-    """The shape of a `reduce_window`, padding given by (low, high).
+    """The shape of a `reduce_window`.
+
+    Args:
+      operand_shape: the shape of the operand.
+      window_dimensions, window_strides: the size of windows and how far they start
+        apart, along each dim.
+      padding: (low, high) for each dim.
+      base_dilation, window_dilation: how far elements of the operand, and of windows,
+        lie apart; 1 by default.
+
+    Returns:
+      A tuple of integers.
+
+    Raises:
+      TypeError: for other numbers of entries than of dims, and for sizes, strides and
+        dilations that are not positive.
+      ValueError: for padding that are no pairs.
 
     >>> from curta import lax
     >>> lax.reduce_window_shape_tuple((5,), (2,), (2,), ((0, 1),))

@@ -7,7 +7,7 @@ Each of the functions here but `zeros` and `ones` returns an initializer: a func
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,8 +17,8 @@ from curta import dtypes, random
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
 from curta.core.shapes import canonicalize_shape
+from curta.nn.variance import Axes, denominator, fans, with_variance
 from curta.on_demand import listed
-from curta.primitives.elementwise.complex import part_dtype
 
 __all__ = [
     "Initializer",
@@ -44,14 +44,8 @@ __all__ = [
 ]
 __dir__ = listed(__all__)
 
-Axes = int | Sequence[int]
 Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
 Distribution = Literal["truncated_normal", "normal", "uniform"]
-
-_STDDEV_WITHIN_2 = 0.87962566103423978
-"""The standard deviation of normal numbers between -2 and 2."""
-_COMPLEX_STDDEV_WITHIN_2 = 0.95311164380491208
-"""The standard deviation of normal complex numbers of absolute value up to 2."""
 
 
 @runtime_checkable
@@ -202,87 +196,11 @@ def variance_scaling(
 
     def make(key: Any, shape: Any, dtype: Any) -> Any:
         shape = canonicalize_shape(shape)
-        fans = _fans(shape, in_axis, out_axis, batch_axis)
-        variance = jnp.array(scale / _denominator(mode, *fans), dtype)
-        return _with_variance(key, shape, dtype, variance, distribution)
+        both = fans(shape, in_axis, out_axis, batch_axis)
+        variance = jnp.array(scale / denominator(mode, *both), dtype)
+        return with_variance(key, shape, dtype, variance, distribution)
 
     return _initializer(make, dtype)
-
-
-def _size(shape: tuple[int, ...], axes: Axes) -> int:
-    if isinstance(axes, int):
-        return shape[axes]
-    return math.prod(shape[i] for i in axes)
-
-
-def _fans(
-    shape: tuple[int, ...], in_axis: Axes, out_axis: Axes, batch_axis: Axes
-) -> tuple[float, float]:
-    """The numbers of inputs and of outputs of a layer with weights of `shape`."""
-    if isinstance(in_axis, int) and in_axis == -2 and len(shape) <= 1:
-        raise ValueError(
-            f"Can't compute input and output sizes of a {len(shape)}-dimensional"
-            " weights tensor with default in_axis. Must be at least 2D or specify"
-            " in_axis explicitly."
-        )
-    inputs, outputs = _size(shape, in_axis), _size(shape, out_axis)
-    field = math.prod(shape) / inputs / outputs / _size(shape, batch_axis)
-    return inputs * field, outputs * field
-
-
-def _denominator(mode: str, inputs: float, outputs: float) -> float:
-    if mode == "fan_in":
-        return inputs
-    if mode == "fan_out":
-        return outputs
-    if mode == "fan_avg":
-        return (inputs + outputs) / 2
-    if mode == "fan_geo_avg":
-        return math.sqrt(inputs * outputs)
-    raise ValueError(f"invalid mode for variance scaling initializer: {mode}")
-
-
-def _with_variance(
-    key: Any, shape: Any, dtype: Any, variance: Any, distribution: str
-) -> Any:
-    real = dtypes.issubdtype(dtype, np.floating)
-    if distribution == "normal":
-        return random.normal(key, shape, dtype) * jnp.sqrt(variance)
-    if distribution == "uniform":
-        if real:
-            drawn = random.uniform(key, shape, dtype, -1)
-            return drawn * jnp.sqrt(3 * variance)
-        return _in_disc(key, shape, dtype) * jnp.sqrt(variance)
-    if distribution == "truncated_normal":
-        if real:
-            stddev = jnp.sqrt(variance) / jnp.array(_STDDEV_WITHIN_2, dtype)
-            return random.truncated_normal(key, -2, 2, shape, dtype) * stddev
-        stddev = jnp.sqrt(variance) / jnp.array(_COMPLEX_STDDEV_WITHIN_2, dtype)
-        return _complex_truncated_normal(key, 2, shape, dtype) * stddev
-    raise ValueError(
-        f"invalid distribution for variance scaling initializer: {distribution}"
-    )
-
-
-def _in_disc(key: Any, shape: Any, dtype: Any) -> Any:
-    """Complex numbers uniform in a disc, of mean square 1."""
-    for_radius, for_angle = random.split(key)
-    squared = 2 * random.uniform(for_radius, shape, part_dtype(dtype))
-    return jnp.sqrt(squared).astype(dtype) * _phases(for_angle, shape, dtype)
-
-
-def _complex_truncated_normal(key: Any, upper: float, shape: Any, dtype: Any) -> Any:
-    """Normal complex numbers of absolute value up to `upper`."""
-    for_radius, for_angle = random.split(key)
-    drawn = random.uniform(for_radius, shape, part_dtype(dtype)).astype(dtype)
-    mass = 1 - jnp.exp(jnp.array(-(upper**2), dtype))
-    radius = jnp.sqrt(-jnp.log(1 - mass * drawn))
-    return radius * _phases(for_angle, shape, dtype)
-
-
-def _phases(key: Any, shape: Any, dtype: Any) -> Any:
-    angle = 2 * np.pi * random.uniform(key, shape, part_dtype(dtype)).astype(dtype)
-    return jnp.exp(1j * angle)
 
 
 def glorot_uniform(

@@ -63,9 +63,20 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
     """A slice of `size` places from `start` on, for the brackets of `x[...]`.
 
     `ds(i, n, s)` stands for `i : i + n * s : s`, `ds(n)` for `:n`, `ds(None)` for `:`.
-    The start may be traced; the size and the stride are known integers. A start too
-    near the end is moved back until the slice fits, as in `lax.dynamic_slice`. Raises
-    ValueError for a stride that is negative or traced.
+    A start too near the end is moved back until the slice fits, as in
+    `lax.dynamic_slice`.
+
+    Args:
+      start: an integer, which may be traced; the size, if no `size` is given.
+      size: how many places, a known integer.
+      stride: how far apart, a known integer; 1 by default.
+
+    Returns:
+      An index for arrays.
+
+    Raises:
+      ValueError: for a stride that is negative or traced.
+      TypeError: when it is used, for a size that is traced.
 
     >>> import curta
     >>> x = curta.numpy.arange(10)

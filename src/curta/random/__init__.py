@@ -38,6 +38,16 @@ from curta.random.linear import (
     multivariate_normal as multivariate_normal,
     orthogonal as orthogonal,
 )
+from curta.random.parametrised import (
+    double_sided_maxwell as double_sided_maxwell,
+    lognormal as lognormal,
+    pareto as pareto,
+    rayleigh as rayleigh,
+    triangular as triangular,
+    truncated_normal as truncated_normal,
+    wald as wald,
+    weibull_min as weibull_min,
+)
 from curta.random.samplers import (
     bernoulli as bernoulli,
     bits as bits,
@@ -48,20 +58,12 @@ from curta.random.samplers import (
 )
 from curta.random.transformed import (
     cauchy as cauchy,
-    double_sided_maxwell as double_sided_maxwell,
     exponential as exponential,
     gumbel as gumbel,
     laplace as laplace,
     logistic as logistic,
-    lognormal as lognormal,
     maxwell as maxwell,
-    pareto as pareto,
     rademacher as rademacher,
-    rayleigh as rayleigh,
-    triangular as triangular,
-    truncated_normal as truncated_normal,
-    wald as wald,
-    weibull_min as weibull_min,
 )
 
 __dir__ = _without_parts(__name__)

@@ -357,7 +357,18 @@ def local_devices(
     backend: str | None = None,
     host_id: int | None = None,
 ) -> list[Device]:
-    """The devices of this process.
+    """The devices of this process, or of another.
+
+    Args:
+      process_index, host_id: a process's number; by default this one's.
+      backend: the platform, "cpu"; by default all that there are.
+
+    Returns:
+      A list of devices.
+
+    Raises:
+      ValueError: for a process that is not there.
+      RuntimeError: for an unknown backend.
 
     >>> import curta
     >>> curta.local_devices()[0]

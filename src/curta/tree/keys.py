@@ -107,7 +107,13 @@ def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") ->
     Args:
         keys: the keys of a path, of the classes above or any others.
         simple: write the bare index, key or name of each.
-        separator: what stands between two keys.
+        separator: what stands between two keys; nothing by default.
+
+    Returns:
+        A string.
+
+    Raises:
+        TypeError: the path is no sequence.
 
     Example:
         >>> from curta.tree_util import DictKey, SequenceKey, keystr

@@ -23,8 +23,16 @@ def prefix_errors(
 ) -> list[MakeError]:
     """The reasons why `prefix_tree` is not a prefix of `full_tree`.
 
-    Each is a function from the name of the prefix tree, as users know it, to a
-    ``ValueError`` to raise.
+    Args:
+        prefix_tree, full_tree: the trees.
+        is_leaf: as for `tree_map`, of `prefix_tree`.
+
+    Returns:
+        A list, empty for a prefix. Each entry is a function from the name of the prefix
+        tree, as users know it, to a ``ValueError`` to raise.
+
+    Raises:
+        ValueError: a dictionary has keys without an order.
 
     Example:
         >>> from curta.tree_util import prefix_errors
@@ -119,9 +127,16 @@ def equality_errors(
 ) -> Iterator[tuple[KeyPath, str, str, str]]:
     """The places where the structures of two trees differ.
 
+    Args:
+        tree1, tree2: the trees.
+        is_leaf: as for `tree_map`, of both.
+
     Yields:
         The path, what the first tree has there, what the second has there, and why
         that is a difference.
+
+    Raises:
+        ValueError: a dictionary has keys without an order.
 
     Example:
         >>> from curta.tree_util import equality_errors

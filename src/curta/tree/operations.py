@@ -73,8 +73,12 @@ def tree_map(
         is_leaf: where it answers True, the walk through `tree` stops and takes the
             subtree as a leaf.
 
+    Returns:
+        A tree of the structure of `tree`.
+
     Raises:
-        ValueError: the structures do not fit.
+        ValueError: the structures do not fit, or a dictionary has keys without an
+            order.
 
     Example:
         >>> from curta import tree
@@ -120,6 +124,18 @@ def tree_reduce(
 ) -> Any:
     """Combine the leaves from the first to the last, as ``functools.reduce`` does.
 
+    Args:
+        function: of what is combined so far and the next leaf.
+        tree: the tree.
+        initializer: what stands before the first leaf; nothing by default.
+        is_leaf: as for `tree_map`.
+
+    Returns:
+        What `function` returned last.
+
+    Raises:
+        TypeError: there is no leaf and no `initializer`.
+
     Example:
         >>> from curta import tree
         >>> tree.reduce(lambda total, x: total + x, {"a": 1, "b": [2, 3]})
@@ -137,6 +153,15 @@ def tree_reduce_associative(
     is_leaf: IsLeaf | None = None,
 ) -> Any:
     """Combine the leaves in halves, so that the depth grows with their logarithm.
+
+    Args:
+        operation: an associative function of two leaves, or results of its own.
+        tree: the tree.
+        identity: the result for a tree without leaves.
+        is_leaf: as for `tree_map`.
+
+    Returns:
+        What `operation` returned last; the leaf if there is one alone.
 
     Raises:
         TypeError: there is no leaf and no `identity`.
@@ -186,8 +211,11 @@ def tree_transpose(
         inner_treedef: the structure inside; None takes that of the first subtree.
         pytree_to_transpose: a tree of the two structures composed.
 
+    Returns:
+        A tree of the structure inside, with trees of the structure outside as leaves.
+
     Raises:
-        TypeError: the tree has another structure.
+        TypeError: the tree has another number of leaves.
 
     Example:
         >>> from curta import tree
@@ -215,6 +243,14 @@ def tree_broadcast(
 ) -> Any:
     """Copy the leaves of a prefix to all leaves of the full tree below them.
 
+    Args:
+        prefix_tree: a tree whose structure is that of `full_tree`, cut off somewhere.
+        full_tree: the tree that gives the structure.
+        is_leaf: as for `tree_map`, of `prefix_tree`.
+
+    Returns:
+        A tree of the structure of `full_tree`.
+
     Raises:
         ValueError: it is not a prefix.
 
@@ -232,6 +268,15 @@ def broadcast_prefix(
 ) -> list[Any]:
     """The leaves of `tree_broadcast` as a list.
 
+    Args:
+        prefix_tree, full_tree, is_leaf: as for `tree_broadcast`.
+
+    Returns:
+        A list, as long as `full_tree` has leaves.
+
+    Raises:
+        ValueError: it is not a prefix.
+
     Example:
         >>> from curta.tree_util import broadcast_prefix
         >>> broadcast_prefix((0, None), ([1, 2], [3]), is_leaf=lambda x: x is None)
@@ -248,6 +293,14 @@ def broadcast_flattened_prefix(
     prefix_leaves: list[Any], prefix_treedef: PyTreeDef, full_treedef: PyTreeDef
 ) -> list[Any]:
     """`broadcast_prefix` for a full tree of which only the structure is known.
+
+    Args:
+        prefix_leaves: the leaves of the prefix.
+        prefix_treedef: its structure.
+        full_treedef: the structure of the full tree.
+
+    Returns:
+        A list, as long as the full tree has leaves.
 
     Raises:
         ValueError: it is not a prefix.
@@ -287,6 +340,12 @@ def tree_flatten_with_path(
         is_leaf: where it answers True, the walk stops and takes the subtree as a leaf.
         is_leaf_takes_path: call ``is_leaf(path, subtree)``.
 
+    Returns:
+        A list of pairs of path, a tuple of keys, and leaf; and the structure.
+
+    Raises:
+        ValueError: a dictionary has keys without an order.
+
     Example:
         >>> from curta import tree
         >>> tree.flatten_with_path({"a": (1, 2)})[0]
@@ -305,6 +364,15 @@ def tree_leaves_with_path(
 ) -> list[tuple[KeyPath, Any]]:
     """The leaves with their paths.
 
+    Args:
+        tree, is_leaf, is_leaf_takes_path: as for `tree_flatten_with_path`.
+
+    Returns:
+        A list of pairs of path, a tuple of keys, and leaf.
+
+    Raises:
+        ValueError: a dictionary has keys without an order.
+
     Example:
         >>> from curta import tree, tree_util
         >>> [(tree_util.keystr(p), x) for p, x in tree.leaves_with_path({"a": [1, 2]})]
@@ -321,6 +389,18 @@ def tree_map_with_path(
     is_leaf_takes_path: bool = False,
 ) -> Any:
     """Like `tree_map`, with the path as first argument of `f`.
+
+    Args:
+        f: called with a path, the leaf of `tree` there, and what each tree of `rest`
+            has there.
+        tree, *rest: as for `tree_map`.
+        is_leaf, is_leaf_takes_path: as for `tree_flatten_with_path`.
+
+    Returns:
+        A tree of the structure of `tree`.
+
+    Raises:
+        ValueError: the structures do not fit.
 
     Example:
         >>> from curta import tree, tree_util

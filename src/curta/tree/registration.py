@@ -45,8 +45,12 @@ def register_pytree_node(
         flatten_with_keys_func: instance -> (pairs of key and child, metadata), for
             paths that say more than the position.
 
+    Returns:
+        Nothing.
+
     Raises:
         ValueError: the class is registered already.
+        TypeError: `flatten_func` or `unflatten_func` is no function.
 
     Example:
         >>> from curta import tree, tree_util
@@ -76,8 +80,19 @@ def register_pytree_with_keys(
 ) -> None:
     """Like `register_pytree_node`, with keys first.
 
-    `flatten_func` need only be given for speed: without it the keys are made and
-    dropped again.
+    Args:
+        nodetype: the class; its subclasses are not registered with it.
+        flatten_with_keys: instance -> (pairs of key and child, metadata).
+        unflatten_func: metadata, children -> instance.
+        flatten_func: instance -> (children, metadata), for speed: without it the keys
+            are made and dropped again.
+
+    Returns:
+        Nothing.
+
+    Raises:
+        ValueError: the class is registered already.
+        TypeError: what should be a function is none.
 
     >>> from curta import tree_util
     >>> class Pair:
@@ -187,6 +202,9 @@ def register_dataclass(
             dataclass but those declared with ``metadata={"static": True}``.
         meta_fields: the names of the metadata; given if and only if `data_fields` is.
         drop_fields: fields of the dataclass left to their defaults.
+
+    Returns:
+        `nodetype`, so that this can decorate a class.
 
     Raises:
         TypeError: `data_fields` or `meta_fields` is missing.

@@ -37,6 +37,9 @@ def associative_scan(
       reverse: combine from the end backwards.
       axis: the axis of the sequence.
 
+    Returns:
+      A tree like `elems`, of the same shapes.
+
     Raises:
       TypeError: if `fn` is not callable. ValueError: for arrays of different sizes.
 

@@ -45,9 +45,15 @@ def cond(
       pred: a boolean scalar (a number counts as true unless it is zero).
       true_fun, false_fun: functions of the operands, with outputs of one structure
         and of the same types.
+      *operands: pytrees of arrays.
+      operand: the only operand, in the place of `operands`.
+
+    Returns:
+      What the function returns.
 
     Raises:
-      TypeError: if `pred` is no scalar, or the outputs differ in type.
+      TypeError: if `pred` is no scalar, a function is not callable, or the outputs
+        differ in type.
 
     >>> from curta import lax
     >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 5)
@@ -129,8 +135,19 @@ def switch(
 ) -> R:
     """`branches[index](*operands)`, the index clamped into range.
 
+    Args:
+      index: an integer scalar, which may be traced.
+      branches: functions of the operands, whose results are alike in structure, shapes
+        and dtypes.
+      *operands: pytrees of arrays.
+      operand: the only operand, in the place of `operands`.
+
+    Returns:
+      What the branch returns.
+
     Raises:
-      ValueError: for no branches. TypeError: if `index` is no integer scalar, or the
+      ValueError: for no branches.
+      TypeError: if `index` is no integer scalar, a branch is not callable, or the
         branches' outputs differ in type.
 
     >>> from curta import lax
@@ -182,6 +199,9 @@ def platform_dependent(
       *args: trees of arrays.
       default: the branch for platforms that have none.
       **per_platform: branches by platform: `cpu`, `cuda`, `rocm`, `tpu`.
+
+    Returns:
+      What the branch returns.
 
     Raises:
       TypeError: for branches that are no functions. ValueError: for `gpu`.

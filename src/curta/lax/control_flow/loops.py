@@ -45,6 +45,9 @@ def while_loop(
       body_fun: from the carry to a carry of the same structure and types.
       init_val: the initial carry, a tree of arrays.
 
+    Returns:
+      The last carry.
+
     Raises:
       TypeError: if `cond_fun` gives anything else, or the carry comes out with another
         structure or other types than it went in.
@@ -137,10 +140,19 @@ def fori_loop(
     mode computes again (see `while_loop`).
 
     Args:
-      lower, upper: integer bounds.
-      body_fun: from the index and the carry to a carry of the same types.
-      init_val: the initial carry.
-      unroll: iterations per step of the loop, for static bounds.
+      lower, upper: integer scalars of one dtype.
+      body_fun: from the index and the carry to a carry of the same structure, shapes
+        and dtypes.
+      init_val: the initial carry, a pytree of arrays.
+      unroll: iterations per step of the loop, for static bounds; 1 by default.
+
+    Returns:
+      The last carry.
+
+    Raises:
+      TypeError: if `body_fun` is not callable, the bounds are no integer scalars of one
+        dtype, or the carry changes its type.
+      ValueError: for `unroll` where a bound is traced.
 
     >>> from curta import lax
     >>> lax.fori_loop(0, 4, lambda i, x: x + i, 0)

@@ -48,14 +48,21 @@ def scan(
 
     Args:
       f: from carry and element to carry and output.
-      init: the initial carry.
+      init: the initial carry, a pytree of arrays.
       xs: a tree of arrays with one leading axis size, or None with `length`.
-      length: the number of iterations.
+      length: the number of iterations; by default the size of the leading axis.
       reverse: go from the last element to the first.
-      unroll: iterations per step of the compiled loop; True for all.
+      unroll: iterations per step of the compiled loop; True for all; 1 by default.
+      _split_transpose: accepted, and without effect.
 
     Returns:
       The final carry, and the outputs stacked along a new leading axis.
+
+    Raises:
+      TypeError: if `f` is not callable or returns no pair, the carry changes its
+        structure, shape or dtype, or an output is no array.
+      ValueError: for arrays without a leading axis, sizes that differ from one another
+        or from `length`, neither `xs` nor `length`, and a negative `unroll`.
 
     >>> from curta import lax, numpy as jnp
     >>> lax.scan(lambda c, x: (c + x, c), 0, jnp.arange(3))
@@ -200,8 +207,18 @@ def _scan_in_python(
 def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
     """`f` applied to each element along the leading axis, one after the other.
 
-    With `batch_size`, that many elements at a time are computed together, by `vmap`,
-    and those that are left over at the end; 0 stands for all of them.
+    Args:
+      f: function of a pytree of arrays to one of arrays.
+      xs: a pytree of arrays with one leading axis size.
+      batch_size: how many elements at a time are computed together, by `vmap`, and
+        those that are left over at the end; 0 stands for all of them, None for one.
+
+    Returns:
+      The results, stacked along a new leading axis.
+
+    Raises:
+      TypeError: if `f` is not callable or a result is no array.
+      ValueError: for arrays without a leading axis, or sizes that differ.
 
     >>> from curta import lax, numpy as jnp
     >>> lax.map(lambda x: x * x, jnp.arange(3))

@@ -47,6 +47,9 @@ def custom_root(
         For scalars `lambda g, y: y / g(1.0)`.
       has_aux: whether `solve` returns a pair of the root and something else.
 
+    Returns:
+      The root, a tree like the guess; with `has_aux` a pair of it and something else.
+
     Raises:
       TypeError: if a function's result has another structure than the guess.
 
@@ -168,6 +171,9 @@ def custom_linear_solve(
       symmetric: whether `matvec` is its own transpose; `solve` is then the default of
         `transpose_solve`.
       has_aux: whether the solvers return a pair of the solution and something else.
+
+    Returns:
+      A tree like b; with `has_aux` a pair of it and something else.
 
     Raises:
       TypeError, ValueError: if a function's result has another structure or other

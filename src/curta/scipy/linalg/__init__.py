@@ -1,20 +1,22 @@
 """Linear algebra, as in `scipy.linalg`."""
 
 from curta.on_demand import without_parts as _without_parts
-from curta.scipy.linalg.factorizations import (
-    cho_factor as cho_factor,
-    cholesky as cholesky,
+from curta.scipy.linalg.eigenvalues import (
     eigh as eigh,
     eigh_tridiagonal as eigh_tridiagonal,
     hessenberg as hessenberg,
+    rsf2csf as rsf2csf,
+    schur as schur,
+    svd as svd,
+)
+from curta.scipy.linalg.factorizations import (
+    cho_factor as cho_factor,
+    cholesky as cholesky,
     lu as lu,
     lu_factor as lu_factor,
     polar as polar,
     qr as qr,
     qr_multiply as qr_multiply,
-    rsf2csf as rsf2csf,
-    schur as schur,
-    svd as svd,
 )
 from curta.scipy.linalg.matrix_functions import (
     expm as expm,

@@ -14,7 +14,7 @@ from curta.api.inner import inner_jit
 from curta.api.jvp import jvp
 from curta.core.array import Array, ArrayLike
 from curta.scipy.linalg.arguments import adjoint, inexact
-from curta.scipy.linalg.factorizations import rsf2csf, schur
+from curta.scipy.linalg.eigenvalues import rsf2csf, schur
 from curta.scipy.linalg.solving import solve_triangular
 
 # Of each precision the norm up to which Padé approximants of some degrees are exact:

@@ -16,7 +16,8 @@ from curta.api.jit import jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.linalg.factored import lu_solve as solve_with_lu
 from curta.scipy.linalg.arguments import adjoint, inexact
-from curta.scipy.linalg.factorizations import cho_factor, schur
+from curta.scipy.linalg.eigenvalues import schur
+from curta.scipy.linalg.factorizations import cho_factor
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:

@@ -8,9 +8,9 @@ from curta.scipy.signal.convolution import (
     correlate2d as correlate2d,
     fftconvolve as fftconvolve,
 )
+from curta.scipy.signal.detrending import detrend as detrend
 from curta.scipy.signal.spectral import (
     csd as csd,
-    detrend as detrend,
     istft as istft,
     stft as stft,
     welch as welch,

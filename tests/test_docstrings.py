@@ -1,0 +1,96 @@
+"""Docstrings of public functions tell what goes in, what comes out and what raises.
+
+A function with more than two parameters says of each what it is, what is returned, and
+which mistakes raise which errors. Functions with fewer say it in a sentence.
+"""
+
+import builtins
+import importlib
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from curta import errors
+
+MODULES = (
+    "curta",
+    "curta.debug",
+    "curta.experimental.checkify",
+    "curta.lax",
+    "curta.profiler",
+    "curta.tree",
+    "curta.tree_util",
+)
+
+# Functions that raise nothing of their own, whatever they are given.
+RAISES_NOTHING: set[str] = set()
+
+
+def public_functions(module: ModuleType) -> Iterator[tuple[str, Callable[..., Any]]]:
+    for name in dir(module):
+        found = getattr(module, name)
+        if name.startswith("_") or not callable(found) or inspect.isclass(found):
+            continue
+        if getattr(found, "__module__", "curta").startswith("curta"):
+            yield name, found
+
+
+def parameters(function: Callable[..., Any]) -> list[str]:
+    try:
+        return list(inspect.signature(function).parameters)
+    except ValueError:  # a function written in C
+        return []
+
+
+def section(doc: str, title: str) -> str:
+    """The lines of a section, up to the next line that is not indented."""
+    found = re.search(rf"^{title}:\n((?:(?: .*)?\n)*)", doc + "\n", re.MULTILINE)
+    return found[1] if found else ""
+
+
+def described(doc: str) -> set[str]:
+    """The parameters that "Args:" names: `x: ...`, or `x, y: ...`."""
+    text = textwrap.dedent(section(doc, "Args"))
+    entries = re.findall(r"^(?! )((?:.|\n )*?): ", text, re.MULTILINE)
+    return {name.strip(" *`\n") for entry in entries for name in entry.split(",")}
+
+
+def raised(doc: str) -> set[str]:
+    """The exceptions that "Raises:" names: `X: ...`, or `X, Y: ...`."""
+    text = textwrap.dedent(section(doc, "Raises"))
+    entries = re.findall(r"^(?! )(.*?): ", text, re.MULTILINE)
+    return {name.strip() for entry in entries for name in entry.split(",")}
+
+
+def is_exception(name: str) -> bool:
+    found = getattr(builtins, name, None) or getattr(errors, name, None)
+    return isinstance(found, type) and issubclass(found, Exception)
+
+
+def is_told_what_returns(doc: str) -> bool:
+    return any(section(doc, title).strip() for title in ("Returns", "Yields"))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_functions_of_several_parameters_tell_them(module):
+    wrong: dict[str, str] = {}
+    for name, function in public_functions(importlib.import_module(module)):
+        given = [p for p in parameters(function) if not p.startswith("_")]
+        if len(given) <= 2:
+            continue
+        doc = inspect.getdoc(function) or ""
+        missing = [p for p in given if p not in described(doc)]
+        if missing:
+            wrong[name] = f"Args does not name {', '.join(missing)}"
+        elif not is_told_what_returns(doc):
+            wrong[name] = "no Returns"
+        elif not raised(doc) and f"{module}.{name}" not in RAISES_NOTHING:
+            wrong[name] = "no Raises"
+        elif unknown := [x for x in raised(doc) if not is_exception(x)]:
+            wrong[name] = f"Raises names {', '.join(unknown)}"
+    assert wrong == {}
