@@ -352,10 +352,12 @@ class ArrayInterface:
     def on_device_size_in_bytes(self) -> int: ...
     def unsafe_buffer_pointer(self) -> int: ...
 
+
 class IndexUpdater:
     """What `x.at` is: index it to say which elements are to be updated."""
 
     def __getitem__(self, index: Any) -> IndexedUpdate: ...
+
 
 class IndexedUpdate:
     """What `x.at[index]` is: each method gives an updated copy of `x`."""
