@@ -24,10 +24,11 @@ from tests.conformance.operations import sampled_ops
 from tests.conformance.samples import Case, cases
 
 from curta.compiler import cache, link, linked
-from curta.compiler.elf import ObjectFile
+from curta.compiler.elf import Image, ObjectFile
 from curta.compiler.library import blas, blas_buffers, blas_buffers_code
 from curta.compiler.llvm import binding, target
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.relocations import PROCESSORS
 from curta.compiler.support import (
     arena_code,
     atomics,
@@ -44,7 +45,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.runtime import native_call
 
-MACHINE, _NUMBER = "aarch64", 183
+MACHINE = "aarch64"
 TRIPLE = f"{MACHINE}-unknown-linux-gnu"
 
 
@@ -74,13 +75,15 @@ class Assembled:
     """Stands for code in memory: every function of the object file has an address."""
 
     def __init__(self, data: bytes, exports: Sequence[str], known: Mapping[str, int]):
-        parsed = ObjectFile(data, _NUMBER)
+        parsed = ObjectFile(data, PROCESSORS[MACHINE])
         inside = {name for name, section, _ in parsed.symbols if name and section}
         outside = {name for name, section, _ in parsed.symbols if name and not section}
         if missing := set(exports) - inside:
             raise Wrong(f"no code of {missing}")
         if unknown := outside - set(known) - link.RUNTIME_NAMES:
             raise Wrong(f"it calls {unknown}, which nobody imports")
+        # Mapped and relocated as it would be there; nothing of it is run.
+        Image(data, dict.fromkeys(outside, 1 << 44), PROCESSORS[MACHINE])
 
     def address(self, name: str) -> int:
         return 64

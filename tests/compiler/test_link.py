@@ -15,9 +15,11 @@ from tests.compiler.native import Native
 from curta.compiler import elf, link
 from curta.compiler.llvm import binding, target
 from curta.compiler.llvm.types import F64
+from curta.compiler.relocations import PROCESSORS, UnsupportedObject
 
 needs_elf = pytest.mark.skipif(
-    sys.platform != "linux" or platform.machine() != "x86_64", reason="x86-64 Linux"
+    sys.platform != "linux" or platform.machine() not in PROCESSORS,
+    reason="Linux on x86-64 or AArch64",
 )
 
 # A table, a call inside, an imported function called and its address taken.
@@ -121,16 +123,17 @@ def test_an_unknown_name():
 @pytest.mark.parametrize("cut", [0, 10, 63, 64, 200, 700])
 def test_damaged_objects_are_refused(cut):
     compiled = target.compile_text(IR)
-    with pytest.raises((elf.UnsupportedObject, ValueError)):
-        elf.Image(compiled[:cut], imports())
+    with pytest.raises((UnsupportedObject, ValueError)):
+        elf.Image(compiled[:cut], imports(), PROCESSORS[platform.machine()])
 
 
 @needs_elf
 def test_objects_for_others_are_refused():
     compiled = bytearray(target.compile_text(IR))
-    compiled[18] = 183  # AArch64
-    with pytest.raises(elf.UnsupportedObject, match="for this processor"):
-        elf.Image(bytes(compiled), imports())
+    machine = platform.machine()
+    compiled[18] = 183 if machine == "x86_64" else 62
+    with pytest.raises(UnsupportedObject, match="for this processor"):
+        elf.Image(bytes(compiled), imports(), PROCESSORS[machine])
 
 
 def test_bad_ir_is_a_compile_error():

@@ -1,4 +1,4 @@
-"""A loader for the object files that LLVM makes on x86-64: map, relocate, protect.
+"""A loader for the object files that LLVM makes on Linux: map, relocate, protect.
 
 It takes 30 microseconds where LLVM's own linker takes some hundreds, and needs no
 LLVM, so a program whose kernels are cached starts without it. Code and constants are
@@ -13,6 +13,7 @@ import mmap
 import struct
 from collections.abc import Callable, Mapping
 
+from curta.compiler.relocations import AArch64, Processor, UnsupportedObject
 from curta.errors import OutOfMemoryError
 from curta.lazy_dataclass import dataclass
 from curta.once import once
@@ -21,27 +22,12 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
 
-_X86_64 = 62
 _SYMTAB, _RELA, _NOBITS = 2, 4, 8
 _WRITE, _ALLOC = 1, 2
 _UNDEFINED, _FIRST_SPECIAL = 0, 0xFF00
 
-_ABS64, _PC32, _PLT32, _PC64 = 1, 2, 4, 24
-_GOT_RELATIVE = (9, 41, 42)
-# The last two may be relaxed: `mov symbol@GOTPCREL(%rip)` becomes `lea symbol(%rip)`
-# where the symbol is of the same file (System V ABI for AMD64, B.2).
-_RELAXED = (41, 42)
-_MOV, _LEA = 0x8B, 0x8D
-
 _PAGE = mmap.PAGESIZE
 _READ_EXECUTE = 1 | 4
-# jmp *2(%rip); two bytes of padding; then the address: a stub that reaches any place
-# in memory, whose second half serves as the symbol's entry in the offset table.
-_STUB = b"\xff\x25\x02\x00\x00\x00\xcc\xcc"
-
-
-class UnsupportedObject(Exception):
-    """The object has something that this loader does not know."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +42,13 @@ class _Section:
 
 
 class ObjectFile:
-    """The parsed tables of a relocatable ELF file for a processor, by its number."""
+    """The parsed tables of a relocatable ELF file for a processor."""
 
-    def __init__(self, data: bytes, processor: int = _X86_64) -> None:
+    def __init__(self, data: bytes, processor: Processor) -> None:
         if data[:6] != b"\x7fELF\x02\x01" or len(data) < 64:
             raise UnsupportedObject("not a 64-bit little-endian ELF file")
         kind, machine = struct.unpack_from("<HH", data, 16)
-        if (kind, machine) != (1, processor):
+        if (kind, machine) != (1, processor.number):
             raise UnsupportedObject("not a relocatable object for this processor")
         start, = struct.unpack_from("<Q", data, 0x28)  # fmt: skip
         size, count = struct.unpack_from("<HH", data, 0x3A)
@@ -89,9 +75,12 @@ class ObjectFile:
 class Image:
     """An object file in memory, ready to run; gone when this object is."""
 
-    def __init__(self, data: bytes, imports: Mapping[str, int]) -> None:
+    def __init__(
+        self, data: bytes, imports: Mapping[str, int], processor: Processor
+    ) -> None:
+        self._processor = processor
         try:
-            self._load(ObjectFile(data), imports)
+            self._load(ObjectFile(data, processor), imports)
         except (struct.error, IndexError, ValueError) as error:
             raise UnsupportedObject(f"damaged object file: {error}") from error
 
@@ -107,7 +96,9 @@ class Image:
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         image = bytearray(size)
         for name, at in stubs.items():
-            image[at : at + 16] = _STUB + struct.pack("<Q", imports[name])
+            image[at : at + 16] = self._processor.stub + struct.pack(
+                "<Q", imports[name]
+            )
         for i, place in places.items():
             section = parsed.sections[i]
             if section.kind != _NOBITS:
@@ -118,6 +109,8 @@ class Image:
                 self._relocate(image, parsed, section, places, stubs)
         self._memory[:size] = bytes(image)
         _protect(self._base, code_size)
+        if isinstance(self._processor, AArch64):
+            _forget_instructions(self._base, code_size)
         self._names = {
             name: self._base + places[section] + value
             for name, section, value in parsed.symbols
@@ -137,27 +130,17 @@ class Image:
         for entry in range(section.offset, end, _RELOCATION.size):
             at, info, addend = _RELOCATION.unpack_from(parsed.data, entry)
             name, index, value = parsed.symbols[info >> 32]
-            kind = info & 0xFFFFFFFF
-            at += place
+            kind, table_entry = info & 0xFFFFFFFF, None
             if index == _UNDEFINED:
-                target = stubs[name] + (8 if kind in _GOT_RELATIVE else 0)
+                target = stubs[name] + addend
+                table_entry = target + 8
             elif index >= _FIRST_SPECIAL:
                 raise UnsupportedObject(f"relocation {kind} of symbol {name!r}")
             else:
-                if kind in _GOT_RELATIVE:
-                    if kind not in _RELAXED or image[at - 2] != _MOV:
-                        what = f"relocation {kind} of symbol {name!r}"
-                        raise UnsupportedObject(what)
-                    image[at - 2] = _LEA
-                target = places[index] + value
-            if kind in (_PC32, _PLT32, *_GOT_RELATIVE):
-                struct.pack_into("<i", image, at, target + addend - at)
-            elif kind == _PC64:
-                struct.pack_into("<q", image, at, target + addend - at)
-            elif kind == _ABS64:
-                struct.pack_into("<Q", image, at, self._base + target + addend)
-            else:
-                raise UnsupportedObject(f"relocation type {kind}")
+                target = places[index] + value + addend
+            self._processor.relocate(
+                image, kind, place + at, target, table_entry, self._base
+            )
 
     def address(self, name: str) -> int:
         return self._names[name]
@@ -193,4 +176,25 @@ def _protect(address: int, size: int) -> None:
 def _mprotect() -> Callable[[int, int, int], int]:
     function = ctypes.CDLL(None, use_errno=True).mprotect
     function.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return function
+
+
+def _forget_instructions(address: int, size: int) -> None:
+    """Drop what the processor may have kept of instructions that lay there before.
+
+    Linux does so for pages of data that become executable; libgcc's function, where
+    there is one, says it for certain.
+    """
+    clear = _clear_cache()
+    if clear is not None:
+        clear(address, address + size)
+
+
+@once
+def _clear_cache() -> Callable[[int, int], None] | None:
+    try:
+        function = ctypes.CDLL("libgcc_s.so.1").__clear_cache
+    except (OSError, AttributeError):
+        return None
+    function.argtypes, function.restype = [ctypes.c_void_p] * 2, None
     return function

@@ -16,8 +16,9 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from curta.compiler.elf import Image, UnsupportedObject
+from curta.compiler.elf import Image
 from curta.compiler.llvm import binding
+from curta.compiler.relocations import PROCESSORS, UnsupportedObject
 from curta.once import once
 
 # What LLVM's code generator may call without being asked, and what vector math calls
@@ -47,9 +48,10 @@ def load(
         OSError: the system does not let memory be made executable.
     """
     known = _Imports(imports or {})
-    if sys.platform == "linux" and platform.machine() == "x86_64":
+    processor = PROCESSORS.get(platform.machine()) if sys.platform == "linux" else None
+    if processor is not None:
         try:
-            return Image(object_file, known)
+            return Image(object_file, known, processor)
         except UnsupportedObject as reason:
             if not binding.available():
                 raise ValueError(f"cannot load this object file: {reason}") from reason
