@@ -25,7 +25,7 @@ READ = {
     "curta.compiler.dot_code._dot_code": {"tuning", "curta_tuning"},
     "curta.compiler.routine_code._routine_code": {"tuning", "curta_tuning"},
     "curta.dtypes.promotion._promote": {"jax_enable_x64"},
-    "curta.numpy.reductions._widened_dtypes": {"jax_enable_x64"},
+    "curta.numpy.folds._widened_dtypes": {"jax_enable_x64"},
     "curta.runtime.shortcuts._scalar_aval": {"jax_enable_x64"},
 }
 # Where object files are kept.

@@ -25,12 +25,18 @@ def from_dlpack(
     Args:
       external_array: an object with `__dlpack__` and `__dlpack_device__`; nobody may
         write to it afterwards.
-      device: where the array is to be.
-      copy: True for memory of its own, False to refuse a copy.
+      device: a device or `Sharding` where the array is to be. None (default) leaves it
+        where it is.
+      copy: True for memory of its own, False to refuse a copy. None (default) shares it
+        where possible.
+
+    Returns:
+      An array of the object's shape and dtype.
 
     Raises:
       TypeError: `external_array` does not speak DLPack.
-      ValueError: `copy` is False and the memory cannot be shared.
+      ValueError: `copy` is False and the memory cannot be shared; `device` is neither a
+        device nor a sharding.
 
     >>> import numpy
     >>> from_dlpack(numpy.arange(3, dtype="int32"))

@@ -115,16 +115,28 @@ def resize(
 ) -> Array:
     """The image in another shape.
 
+    "linear" weighs with a triangle, "cubic" with R. Keys's kernel (Cubic convolution
+    interpolation, 1981; a = -1/2, and -3/4 for "cubic-pytorch"), the Lanczos ones with
+    sinc(x) sinc(x/r) (C. Duchon, Lanczos filtering in one and two dimensions, 1979).
+
     Args:
-      image: an array.
-      shape: its new shape, of the same rank.
-      method: "nearest", "linear" (also "bilinear", ...), "cubic" (also "bicubic", ...),
-        "cubic-pytorch", "lanczos3", "lanczos5", "area", or a `ResizeMethod`.
-      antialias: when shrinking, average over all pixels that become one.
-      precision: of the products with the weights.
+      image: an array of any number of dims; integers become floats unless "nearest".
+      shape: its new shape, of the same rank, static.
+      method: "nearest", "linear" (also "bilinear", "trilinear", "triangle"), "cubic"
+        (also "bicubic", "tricubic"), "cubic-pytorch", "lanczos3", "lanczos5", "area",
+        or a `ResizeMethod`.
+      antialias: when shrinking, average over all pixels that become one. Default True.
+      precision: how exactly the products with the weights are formed: None, "default",
+        "high", "highest" or a `lax.Precision`. Default `HIGHEST`.
 
     Returns:
-      An array of the new shape. ValueError for another rank or method.
+      An array of the new shape.
+
+    Raises:
+      TypeError: `image` is a list, a string or None; `shape` is not of integers.
+      ValueError: `shape` has another rank, or the name of the method or `precision` is
+        unknown.
+      AssertionError: `method` is neither a name nor a `ResizeMethod`.
 
     >>> from curta import image, numpy as jnp
     >>> image.resize(jnp.array([0.0, 4.0]), (4,), "linear")
@@ -170,16 +182,32 @@ def scale_and_translate(
 ) -> Array:
     """The image scaled and moved, in a new shape, zero where there is none.
 
-    Args:
-      image: an array.
-      shape: the shape of the result.
-      spatial_dims: the dims to scale and move.
-      scale, translation: arrays with an element for each of them: a point at x goes to
-        x * scale + translation.
-      method, antialias, precision: as of `resize`, but not "nearest".
-
-    ValueError for another rank or method. It has derivatives also by `scale` and
+    A point at x goes to x * scale + translation. It has derivatives also by `scale` and
     `translation`.
+
+    Args:
+      image: an array of any number of dims; integers become floats.
+      shape: the shape of the result, of the same rank, static.
+      spatial_dims: the n dims to scale and move; the others keep their size.
+      scale: a vector (n,) of floats.
+      translation: a vector (n,) of floats.
+      method: "linear" (also "bilinear", "trilinear", "triangle"), "cubic" (also
+        "bicubic", "tricubic"), "cubic-pytorch", "lanczos3", "lanczos5", "area", or a
+        `ResizeMethod`; not "nearest".
+      antialias: when shrinking, average over all pixels that become one. Default True.
+      precision: how exactly the products with the weights are formed: None, "default",
+        "high", "highest" or a `lax.Precision`. Default `HIGHEST`.
+
+    Returns:
+      An array of the new shape.
+
+    Raises:
+      TypeError: `image`, `scale` or `translation` is a list, a string or None; `shape`
+        is not of integers.
+      ValueError: `shape` has another rank, a dim occurs twice, or the method is
+        "nearest" or unknown, or `precision` is unknown.
+      AssertionError: `scale` or `translation` has not n elements, or `method` is
+        neither a name nor a `ResizeMethod`.
 
     >>> from curta import image, numpy as jnp
     >>> x, one = jnp.array([1.0, 2.0, 3.0]), jnp.ones(1)

@@ -38,9 +38,31 @@ def segment_sum(
 ) -> Array:
     """The sum of the rows of `data` that have the same segment id.
 
-    The number of segments is by default the largest id plus one; inside jit it has to
-    be given. Rows whose id is negative, or not below it, are dropped. `bucket_size`
-    first adds up buckets of so many rows, for accuracy.
+    Args:
+      data: an array of rows, (n, ...).
+      segment_ids: integers (n,): the segment of each row. Rows whose id is negative, or
+        not below `num_segments`, are dropped.
+      num_segments: the number of segments, a static int, which jit needs. None
+        (default) is the largest id plus one.
+      indices_are_sorted: the ids ascend. Default False.
+      unique_indices: no id occurs twice, which spares derivatives work. Default False.
+      bucket_size: how many rows are folded at a time before these folds are, for
+        accuracy. None (default) folds all in one go.
+      mode: a `lax.GatherScatterMode` or its name, for ids out of bounds. None (default)
+        drops their rows.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from `data`.
+
+    Returns:
+      (num_segments, *data.shape[1:]), of `data`'s dtype; 0 for a segment without rows.
+
+    Raises:
+      TypeError: `data` is a list, a string or None; `segment_ids` is not of integers,
+        `num_segments` or `bucket_size` no integer, or `out_sharding` no sharding;
+        `data` is boolean.
+      ValueError: `segment_ids` does not fit `data`, `num_segments` is negative, `mode`
+        is unknown, or there are no ids and no `num_segments`.
+      ConcretizationTypeError: `segment_ids` is traced and `num_segments` is not given.
 
     >>> import curta
     >>> from curta import numpy as jnp
@@ -65,6 +87,32 @@ def segment_prod(
     out_sharding: Any = None,
 ) -> Array:
     """The product of the rows of `data` that have the same segment id.
+
+    Args:
+      data: an array of rows, (n, ...).
+      segment_ids: integers (n,): the segment of each row. Rows whose id is negative, or
+        not below `num_segments`, are dropped.
+      num_segments: the number of segments, a static int, which jit needs. None
+        (default) is the largest id plus one.
+      indices_are_sorted: the ids ascend. Default False.
+      unique_indices: no id occurs twice, which spares derivatives work. Default False.
+      bucket_size: how many rows are folded at a time before these folds are, for
+        accuracy. None (default) folds all in one go.
+      mode: a `lax.GatherScatterMode` or its name, for ids out of bounds. None (default)
+        drops their rows.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from `data`.
+
+    Returns:
+      (num_segments, *data.shape[1:]), of `data`'s dtype; 1 for a segment without rows.
+
+    Raises:
+      TypeError: `data` is a list, a string or None; `segment_ids` is not of integers,
+        `num_segments` or `bucket_size` no integer, or `out_sharding` no sharding;
+        `data` is boolean.
+      ValueError: `segment_ids` does not fit `data`, `num_segments` is negative, `mode`
+        is unknown, or there are no ids and no `num_segments`.
+      ConcretizationTypeError: `segment_ids` is traced and `num_segments` is not given.
 
     >>> import curta
     >>> from curta import numpy as jnp
@@ -92,6 +140,32 @@ def segment_max(
 
     A segment without rows is the least value of the dtype.
 
+    Args:
+      data: an array of rows, (n, ...).
+      segment_ids: integers (n,): the segment of each row. Rows whose id is negative, or
+        not below `num_segments`, are dropped.
+      num_segments: the number of segments, a static int, which jit needs. None
+        (default) is the largest id plus one.
+      indices_are_sorted: the ids ascend. Default False.
+      unique_indices: no id occurs twice, which spares derivatives work. Default False.
+      bucket_size: how many rows are folded at a time before these folds are, for
+        accuracy. None (default) folds all in one go.
+      mode: a `lax.GatherScatterMode` or its name, for ids out of bounds. None (default)
+        drops their rows.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from `data`.
+
+    Returns:
+      (num_segments, *data.shape[1:]), of `data`'s dtype; -inf, or the least integer,
+      for a segment without rows.
+
+    Raises:
+      TypeError: `data` is a list, a string or None; `segment_ids` is not of integers,
+        `num_segments` or `bucket_size` no integer, or `out_sharding` no sharding.
+      ValueError: `segment_ids` does not fit `data`, `num_segments` is negative, `mode`
+        is unknown, or there are no ids and no `num_segments`.
+      ConcretizationTypeError: `segment_ids` is traced and `num_segments` is not given.
+
     >>> import curta
     >>> from curta import numpy as jnp
     >>> curta.ops.segment_max(jnp.arange(4), jnp.array([0, 0, 1, 1]))
@@ -117,6 +191,32 @@ def segment_min(
     """The smallest of the rows of `data` that have the same segment id.
 
     A segment without rows is the greatest value of the dtype.
+
+    Args:
+      data: an array of rows, (n, ...).
+      segment_ids: integers (n,): the segment of each row. Rows whose id is negative, or
+        not below `num_segments`, are dropped.
+      num_segments: the number of segments, a static int, which jit needs. None
+        (default) is the largest id plus one.
+      indices_are_sorted: the ids ascend. Default False.
+      unique_indices: no id occurs twice, which spares derivatives work. Default False.
+      bucket_size: how many rows are folded at a time before these folds are, for
+        accuracy. None (default) folds all in one go.
+      mode: a `lax.GatherScatterMode` or its name, for ids out of bounds. None (default)
+        drops their rows.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from `data`.
+
+    Returns:
+      (num_segments, *data.shape[1:]), of `data`'s dtype; inf, or the greatest integer,
+      for a segment without rows.
+
+    Raises:
+      TypeError: `data` is a list, a string or None; `segment_ids` is not of integers,
+        `num_segments` or `bucket_size` no integer, or `out_sharding` no sharding.
+      ValueError: `segment_ids` does not fit `data`, `num_segments` is negative, `mode`
+        is unknown, or there are no ids and no `num_segments`.
+      ConcretizationTypeError: `segment_ids` is traced and `num_segments` is not given.
 
     >>> import curta
     >>> from curta import numpy as jnp

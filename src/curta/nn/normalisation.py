@@ -23,8 +23,8 @@ from curta.numpy.arguments import (
     concrete,
     ensure_operand,
 )
+from curta.numpy.folds import named_axes
 from curta.numpy.promotion import inexact_operands
-from curta.numpy.reductions import named_axes
 
 Axis = int | tuple[int, ...] | None
 

@@ -56,6 +56,11 @@ from curta.numpy.complex_numbers import (
     imag as imag,
     real as real,
 )
+from curta.numpy.conditional import (
+    piecewise as piecewise,
+    select as select,
+    where as where,
+)
 from curta.numpy.constructors import (
     array as array,
     asarray as asarray,
@@ -64,6 +69,7 @@ from curta.numpy.convolution import (
     convolve as convolve,
     correlate as correlate,
 )
+from curta.numpy.covariance import corrcoef as corrcoef, cov as cov
 from curta.numpy.creation import (
     copy as copy,
     empty as empty,
@@ -83,13 +89,8 @@ from curta.numpy.cumulative import (
     cumsum as cumsum,
     cumulative_prod as cumulative_prod,
     cumulative_sum as cumulative_sum,
-    diff as diff,
-    ediff1d as ediff1d,
-    gradient as gradient,
     nancumprod as nancumprod,
     nancumsum as nancumsum,
-    trapezoid as trapezoid,
-    unwrap as unwrap,
 )
 from curta.numpy.data_types import (
     ComplexWarning as ComplexWarning,
@@ -122,6 +123,26 @@ from curta.numpy.data_types import (
     set_printoptions as set_printoptions,
     signedinteger as signedinteger,
     unsignedinteger as unsignedinteger,
+)
+from curta.numpy.diagonals import (
+    diag as diag,
+    diagflat as diagflat,
+    diagonal as diagonal,
+    trace as trace,
+)
+from curta.numpy.differences import (
+    diff as diff,
+    ediff1d as ediff1d,
+    gradient as gradient,
+    trapezoid as trapezoid,
+    unwrap as unwrap,
+)
+from curta.numpy.distinct import (
+    unique as unique,
+    unique_all as unique_all,
+    unique_counts as unique_counts,
+    unique_inverse as unique_inverse,
+    unique_values as unique_values,
 )
 from curta.numpy.einstein_summation import (
     einsum as einsum,
@@ -192,8 +213,6 @@ from curta.numpy.float_parts import (
     spacing as spacing,
 )
 from curta.numpy.histograms import (
-    corrcoef as corrcoef,
-    cov as cov,
     histogram as histogram,
     histogram2d as histogram2d,
     histogram_bin_edges as histogram_bin_edges,
@@ -235,18 +254,11 @@ from curta.numpy.joining import (
     vstack as vstack,
 )
 from curta.numpy.linear_algebra import (
-    cross as cross,
-    diag as diag,
-    diagflat as diagflat,
-    diagonal as diagonal,
     dot as dot,
     inner as inner,
-    kron as kron,
     matmul as matmul,
     matvec as matvec,
-    outer as outer,
     tensordot as tensordot,
-    trace as trace,
     vdot as vdot,
     vecdot as vecdot,
     vecmat as vecmat,
@@ -305,6 +317,7 @@ from curta.numpy.order_statistics import (
     percentile as percentile,
     quantile as quantile,
 )
+from curta.numpy.outer_products import cross as cross, kron as kron, outer as outer
 from curta.numpy.padding import (
     pad as pad,
 )
@@ -316,6 +329,11 @@ from curta.numpy.polynomials import (
     polymul as polymul,
     polysub as polysub,
     polyval as polyval,
+)
+from curta.numpy.putting import (
+    place as place,
+    put as put,
+    put_along_axis as put_along_axis,
 )
 from curta.numpy.ranges import (
     arange as arange,
@@ -395,11 +413,8 @@ from curta.numpy.searching import (
     nanargmax as nanargmax,
     nanargmin as nanargmin,
     nonzero as nonzero,
-    piecewise as piecewise,
     ravel_multi_index as ravel_multi_index,
-    select as select,
     unravel_index as unravel_index,
-    where as where,
 )
 from curta.numpy.sets import (
     intersect1d as intersect1d,
@@ -408,11 +423,6 @@ from curta.numpy.sets import (
     setxor1d as setxor1d,
     trim_zeros as trim_zeros,
     union1d as union1d,
-    unique as unique,
-    unique_all as unique_all,
-    unique_counts as unique_counts,
-    unique_inverse as unique_inverse,
-    unique_values as unique_values,
 )
 from curta.numpy.shapes import (
     atleast_1d as atleast_1d,
@@ -454,9 +464,6 @@ from curta.numpy.taking import (
     compress as compress,
     extract as extract,
     insert as insert,
-    place as place,
-    put as put,
-    put_along_axis as put_along_axis,
     take as take,
     take_along_axis as take_along_axis,
 )

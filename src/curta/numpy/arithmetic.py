@@ -35,6 +35,16 @@ from curta.numpy.selection import select_where
 def negative(x: ArrayLike, /) -> Array:
     """-x, of the dtype of `x`; TypeError for booleans.
 
+    Args:
+      x: an array or scalar of numbers, of any shape.
+
+    Returns:
+      -x, of the shape and dtype of `x`.
+
+    Raises:
+      TypeError: `x` is a list, a string or None; `x` is boolean.
+      NotImplementedError: `out` or `where` of NumPy is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.negative(jnp.array([1.0, -2.0]))
     Array([-1.,  2.], dtype=float32)
@@ -119,6 +129,16 @@ def reciprocal(x: ArrayLike, /) -> Array:
 def add(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x + y; logical or for booleans.
 
+    Args:
+      x, y: arrays or scalars that broadcast.
+
+    Returns:
+      The sums, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.add(jnp.arange(3.0), 10)
     Array([10., 11., 12.], dtype=float32)
@@ -130,6 +150,17 @@ def add(x: ArrayLike, y: ArrayLike, /) -> Array:
 def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x - y; TypeError for booleans.
 
+    Args:
+      x, y: arrays or scalars that broadcast.
+
+    Returns:
+      The differences, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast; both
+        operands are boolean.
+      NotImplementedError: `out` or `where` of NumPy is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.subtract(jnp.arange(3), 1)
     Array([-1,  0,  1], dtype=int32)
@@ -139,6 +170,16 @@ def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x·y; logical and for booleans.
+
+    Args:
+      x, y: arrays or scalars that broadcast.
+
+    Returns:
+      The products, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.multiply(jnp.arange(3), 2)
@@ -318,6 +359,18 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The larger of x and y; NaN if either is.
 
+    Complex numbers are ordered by real, then by imaginary part.
+
+    Args:
+      x, y: arrays or scalars that broadcast.
+
+    Returns:
+      The larger elements, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.maximum(jnp.arange(3), 1)
     Array([1, 1, 2], dtype=int32)
@@ -327,6 +380,18 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The smaller of x and y; NaN if either is.
+
+    Complex numbers are ordered by real, then by imaginary part.
+
+    Args:
+      x, y: arrays or scalars that broadcast.
+
+    Returns:
+      The smaller elements, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.minimum(jnp.arange(3), 1)
@@ -418,7 +483,17 @@ def clip(
 ) -> Array:
     """`arr` with values below `min` and above `max` replaced by these bounds.
 
-    A bound of None is none. Raises ValueError for complex values.
+    Args:
+      arr: an array or scalar of real numbers, of any shape.
+      min: a lower bound, which broadcasts with `arr`. None (default) is none.
+      max: an upper bound, which broadcasts with `arr`. None (default) is none.
+
+    Returns:
+      An array of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an argument is a list or a string; shapes do not broadcast.
+      ValueError: `arr` is None, or an argument is complex.
 
     >>> from curta import numpy as jnp
     >>> jnp.clip(jnp.arange(5), 1, 3)

@@ -64,9 +64,21 @@ def transpose(self: Any, *args: Any) -> Array:
 def astype(
     x: Any, dtype: DTypeLike | None, copy: bool = False, device: Any = None
 ) -> Array:
-    """`x` in another dtype; None stands for the default float.
+    """`x` in another dtype.
 
-    Complex numbers lose their imaginary part, with a warning.
+    Args:
+      x: an array or scalar. Complex numbers lose their imaginary part, with a warning.
+      dtype: the dtype of the result; None stands for the default float.
+      copy: give an array of its own even if the dtype is the same. Default False.
+      device: a device or `Sharding` where the result is to be. None (default) leaves it
+        where `x` is.
+
+    Returns:
+      An array of the shape of `x`.
+
+    Raises:
+      TypeError: `x` is a list or a string; `dtype` is unknown.
+      ValueError: `device` is neither a device nor a sharding.
 
     >>> from curta import numpy as jnp
     >>> jnp.array([1.7, -1.7]).astype(int)
@@ -205,7 +217,21 @@ def iterate(self: Any) -> Any:
 def fill_diagonal(
     a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True
 ) -> Array:
-    """A copy of `a` with `val` on its diagonal; `inplace` must be False.
+    """A copy of `a` with `val` on its diagonal, where all indices are equal.
+
+    Args:
+      a: an array of two dims or more; of more than two all must be equal in size.
+      val: a scalar, or an array whose elements are put down in order and repeated.
+      wrap: must be False (default).
+      inplace: must be False, as arrays do not change. Default True, as in NumPy.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      TypeError: `a` or `val` is a list, a string or None.
+      ValueError: `a` has less than two dims, or more of different sizes.
+      NotImplementedError: `inplace` or `wrap` is True.
 
     >>> from curta import numpy as jnp
     >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 1, inplace=False)

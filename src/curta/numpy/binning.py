@@ -44,9 +44,25 @@ def bincount(
 ) -> Array:
     """How often each integer from 0 occurs, or the sum of its `weights`.
 
-    Inside jit the `length` of the result has to be given; integers beyond it are
-    dropped, negative ones count as 0. With an `out_sharding` that is unreduced over the
-    axes that split `x`, each device counts its own; it may split nothing.
+    Args:
+      x: a vector of integers or booleans; negative ones count as 0.
+      weights: numbers of the shape of `x`. None (default) counts each as 1.
+      minlength: the least length of the result. Default 0.
+      length: static length of the result, which jit needs; integers beyond it are
+        dropped. None (default) is the largest integer plus one.
+      out_sharding: where the counts are to be; unreduced over the axes that split `x`,
+        each device counts its own; it may split nothing. None (default) lets it follow
+        from `x`.
+
+    Returns:
+      Counts, (length,), of the default integer dtype or of that of `weights`.
+
+    Raises:
+      TypeError: `x` is a list or a string; `x` is not of integers, `weights` is no
+        array, or `minlength` or `length` is no integer or negative; `out_sharding` is
+        no sharding.
+      ValueError: `weights` has another shape than `x`.
+      ConcretizationTypeError: `x` is traced and `length` is not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.bincount(jnp.array([0, 2, 2]))
@@ -118,10 +134,25 @@ def searchsorted(
     *,
     method: str = "scan",
 ) -> Array:
-    """Where to insert `v` into the sorted vector `a`, before or after equal elements.
+    """Where to insert `v` into the sorted vector `a`, by halving intervals.
 
-    NaN sorts last. `sorter` holds indices that sort `a`, if it is not sorted; `method`
-    "compare_all" compares with every element instead of halving intervals.
+    NaN sorts last.
+
+    Args:
+      a: a vector in ascending order, or in the order that `sorter` gives.
+      v: an array or scalar to look for, of any shape.
+      side: "left" (default) inserts before equal elements, "right" after them.
+      sorter: integers (n,) that sort `a`, as `argsort` gives them. None (default) for a
+        sorted vector.
+      method: "scan" (default) halves intervals in a loop, "scan_unrolled" without one,
+        "sort" sorts `a` and `v` together, "compare_all" compares with every element.
+
+    Returns:
+      Indices from 0 to a.size, int32 (int64 for larger vectors), of the shape of `v`.
+
+    Raises:
+      TypeError: `a` or `v` is a list, a string or None; `sorter` is not of integers.
+      ValueError: `a` is no vector; `side` or `method` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([3, 4]))
@@ -186,6 +217,21 @@ def digitize(
     x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
 ) -> Array:
     """The number of the bin into which each element falls; bins ascend or descend.
+
+    Args:
+      x: an array of any shape.
+      bins: a vector of edges, ascending or descending.
+      right: whether a bin contains its right edge: bins[i-1] < x <= bins[i]. Default
+        False: bins[i-1] <= x < bins[i].
+      method: of the search, as of `searchsorted`. None (default) is "scan".
+
+    Returns:
+      Numbers of bins, int32, of the shape of `x`: 0 before the first edge, bins.size
+      after the last.
+
+    Raises:
+      TypeError: `x` or `bins` is a list or a string.
+      ValueError: `bins` is no vector, or `method` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.digitize(jnp.array([0.5, 1.5]), jnp.array([0.0, 1.0, 2.0]))

@@ -17,7 +17,16 @@ from curta.numpy.promotion import promote_args, promote_args_numeric
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in both; logical and for booleans.
 
-    Raises TypeError for floats.
+    Args:
+      x, y: arrays or scalars of integers or booleans that broadcast.
+
+    Returns:
+      The bits, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast; an
+        operand is of floats or complex numbers.
+      NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.bitwise_and(6, 3)
@@ -29,6 +38,17 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
 def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in either; logical or for booleans.
 
+    Args:
+      x, y: arrays or scalars of integers or booleans that broadcast.
+
+    Returns:
+      The bits, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast; an
+        operand is of floats or complex numbers.
+      NotImplementedError: `out` or `where` of NumPy is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.bitwise_or(6, 3)
     Array(7, dtype=int32, weak_type=True)
@@ -38,6 +58,17 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in one but not both.
+
+    Args:
+      x, y: arrays or scalars of integers or booleans that broadcast.
+
+    Returns:
+      The bits, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast; an
+        operand is of floats or complex numbers.
+      NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.bitwise_xor(6, 3)

@@ -34,9 +34,28 @@ def array(
 ) -> Array:
     """An array from a scalar, an array, or nested lists and tuples of them.
 
-    Without `dtype`, the elements' dtypes promote together, and 64-bit types are
-    halved unless enabled. `ndmin` puts dims of size 1 in front. Raises ValueError
-    for ragged lists and for None, TypeError for what is not numeric.
+    Args:
+      object: a scalar, an array (also of NumPy, or anything with `__array__`), or
+        nested lists and tuples of these, all of one shape.
+      dtype: the dtype; 64-bit types are halved unless `jax_enable_x64`. None (default)
+        is what the elements' dtypes promote to.
+      copy: never share memory with `object`. Default True.
+      order: "K" (default) or None.
+      ndmin: the least number of dims: dims of size 1 are put in front. Default 0.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      An array of the shape of `object`.
+
+    Raises:
+      TypeError: `object` is not numeric; `dtype` is unknown; `ndmin` is no integer;
+        `out_sharding` is no sharding.
+      ValueError: `object` is None, holds None, or is ragged; `device` is neither a
+        device nor a sharding.
+      NotImplementedError: `order` is another one.
 
     >>> from curta import numpy as jnp
     >>> jnp.array([[1, 2], [3, 4.5]])
@@ -76,6 +95,27 @@ def asarray(
     out_sharding: Any = None,
 ) -> Array:
     """Like `array`, but an array that has the right dtype is returned as it is.
+
+    Args:
+      a: a scalar, an array (also of NumPy, or anything with `__array__`), or nested
+        lists and tuples of these, all of one shape.
+      dtype: the dtype; 64-bit types are halved unless `jax_enable_x64`. None (default)
+        is what the elements' dtypes promote to.
+      order: "K" or None (default).
+      copy: True for memory of its own; None (default) or False share it where possible.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      An array of the shape of `a`.
+
+    Raises:
+      TypeError: `a` is not numeric; `dtype` is unknown; `out_sharding` is no sharding.
+      ValueError: `a` is None, holds None, or is ragged; `device` is neither a device
+        nor a sharding.
+      NotImplementedError: `order` is another one.
 
     >>> from curta import numpy as jnp
     >>> jnp.asarray(3.0)

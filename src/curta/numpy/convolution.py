@@ -22,10 +22,24 @@ def convolve(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The sums of a[i]·v[k - i] for every k: where the two overlap at all ("full").
+    """The sums of a[i]·v[k - i] for every k where the two overlap.
 
-    `mode` "same" gives as many as the longer vector has elements, "valid" those where
-    the shorter one lies inside.
+    Args:
+      a, v: vectors of one element or more; integers become floats.
+      mode: "full" (default) gives all a.size + v.size - 1 sums, "same" as many as the
+        longer vector has elements, "valid" those where the shorter one lies inside.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+
+    Returns:
+      A vector of the sums, in floats or complex numbers.
+
+    Raises:
+      TypeError: `a` or `v` is a list, a string or None; `preferred_element_type` is
+        unknown or not of floats.
+      ValueError: `a` or `v` is empty or no vector; `mode` or `precision` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.convolve(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))
@@ -48,6 +62,23 @@ def correlate(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The sums of a[i + k] times the conjugate of v[i] for every shift k.
+
+    Args:
+      a, v: vectors of one element or more; integers become floats.
+      mode: "full" gives all a.size + v.size - 1 sums, "same" as many as the longer
+        vector has elements, "valid" (default) those where the shorter one lies inside.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+
+    Returns:
+      A vector of the sums, in floats or complex numbers.
+
+    Raises:
+      TypeError: `a` or `v` is a list, a string or None; `preferred_element_type` is
+        unknown or not of floats.
+      ValueError: `a` or `v` is empty or no vector; `mode` or `precision` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.correlate(jnp.array([1.0, 2.0, 3.0]), jnp.array([1.0, 10.0]))

@@ -38,6 +38,23 @@ def zeros(
 ) -> Array:
     """An array of zeros, float32 by default.
 
+    Args:
+      shape: the shape, an int or a sequence of ints, static.
+      dtype: the dtype. None (default) is the default float dtype, float32 without
+        `jax_enable_x64`.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      Zeros, of the shape and dtype.
+
+    Raises:
+      TypeError: `shape` is not of integers, or has a negative one; `dtype` is unknown;
+        `out_sharding` is no sharding.
+      ValueError: `device` is neither a device nor a sharding.
+
     >>> from curta import numpy as jnp
     >>> jnp.zeros((2, 2), dtype=int)
     Array([[0, 0],
@@ -56,6 +73,23 @@ def ones(
 ) -> Array:
     """An array of ones, float32 by default.
 
+    Args:
+      shape: the shape, an int or a sequence of ints, static.
+      dtype: the dtype. None (default) is the default float dtype, float32 without
+        `jax_enable_x64`.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      Ones, of the shape and dtype.
+
+    Raises:
+      TypeError: `shape` is not of integers, or has a negative one; `dtype` is unknown;
+        `out_sharding` is no sharding.
+      ValueError: `device` is neither a device nor a sharding.
+
     >>> from curta import numpy as jnp
     >>> jnp.ones(3)
     Array([1., 1., 1.], dtype=float32)
@@ -72,6 +106,23 @@ def empty(
     out_sharding: Any = None,
 ) -> Array:
     """An array of zeros: nothing is left uninitialised.
+
+    Args:
+      shape: the shape, an int or a sequence of ints, static.
+      dtype: the dtype. None (default) is the default float dtype, float32 without
+        `jax_enable_x64`.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      Zeros, of the shape and dtype.
+
+    Raises:
+      TypeError: `shape` is not of integers, or has a negative one; `dtype` is unknown;
+        `out_sharding` is no sharding.
+      ValueError: `device` is neither a device nor a sharding.
 
     >>> from curta import numpy as jnp
     >>> jnp.empty(2)
@@ -105,6 +156,24 @@ def full(
 ) -> Array:
     """An array with every element `fill_value`, which may also be broadcast.
 
+    Args:
+      shape: the shape, an int or a sequence of ints, static.
+      fill_value: a scalar, or an array that broadcasts to `shape`.
+      dtype: the dtype; None (default) is that of `fill_value`.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      TypeError: `shape` is not of integers, or has a negative one; `dtype` is unknown;
+        `out_sharding` is no sharding; `fill_value` is a list, a string or None.
+      ValueError: `device` is neither a device nor a sharding; `fill_value` does not
+        broadcast to `shape`.
+
     >>> from curta import numpy as jnp
     >>> jnp.full((2, 2), jnp.array([1, 2]))
     Array([[1, 2],
@@ -131,6 +200,24 @@ def zeros_like(
 ) -> Array:
     """Zeros in the shape and dtype of `a`, or in others that are given.
 
+    Args:
+      a: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the result has.
+      dtype: another dtype. None (default) keeps that of the array.
+      shape: another shape, an int or a sequence of ints. None (default) keeps that of
+        the array.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      Zeros, of the shape and dtype.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `shape` is not of integers, or has a
+        negative one; `dtype` is unknown; `out_sharding` is no sharding.
+      ValueError: `device` is neither a device nor a sharding.
+
     >>> from curta import numpy as jnp
     >>> jnp.zeros_like(jnp.arange(3))
     Array([0, 0, 0], dtype=int32)
@@ -149,6 +236,24 @@ def ones_like(
 ) -> Array:
     """Ones in the shape and dtype of `a`, or in others that are given.
 
+    Args:
+      a: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the result has.
+      dtype: another dtype. None (default) keeps that of the array.
+      shape: another shape, an int or a sequence of ints. None (default) keeps that of
+        the array.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      Ones, of the shape and dtype.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `shape` is not of integers, or has a
+        negative one; `dtype` is unknown; `out_sharding` is no sharding.
+      ValueError: `device` is neither a device nor a sharding.
+
     >>> from curta import numpy as jnp
     >>> jnp.ones_like(jnp.arange(3))
     Array([1, 1, 1], dtype=int32)
@@ -163,7 +268,24 @@ def empty_like(
     *,
     device: Any = None,
 ) -> Array:
-    """The same as `zeros_like`.
+    """Zeros in the shape and dtype of an array, or in others that are given.
+
+    Args:
+      prototype: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the
+        result has.
+      dtype: another dtype. None (default) keeps that of the array.
+      shape: another shape, an int or a sequence of ints. None (default) keeps that of
+        the array.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+
+    Returns:
+      Zeros, of the shape and dtype.
+
+    Raises:
+      TypeError: `prototype` is a list, a string or None; `shape` is not of integers, or
+        has a negative one; `dtype` is unknown.
+      ValueError: `device` is neither a device nor a sharding.
 
     >>> from curta import numpy as jnp
     >>> jnp.empty_like(jnp.arange(2))
@@ -183,6 +305,27 @@ def full_like(
     out_sharding: Any = None,
 ) -> Array:
     """`fill_value` in the shape and dtype of `a`, or in others that are given.
+
+    Args:
+      a: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the result has.
+      fill_value: a scalar, or an array that broadcasts to the shape.
+      dtype: another dtype. None (default) keeps that of the array.
+      shape: another shape, an int or a sequence of ints. None (default) keeps that of
+        the array.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      An array of the shape and dtype.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `shape` is not of integers, or has a
+        negative one; `dtype` is unknown; `out_sharding` is no sharding; `fill_value` is
+        a list, a string or None.
+      ValueError: `device` is neither a device nor a sharding; `fill_value` does not
+        broadcast to the shape.
 
     >>> from curta import numpy as jnp
     >>> jnp.full_like(jnp.arange(3), 7)
@@ -239,9 +382,21 @@ def place_on(device: Any, x: Any) -> Any:
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> list[Any]:
-    """Coordinate arrays of the grid spanned by one-dimensional arrays.
+    """Coordinate arrays of the grid spanned by vectors.
 
-    `indexing` "xy" swaps the first two dims; `sparse` leaves dims of size 1.
+    Args:
+      *xi: n vectors or scalars, the coordinates along each dim.
+      copy: must be True (default), as arrays share no memory.
+      sparse: leave dims of size 1 where an array is constant. Default False.
+      indexing: "xy" (default) swaps the first two dims; "ij" keeps the order of `xi`.
+
+    Returns:
+      A list of n arrays, each of the grid's shape and the dtype of its vector.
+
+    Raises:
+      TypeError: `*xi` is a list, a string or None.
+      ValueError: an array of `xi` has more than one dim; `indexing` is unknown; `copy`
+        is False.
 
     >>> from curta import numpy as jnp
     >>> jnp.meshgrid(jnp.arange(2), jnp.arange(2))[0]
@@ -274,9 +429,19 @@ def meshgrid(
 def indices(
     dimensions: Sequence[int], dtype: Any = None, sparse: bool = False
 ) -> Array:
-    """The indices of every element of an array of a shape, stacked along dim 0.
+    """The indices of every element of an array of a shape.
 
-    With `sparse`, a tuple of arrays that broadcast to them.
+    Args:
+      dimensions: the shape, a sequence of n integers.
+      dtype: the dtype of the indices. None (default) is the default integer dtype.
+      sparse: return n arrays that broadcast to the indices. Default False.
+
+    Returns:
+      An array (n, *dimensions), or, with `sparse`, a tuple of n arrays.
+
+    Raises:
+      TypeError: `dimensions` is no sequence of integers, or one is negative; `dtype` is
+        unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.indices((2, 2))[1]
@@ -302,6 +467,21 @@ def frombuffer(
     buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: int = 0
 ) -> Array:
     """The elements of a buffer of bytes.
+
+    Args:
+      buffer: an object with the buffer protocol, such as `bytes`.
+      dtype: the dtype of the elements. Default float (of 64 bits in the buffer).
+      count: how many elements to read. Default -1, all.
+      offset: the byte to start at. Default 0.
+
+    Returns:
+      A vector of the elements, of `dtype`; 64-bit types are halved unless
+      `jax_enable_x64`.
+
+    Raises:
+      TypeError: `buffer` is none, `dtype` unknown, or `count` or `offset` no integer.
+      ValueError: the buffer's size is no multiple of the element's, or smaller than
+        wanted; `offset` lies outside.
 
     >>> from curta import numpy as jnp
     >>> jnp.frombuffer(b"\\x01\\x02", dtype=jnp.uint8)

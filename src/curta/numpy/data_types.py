@@ -72,6 +72,18 @@ def promote_types(a: Any, b: Any) -> Any:
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Whether NumPy's casting rules let a dtype (or array) become another.
 
+    Args:
+      from_: a dtype, or an array or scalar, whose dtype is taken.
+      to: a dtype, or an array or scalar, whose dtype is taken.
+      casting: "no", "equiv", "safe" (default), "same_kind" or "unsafe", as in NumPy.
+
+    Returns:
+      A Python bool.
+
+    Raises:
+      TypeError: `from_` or `to` is no dtype.
+      ValueError: `casting` is unknown.
+
     >>> from curta import numpy as jnp
     >>> jnp.can_cast("int32", "float64"), jnp.can_cast("float64", "int32")
     (True, False)

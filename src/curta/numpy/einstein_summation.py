@@ -40,10 +40,36 @@ def einsum(
 
     A letter that occurs twice in one operand takes its diagonal; a letter missing
     after "->" is summed over; "..." stands for dims that broadcast. Without "->" the
-    letters that occur once are kept, in alphabetical order.
+    letters that occur once are kept, in alphabetical order. A. Einstein, Die Grundlage
+    der allgemeinen Relativitätstheorie (1916), section 5.
 
-    `_dot_general` may be a function with the signature of `lax.dot_general`, which
-    then takes the products of pairs of operands.
+    Args:
+      subscripts: a letter for each dim, operands separated by commas; or the first
+        operand, each followed by a list of integers for its dims.
+      *operands: arrays of as many dims as the letters say.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      optimize: how to find the order of contractions: "auto" (default), "optimal",
+        "greedy" or another name of opt_einsum, True or False, or a path.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+      _dot_general: a function with the signature of `lax.dot_general`, the default,
+        which takes the products of pairs of operands.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from the operands.
+
+    Returns:
+      An array of the dims after "->", of the promoted dtype.
+
+    Raises:
+      TypeError: `subscripts` is no string and no operand, or an operand no array;
+        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+      ValueError: the letters do not fit the operands' dims, or the sizes of a letter
+        differ; `precision` is unknown.
+      NotImplementedError: `out` is given.
+      KeyError: `optimize` is unknown, for three operands or more.
 
     >>> from curta import numpy as jnp
     >>> jnp.einsum("ij,j->i", jnp.ones((2, 3)), jnp.arange(3))
@@ -116,6 +142,22 @@ def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: Any = "auto"
 ) -> tuple[list[tuple[int, ...]], Any]:
     """The order in which `einsum` would contract the operands, and its cost.
+
+    Args:
+      subscripts: a letter for each dim, operands separated by commas; see `einsum`.
+      *operands: arrays of as many dims as the letters say.
+      optimize: how to find the order: "auto" (default), "optimal", "greedy" or another
+        name of opt_einsum, True or False, or a path.
+
+    Returns:
+      A list of tuples, the operands that each step contracts, and a printable object
+      with the costs.
+
+    Raises:
+      TypeError: `subscripts` is no string and no operand.
+      ValueError: the letters do not fit the operands' dims, or the sizes of a letter
+        differ.
+      KeyError: `optimize` is unknown, for three operands or more.
 
     >>> from curta import numpy as jnp
     >>> x = jnp.ones((2, 2))

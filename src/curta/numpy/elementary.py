@@ -407,6 +407,21 @@ def rint(x: ArrayLike, /) -> Array:
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """`a` rounded to a number of decimals; halves go to the even digit.
 
+    Args:
+      a: an array or scalar of numbers, of any shape.
+      decimals: how many decimals to keep, a static int; negative ones round before the
+        point. Default 0.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `decimals` is no integer.
+      ValueError: `a` is boolean, or `decimals` a list or an array.
+      NotImplementedError: `out` is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.round(jnp.array([1.25, 2.675]), 1)
     Array([1.2, 2.7], dtype=float32)
@@ -471,6 +486,22 @@ def nan_to_num(
     """`x` with NaN replaced by `nan` and infinities by finite values.
 
     The replacements of infinities are by default the extreme finite values.
+
+    Args:
+      x: an array or scalar, of any shape and dtype.
+      copy: must be True (default) or False; the result is always another array.
+      nan: what replaces NaN, an array or scalar that broadcasts with `x`. Default 0.
+      posinf: what replaces the positive infinity. None (default) is the greatest finite
+        value.
+      neginf: what replaces the negative infinity. None (default) is the least finite
+        value.
+
+    Returns:
+      An array of the shape and dtype of `x`; of complex numbers each part is replaced.
+
+    Raises:
+      TypeError: `x`, `nan`, `posinf` or `neginf` is a list or a string.
+      ValueError: shapes do not broadcast.
 
     >>> from curta import numpy as jnp
     >>> jnp.nan_to_num(jnp.array([jnp.nan, 1.0]))

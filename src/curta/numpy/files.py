@@ -18,6 +18,20 @@ array_repr, array_str, iterable = np.array_repr, np.array_str, np.iterable
 def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) -> Array:
     """The array of an `.npy` file, or the archive of an `.npz` file.
 
+    Args:
+      file: a path, or a file open for reading bytes.
+      *args, **kwargs: further arguments of `numpy.load`, such as `allow_pickle`.
+
+    Returns:
+      An array; of an `.npz` file NumPy's archive, a mapping of names to arrays of
+      NumPy.
+
+    Raises:
+      TypeError: `file` is no path and no file.
+      ValueError: the file is none of NumPy's, or holds objects and `allow_pickle` is
+        not given.
+      FileNotFoundError: there is no such file.
+
     >>> import tempfile
     >>> from curta import numpy as jnp
     >>> with tempfile.TemporaryFile() as file:
@@ -38,6 +52,20 @@ def fromstring(
     string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str
 ) -> Array:
     """The numbers written in a string.
+
+    Args:
+      string: numbers as text, with `sep` between them.
+      dtype: the dtype of the elements. Default float.
+      count: how many numbers to read. Default -1, all.
+      sep: what stands between numbers, such as " " or ","; not empty.
+
+    Returns:
+      A vector of the numbers, of `dtype`; 64-bit types are halved unless
+      `jax_enable_x64`.
+
+    Raises:
+      TypeError: `string` is none, `dtype` unknown, or `count` no integer.
+      ValueError: `string` holds something else than numbers, or `sep` is empty.
 
     >>> from curta import numpy as jnp
     >>> jnp.fromstring("1 2 3", dtype=int, sep=" ")

@@ -11,17 +11,20 @@ from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy import linalg
 from curta.numpy.arguments import concrete, ensure_arraylike, ensure_operands
+from curta.numpy.conditional import where
 from curta.numpy.constructors import array
 from curta.numpy.convolution import convolve
 from curta.numpy.creation import ones
+from curta.numpy.diagonals import diag
 from curta.numpy.elementary import sqrt
-from curta.numpy.linear_algebra import diag, dot, outer
+from curta.numpy.linear_algebra import dot
 from curta.numpy.matrices import vander
+from curta.numpy.outer_products import outer
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.numpy.ranges import arange
 from curta.numpy.rearranging import roll
 from curta.numpy.reductions import all
-from curta.numpy.searching import argmin, where
+from curta.numpy.searching import argmin
 from curta.numpy.shapes import atleast_1d
 
 
@@ -83,19 +86,27 @@ def polyfit(
 ) -> Array | tuple[Array, ...]:
     """The polynomial of degree `deg` that fits points best, in least squares.
 
+    By `linalg.lstsq` of the Vandermonde matrix, its columns scaled to length 1.
+
     Args:
-      x: places, (n,).
+      x: places, a vector (n,) of one or more.
       y: values there, (n,), or (n, k) for k polynomials.
-      deg: the degree, static.
-      rcond: singular values below this share of the greatest count as zero.
-      full: return also residuals, rank, singular values and rcond.
-      w: weights of the points, (n,).
-      cov: return also the covariance of the coefficients; "unscaled" does not estimate
-        the variance of the values.
+      deg: the degree, static and not negative.
+      rcond: singular values below this share of the greatest count as zero. None
+        (default) is n eps.
+      full: return residuals, rank, singular values and `rcond` too. Default False.
+      w: weights of the points, (n,). None (default) weighs all alike.
+      cov: return the covariance of the coefficients too; "unscaled" does not estimate
+        the variance of the values. Default False.
 
     Returns:
-      The coefficients, highest power first, (deg + 1,) or (deg + 1, k). ValueError for
-      a negative degree, TypeError for shapes that do not fit.
+      The coefficients, highest power first, (deg + 1,) or (deg + 1, k), in floats; with
+      `full` or `cov` a tuple of them and of what is asked for.
+
+    Raises:
+      TypeError: `x` or `y` is a list or a string; `x`, `y` or `w` has a shape that does
+        not fit, or `x` is empty.
+      ValueError: `deg` is negative, or `rcond` is no number.
 
     >>> from curta import numpy as jnp
     >>> jnp.polyfit(jnp.arange(3.0), jnp.array([1.0, 3.0, 5.0]), 1).round(3)

@@ -1,4 +1,4 @@
-"""Histograms, interpolation, covariance."""
+"""Histograms, and interpolation between points."""
 
 from __future__ import annotations
 
@@ -10,32 +10,25 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.core.array import Array, ArrayLike, DTypeLike
+from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
-    check_arraylike,
     check_but_strings,
     check_operands,
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
     is_complex,
-    user_dtype,
 )
-from curta.numpy.arithmetic import absolute, clip, multiply, remainder, true_divide
+from curta.numpy.arithmetic import absolute, clip, remainder, true_divide
 from curta.numpy.binning import bincount, searchsorted
-from curta.numpy.complex_numbers import conjugate, imag, real
 from curta.numpy.constructors import asarray
-from curta.numpy.creation import full, zeros
-from curta.numpy.cumulative import diff
+from curta.numpy.creation import zeros
+from curta.numpy.differences import diff
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
-from curta.numpy.joining import concatenate
-from curta.numpy.linear_algebra import diag, dot
 from curta.numpy.promotion import (
-    cast,
     const,
     promote_args,
-    promote_args_inexact,
     promote_dtypes,
     promote_dtypes_inexact,
 )
@@ -43,8 +36,7 @@ from curta.numpy.ranges import linspace
 from curta.numpy.reductions import max, min, ptp, sum
 from curta.numpy.searching import ravel_multi_index
 from curta.numpy.selection import select_where
-from curta.numpy.shapes import atleast_2d, expand_dims, reshape, squeeze, transpose
-from curta.numpy.statistics import average
+from curta.numpy.shapes import expand_dims, reshape
 
 
 def histogram_bin_edges(
@@ -54,6 +46,20 @@ def histogram_bin_edges(
     weights: ArrayLike | None = None,
 ) -> Array:
     """The edges of `bins` equal bins over the range of the data; or `bins` itself.
+
+    Args:
+      a: an array of any shape, which is flattened.
+      bins: the number of bins, static; or a vector of edges. Default 10.
+      range: (lower, upper) end of the bins. None (default) is the range of `a`.
+      weights: not used, as no rule needs it here. Default None.
+
+    Returns:
+      The edges, (bins + 1,), in floats.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `bins` is no integer and no vector.
+      ValueError: `range` is no pair.
+      NotImplementedError: `bins` is a string.
 
     >>> from curta import numpy as jnp
     >>> jnp.histogram_bin_edges(jnp.array([0.0, 4.0]), 2)
@@ -91,7 +97,26 @@ def histogram(
 ) -> tuple[Any, Any]:
     """How many elements (or what weight) fall into each bin, and the bins' edges.
 
-    The last bin includes its upper edge. With `density` the integral is 1.
+    A bin contains its lower edge; the last one its upper edge too.
+
+    Args:
+      a: an array of any shape, which is flattened.
+      bins: the number of bins, static; or a vector of their n + 1 edges, ascending.
+        Default 10.
+      range: (lower, upper) end of the bins, if `bins` is a number. None (default) is
+        the range of `a`.
+      weights: numbers of the shape of `a`. None (default) counts each as 1.
+      density: divide so that the integral over the bins is 1. None (default) stands for
+        False.
+
+    Returns:
+      Counts or densities (n,), in floats, and edges (n + 1,).
+
+    Raises:
+      TypeError: `a` or `weights` is a list or a string; `bins` is no integer and no
+        vector.
+      ValueError: `range` is no pair, or `weights` has another shape than `a`.
+      IndexError: `bins` is negative.
 
     >>> from curta import numpy as jnp
     >>> jnp.histogram(jnp.array([0.0, 1.0, 4.0]), 2)
@@ -128,6 +153,25 @@ def histogram2d(
 ) -> tuple[Any, Any, Any]:
     """The histogram of points in the plane, and the edges of the bins.
 
+    Args:
+      x, y: coordinates of the points, vectors (points,).
+      bins: the number of bins, or a vector of edges, for both dims; or a pair of these.
+        Default 10.
+      range: a pair of (lower, upper). None (default) is the range of the points.
+      weights: numbers (points,). None (default) counts each as 1.
+      density: divide so that the integral over the bins is 1. None (default) stands for
+        False.
+
+    Returns:
+      Counts or densities (nx, ny), edges (nx + 1,), edges (ny + 1,).
+
+    Raises:
+      TypeError: `x`, `y` or `weights` is a list or a string; `x` and `y` differ in
+        shape, or `bins` is no integer and no vector.
+      ValueError: `range` is not two pairs, `bins` not for two dims, or `weights` of
+        another length.
+      IndexError: `bins` is negative.
+
     >>> from curta import numpy as jnp
     >>> x = jnp.array([0.0, 1.0])
     >>> jnp.histogram2d(x, x, bins=2)[0]
@@ -162,6 +206,26 @@ def histogramdd(
     density: bool | None = None,
 ) -> tuple[Any, list[Any]]:
     """The histogram of the rows of a matrix, and the edges of the bins of each dim.
+
+    Args:
+      sample: points, (points, dims).
+      bins: the number of bins for all dims, or a sequence of numbers or vectors of
+        edges for each. Default 10.
+      range: a sequence of (lower, upper) for each dim. None (default) is the range of
+        the points.
+      weights: numbers (points,). None (default) counts each as 1.
+      density: divide so that the integral over the bins is 1. None (default) stands for
+        False.
+
+    Returns:
+      Counts or densities, an axis for each dim, and a list of the edges of each.
+
+    Raises:
+      TypeError: `sample` or `weights` is a list or a string; `bins` is no integer and
+        no sequence.
+      ValueError: `sample` is no matrix, `range` or `bins` not for each dim, or
+        `weights` of another length.
+      IndexError: `bins` is negative.
 
     >>> from curta import numpy as jnp
     >>> jnp.histogramdd(jnp.array([[0.0], [1.0], [1.0]]), bins=2)[0]
@@ -226,8 +290,22 @@ def interp(
 ) -> Array:
     """The values at `x` of the piecewise linear function through (xp, fp).
 
-    `left` and `right` are the values outside: by default those at the ends, or the
-    string "extrapolate". `period` makes the function periodic.
+    Args:
+      x: places, an array of any shape, real.
+      xp: places of the points, a vector (n,), ascending unless `period` is given.
+      fp: values of the points, a vector (n,).
+      left: the value before xp[0], or "extrapolate". None (default) is fp[0].
+      right: the value after xp[-1], or "extrapolate". None (default) is fp[-1].
+      period: makes the function periodic, with this period; `left` and `right` are not
+        used then. None (default) for none.
+
+    Returns:
+      The values, of the shape of `x`, in floats or complex numbers.
+
+    Raises:
+      TypeError: `x`, `xp`, `fp`, `left`, `right` or `period` is a list or a string.
+      ValueError: `xp` and `fp` are no vectors of one length, `x` is complex, or `left`
+        or `right` another string.
 
     >>> from curta import numpy as jnp
     >>> jnp.interp(jnp.array([0.5, 9.0]), jnp.array([0.0, 1.0]), jnp.array([0.0, 10.0]))
@@ -308,127 +386,3 @@ def _beyond(
         return out
     outside = compare(*promote_args("less", x, bound))
     return select_where(outside, default if value is None else value, out)
-
-
-# ---- covariance
-
-
-@inner_jit(static_argnames=("rowvar", "bias", "ddof", "dtype"))
-def cov(
-    m: ArrayLike,
-    y: ArrayLike | None = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: ArrayLike | None = None,
-    aweights: ArrayLike | None = None,
-    dtype: DTypeLike | None = None,
-) -> Array:
-    """The covariance matrix of variables in rows (or columns, without `rowvar`).
-
-    `y` has further variables; `fweights` says how often each observation counts,
-    `aweights` how much. The divisor is the count less `ddof`, by default 1, or 0 with
-    `bias`.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.cov(jnp.array([[0.0, 2.0], [0.0, 4.0]]))
-    Array([[2., 4.],
-           [4., 8.]], dtype=float32)
-    """
-    dtype = _inexact_dtype("cov", dtype)
-    x = _variables(m, y, rowvar)
-    if x.shape[0] == 0:
-        return zeros((0, 0))
-    if x.shape[1] == 0:
-        shape = () if x.shape[0] == 1 else (x.shape[0],) * 2
-        return full(shape, np.nan, dtype=x.dtype)
-    ddof = (0 if bias else 1) if ddof is None else ddof
-    weights = _observation_weights(x, fweights, aweights)
-    if dtype is not None:
-        x = cast(x, dtype)
-        weights = None if weights is None else cast(weights, dtype)
-    avg, total = average(x, axis=1, weights=weights, returned=True)
-    total = getitem(total, 0)
-    if weights is None:
-        divisor: Any = x.shape[1] - ddof
-    elif ddof == 0:
-        divisor = total
-    elif aweights is None:
-        divisor = lax.sub(total, const(total, ddof))
-    else:
-        again = multiply(weights, absolute(asarray(aweights)))
-        divisor = lax.sub(total, true_divide(multiply(ddof, sum(again)), total))
-    x = lax.sub(x, expand_dims(avg, 1))
-    scaled = x if weights is None else multiply(x, expand_dims(weights, 0))
-    return squeeze(true_divide(dot(x, conjugate(transpose(scaled))), divisor))
-
-
-def _inexact_dtype(name: str, dtype: Any) -> Any:
-    dtype = user_dtype(dtype, name)
-    if dtype is not None and not dtypes.issubdtype(dtype, np.inexact):
-        raise ValueError(
-            f"{name}: dtype must be a subclass of float or complex; got dtype={dtype!r}"
-        )
-    return dtype
-
-
-def _variables(m: Any, y: Any, rowvar: bool) -> Any:
-    if y is None:
-        (m,) = promote_args_inexact("cov", m)
-    else:
-        m, y = promote_args_inexact("cov", m, y)
-        if np.ndim(y) > 2:
-            raise ValueError("y has more than 2 dimensions")
-    if np.ndim(m) > 2:
-        raise ValueError("m has more than 2 dimensions")
-    x = atleast_2d(m)
-    if not rowvar and np.ndim(m) != 1:
-        x = transpose(x)
-    if y is None:
-        return x
-    y = atleast_2d(y)
-    if not rowvar and y.shape[0] != 1:
-        y = transpose(y)
-    return concatenate((x, y), axis=0)
-
-
-def _observation_weights(x: Any, fweights: Any, aweights: Any) -> Any:
-    out = None
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
-            continue
-        w = ensure_arraylike("cov", given)
-        if w.ndim > 1:
-            raise RuntimeError(f"cannot handle multidimensional {name}")
-        if w.shape[0] != x.shape[1]:
-            raise RuntimeError(f"incompatible numbers of samples and {name}")
-        if name == "fweights" and not dtypes.issubdtype(w.dtype, np.integer):
-            raise TypeError("fweights must be integer.")
-        w = absolute(w)
-        out = w if out is None else multiply(out, w)
-    return out
-
-
-@inner_jit(static_argnames=("rowvar", "dtype"))
-def corrcoef(
-    x: ArrayLike,
-    y: ArrayLike | None = None,
-    rowvar: bool = True,
-    dtype: DTypeLike | None = None,
-) -> Array:
-    """The matrix of correlation coefficients.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.corrcoef(jnp.array([[0.0, 2.0], [0.0, 4.0]]))
-    Array([[1., 1.],
-           [1., 1.]], dtype=float32)
-    """
-    check_arraylike("corrcoef", x)
-    c = cov(x, y, rowvar, dtype=_inexact_dtype("corrcoef", dtype))
-    if c.ndim == 0:
-        return true_divide(c, c)
-    deviations = cast(lax.sqrt(real(diag(c))), c.dtype)
-    c = lax.div(c, expand_dims(deviations, 1))
-    c = lax.div(c, expand_dims(deviations, 0))
-    re = clip(real(c), -1, 1)
-    return lax.complex(re, clip(imag(c), -1, 1)) if is_complex(c) else re

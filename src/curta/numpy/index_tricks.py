@@ -93,6 +93,19 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Any, ...]:
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The indices of the upper triangle of an n×m matrix.
 
+    Args:
+      n: the number of rows, a static int.
+      k: the diagonal from which on elements belong to the triangle. Default 0, the main
+        one.
+      m: the number of columns. None (default) is `n`.
+
+    Returns:
+      Row and column indices, two vectors (count,), of the default integer dtype.
+
+    Raises:
+      TypeError: an argument is no integer, or a size is negative.
+      ConcretizationTypeError: an argument is traced.
+
     >>> from curta import numpy as jnp
     >>> jnp.triu_indices(2)
     (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -102,6 +115,19 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
     """The indices of the lower triangle of an n×m matrix.
+
+    Args:
+      n: the number of rows, a static int.
+      k: the diagonal up to which elements belong to the triangle. Default 0, the main
+        one.
+      m: the number of columns. None (default) is `n`.
+
+    Returns:
+      Row and column indices, two vectors (count,), of the default integer dtype.
+
+    Raises:
+      TypeError: an argument is no integer, or a size is negative.
+      ConcretizationTypeError: an argument is traced.
 
     >>> from curta import numpy as jnp
     >>> jnp.tril_indices(2)
@@ -176,6 +202,20 @@ def mask_indices(
     n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
 ) -> tuple[Any, Any]:
     """The indices of what a masking function like `triu` keeps of an n×n matrix.
+
+    Args:
+      n: the size of the matrix, a static int.
+      mask_func: a function of an n×n matrix of ones and `k`, such as `triu`.
+      k: the second argument of `mask_func`. Default 0.
+      size: static int, the number of indices. None (default) for as many as there are.
+
+    Returns:
+      Row and column indices, two vectors (count,), of the default integer dtype.
+
+    Raises:
+      TypeError: `n`, `k` or `size` is no integer or negative where it may not be;
+        `mask_func` cannot be called.
+      ConcretizationTypeError: the mask is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.mask_indices(2, jnp.triu)[0]

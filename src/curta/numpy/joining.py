@@ -41,8 +41,19 @@ def concatenate(
 ) -> Array:
     """Arrays joined along an axis that exists; flattened first if it is None.
 
-    Raises ValueError for no arrays and for arrays of rank 0, TypeError for shapes
-    that differ elsewhere.
+    Args:
+      arrays: a sequence of arrays of one dim or more, or one array, split along its
+        first dim. Shapes are equal but along `axis`.
+      axis: int, along which to join. Default 0.
+      dtype: dtype of the result. None (default) is the promoted dtype.
+
+    Returns:
+      The joined array.
+
+    Raises:
+      TypeError: `arrays` is no sequence, or holds lists; shapes differ but along
+        `axis`; `axis` is no integer; `dtype` is unknown.
+      ValueError: there are no arrays, or scalars among them; `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.concatenate([jnp.arange(2), jnp.arange(3)])
@@ -89,6 +100,23 @@ def stack(
     arrays: Any, axis: int = 0, out: None = None, dtype: DTypeLike | None = None
 ) -> Array:
     """Arrays of one shape along a new axis.
+
+    Args:
+      arrays: a sequence of arrays of one shape, or one array, split along its first
+        dim.
+      axis: int, where the new axis is in the result. Default 0.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      dtype: dtype of the result. None (default) is the promoted dtype.
+
+    Returns:
+      An array with one more dim, of size len(arrays).
+
+    Raises:
+      TypeError: `arrays` is no sequence, or holds lists; `axis` is no integer; `dtype`
+        is unknown.
+      ValueError: there are no arrays, their shapes differ, or `axis` is out of bounds.
+      NotImplementedError: `out` is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.stack([jnp.arange(2), jnp.arange(2)], axis=1)
@@ -203,6 +231,19 @@ def _block(arrays: Any) -> tuple[Any, int]:
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`values` joined to the end of `arr`; both are flattened without an axis.
 
+    Args:
+      arr: an array.
+      values: an array of the rank of `arr` and its shape but along `axis`.
+      axis: int, along which to join. None (default) flattens both first.
+
+    Returns:
+      The joined array, of the promoted dtype.
+
+    Raises:
+      TypeError: `arr` or `values` is a list, a string or None; shapes differ but along
+        `axis`; `axis` is no integer.
+      ValueError: `axis` is out of bounds.
+
     >>> from curta import numpy as jnp
     >>> jnp.append(jnp.arange(2), 7)
     Array([0, 1, 7], dtype=int32)
@@ -222,8 +263,21 @@ def split(
 ) -> list[Any]:
     """An array in equal parts, or cut at given indices.
 
-    Raises ValueError if the size cannot be divided by the number of parts, and for
-    indices that descend or lie outside.
+    Args:
+      ary: an array of one dim or more.
+      indices_or_sections: the number of parts, or the indices to cut at, known.
+      axis: int, along which to cut. Default 0.
+
+    Returns:
+      A list of arrays of the dtype of `ary`.
+
+    Raises:
+      TypeError: `ary` is a list, a string or None; `axis` is no integer.
+      ValueError: the size cannot be divided by the number of parts; indices descend or
+        lie outside; the number of parts is negative; `axis` is out of bounds (an
+        IndexError too).
+      ZeroDivisionError: the number of parts is 0.
+      ConcretizationTypeError: `indices_or_sections` is traced.
 
     >>> from curta import numpy as jnp
     >>> jnp.split(jnp.arange(4), 2)
@@ -238,6 +292,21 @@ def array_split(
     axis: int = 0,
 ) -> list[Any]:
     """Like `split`, but the first parts may be longer by one.
+
+    Args:
+      ary: an array of one dim or more.
+      indices_or_sections: the number of parts, or the indices to cut at, known.
+      axis: int, along which to cut. Default 0.
+
+    Returns:
+      A list of arrays of the dtype of `ary`.
+
+    Raises:
+      TypeError: `ary` is a list, a string or None; `axis` is no integer.
+      ValueError: indices descend or lie outside; the number of parts is negative;
+        `axis` is out of bounds (an IndexError too).
+      ZeroDivisionError: the number of parts is 0.
+      ConcretizationTypeError: `indices_or_sections` is traced.
 
     >>> from curta import numpy as jnp
     >>> jnp.array_split(jnp.arange(3), 2)
@@ -312,6 +381,22 @@ def delete(
     assume_unique_indices: bool = False,
 ) -> Array:
     """`arr` without the slices at the indices `obj`, which must be known.
+
+    Args:
+      arr: an array of any shape and dtype.
+      obj: an int, a slice, an array of integers, or one of booleans.
+      axis: int, along which to delete. None (default) flattens `arr` first.
+      assume_unique_indices: `obj` has no index twice, which lets it be traced. Default
+        False.
+
+    Returns:
+      An array of the dtype of `arr`, shorter along `axis`.
+
+    Raises:
+      TypeError: `arr` is a list, a string or None; `axis` is no integer.
+      ValueError: `obj` is not of integers or booleans, an integer `obj` is out of
+        bounds, or `axis` is.
+      ConcretizationTypeError: `obj` is traced without `assume_unique_indices`.
 
     >>> from curta import numpy as jnp
     >>> jnp.delete(jnp.arange(4), jnp.array([0, 2]))

@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and tensors; diagonals and traces."""
+"""Products of vectors, matrices and tensors."""
 
 from __future__ import annotations
 
@@ -13,28 +13,17 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
-from curta.core.dim import max_dim, min_dim
 from curta.core.trace import typeof
 from curta.numpy.arguments import (
     canonical_axis,
-    check_arraylike,
-    concrete_index,
-    ensure_arraylike,
     ensure_arraylikes,
     ensure_operands,
     is_complex,
-    refuse_out,
     user_dtype,
 )
 from curta.numpy.arithmetic import multiply
-from curta.numpy.constructors import array
-from curta.numpy.indexing import getitem
-from curta.numpy.matrices import eye
-from curta.numpy.promotion import cast, promote_dtypes
-from curta.numpy.ranges import arange
-from curta.numpy.reductions import sum
-from curta.numpy.selection import select_where
-from curta.numpy.shapes import expand_dims, moveaxis, ravel, reshape, squeeze
+from curta.numpy.promotion import cast
+from curta.numpy.shapes import expand_dims, moveaxis, ravel, squeeze
 from curta.numpy.vectorize import vectorize
 
 
@@ -59,6 +48,25 @@ def dot(
 
     Vectors give their inner product, matrices their matrix product; a scalar
     multiplies.
+
+    Args:
+      a: an array (..., k), or a scalar.
+      b: an array (..., k, n), a vector (k,), or a scalar.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from the operands.
+
+    Returns:
+      The products: the dims of `a` but its last, then those of `b` but its last but
+      one.
+
+    Raises:
+      TypeError: `a` or `b` is a list, a string or None; the sizes to sum over differ;
+        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+      ValueError: `precision` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.dot(jnp.array([1, 2]), jnp.array([3, 4]))
@@ -86,8 +94,24 @@ def matmul(
 ) -> Array:
     """The matrix product; leading dims are batches and broadcast.
 
-    Raises ValueError for scalars and for batches that do not broadcast, TypeError
-    for sizes that do not fit.
+    Args:
+      a: matrices (..., m, k), or a vector (k,).
+      b: matrices (..., k, n), or a vector (k,).
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from the operands.
+
+    Returns:
+      The products (..., m, n), without the dims of vectors.
+
+    Raises:
+      TypeError: `a` or `b` is a list, a string or None; the sizes to sum over differ;
+        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+      ValueError: `a` or `b` is a scalar, or batches do not broadcast; `precision` is
+        unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones(3))
@@ -171,6 +195,21 @@ def vdot(
 ) -> Array:
     """The inner product of the flattened arrays, `a` conjugated.
 
+    Args:
+      a, b: arrays of any shapes of one size, which are flattened.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+
+    Returns:
+      A scalar of the promoted dtype.
+
+    Raises:
+      TypeError: `a` or `b` is a list, a string or None; the sizes differ;
+        `preferred_element_type` is unknown.
+      ValueError: `precision` is unknown.
+
     >>> from curta import numpy as jnp
     >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
@@ -196,6 +235,23 @@ def vecdot(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """The inner products of vectors along an axis, `x1` conjugated; batches broadcast.
+
+    Args:
+      x1, x2: arrays that broadcast but along `axis`, where sizes are equal.
+      axis: int, the axis of the vectors. Default -1, the last.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+
+    Returns:
+      The products, of the broadcast shape without `axis`.
+
+    Raises:
+      TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer;
+        `preferred_element_type` is unknown.
+      ValueError: the sizes along `axis` differ; `precision` is unknown.
+      IndexError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.vecdot(jnp.ones((2, 3)), jnp.arange(3))
@@ -277,8 +333,25 @@ def tensordot(
 ) -> Array:
     """The product summed over pairs of axes.
 
-    `axes` is a number (that many last axes of `a` with the first of `b`), a pair of
-    axes, or a pair of lists of axes.
+    Args:
+      a, b: arrays or scalars.
+      axes: a number (that many last axes of `a` with the first of `b`), a pair of axes,
+        or a pair of sequences of axes. Default 2.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from the operands.
+
+    Returns:
+      The sums: the other dims of `a`, then those of `b`.
+
+    Raises:
+      TypeError: `a` or `b` is a list, a string or None; `axes` is neither a number nor
+        a pair, or more than there are; the sizes to sum over differ;
+        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+      ValueError: an axis is out of bounds; `precision` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((3, 4, 5))).shape
@@ -332,6 +405,22 @@ def inner(
 ) -> Array:
     """The product summed over the last dims; scalars multiply.
 
+    Args:
+      a: an array (..., k), or a scalar.
+      b: an array (..., k), or a scalar.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+
+    Returns:
+      The products: the dims of `a` but its last, then those of `b` but its last.
+
+    Raises:
+      TypeError: `a` or `b` is a list, a string or None; the sizes of the last dims
+        differ; `preferred_element_type` is unknown.
+      ValueError: `precision` is unknown.
+
     >>> from curta import numpy as jnp
     >>> jnp.inner(jnp.array([1, 2]), jnp.array([3, 4]))
     Array(11, dtype=int32)
@@ -349,156 +438,3 @@ def inner(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
-
-
-def outer(a: ArrayLike, b: Array, out: None = None) -> Array:
-    """All products of an element of `a` with one of `b`, as a matrix.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
-    Array([[3, 4],
-           [6, 8]], dtype=int32)
-    """
-    refuse_out("outer", out)
-    a, b = promote_dtypes(*ensure_operands("outer", a, b))
-    return multiply(expand_dims(ravel(a), 1), expand_dims(ravel(b), 0))
-
-
-@inner_jit
-def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product: `b` scaled by every element of `a`.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.kron(jnp.array([1, 2]), jnp.array([1, 10]))
-    Array([ 1, 10,  2, 20], dtype=int32)
-    """
-    a, b = promote_dtypes(*ensure_arraylikes("kron", a, b))
-    rank = max(a.ndim, b.ndim)
-    a = expand_dims(a, range(rank - a.ndim)) if a.ndim < rank else a
-    b = expand_dims(b, range(rank - b.ndim)) if b.ndim < rank else b
-    shape = tuple(p * q for p, q in zip(a.shape, b.shape))
-    a = expand_dims(a, range(1, 2 * rank, 2))
-    b = expand_dims(b, range(0, 2 * rank, 2))
-    return reshape(multiply(a, b), shape)
-
-
-@inner_jit(static_argnames=("axisa", "axisb", "axisc", "axis"))
-def cross(
-    a: ArrayLike,
-    b: ArrayLike,
-    axisa: int = -1,
-    axisb: int = -1,
-    axisc: int = -1,
-    axis: int | None = None,
-) -> Array:
-    """The cross products of vectors of 2 or 3 components; of two plane ones a scalar.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
-    Array([0, 0, 1], dtype=int32)
-    """
-    check_arraylike("cross", a, b)
-    if axis is not None:
-        axisa = axisb = axisc = axis
-    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
-    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
-        raise ValueError("Dimension must be either 2 or 3 for cross product")
-    xs, ys = _components(a), _components(b)
-
-    def minor(i: int, j: int) -> Any:
-        return lax.sub(*promote_dtypes(multiply(xs[i], ys[j]), multiply(xs[j], ys[i])))
-
-    if len(xs) == len(ys) == 2:
-        return minor(0, 1)
-    xs, ys = (p if len(p) == 3 else [*p, lax.full_like(p[0], 0)] for p in (xs, ys))
-    return moveaxis(array([minor(1, 2), minor(2, 0), minor(0, 1)]), 0, axisc)
-
-
-def _components(x: Any) -> list[Any]:
-    return [getitem(x, (..., i)) for i in range(x.shape[-1])]
-
-
-# ---- diagonals
-
-
-@inner_jit(static_argnames=("offset", "axis1", "axis2"))
-def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonals of the matrices in two dims, `offset` above the main one.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.diagonal(jnp.arange(9).reshape(3, 3), offset=1)
-    Array([1, 5], dtype=int32)
-    """
-    a = ensure_arraylike("diagonal", a)
-    if a.ndim < 2:
-        raise ValueError("diagonal requires an array of at least two dimensions.")
-    offset = concrete_index(offset, "'offset' argument of jnp.diagonal()")
-    a = moveaxis(a, (axis1, axis2), (-2, -1))
-    rows, columns = a.shape[-2:]
-    low, high = min(offset, 0), max(offset, 0)
-    count = max_dim(0, min_dim(rows + low, columns - high))
-    i, j = arange(count), arange(abs(offset), abs(offset) + count)
-    return getitem(a, (..., i, j) if offset >= 0 else (..., j, i))
-
-
-def diag(v: ArrayLike, k: int = 0) -> Array:
-    """The k-th diagonal of a matrix, or the matrix with a vector on it.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.diag(jnp.array([1, 2]))
-    Array([[1, 0],
-           [0, 2]], dtype=int32)
-    """
-    return _diag(ensure_arraylike("diag", v), operator.index(k))
-
-
-@inner_jit(static_argnames=("k",))
-def _diag(v: Any, k: int) -> Any:
-    if v.ndim == 2:
-        return diagonal(v, offset=k)
-    if v.ndim != 1:
-        raise ValueError("diag input must be 1d or 2d")
-    zero = lax.full_like(v, 0, shape=())
-    n = v.shape[0] + abs(k)
-    v = lax.pad(v, zero, ((max(0, -k), max(0, k), 0),))
-    return select_where(eye(n, k=k, dtype=bool), expand_dims(v, 1), zero)
-
-
-def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with the flattened `v` on its k-th diagonal.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.diagflat(jnp.array([[1], [2]]))
-    Array([[1, 0],
-           [0, 2]], dtype=int32)
-    """
-    v = ravel(ensure_arraylike("diagflat", v))
-    return _diag(cast(v, v.dtype), operator.index(k))
-
-
-@inner_jit(static_argnames=("axis1", "axis2", "dtype"))
-def trace(
-    a: ArrayLike,
-    offset: int | float | ArrayLike = 0,
-    axis1: int = 0,
-    axis2: int = 1,
-    dtype: DTypeLike | None = None,
-    out: None = None,
-) -> Array:
-    """The sum of a diagonal.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
-    Array(5, dtype=int32)
-    """
-    a = ensure_arraylike("trace", a)
-    refuse_out("trace", out)
-    if canonical_axis(axis1, a.ndim) == canonical_axis(axis2, a.ndim):
-        raise ValueError(
-            f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}"
-        )
-    a = moveaxis(a, (axis1, axis2), (-2, -1))
-    rows, columns = a.shape[-2:]
-    mask = eye(rows, columns, k=offset, dtype=bool)
-    masked = select_where(mask, a, lax.full_like(a, 0))
-    return sum(masked, axis=(-2, -1), dtype=user_dtype(dtype, "trace"))

@@ -18,6 +18,16 @@ from curta.numpy.promotion import const, promote_args_inexact
 def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log(exp(x1) + exp(x2)) without overflow.
 
+    Args:
+      x1, x2: arrays or scalars that broadcast; integers become floats.
+
+    Returns:
+      Floats or complex numbers, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.logaddexp(1000.0, -jnp.inf)
     Array(1000., dtype=float32, weak_type=True)
@@ -27,6 +37,16 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """log2(2**x1 + 2**x2) without overflow.
+
+    Args:
+      x1, x2: arrays or scalars that broadcast; integers become floats.
+
+    Returns:
+      Floats or complex numbers, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
     >>> float(jnp.logaddexp2(3.0, 3.0))

@@ -102,6 +102,16 @@ def _compare(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x and y both differ from 0.
 
+    Args:
+      x, y: arrays or scalars that broadcast.
+
+    Returns:
+      Booleans, of the broadcast shape.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.logical_and(jnp.array([0, 1, 2]), True)
     Array([False,  True,  True], dtype=bool)
@@ -112,6 +122,16 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x or y differs from 0.
 
+    Args:
+      x, y: arrays or scalars that broadcast.
+
+    Returns:
+      Booleans, of the broadcast shape.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.logical_or(jnp.array([0, 1]), False)
     Array([False,  True], dtype=bool)
@@ -121,6 +141,16 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether exactly one of x and y differs from 0.
+
+    Args:
+      x, y: arrays or scalars that broadcast.
+
+    Returns:
+      Booleans, of the broadcast shape.
+
+    Raises:
+      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.logical_xor(jnp.array([0, 1]), True)
@@ -312,7 +342,20 @@ def isclose(
 ) -> Array:
     """Whether |a - b| <= atol + rtol·|b|; infinities are close to themselves.
 
-    `equal_nan` makes NaN close to NaN.
+    Args:
+      a, b: arrays or scalars that broadcast; `b` is the one that `rtol` is relative to.
+      rtol: the tolerance relative to |b|, an array or scalar that broadcasts. Default
+        1e-5.
+      atol: the absolute tolerance, an array or scalar that broadcasts. Default 1e-8.
+      equal_nan: take NaN for close to NaN. Default False.
+
+    Returns:
+      Booleans, of the broadcast shape.
+
+    Raises:
+      TypeError: `a`, `b`, `rtol` or `atol` is a list, a string or None; shapes of one
+        rank do not broadcast.
+      ValueError: shapes of different ranks do not broadcast.
 
     >>> from curta import numpy as jnp
     >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1]))
@@ -343,6 +386,21 @@ def allclose(
 ) -> Array:
     """Whether all elements are close in the sense of `isclose`.
 
+    Args:
+      a, b: arrays or scalars that broadcast; `b` is the one that `rtol` is relative to.
+      rtol: the tolerance relative to |b|, an array or scalar that broadcasts. Default
+        1e-5.
+      atol: the absolute tolerance, an array or scalar that broadcasts. Default 1e-8.
+      equal_nan: take NaN for close to NaN. Default False.
+
+    Returns:
+      A boolean scalar.
+
+    Raises:
+      TypeError: `a`, `b`, `rtol` or `atol` is a list, a string or None; shapes of one
+        rank do not broadcast.
+      ValueError: shapes of different ranks do not broadcast.
+
     >>> from curta import numpy as jnp
     >>> jnp.allclose(jnp.ones(3), 1.0)
     Array(True, dtype=bool)
@@ -353,6 +411,17 @@ def allclose(
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements.
+
+    Args:
+      a1, a2: arrays, or nested lists of numbers, of any shape and dtype.
+      equal_nan: take NaN for equal to NaN. Default False.
+
+    Returns:
+      A boolean scalar; False for shapes that differ.
+
+    Raises:
+      TypeError: `a1` or `a2` holds strings.
+      ValueError: `a1` or `a2` is None.
 
     >>> from curta import numpy as jnp
     >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))

@@ -31,6 +31,23 @@ def eye(
 ) -> Array:
     """An N×M matrix with ones on the k-th diagonal.
 
+    Args:
+      N: the number of rows, a static int.
+      M: the number of columns. None (default) is `N`.
+      k: the diagonal with the ones, above the main one. Default 0.
+      dtype: the dtype. None (default) is the default float dtype.
+      device: a device or `Sharding` where the matrix is to be; None (default) is the
+        default device.
+
+    Returns:
+      A matrix (N, M).
+
+    Raises:
+      TypeError: `N` or `M` is no integer or traced, or `k` no scalar; `dtype` is
+        unknown.
+      ValueError: `N` or `M` is negative, or `k` no integer; `device` is neither a
+        device nor a sharding.
+
     >>> from curta import numpy as jnp
     >>> jnp.eye(2, 3, k=1)
     Array([[0., 1., 0.],
@@ -70,6 +87,18 @@ def tri(
     N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 ) -> Array:
     """An N×M matrix with ones on and below the k-th diagonal.
+
+    Args:
+      N: the number of rows, a static int.
+      M: the number of columns. None (default) is `N`.
+      k: the last diagonal with ones. Default 0, the main one.
+      dtype: the dtype. None (default) is float32.
+
+    Returns:
+      A matrix (N, M).
+
+    Raises:
+      TypeError: an argument is no integer, or a size is negative; `dtype` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.tri(2, 3)
@@ -124,6 +153,20 @@ def _triangle(name: str, m: Any, k: int) -> tuple[Any, Any]:
 @inner_jit(static_argnames=("N", "increasing"))
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The matrix whose columns are the powers of x, falling unless `increasing`.
+
+    Named after A.-T. Vandermonde: x[i]**(N-1-j), or x[i]**j.
+
+    Args:
+      x: a vector (n,) of numbers.
+      N: the number of columns, a static int. None (default) is n.
+      increasing: powers rise from left to right. Default False.
+
+    Returns:
+      A matrix (n, N), of the dtype of `x`.
+
+    Raises:
+      TypeError: `x` is a list or a string; `x` is boolean, or `N` no integer.
+      ValueError: `x` is no vector, or `N` negative.
 
     >>> from curta import numpy as jnp
     >>> jnp.vander(jnp.array([1, 2, 3]), 2)

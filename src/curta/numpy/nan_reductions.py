@@ -19,8 +19,9 @@ from curta.numpy.arguments import (
     static_axes,
     user_dtype,
 )
+from curta.numpy.folds import start_value
 from curta.numpy.promotion import cast, const
-from curta.numpy.reductions import all, max, min, prod, start_value, sum
+from curta.numpy.reductions import all, max, min, prod, sum
 from curta.numpy.selection import select_where
 from curta.numpy.statistics import mean, variance_dtypes
 
@@ -62,6 +63,31 @@ def nanmin(
 ) -> Array:
     """The smallest element that is not NaN; NaN if all are.
 
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      initial: a scalar that takes part too; required for no elements and for `where`.
+        None (default) for none.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      The smallest elements, of `a`'s dtype: `a`'s shape without the reduced axes (or
+      with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `initial`
+        is no number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        `where` is not boolean; there are no elements, or `where` is given, and
+        `initial` is not.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
+
     >>> from curta import numpy as jnp
     >>> jnp.nanmin(jnp.array([jnp.nan, 2.0, 1.0]))
     Array(1., dtype=float32)
@@ -90,6 +116,31 @@ def nanmax(
     where: ArrayLike | None = None,
 ) -> Array:
     """The largest element that is not NaN; NaN if all are.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      initial: a scalar that takes part too; required for no elements and for `where`.
+        None (default) for none.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      The largest elements, of `a`'s dtype: `a`'s shape without the reduced axes (or
+      with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `initial`
+        is no number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        `where` is not boolean; there are no elements, or `where` is given, and
+        `initial` is not.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.nanmax(jnp.array([jnp.nan, 2.0, 1.0]))
@@ -121,6 +172,30 @@ def nansum(
 ) -> Array:
     """The sum of the elements that are not NaN.
 
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the computation and the result. None (default) is that of `a`.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      initial: a scalar that the sum starts with; None (default) stands for 0.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      The sums: `a`'s shape without the reduced axes (or with size 1 there). The sum of
+      no elements is `initial` or 0.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown; `initial` is no number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        `where` is not boolean.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
+
     >>> from curta import numpy as jnp
     >>> jnp.nansum(jnp.array([jnp.nan, 2.0, 1.0]))
     Array(3., dtype=float32)
@@ -151,6 +226,29 @@ def nanprod(
 ) -> Array:
     """The product of the elements that are not NaN.
 
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the computation and the result. None (default) is that of `a`.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      initial: a scalar that the product starts with; None (default) stands for 1.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      The products: `a`'s shape without the reduced axes (or with size 1 there). The
+      product of no elements is `initial` or 1.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown; `initial` is no number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        `where` is not boolean.
+      NotImplementedError: `out` is given; `axis` is a name.
+
     >>> from curta import numpy as jnp
     >>> jnp.nanprod(jnp.array([jnp.nan, 2.0, 3.0]))
     Array(6., dtype=float32)
@@ -179,6 +277,28 @@ def nanmean(
     where: ArrayLike | None = None,
 ) -> Array:
     """The mean of the elements that are not NaN; NaN if there are none.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the sum and of the result; None (default) is `a`'s, float32 for
+        integers and booleans.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      The means: `a`'s shape without the reduced axes (or with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown.
+      ValueError: an axis is out of bounds or occurs twice; `where` is not boolean.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.nanmean(jnp.array([jnp.nan, 2.0, 1.0]))
@@ -210,6 +330,32 @@ def nanvar(
     """The variance of the elements that are not NaN.
 
     The divisor is their count less `ddof`; NaN where it is not positive.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the result; None (default) is `a`'s, real for complex and float32
+        for integers and booleans.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      ddof: what the divisor is less than the count. Default 0.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+      mean: the mean, if it is known, with the reduced axes of size 1. None (default)
+        computes it.
+
+    Returns:
+      The variances, real: `a`'s shape without the reduced axes (or with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown; `ddof` or `mean` is no number or array.
+      ValueError: an axis is out of bounds or occurs twice; `where` is not boolean;
+        `dtype` is real and `a` complex.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.nanvar(jnp.array([jnp.nan, 1.0, 3.0]))
@@ -252,6 +398,35 @@ def nanstd(
     mean: Any = None,
 ) -> Array:
     """The standard deviation of the elements that are not NaN.
+
+    The square root of `nanvar`; NaN where the count less `ddof` is not positive.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the result; None (default) is `a`'s, real for complex and float32
+        for integers and booleans.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      ddof: what the divisor is less than the count. Default 0.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+      mean: the mean, if it is known, with the reduced axes of size 1. None (default)
+        computes it.
+
+    Returns:
+      The standard deviations, real: `a`'s shape without the reduced axes (or with size
+      1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown; `ddof` or `mean` is no number or array.
+      ValueError: an axis is out of bounds or occurs twice; `where` is not boolean;
+        `dtype` is real and `a` complex.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.nanstd(jnp.array([jnp.nan, 1.0, 3.0]))

@@ -66,6 +66,20 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight booleans as the bits of one uint8; the last group is filled with zeros.
 
+    Args:
+      a: an array of booleans or integers; what differs from 0 is a one.
+      axis: int, along which eight become one. None (default) flattens `a` first.
+      bitorder: "big" (default) puts the first into the highest bit, "little" into the
+        lowest.
+
+    Returns:
+      uint8, of the shape of `a` with an eighth, rounded up, along `axis`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is of floats or complex numbers,
+        or `axis` no integer.
+      ValueError: `bitorder` is unknown; `axis` is out of bounds (an IndexError too).
+
     >>> from curta import numpy as jnp
     >>> jnp.packbits(jnp.array([0, 0, 0, 0, 0, 1, 0, 1]))
     Array([5], dtype=uint8)
@@ -95,7 +109,23 @@ def unpackbits(
     count: int | None = None,
     bitorder: str = "big",
 ) -> Array:
-    """The bits of uint8 numbers, eight for each; `count` of them, if it is given.
+    """The bits of uint8 numbers, eight for each.
+
+    Args:
+      a: an array of uint8.
+      axis: int, along which one becomes eight. None (default) flattens `a` first.
+      count: how many bits to keep; more are filled with zeros, a negative number drops
+        so many. None (default) keeps all.
+      bitorder: "big" (default) begins with the highest bit, "little" with the lowest.
+
+    Returns:
+      Zeros and ones, uint8, of the shape of `a` with `count` or eight times the size
+      along `axis`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is not uint8, or `axis` or `count`
+        is no integer.
+      ValueError: `bitorder` is unknown; `axis` is out of bounds (an IndexError too).
 
     >>> from curta import numpy as jnp
     >>> jnp.unpackbits(jnp.array([5], dtype=jnp.uint8))

@@ -18,13 +18,14 @@ from curta.numpy.arguments import (
     is_complex,
 )
 from curta.numpy.cumulative import cumsum
+from curta.numpy.folds import listed_axes
 from curta.numpy.promotion import (
     broadcast_to_shape,
     cast,
     const,
     promote_dtypes_inexact,
 )
-from curta.numpy.reductions import any, listed_axes, sum
+from curta.numpy.reductions import any, sum
 from curta.numpy.selection import select_where
 from curta.numpy.taking import take_along_axis
 
@@ -47,9 +48,33 @@ def quantile(
 ) -> Array:
     """The values below which fractions `q` of the elements lie; NaN if one is.
 
-    `method` says what to do between two elements: "linear", "lower", "higher",
-    "midpoint", "nearest"; "inverted_cdf" is the one that takes `weights`. The dim of
-    `q`, if it has one, comes first.
+    The element (n - 1) q of n sorted ones, by `method` where that lies between two:
+    R. J. Hyndman and Y. Fan, Sample quantiles in statistical packages (1996), their
+    type 7 ("linear") and type 1 ("inverted_cdf").
+
+    Args:
+      a: an array of real numbers, of any shape.
+      q: fractions from 0 to 1, floats: a scalar or a vector.
+      axis: int or distinct ints, the axes to reduce. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      overwrite_input: must be False (default), as arrays do not change.
+      method: what to do between two elements: "linear" (default), "lower", "higher",
+        "midpoint", "nearest"; or "inverted_cdf", which takes `weights`.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      weights: for "inverted_cdf": how much each element counts, of the shape of `a` or
+        of its reduced axes. None (default) for alike.
+
+    Returns:
+      The quantiles, in floats: `q`'s dim, if it has one, then `a`'s shape without the
+      reduced axes (or with size 1 there).
+
+    Raises:
+      TypeError: `a` or `q` is a list, a string or None; `axis` is not of integers;
+        there are no elements; `q` is of integers.
+      ValueError: an axis is out of bounds or occurs twice; `a` is complex, `q` has two
+        dims or more, `method` is unknown, or `out` or `overwrite_input` is given.
+      NotImplementedError: `weights` is given with another method.
 
     >>> from curta import numpy as jnp
     >>> jnp.quantile(jnp.array([1.0, 2.0, 3.0, 4.0]), 0.5)
@@ -72,6 +97,31 @@ def nanquantile(
     weights: Any = None,
 ) -> Array:
     """Like `quantile`, of the elements that are not NaN.
+
+    Args:
+      a: an array of real numbers, of any shape.
+      q: fractions from 0 to 1, floats: a scalar or a vector.
+      axis: int or distinct ints, the axes to reduce. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      overwrite_input: must be False (default), as arrays do not change.
+      method: what to do between two elements: "linear" (default), "lower", "higher",
+        "midpoint", "nearest"; or "inverted_cdf", which takes `weights`.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      weights: for "inverted_cdf": how much each element counts, of the shape of `a` or
+        of its reduced axes. None (default) for alike.
+
+    Returns:
+      The quantiles, in floats: `q`'s dim, if it has one, then `a`'s shape without the
+      reduced axes (or with size 1 there); NaN where all elements are.
+
+    Raises:
+      TypeError: `a` or `q` is a list, a string or None; `axis` is not of integers; `q`
+        is of integers.
+      ValueError: an axis is out of bounds or occurs twice; `a` is complex, `q` has two
+        dims or more, `method` is unknown, or `out` or `overwrite_input` is given.
+      IndexError: there are no elements.
+      NotImplementedError: `weights` is given with another method.
 
     >>> from curta import numpy as jnp
     >>> jnp.nanquantile(jnp.array([1.0, jnp.nan, 3.0]), 0.5)
@@ -102,7 +152,33 @@ def percentile(
     weights: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """Like `quantile`, with q from 0 to 100.
+    """The values below which `q` percent of the elements lie; see `quantile`.
+
+    Args:
+      a: an array of real numbers, of any shape.
+      q: percentages from 0 to 100: a scalar or a vector.
+      axis: int or distinct ints, the axes to reduce. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      overwrite_input: must be False (default), as arrays do not change.
+      method: what to do between two elements: "linear" (default), "lower", "higher",
+        "midpoint", "nearest"; or "inverted_cdf", which takes `weights`.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      weights: for "inverted_cdf": how much each element counts, of the shape of `a` or
+        of its reduced axes. None (default) for alike.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from the operands.
+
+    Returns:
+      The percentiles, in floats: `q`'s dim, if it has one, then `a`'s shape without the
+      reduced axes (or with size 1 there); NaN if an element is.
+
+    Raises:
+      TypeError: `a` or `q` is a list, a string or None; `axis` is not of integers;
+        there are no elements; `out_sharding` is no sharding.
+      ValueError: an axis is out of bounds or occurs twice; `a` is complex, `q` has two
+        dims or more, `method` is unknown, or `out` or `overwrite_input` is given.
+      NotImplementedError: `weights` is given with another method.
 
     >>> from curta import numpy as jnp
     >>> jnp.percentile(jnp.array([1.0, 2.0, 3.0]), 50)
@@ -136,6 +212,30 @@ def nanpercentile(
 ) -> Array:
     """Like `percentile`, of the elements that are not NaN.
 
+    Args:
+      a: an array of real numbers, of any shape.
+      q: percentages from 0 to 100: a scalar or a vector.
+      axis: int or distinct ints, the axes to reduce. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      overwrite_input: must be False (default), as arrays do not change.
+      method: what to do between two elements: "linear" (default), "lower", "higher",
+        "midpoint", "nearest"; or "inverted_cdf", which takes `weights`.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      weights: for "inverted_cdf": how much each element counts, of the shape of `a` or
+        of its reduced axes. None (default) for alike.
+
+    Returns:
+      The percentiles, in floats: `q`'s dim, if it has one, then `a`'s shape without the
+      reduced axes (or with size 1 there); NaN where all elements are.
+
+    Raises:
+      TypeError: `a` or `q` is a list, a string or None; `axis` is not of integers.
+      ValueError: an axis is out of bounds or occurs twice; `a` is complex, `q` has two
+        dims or more, `method` is unknown, or `out` or `overwrite_input` is given.
+      IndexError: there are no elements.
+      NotImplementedError: `weights` is given with another method.
+
     >>> from curta import numpy as jnp
     >>> jnp.nanpercentile(jnp.array([1.0, jnp.nan, 3.0]), 50)
     Array(2., dtype=float32)
@@ -164,6 +264,24 @@ def median(
 ) -> Array:
     """The middle element of the sorted ones, or the mean of the two middle ones.
 
+    Args:
+      a: an array of real numbers, of any shape.
+      axis: int or distinct ints, the axes to reduce. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      overwrite_input: must be False (default), as arrays do not change.
+      keepdims: keep the reduced axes, with size 1. Default False.
+
+    Returns:
+      The medians, in floats: `a`'s shape without the reduced axes (or with size 1
+      there); NaN if an element is.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; there are
+        no elements.
+      ValueError: an axis is out of bounds or occurs twice; `a` is complex, or `out` or
+        `overwrite_input` is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.median(jnp.array([3, 1, 2]))
     Array(2., dtype=float32)
@@ -188,6 +306,24 @@ def nanmedian(
     keepdims: bool = False,
 ) -> Array:
     """Like `median`, of the elements that are not NaN.
+
+    Args:
+      a: an array of real numbers, of any shape.
+      axis: int or distinct ints, the axes to reduce. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      overwrite_input: must be False (default), as arrays do not change.
+      keepdims: keep the reduced axes, with size 1. Default False.
+
+    Returns:
+      The medians, in floats: `a`'s shape without the reduced axes (or with size 1
+      there); NaN where all elements are.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers.
+      ValueError: an axis is out of bounds or occurs twice; `a` is complex, or `out` or
+        `overwrite_input` is given.
+      IndexError: there are no elements.
 
     >>> from curta import numpy as jnp
     >>> jnp.nanmedian(jnp.array([3, 1, jnp.nan]))

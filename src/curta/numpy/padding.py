@@ -50,13 +50,29 @@ def pad(
     mode: str | Callable[..., Any] = "constant",
     **kwargs: Any,
 ) -> Array:
-    """`array` with borders of `pad_width`: a number, a pair, or a pair for each dim.
+    """`array` with borders of `pad_width`.
 
-    `mode` is "constant" (with `constant_values`), "edge", "wrap", "reflect",
-    "symmetric" (with `reflect_type` "even" or "odd"), "linear_ramp" (with
-    `end_values`), "mean", "median", "maximum", "minimum" (with `stat_length`), "empty",
-    or a function that is called with each padded vector, the widths, the axis and the
-    keywords.
+    Args:
+      array: an array of any shape and dtype.
+      pad_width: static: a number for all borders, a pair (before, after), a pair for
+        each dim, or a mapping of axes to these.
+      mode: "constant" (default), "edge", "wrap", "reflect", "symmetric", "linear_ramp",
+        "mean", "median", "maximum", "minimum", "empty", or a function that is called
+        with each padded vector, the widths, the axis and the keywords.
+      **kwargs: `constant_values` of "constant" (default 0), `end_values` of
+        "linear_ramp" (default 0), `stat_length` of the four statistics (how many
+        elements at the edge; default all), `reflect_type` of "reflect" and "symmetric"
+        ("even", the default, or "odd").
+
+    Returns:
+      An array of the dtype of `array`, larger by the widths.
+
+    Raises:
+      TypeError: `array` is a list, a string or None; `pad_width` is not of integers.
+      ValueError: `pad_width` is negative or has another shape; a keyword is not for the
+        mode, or its value wrong; an empty axis is padded with its own elements.
+      NotImplementedError: `mode` is unknown.
+      ConcretizationTypeError: `pad_width` is traced.
 
     >>> from curta import numpy as jnp
     >>> jnp.pad(jnp.array([1, 2, 3]), (1, 2), mode="reflect")

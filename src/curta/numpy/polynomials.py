@@ -24,6 +24,20 @@ from curta.numpy.sets import trim_zeros
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The values at `x` of the polynomial with coefficients `p`, by Horner's rule.
 
+    Args:
+      p: coefficients (n,), highest power first; further dims broadcast with `x`.
+      x: places, an array or scalar of any shape.
+      unroll: how many steps of the rule are written out in each iteration of the loop,
+        static. Default 16.
+
+    Returns:
+      The values, of the shape of `x` and the promoted dtype.
+
+    Raises:
+      TypeError: `p` or `x` is a list or a string; `unroll` is no integer.
+      ValueError: `unroll` is negative, or the further dims do not broadcast.
+      IndexError: `p` is a scalar.
+
     >>> from curta import numpy as jnp
     >>> jnp.polyval(jnp.array([1, 0, 2]), jnp.array([0, 3]))
     Array([ 2, 11], dtype=int32)
@@ -105,6 +119,18 @@ def polyint(
 ) -> Array:
     """The m-th integral of a polynomial, with the constants of integration `k`.
 
+    Args:
+      p: coefficients (n,), highest power first.
+      m: how often to integrate, static and not negative. Default 1.
+      k: the constants, a scalar, or a vector (1,) or (m,). None (default) for 0.
+
+    Returns:
+      Coefficients (n + m,), in floats or complex numbers.
+
+    Raises:
+      TypeError: `p` or `k` is a list, a string or None; `p` is no vector.
+      ValueError: `m` is negative, or `k` has another shape.
+
     >>> from curta import numpy as jnp
     >>> jnp.polyint(jnp.array([2.0, 2.0]), k=3)
     Array([1., 2., 3.], dtype=float32)
@@ -131,7 +157,17 @@ def polyint(
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials.
 
-    `trim_leading_zeros` first drops leading zeros, which must be known.
+    Args:
+      a1, a2: coefficients, vectors, highest power first.
+      trim_leading_zeros: drop leading zeros first, which must be known. Default False.
+
+    Returns:
+      Coefficients, (a1.size + a2.size - 1,), in floats or complex numbers.
+
+    Raises:
+      TypeError: `a1` or `a2` is a list, a string or None; `a1` or `a2` is a scalar.
+      ValueError: `a1` or `a2` has more than one dim.
+      ConcretizationTypeError: `trim_leading_zeros` and traced coefficients.
 
     >>> from curta import numpy as jnp
     >>> jnp.polymul(jnp.array([1.0, 2.0]), jnp.array([1.0, 3.0]))
@@ -148,9 +184,22 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 def polydiv(
     u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False
 ) -> tuple[Any, Any]:
-    """Quotient and remainder of the division of polynomials.
+    """Quotient and remainder of the division of polynomials, highest power first.
 
-    `trim_leading_zeros` drops leading zeros of the remainder, which must be known.
+    Args:
+      u: coefficients of the dividend, a vector.
+      v: coefficients of the divisor, a vector of one or more; the first is not 0.
+      trim_leading_zeros: drop leading zeros of the remainder, which must be known.
+        Default False.
+
+    Returns:
+      Coefficients of quotient and remainder, two vectors, in floats or complex numbers.
+
+    Raises:
+      TypeError: `u` or `v` is a list, a string or None; `u` or `v` is a scalar.
+      ValueError: `v` is no vector.
+      IndexError: `v` is empty.
+      ConcretizationTypeError: `trim_leading_zeros` and traced coefficients.
 
     >>> from curta import numpy as jnp
     >>> jnp.polydiv(jnp.array([1.0, 5.0, 6.0]), jnp.array([1.0, 2.0]))

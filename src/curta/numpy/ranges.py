@@ -53,7 +53,27 @@ def arange(
 ) -> Array:
     """The numbers from `start` (0 if only one is given) up to `stop`, in steps.
 
-    The arguments are known scalars; ConcretizationTypeError if they are traced.
+    Args:
+      start: the first number, a known real scalar; the end if `stop` is None.
+      stop: the end, which is left out. None (default) stands for `start`, which is 0
+        then.
+      step: the distance of numbers, not 0. None (default) is 1.
+      dtype: the dtype. None (default) is what the arguments promote to.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
+        for none.
+
+    Returns:
+      A vector of ceil((stop - start) / step) numbers.
+
+    Raises:
+      TypeError: an argument is a list or a string; `dtype` is unknown; `out_sharding`
+        is no sharding.
+      ValueError: an argument is complex or no scalar; `device` is neither a device nor
+        a sharding.
+      ZeroDivisionError: `step` is 0.
+      ConcretizationTypeError: an argument is traced.
 
     >>> from curta import numpy as jnp
     >>> jnp.arange(2, 8, 3)
@@ -166,10 +186,31 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """`num` evenly spaced numbers from `start` to `stop`, the latter included.
+    """`num` evenly spaced numbers from `start` to `stop`.
 
-    With arrays for the ends, the numbers lie along a new dim `axis`. `retstep` gives
-    the step as well.
+    Args:
+      start: the first number, a scalar or array.
+      stop: the last number, a scalar or array that broadcasts with `start`.
+      num: how many numbers, a static int, not negative. Default 50.
+      endpoint: whether `stop` is the last number. Default True; without it, the step is
+        (stop - start) / num.
+      retstep: return the step as well. Default False.
+      dtype: the dtype. None (default) is what the ends promote to, at least the default
+        float dtype.
+      axis: int, where the numbers lie in the result. Default 0.
+      device: a device or `Sharding` where the array is to be; None (default) is the
+        default device.
+
+    Returns:
+      The numbers: the broadcast shape of the ends, with `num` at `axis`; with `retstep`
+      a pair of these and the step.
+
+    Raises:
+      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
+        `dtype` is unknown.
+      ValueError: `num` is negative, or shapes do not broadcast; `axis` is out of bounds
+        (an IndexError too); `device` is neither a device nor a sharding.
+      ConcretizationTypeError: `num` is traced.
 
     >>> from curta import numpy as jnp
     >>> jnp.linspace(0, 1, 5)
@@ -263,6 +304,26 @@ def logspace(
 ) -> Array:
     """`base` to the power of evenly spaced exponents.
 
+    Args:
+      start: the first exponent, a scalar or array.
+      stop: the last exponent, a scalar or array that broadcasts with `start`.
+      num: how many numbers, a static int, not negative. Default 50.
+      endpoint: whether `stop` is the last one. Default True.
+      base: the base, a scalar or array that broadcasts. Default 10.
+      dtype: the dtype. None (default) is what the ends promote to, at least the default
+        float dtype.
+      axis: int, where the numbers lie in the result. Default 0.
+
+    Returns:
+      The numbers: the broadcast shape of the ends, with `num` at `axis`.
+
+    Raises:
+      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
+        `dtype` is unknown.
+      ValueError: `num` is negative, or shapes do not broadcast; `axis` is out of bounds
+        (an IndexError too).
+      ConcretizationTypeError: `num` is traced.
+
     >>> from curta import numpy as jnp
     >>> jnp.logspace(0, 2, 3, base=2.0)
     Array([1., 2., 4.], dtype=float32)
@@ -295,6 +356,25 @@ def geomspace(
     axis: int = 0,
 ) -> Array:
     """`num` numbers from `start` to `stop` with a constant ratio.
+
+    Args:
+      start: the first number, a scalar or array; not 0, which makes all NaN.
+      stop: the last number, a scalar or array that broadcasts with `start`; not 0.
+      num: how many numbers, a static int, not negative. Default 50.
+      endpoint: whether `stop` is the last one. Default True.
+      dtype: the dtype. None (default) is what the ends promote to, at least the default
+        float dtype.
+      axis: int, where the numbers lie in the result. Default 0.
+
+    Returns:
+      The numbers: the broadcast shape of the ends, with `num` at `axis`.
+
+    Raises:
+      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
+        `dtype` is unknown.
+      ValueError: `num` is negative, or shapes do not broadcast; `axis` is out of
+        bounds.
+      ConcretizationTypeError: `num` is traced.
 
     >>> from curta import numpy as jnp
     >>> jnp.geomspace(1, 100, 3).round(2)

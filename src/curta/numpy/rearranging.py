@@ -70,6 +70,20 @@ def flipud(m: ArrayLike) -> Array:
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """`m` turned by k right angles, from the first axis to the second.
 
+    Args:
+      m: an array of two dims or more.
+      k: the number of right angles, static. Default 1.
+      axes: a pair of ints, the plane, turned from the first axis to the second. Default
+        (0, 1).
+
+    Returns:
+      An array of the dtype of `m`; the two sizes are exchanged for odd `k`.
+
+    Raises:
+      TypeError: `m` is a list, a string or None; `k` is no number, or `axes` no pair.
+      ValueError: `m` has less than two dims, `axes` are equal or out of bounds, or `k`
+        is a list or traced.
+
     >>> from curta import numpy as jnp
     >>> jnp.rot90(jnp.array([[1, 2], [3, 4]]))
     Array([[2, 4],
@@ -101,7 +115,18 @@ def roll(
 ) -> Array:
     """The elements moved along axes, those that fall off coming back in front.
 
-    Without an axis the flattened array is rolled. `shift` may be traced.
+    Args:
+      a: an array of any shape and dtype.
+      shift: how far to move, an int or one for each axis; may be traced.
+      axis: int or ints, along which to move. None (default) moves along the flattened
+        array.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `shift` or `axis` is not of integers.
+      ValueError: an axis is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.roll(jnp.arange(4), 1)
@@ -173,8 +198,25 @@ def repeat(
 ) -> Array:
     """Every element `repeats` times in a row; a number for all, or one for each.
 
-    `total_repeat_length` makes the size of the result static, so that `repeats` may
-    be traced: the result is cut, or the last element repeated, to that size.
+    Args:
+      a: an array of any shape and dtype.
+      repeats: integers, not negative: a scalar, or a vector (a.shape[axis],).
+      axis: int, along which slices are repeated. None (default) flattens `a` first.
+      total_repeat_length: static size of the result, so that `repeats` may be traced:
+        it is cut, or the last element repeated, to that size. None (default) is the sum
+        of the repeats.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from `a`.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `repeats` is not of integers or
+        negative, or `axis` no integer; `out_sharding` is no sharding.
+      ValueError: `repeats` has another length than the axis, or `axis` is out of
+        bounds.
+      ConcretizationTypeError: `repeats` is traced and `total_repeat_length` not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]))

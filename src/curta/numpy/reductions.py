@@ -8,199 +8,25 @@ in float32.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.api.jit_options import check_hashable
-from curta.config import config
 from curta.core.array import Array, ArrayLike, DTypeLike
-from curta.lax.named_axes import require_bound
 from curta.numpy.arguments import (
     Axis,
     alias,
-    canonical_axis,
-    check_operands,
-    check_where,
-    concrete,
     ensure_arraylike,
     ensure_operand,
     is_complex,
     refuse_out,
     static_axes,
-    user_dtype,
 )
+from curta.numpy.folds import Fold, fold_axes
 from curta.numpy.promotion import cast, const
-from curta.numpy.selection import select_where
-
-
-class Fold(NamedTuple):
-    """What tells one reduction from another."""
-
-    name: str
-    reduce: Callable[[Any, tuple[int, ...]], Any]
-    combine: Callable[[Any, Any], Any]
-    start: Any  # what `where` puts in place of masked elements
-    has_identity: bool = True
-    widens: bool = False  # promotes small integers, computes float16 in float32
-    over_names: Callable[..., Any] | None = None  # the fold over named axes
-
-
-def fold_axes(
-    fold: Fold,
-    a: Any,
-    *,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Any:
-    """`a` reduced by `fold`, with all that NumPy's reductions can be asked for."""
-    refuse_out(fold.name, out)
-    a = ensure_operand(fold.name, a)
-    if keepdims is not False and keepdims is not True:
-        check_hashable(keepdims)
-    where = check_where(fold.name, where)
-    axis = concrete(axis, f"axis argument to jnp.{fold.name}().")
-    axes, names = named_axes(axis, a.ndim)
-    if initial is None and not fold.has_identity:
-        _require_elements(fold.name, a.shape, axes, where)
-    if fold.widens and a.dtype == np.bool_:
-        a, promote_integers = cast(a, np.dtype(np.int32)), True
-    dtype, computed = _dtypes(fold, a.dtype, dtype, promote_integers)
-    a = cast(a, computed)
-    if where is not None:
-        a = select_where(where, a, start_value(fold.start, computed))
-    result = fold.reduce(a, axes)
-    if names:
-        result = _over_names(fold, result, names)
-    if initial is not None:
-        initial = cast(_check_initial(fold.name, initial), result.dtype)
-        if np.shape(initial) != ():
-            raise ValueError(
-                "initial value must be a scalar. Got array of shape"
-                f" {np.shape(initial)}"
-            )
-        result = fold.combine(initial, result)
-    if keepdims:
-        result = lax.expand_dims(result, axes)
-    return result if result.dtype == dtype else cast(result, dtype)
-
-
-def _over_names(fold: Fold, x: Any, names: tuple[str, ...]) -> Any:
-    if fold.over_names is None:
-        raise NotImplementedError(
-            f"Named reductions not implemented for jnp.{fold.name}()"
-        )
-    require_bound(names, "psum")
-    return fold.over_names(x, names)
-
-
-def _check_initial(name: str, initial: Any) -> Any:
-    if not isinstance(initial, Array):
-        if not isinstance(initial, list):
-            check_operands(name, initial)
-        dtypes.dtype(initial)  # raises for what is no number
-    return initial
-
-
-def _require_elements(
-    name: str, shape: tuple[int, ...], axes: tuple[int, ...], where: Any
-) -> None:
-    if where is not None:
-        raise ValueError(
-            f"reduction operation {name} does not have an identity, so to use a where"
-            " mask one has to specify 'initial'"
-        )
-    if 0 in [shape[i] for i in axes]:
-        raise ValueError(
-            f"zero-size array to reduction operation {name} which has no identity"
-        )
-
-
-def _dtypes(fold: Fold, own: Any, wanted: Any, promote: bool) -> tuple[Any, Any]:
-    """The dtype of the result, and the one to compute in."""
-    if wanted is not None:
-        dtype = user_dtype(wanted, fold.name)
-        return dtype, dtype
-    if not fold.widens:
-        return own, own
-    return _widened_dtypes(own, promote, config.jax_enable_x64)
-
-
-@functools.cache
-def _widened_dtypes(own: Any, promote: bool, x64: bool) -> tuple[Any, Any]:
-    """The dtypes of a sum or product; `x64` decides what the default integer is."""
-    dtype = widened_integer(own) if promote else own
-    dtype = dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True)
-    return dtype, upcast_half(dtype)
-
-
-def upcast_half(dtype: Any) -> Any:
-    """float32 for float16 and bfloat16; other dtypes as they are."""
-    half = dtype in (np.float16, dtypes.bfloat16)
-    return np.dtype(np.float32) if half else dtype
-
-
-def widened_integer(dtype: Any) -> Any:
-    """The default integer dtype for booleans and narrower integers."""
-    if dtype == np.bool_:
-        return dtypes.default_int_dtype()
-    for kind, default in (
-        (np.unsignedinteger, dtypes.default_uint_dtype()),
-        (np.signedinteger, dtypes.default_int_dtype()),
-    ):
-        if dtypes.issubdtype(dtype, kind):
-            narrow = dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default)
-            return default if narrow else dtype
-    return dtype
-
-
-def start_value(value: Any, dtype: Any) -> Any:
-    """The scalar of `dtype` for 0, 1 or an infinity; the extreme one of integers."""
-    if dtype == np.bool_:
-        return np.bool_(value > 0)
-    if math.isinf(value) and not dtypes.supports_inf(dtype):
-        floating = dtypes.issubdtype(dtype, np.floating)
-        info = dtypes.finfo(dtype) if floating else dtypes.iinfo(dtype)
-        value = info.max if value > 0 else info.min
-    return np.asarray(value).astype(dtype)[()]
-
-
-def reduction_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
-    """The axes to reduce over, counted from the front; ValueError for duplicates."""
-    if axis is None:
-        return tuple(range(ndim))
-    axes = tuple(canonical_axis(i, ndim) for i in listed_axes(axis))
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"duplicate value in 'axis': {axis}")
-    return axes
-
-
-def listed_axes(axis: Any) -> Sequence[Any]:
-    """One axis or several, as several."""
-    return axis if isinstance(axis, (np.ndarray, tuple, list)) else (axis,)
-
-
-def named_axes(axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The dims to reduce over, and the names of mapped axes among them."""
-    if axis is None or type(axis) is int:
-        return reduction_axes(axis, ndim), ()
-    names = tuple(i for i in listed_axes(axis) if isinstance(i, str))
-    if not names:
-        return reduction_axes(axis, ndim), ()
-    places = tuple(i for i in listed_axes(axis) if not isinstance(i, str))
-    if len(set(names)) != len(names):
-        raise ValueError(f"duplicate value in 'axis': {axis}")
-    return reduction_axes(places, ndim), names
 
 
 def _reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
@@ -263,6 +89,33 @@ def sum(
 ) -> Array:
     """The sum over axes; booleans are counted.
 
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the computation and the result. None (default) is that of `a`.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      initial: a scalar that the sum starts with; None (default) stands for 0.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+      promote_integers: sum booleans and narrow integers in the default integer dtype
+        (int32 or uint32 without `jax_enable_x64`). Default True; False keeps their
+        dtype.
+
+    Returns:
+      The sums: `a`'s shape without the reduced axes (or with size 1 there). The sum of
+      no elements is `initial` or 0.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown; `initial` is no number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        `where` is not boolean.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
+
     >>> from curta import numpy as jnp
     >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([4, 6], dtype=int32)
@@ -292,6 +145,32 @@ def prod(
 ) -> Array:
     """The product over axes.
 
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the computation and the result. None (default) is that of `a`.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      initial: a scalar that the product starts with; None (default) stands for 1.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+      promote_integers: multiply booleans and narrow integers in the default integer
+        dtype (int32 or uint32 without `jax_enable_x64`). Default True; False keeps
+        their dtype.
+
+    Returns:
+      The products: `a`'s shape without the reduced axes (or with size 1 there). The
+      product of no elements is `initial` or 1.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown; `initial` is no number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        `where` is not boolean.
+      NotImplementedError: `out` is given; `axis` is a name.
+
     >>> from curta import numpy as jnp
     >>> jnp.prod(jnp.array([[1, 2], [3, 4]]), axis=0)
     Array([3, 8], dtype=int32)
@@ -319,7 +198,31 @@ def max(
 ) -> Array:
     """The largest element over axes; NaN if there is one.
 
-    Raises ValueError over no elements, or with `where`, unless `initial` is given.
+    Args:
+      a: an array or scalar, of any shape and dtype; complex numbers are ordered by
+        real, then by imaginary part.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      initial: a scalar that takes part too; required for no elements and for `where`.
+        None (default) for none.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      The largest elements, of `a`'s dtype: `a`'s shape without the reduced axes (or
+      with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `initial`
+        is no number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        `where` is not boolean; there are no elements, or `where` is given, and
+        `initial` is not.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.max(jnp.array([[1, 4], [3, 2]]), axis=1)
@@ -346,7 +249,31 @@ def min(
 ) -> Array:
     """The smallest element over axes; NaN if there is one.
 
-    Raises ValueError over no elements, or with `where`, unless `initial` is given.
+    Args:
+      a: an array or scalar, of any shape and dtype; complex numbers are ordered by
+        real, then by imaginary part.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      initial: a scalar that takes part too; required for no elements and for `where`.
+        None (default) for none.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      The smallest elements, of `a`'s dtype: `a`'s shape without the reduced axes (or
+      with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `initial`
+        is no number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        `where` is not boolean; there are no elements, or `where` is given, and
+        `initial` is not.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.min(jnp.array([[1, 4], [3, 2]]), axis=1)
@@ -377,6 +304,25 @@ def all(
 ) -> Array:
     """Whether every element differs from 0.
 
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      Booleans: `a`'s shape without the reduced axes (or with size 1 there). True of no
+      elements.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers.
+      ValueError: an axis is out of bounds or occurs twice; `where` is not boolean.
+      NotImplementedError: `out` is given; `axis` is a name.
+
     >>> from curta import numpy as jnp
     >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=1)
     Array([False,  True], dtype=bool)
@@ -393,6 +339,25 @@ def any(
     where: ArrayLike | None = None,
 ) -> Array:
     """Whether some element differs from 0.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      Booleans: `a`'s shape without the reduced axes (or with size 1 there). False of no
+      elements.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers.
+      ValueError: an axis is out of bounds or occurs twice; `where` is not boolean.
+      NotImplementedError: `out` is given; `axis` is a name.
 
     >>> from curta import numpy as jnp
     >>> jnp.any(jnp.array([[True, False], [False, False]]), axis=1)
@@ -417,6 +382,21 @@ def _logical_fold(
 def count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements differ from 0.
 
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      keepdims: keep the reduced axes, with size 1. Default False.
+
+    Returns:
+      Counts, of the default integer dtype: `a`'s shape without the reduced axes (or
+      with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers.
+      ValueError: an axis is out of bounds or occurs twice.
+      NameError: `axis` is a name that nothing maps.
+
     >>> from curta import numpy as jnp
     >>> jnp.count_nonzero(jnp.array([0, 3, 4]))
     Array(2, dtype=int32)
@@ -431,6 +411,25 @@ def ptp(
     a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False
 ) -> Array:
     """The difference between the largest and the smallest element.
+
+    Args:
+      a: an array or scalar of numbers, of any shape; not booleans.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+
+    Returns:
+      The differences, of `a`'s dtype: `a`'s shape without the reduced axes (or with
+      size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `a` is
+        boolean.
+      ValueError: an axis is out of bounds or occurs twice; there are no elements.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.ptp(jnp.array([3, 8, 5]))

@@ -1,25 +1,22 @@
-"""Searching and selecting: where, nonzero, argmax, searchsorted, select."""
+"""Where elements are: extrema, nonzero elements, flat indices."""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence, Sized
-from typing import Any, overload
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
-from curta.api.jit import jit
 from curta.core.array import Array, ArrayLike, Shape
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import (
     axis_of_shape,
     check_arraylike,
-    check_but_strings,
-    check_operands,
     concrete,
     concrete_index,
     ensure_arraylike,
@@ -30,157 +27,16 @@ from curta.numpy.arguments import (
 from curta.numpy.arithmetic import clip, divmod, floor_divide, remainder
 from curta.numpy.binning import bincount
 from curta.numpy.constructors import array, asarray
-from curta.numpy.creation import full_like, zeros
+from curta.numpy.creation import zeros
 from curta.numpy.cumulative import cumsum
 from curta.numpy.indexing import getitem
 from curta.numpy.joining import stack
-from curta.numpy.promotion import cast, const, promote_dtypes
+from curta.numpy.promotion import cast, const
 from curta.numpy.ranges import arange
 from curta.numpy.reductions import all, sum
 from curta.numpy.selection import broadcast_all, select_where
 from curta.numpy.shapes import atleast_1d, ravel, reshape
-from curta.numpy.vectorize import vectorize
 from curta.primitives.dims import dim_value
-
-# ---- selecting
-
-
-@overload
-def where(
-    condition: ArrayLike,
-    x: None = None,
-    y: None = None,
-    /,
-    *,
-    size: int | None = ...,
-    fill_value: Any = ...,
-) -> tuple[Array, ...]: ...
-@overload
-def where(
-    condition: ArrayLike,
-    x: ArrayLike,
-    y: ArrayLike,
-    /,
-    *,
-    size: int | None = ...,
-    fill_value: Any = ...,
-) -> Array: ...
-def where(
-    condition: Any,
-    x: Any = None,
-    y: Any = None,
-    /,
-    *,
-    size: int | None = None,
-    fill_value: Any = None,
-) -> Any:
-    """`x` where `condition` holds, else `y`; with one argument, `nonzero` of it.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.where(jnp.array([True, False]), 1.0, 2.0)
-    Array([1., 2.], dtype=float32, weak_type=True)
-    """
-    if x is None and y is None:
-        condition = ensure_arraylike("where", condition)
-        return nonzero(condition, size=size, fill_value=fill_value)
-    check_but_strings("where", condition, x, y)
-    check_operands("where", condition, x, y)
-    if size is not None or fill_value is not None:
-        raise ValueError(
-            "size and fill_value arguments cannot be used in three-term where function."
-        )
-    return select_where(condition, x, y)
-
-
-def select(
-    condlist: Sequence[Any], choicelist: Sequence[Any], default: ArrayLike = 0
-) -> Array:
-    """The choice of the first condition that holds, or `default` if none does.
-
-    >>> from curta import numpy as jnp
-    >>> x = jnp.arange(3)
-    >>> jnp.select([x < 1, x < 2], [x + 10, x + 20], 99)
-    Array([10, 21, 99], dtype=int32)
-    """
-    if len(condlist) != len(choicelist):
-        raise ValueError(
-            "condlist must have length equal to choicelist"
-            f" ({len(condlist)} vs {len(choicelist)})"
-        )
-    if len(condlist) == 0:
-        raise ValueError("condlist must be non-empty")
-    check_arraylike("select", *condlist, *choicelist, default)
-    choices = promote_dtypes(asarray(default), *map(asarray, choicelist))
-    conditions = broadcast_all(asarray(False), *map(asarray, condlist))
-    stacked = cast(stack(conditions), np.dtype(np.bool_))
-    return lax.select_n(*broadcast_all(argmax(stacked, axis=0), *choices))
-
-
-def piecewise(
-    x: ArrayLike,
-    condlist: Array | Sequence[ArrayLike],
-    funclist: Sequence[Any],
-    *args: Any,
-    **kw: Any,
-) -> Array:
-    """Functions (or constants) applied where their conditions hold.
-
-    The last condition that holds wins; one more function is the default, else 0.
-
-    >>> from curta import numpy as jnp
-    >>> x = jnp.array([-1.0, 2.0])
-    >>> jnp.piecewise(x, [x < 0, x >= 0], [lambda x: -x, lambda x: 10 * x])
-    Array([ 1., 20.], dtype=float32)
-    """
-    x = ensure_arraylike("piecewise", x)
-    conditions = asarray(condlist, dtype=bool)
-    if conditions.ndim == 0 or not isinstance(funclist, Sized):
-        unsized = funclist if conditions.ndim else condlist
-        raise TypeError(
-            f"object of type {type(unsized).__name__!r} has no len(): piecewise takes"
-            " as many functions as conditions, and perhaps a default"
-        )
-    count = conditions.shape[0]
-    functions = list(funclist)
-    if len(functions) == count:
-        functions.append(0)
-    elif len(functions) != count + 1:
-        raise ValueError(
-            f"with {count} condition(s), either {count} or {count + 1} functions are"
-            f" expected; got {len(functions)}"
-        )
-    functions = [functions[-1], *functions[:-1]]
-    called = tuple(f if callable(f) else None for f in functions)
-    constants = [f for f in functions if not callable(f)]
-    return _piecewise(x, conditions, constants, called, *args, **kw)
-
-
-@jit(static_argnames=("functions",))
-def _piecewise(
-    x: Any,
-    conditions: Any,
-    constants: Sequence[Any],
-    functions: tuple[Callable[..., Any] | None, ...],
-    *args: Any,
-    **kw: Any,
-) -> Any:
-    """The functions, the default first, element by element."""
-    none = full_like(getitem(conditions, np.s_[:1]), False)
-    held = cumsum(lax.concatenate([none, conditions], 0), 0)
-    last = argmax(held, 0)
-
-    def branch(f: Callable[..., Any] | None) -> Callable[[Any], Any]:
-        if f is None:
-            value = next(remaining)
-            return lambda x: array(value, dtype=x.dtype)
-        return lambda x: cast(asarray(f(x, *args, **kw)), x.dtype)
-
-    remaining = iter(constants)
-    branches = [branch(f) for f in functions]
-    return vectorize(lax.switch, excluded=(1,))(last, branches, x)
-
-
-# ---- places of elements
 
 
 def argmax(
@@ -191,7 +47,23 @@ def argmax(
 ) -> Array:
     """The index of the first largest element; of the flattened array by default.
 
-    NaN counts as largest. Raises ValueError for no elements.
+    NaN counts as largest.
+
+    Args:
+      a: an array of real numbers, of any shape.
+      axis: int, along which to look. None (default) flattens `a` first.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. None (default) stands for False.
+
+    Returns:
+      Indices, of the default integer dtype: `a`'s shape without `axis` (or with size 1
+      there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is no integer.
+      ValueError: there are no elements; `axis` is out of bounds (an IndexError too).
+      NotImplementedError: `out` is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.argmax(jnp.array([1, 5, 5]))
@@ -207,6 +79,24 @@ def argmin(
     keepdims: bool | None = None,
 ) -> Array:
     """The index of the first smallest element; of the flattened array by default.
+
+    NaN counts as smallest.
+
+    Args:
+      a: an array of real numbers, of any shape.
+      axis: int, along which to look. None (default) flattens `a` first.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. None (default) stands for False.
+
+    Returns:
+      Indices, of the default integer dtype: `a`'s shape without `axis` (or with size 1
+      there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is no integer.
+      ValueError: there are no elements; `axis` is out of bounds (an IndexError too).
+      NotImplementedError: `out` is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.argmin(jnp.array([3, 1, 1]))
@@ -239,6 +129,22 @@ def nanargmax(
 ) -> Array:
     """Like `argmax`, passing over NaN; -1 where all elements are.
 
+    Args:
+      a: an array of real numbers, of any shape.
+      axis: int, along which to look. None (default) flattens `a` first.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. None (default) stands for False.
+
+    Returns:
+      Indices, of the default integer dtype: `a`'s shape without `axis` (or with size 1
+      there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is no integer.
+      ValueError: there are no elements; `axis` is out of bounds (an IndexError too).
+      NotImplementedError: `out` is given.
+
     >>> from curta import numpy as jnp
     >>> jnp.nanargmax(jnp.array([jnp.nan, 1.0]))
     Array(1, dtype=int32)
@@ -260,6 +166,22 @@ def nanargmin(
     keepdims: bool | None = None,
 ) -> Array:
     """Like `argmin`, passing over NaN; -1 where all elements are.
+
+    Args:
+      a: an array of real numbers, of any shape.
+      axis: int, along which to look. None (default) flattens `a` first.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. None (default) stands for False.
+
+    Returns:
+      Indices, of the default integer dtype: `a`'s shape without `axis` (or with size 1
+      there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is no integer.
+      ValueError: there are no elements; `axis` is out of bounds (an IndexError too).
+      NotImplementedError: `out` is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.nanargmin(jnp.array([jnp.nan, 1.0]))
@@ -295,6 +217,22 @@ def nonzero(
 
     Their number is known only with the values, so that inside jit `size` has to be
     given: the result is cut to it, or filled up with `fill_value`.
+
+    Args:
+      a: an array of one dim or more, of any dtype.
+      size: static int, which jit needs: the result is cut to that many indices, or
+        filled up. None (default) for as many as there are.
+      fill_value: the index of places beyond the last one: a scalar, or a tuple of one
+        for each dim. None (default) for 0.
+
+    Returns:
+      A tuple of a.ndim vectors of indices, (count,), integers, in the order of the
+      elements; `count` is `size`, if that is given.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `size` is no integer or negative.
+      ValueError: `fill_value` is a tuple of another length; `a` is a scalar.
+      ConcretizationTypeError: `a` is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.nonzero(jnp.array([0, 7, 8]))
@@ -357,6 +295,22 @@ def flatnonzero(
 ) -> Array:
     """The flat indices of the elements that differ from 0.
 
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      size: static int, which jit needs: the result is cut to that many indices, or
+        filled up. None (default) for as many as there are.
+      fill_value: the index of places beyond the last one, a scalar or a tuple of one.
+        None (default) for 0.
+
+    Returns:
+      Indices into the flattened array, (count,), integers; `count` is `size`, if that
+      is given.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `size` is no integer or negative.
+      ValueError: `fill_value` is a tuple of another length.
+      ConcretizationTypeError: `a` is traced and `size` is not given.
+
     >>> from curta import numpy as jnp
     >>> jnp.flatnonzero(jnp.array([[0, 7], [8, 0]]))
     Array([1, 2], dtype=int32)
@@ -368,6 +322,22 @@ def argwhere(
     a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> Array:
     """The indices of the elements that differ from 0, one row for each.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      size: static int, which jit needs: the result is cut to that many indices, or
+        filled up. None (default) for as many as there are.
+      fill_value: the index of places beyond the last one: a scalar, or a tuple of one
+        for each dim. None (default) for 0.
+
+    Returns:
+      Indices, (count, a.ndim), integers, in the order of the elements; `count` is
+      `size`, if that is given.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `size` is no integer or negative.
+      ValueError: `fill_value` is a tuple of another length.
+      ConcretizationTypeError: `a` is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.argwhere(jnp.array([[0, 7], [8, 0]]))
@@ -416,7 +386,23 @@ def ravel_multi_index(
 ) -> Array:
     """Indices into dims as flat indices.
 
-    `mode` is for indices out of bounds: "raise" (they must be known), "wrap", "clip".
+    Args:
+      multi_index: a sequence of integer arrays that broadcast, one for each dim.
+      dims: the sizes of the dims, static integers.
+      mode: for indices out of bounds: "raise" (default; the indices must be known),
+        "wrap" (counted from the end), "clip" (moved to the edge), or "ignore".
+      order: "C" (default), where the last index runs fastest, or "F", where the first
+        does.
+      dtype: integer dtype of the result. None (default) is the default integer dtype.
+
+    Returns:
+      Flat indices, of the indices' broadcast shape.
+
+    Raises:
+      TypeError: `multi_index` is no sequence, or `dtype` is unknown.
+      ValueError: the number of index arrays is not that of the dims; they are not of
+        integers; an index is out of bounds with "raise"; `mode` or `order` is unknown.
+      ConcretizationTypeError: indices are traced with "raise".
 
     >>> from curta import numpy as jnp
     >>> jnp.ravel_multi_index((jnp.array([1]), jnp.array([2])), (2, 3))

@@ -1,255 +1,33 @@
-"""Arrays as sets: unique elements, union, intersection, membership."""
+"""Arrays as sets: union, intersection, differences, membership."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from curta import dtypes, lax
+from curta import lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     canonical_axes,
-    canonical_axis,
     concrete,
-    concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
-    is_complex,
 )
 from curta.numpy.binning import searchsorted
-from curta.numpy.constructors import asarray
-from curta.numpy.creation import full_like, zeros
-from curta.numpy.cumulative import cumsum, diff
-from curta.numpy.index_update import IndexedUpdate
+from curta.numpy.creation import full_like
+from curta.numpy.distinct import FILL, HINT, unique, unique_sorted_mask
 from curta.numpy.indexing import getitem
-from curta.numpy.joining import append, concatenate
-from curta.numpy.promotion import cast, const, promote_dtypes
+from curta.numpy.joining import concatenate
+from curta.numpy.promotion import const, promote_dtypes
 from curta.numpy.ranges import arange
-from curta.numpy.reductions import any, sum
+from curta.numpy.reductions import sum
 from curta.numpy.searching import nonzero
 from curta.numpy.selection import select_where
-from curta.numpy.shapes import moveaxis, ravel, reshape, transpose
+from curta.numpy.shapes import ravel, reshape
 from curta.numpy.sorting import lexsort
-
-_HINT = (
-    "To make jnp.unique() compatible with JIT and other transforms, you can specify a"
-    " concrete value for the size argument, which will determine the output size."
-)
-
-
-_FILL = "The fill_value"
-
-
-def unique(
-    ar: ArrayLike,
-    return_index: bool = False,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    axis: int | None = None,
-    *,
-    equal_nan: bool = True,
-    size: int | None = None,
-    fill_value: ArrayLike | None = None,
-    sorted: bool = True,
-) -> Any:
-    """The distinct elements in ascending order, or the distinct slices along an axis.
-
-    Also, if asked for: where each occurs first, which of them makes up each element,
-    and how often each occurs. Their number is known only with the values, so that
-    inside jit `size` has to be given: the result is cut to it, or filled up with
-    `fill_value` (by default the smallest element).
-
-    >>> from curta import numpy as jnp
-    >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
-    (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
-    """
-    ar = ensure_arraylike("unique", ar)
-    if size is None:
-        concrete(ar, f"The error arose for the first argument of jnp.unique(). {_HINT}")
-    else:
-        where = f"The error arose for the size argument of jnp.unique(). {_HINT}"
-        size = concrete_index(size, where)
-    shape = ar.shape
-    flat = axis is None
-    ar = ravel(ar) if axis is None else ar
-    axis = 0 if axis is None else canonical_axis(axis, ar.ndim)
-    if ar.shape[axis] == 0 and size and fill_value is None:
-        raise ValueError(
-            "jnp.unique: for zero-sized input with nonzero size argument, fill_value"
-            " must be specified"
-        )
-    out = _Unique(ar, axis, equal_nan, size)
-    results = [out.values(fill_value)]
-    if return_index:
-        results.append(out.first_places())
-    if return_inverse:
-        inverse = out.inverse()
-        results.append(reshape(inverse, shape) if flat else inverse)
-    if return_counts:
-        results.append(out.counts())
-    return results[0] if len(results) == 1 else tuple(results)
-
-
-class _Unique:
-    """The slices of an array sorted along an axis, and which of them are new."""
-
-    def __init__(self, ar: Any, axis: int, equal_nan: bool, size: int | None):
-        self.axis, self.size = axis, size
-        self.count = ar.shape[axis]
-        self.sorted, self.new, self.order = _unique_sorted_mask(ar, axis, equal_nan)
-        if size is None:
-            known = concrete(self.new, f"The error arose in jnp.unique(). {_HINT}")
-            self.starts = asarray(np.flatnonzero(np.asarray(known)), int)
-        else:
-            self.starts = nonzero(self.new, size=size)[0]
-
-    @property
-    def _empty(self) -> bool:
-        return not self.sorted.size
-
-    def values(self, fill_value: Any) -> Any:
-        out = self.sorted if self._empty else getitem(self.sorted, self.starts)
-        if self.size is not None and fill_value is not None:
-            fill_value = cast(ensure_arraylike(_FILL, fill_value), out.dtype)
-            if out.shape[0]:
-                valid = lax.lt(arange(self.size, dtype=int), sum(self.new))
-                valid = lax.expand_dims(valid, range(1, out.ndim))
-                out = select_where(valid, out, fill_value)
-            else:
-                shape = (self.size, *out.shape[1:])
-                out = lax.full_like(out, fill_value, shape=shape)
-        return moveaxis(out, 0, self.axis)
-
-    def first_places(self) -> Any:
-        return self.order if self._empty else getitem(self.order, self.starts)
-
-    def inverse(self) -> Any:
-        if self._empty:
-            return zeros(self.count, int)
-        number = lax.sub(cumsum(self.new), const(cumsum(self.new), 1))
-        return IndexedUpdate(zeros(self.count, int), self.order).set(number)
-
-    def counts(self) -> Any:
-        if self._empty:
-            return asarray([self.count] if self.count else [], int)
-        if self.size is None:
-            return diff(append(self.starts, self.count))
-        ends = nonzero(self.new, size=self.size + 1, fill_value=self.count)[0]
-        return diff(ends)
-
-
-@inner_jit(static_argnames=("axis", "equal_nan"))
-def _unique_sorted_mask(ar: Any, axis: int, equal_nan: bool) -> tuple[Any, Any, Any]:
-    x = moveaxis(ar, axis, 0)
-    if is_complex(x):
-        x = select_where(lax.ne(x, x), const(x, np.nan), x)
-    count, *rest = x.shape
-    width = math.prod(rest)
-    if width == 0:
-        order = zeros(1, int)
-        return getitem(x, order) if count else x, zeros(1, bool), order
-    columns = transpose(reshape(x, (count, width)))
-    order = lexsort(lax.rev(columns, (0,)))
-    x = getitem(x, order)
-    if not x.size:
-        return x, zeros(count, bool), order
-    new = lax.full((count,), True, np.bool_)
-    after, before = getitem(x, np.s_[1:]), getitem(x, np.s_[:-1])
-    differs = lax.ne(after, before)
-    if equal_nan and dtypes.issubdtype(x.dtype, np.inexact):
-        both = lax.bitwise_and(lax.ne(after, after), lax.ne(before, before))
-        differs = lax.bitwise_and(differs, lax.bitwise_not(both))
-    differs = any(differs, tuple(range(1, x.ndim)))
-    return x, IndexedUpdate(new, np.s_[1:]).set(differs), order
-
-
-class UniqueAllResult(NamedTuple):
-    """What `unique_all` returns."""
-
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
-
-
-class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` returns."""
-
-    values: Any
-    counts: Any
-
-
-class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` returns."""
-
-    values: Any
-    inverse_indices: Any
-
-
-def unique_all(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueAllResult:
-    """Distinct elements with first places, inverse and counts; every NaN is one.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.unique_all(jnp.array([3, 1, 3])).inverse_indices
-    Array([1, 0, 1], dtype=int32)
-    """
-    x = ensure_arraylike("unique_all", x)
-    out = unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
-    return UniqueAllResult(*out)
-
-
-def unique_counts(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueCountsResult:
-    """Distinct elements with counts; every NaN is one of them.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.unique_counts(jnp.array([3, 1, 3])).counts
-    Array([1, 2], dtype=int32)
-    """
-    x = ensure_arraylike("unique_counts", x)
-    out = unique(
-        x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value
-    )
-    return UniqueCountsResult(*out)
-
-
-def unique_inverse(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> UniqueInverseResult:
-    """Distinct elements with the inverse; every NaN is one of them.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.unique_inverse(jnp.array([3, 1, 3])).values
-    Array([1, 3], dtype=int32)
-    """
-    x = ensure_arraylike("unique_inverse", x)
-    out = unique(
-        x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value
-    )
-    return UniqueInverseResult(*out)
-
-
-def unique_values(
-    x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
-) -> Array:
-    """Distinct elements; every NaN is one of them.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.unique_values(jnp.array([3, 1, 3]))
-    Array([1, 3], dtype=int32)
-    """
-    x = ensure_arraylike("unique_values", x)
-    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
-
-
-# ---- several sets
 
 
 def isin(
@@ -262,7 +40,21 @@ def isin(
 ) -> Array:
     """Whether each element occurs among the test elements (or not, with `invert`).
 
-    `assume_unique` is a hint that spares nothing here: the results are the same.
+    Args:
+      element: an array of any shape and dtype.
+      test_elements: an array of any shape, which is flattened.
+      assume_unique: a hint that spares nothing here: the results are the same. Default
+        False.
+      invert: whether each does not occur. Default False.
+      method: "compare_all", "binary_search", "sort", or "auto" (default), which chooses
+        by the sizes.
+
+    Returns:
+      Booleans, of the shape of `element`.
+
+    Raises:
+      TypeError: `element` or `test_elements` is a list, a string or None.
+      ValueError: `method` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.isin(jnp.array([1, 2, 3]), jnp.array([2, 5]))
@@ -302,6 +94,21 @@ def union1d(
 ) -> Array:
     """The distinct elements of both arrays.
 
+    Args:
+      ar1: an array of any shape, which is flattened.
+      ar2: an array of any shape, which is flattened.
+      size: static int, which jit needs: the result is cut to that many, or filled up.
+        None (default) for as many as there are.
+      fill_value: the element beyond the last. None (default) is the smallest of them.
+
+    Returns:
+      The elements in ascending order, (count,), of the promoted dtype.
+
+    Raises:
+      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is no integer or
+        negative.
+      ConcretizationTypeError: an array is traced and `size` is not given.
+
     >>> from curta import numpy as jnp
     >>> jnp.union1d(jnp.array([1, 3]), jnp.array([2, 3]))
     Array([1, 2, 3], dtype=int32)
@@ -325,9 +132,25 @@ def intersect1d(
 ) -> Array | tuple[Array, Array, Array]:
     """The distinct elements that occur in both arrays, and where they occur first.
 
-    With `size`, exactly that many, filled up with `fill_value` (by default the
-    smallest of them). With `assume_unique` no array is searched for elements that it
-    has twice, which would be taken for common ones.
+    Args:
+      ar1: an array of any shape, which is flattened.
+      ar2: an array of any shape, which is flattened.
+      assume_unique: neither array has an element twice: none is searched for, and one
+        that there is would be taken for common. Default False.
+      return_indices: return where the elements first occur, in each array. Default
+        False.
+      size: static int, which jit needs: the result is cut to that many, or filled up.
+        None (default) for as many as there are.
+      fill_value: the element beyond the last. None (default) is the smallest of them.
+
+    Returns:
+      The elements in ascending order, (count,), of the promoted dtype; with
+      `return_indices` a tuple of them and of two index vectors, (count,), integers.
+
+    Raises:
+      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is no integer or
+        negative.
+      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.intersect1d(jnp.array([1, 3, 3]), jnp.array([2, 3]))
@@ -345,7 +168,7 @@ def intersect1d(
     values, first = unique(a, return_index=True, size=None if size is None else a.size)
     common = _in1d(values, b, invert=False, method="auto")
     if size is not None:
-        count = sum(_unique_sorted_mask(a, 0, True)[1])
+        count = sum(unique_sorted_mask(a, 0, True)[1])
         common = lax.bitwise_and(common, lax.lt(arange(a.size), count))
     out, (first,) = _selected(values, common, size, fill_value, (first,), a.size)
     if not return_indices:
@@ -386,8 +209,22 @@ def setdiff1d(
 ) -> Array:
     """The distinct elements of the first array that do not occur in the second.
 
-    With `size`, exactly that many, filled up with `fill_value` (by default 0). With
-    `assume_unique` elements keep their order, and come as often as in the first array.
+    Args:
+      ar1: an array of any shape, which is flattened.
+      ar2: an array of any shape, which is flattened.
+      assume_unique: keep the order of the elements, and as many as `ar1` has. Default
+        False.
+      size: static int, which jit needs: the result is cut to that many, or filled up.
+        None (default) for as many as there are.
+      fill_value: the element beyond the last. None (default) for 0.
+
+    Returns:
+      The elements, (count,), of the promoted dtype; ascending unless `assume_unique`.
+
+    Raises:
+      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is no integer or
+        negative; `fill_value` is no scalar.
+      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.setdiff1d(jnp.array([1, 3, 3]), jnp.array([2, 3]))
@@ -395,14 +232,14 @@ def setdiff1d(
     """
     a, b = map(ravel, ensure_arraylikes("setdiff1d", ar1, ar2))
     if size is None:
-        concrete(a, f"The error arose in setdiff1d(). {_HINT}")
+        concrete(a, f"The error arose in setdiff1d(). {HINT}")
     fill_value = full_like(a, 0 if fill_value is None else fill_value, shape=())
     if a.size == 0:
         return lax.full_like(a, fill_value, shape=(size or 0,))
     values, count = a, const(arange(1), a.size)
     if not assume_unique:
         values = unique(a, size=None if size is None else a.size)
-        count = sum(_unique_sorted_mask(a, 0, True)[1])
+        count = sum(unique_sorted_mask(a, 0, True)[1])
     keep = _in1d(values, b, invert=True, method="auto")
     if size is not None:
         keep = lax.bitwise_and(keep, lax.lt(arange(values.size), count))
@@ -419,8 +256,22 @@ def setxor1d(
 ) -> Array:
     """The distinct elements that occur in exactly one of two arrays.
 
-    With `assume_unique` no array is searched for elements that it has twice, which
-    would be taken for common ones.
+    Args:
+      ar1: an array of any shape, which is flattened.
+      ar2: an array of any shape, which is flattened.
+      assume_unique: neither array has an element twice: none is searched for, and one
+        that there is would be taken for common. Default False.
+      size: static int, which jit needs: the result is cut to that many, or filled up.
+        None (default) for as many as there are.
+      fill_value: the element beyond the last. None (default) is the smallest of them.
+
+    Returns:
+      The elements in ascending order, (count,), of the promoted dtype.
+
+    Raises:
+      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is no integer or
+        negative.
+      ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.setxor1d(jnp.array([1, 3]), jnp.array([2, 3]))
@@ -429,7 +280,7 @@ def setxor1d(
     a, b = (ravel(x) for x in promote_dtypes(*ensure_arraylikes("setxor1d", ar1, ar2)))
     if size is None:
         for x in a, b:
-            concrete(x, f"The error arose for the arguments of jnp.setxor1d(). {_HINT}")
+            concrete(x, f"The error arose for the arguments of jnp.setxor1d(). {HINT}")
     if a.size + b.size == 0:
         return a if size is None else lax.full_like(a, fill_value or 0, shape=(size,))
     if assume_unique:
@@ -464,14 +315,27 @@ def _selected(
         fill = const(out, 0)
         fill = select_where(getitem(valid, 0), getitem(out, 0), fill) if size else fill
     rest = tuple(select_where(valid, getitem(x, places), missing) for x in others)
-    out, fill = promote_dtypes(out, ensure_arraylike(_FILL, fill))
+    out, fill = promote_dtypes(out, ensure_arraylike(FILL, fill))
     return select_where(valid, out, fill), rest
 
 
 def trim_zeros(
     filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None
 ) -> Array:
-    """A known array without the zeros at its front ("f") and back ("b") along axes.
+    """A known array without the zeros at its front and back along axes.
+
+    Args:
+      filt: an array, whose values must be known: not traced.
+      trim: "f" in it trims the front, "b" the back. Default "fb".
+      axis: int or ints, along which to trim. None (default) is every axis.
+
+    Returns:
+      The part of `filt` between the first and last elements that are not 0.
+
+    Raises:
+      TypeError: an axis is no integer.
+      ValueError: an axis is out of bounds or given twice.
+      ConcretizationTypeError: `filt` is traced.
 
     >>> from curta import numpy as jnp
     >>> jnp.trim_zeros(jnp.array([0, 1, 0, 2, 0]))

@@ -91,8 +91,26 @@ def reshape(
 ) -> Array:
     """The elements in another shape; one dim may be -1, which is computed.
 
-    `order` is "C" (the last index runs fastest) or "F" (the first). An array of NumPy
-    stays one. Raises TypeError if the sizes do not fit; NumPy's own, ValueError.
+    An array of NumPy stays one.
+
+    Args:
+      a: an array of any shape and dtype.
+      shape: the shape, an int or ints.
+      order: "C" (default), where the last index runs fastest, or "F", where the first
+        does.
+      copy: True for memory of its own; None (default) or False share it where possible.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from `a`.
+
+    Returns:
+      An array of that shape and the dtype of `a`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `shape` is not of integers, has -1
+        twice, or another number of elements (of an array of NumPy: ValueError);
+        `out_sharding` is no sharding.
+      ValueError: `order` is unknown.
+      NotImplementedError: `order` is "A".
 
     >>> from curta import numpy as jnp
     >>> jnp.reshape(jnp.arange(6), (2, -1))
@@ -158,6 +176,21 @@ def _left_over(shape: tuple[Any, ...], sizes: tuple[Any, ...]) -> Any:
 @takes_out_sharding
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The elements in one dimension.
+
+    Args:
+      a: an array of any shape and dtype.
+      order: "C" (default), where the last index runs fastest, or "F", where the first
+        does.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from `a`.
+
+    Returns:
+      A vector (a.size,), of the dtype of `a`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `out_sharding` is no sharding.
+      ValueError: `order` is unknown.
+      NotImplementedError: `order` is "K" or "A".
 
     >>> from curta import numpy as jnp
     >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
@@ -251,7 +284,21 @@ def _one_or_all(arrays: list[Any]) -> Any:
 def broadcast_to(
     array: ArrayLike, shape: int | float | Shape, *, out_sharding: Any = None
 ) -> Array:
-    """The array repeated to a shape; ValueError if it does not fit.
+    """The array repeated to a shape.
+
+    Args:
+      array: an array or scalar.
+      shape: the shape, an int or ints; each dim of `array` is equal to its one, or 1.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from `array`.
+
+    Returns:
+      An array of that shape and the dtype of `array`.
+
+    Raises:
+      TypeError: `array` is a list, a string or None; `shape` is not of integers;
+        `out_sharding` is no sharding.
+      ValueError: `array` does not broadcast to `shape`.
 
     >>> from curta import numpy as jnp
     >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
@@ -330,6 +377,17 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Two dims exchanged.
 
+    Args:
+      a: an array of any shape and dtype.
+      axis1, axis2: int, the dims to exchange.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None.
+      IndexError: a dim is out of bounds or no integer.
+
     >>> from curta import numpy as jnp
     >>> jnp.swapaxes(jnp.zeros((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
@@ -345,6 +403,18 @@ def moveaxis(
     a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Array:
     """The dims `source` moved to the places `destination`.
+
+    Args:
+      a: an array of any shape and dtype.
+      source: int or distinct ints, the dims to move.
+      destination: int or distinct ints, as many: where they are in the result.
+
+    Returns:
+      An array of the dtype of `a`; the other dims keep their order.
+
+    Raises:
+      TypeError: `a` is a list, a string or None.
+      ValueError: a dim is out of bounds, or the numbers of dims differ.
 
     >>> from curta import numpy as jnp
     >>> jnp.moveaxis(jnp.zeros((2, 3, 4)), 0, -1).shape
@@ -366,6 +436,18 @@ def moveaxis(
 @inner_jit(static_argnames=("axis", "start"))
 def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """The dim `axis` moved in front of the dim `start`.
+
+    Args:
+      a: an array of any shape and dtype.
+      axis: int, the dim to move.
+      start: int, the dim in front of which it goes. Default 0.
+
+    Returns:
+      An array of the dtype of `a`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` or `start` is no integer.
+      ValueError: `axis` or `start` is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.rollaxis(jnp.zeros((2, 3, 4)), 2).shape

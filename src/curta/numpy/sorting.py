@@ -33,6 +33,23 @@ def sort(
 ) -> Array:
     """The elements in ascending order along an axis; None flattens. NaN comes last.
 
+    Args:
+      a: an array of one dim or more. NaN is the greatest number; complex numbers are
+        ordered by real, then by imaginary part.
+      axis: int, along which to sort. Default -1, the last; None flattens `a` first.
+      kind: must be None (default); it is there for NumPy's callers.
+      order: must be None (default); it is there for NumPy's callers.
+      stable: keep the order of equal elements. Default True.
+      descending: begin with the greatest. Default False.
+
+    Returns:
+      An array of the shape and dtype of `a`; flat without an axis.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `kind` or `order` is given; `axis` is
+        no integer.
+      ValueError: `axis` is out of bounds.
+
     >>> from curta import numpy as jnp
     >>> jnp.sort(jnp.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
@@ -54,6 +71,24 @@ def argsort(
     dtype: DTypeLike | None = None,
 ) -> Array:
     """The indices that put the elements in ascending order along an axis.
+
+    Args:
+      a: an array of one dim or more. NaN is the greatest number; complex numbers are
+        ordered by real, then by imaginary part.
+      axis: int, along which to sort. Default -1, the last; None flattens `a` first.
+      kind: must be None (default); it is there for NumPy's callers.
+      order: must be None (default); it is there for NumPy's callers.
+      stable: keep the order of equal elements. Default True.
+      descending: begin with the greatest. Default False.
+      dtype: integer dtype of the indices. None (default) is the default integer dtype.
+
+    Returns:
+      Indices, of the shape of `a`; flat without an axis.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `kind` or `order` is given; `axis` is
+        no integer; `dtype` is unknown.
+      ValueError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.argsort(jnp.array([3, 1, 2]))
@@ -132,6 +167,20 @@ def sort_complex(a: ArrayLike) -> Array:
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements with the k-th smallest in its place, smaller ones before it.
 
+    Args:
+      a: an array of one dim or more, of real numbers.
+      kth: int, the place of the element that is put where sorting would put it; smaller
+        ones are before it, in any order.
+      axis: int, along which to order. Default -1, the last.
+
+    Returns:
+      An array of the shape and dtype of `a`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `kth` or `axis` is no integer.
+      ValueError: `kth` or `axis` is out of bounds.
+      NotImplementedError: `a` is complex.
+
     >>> from curta import numpy as jnp
     >>> int(jnp.partition(jnp.array([3, 1, 2]), 1)[1])
     2
@@ -143,6 +192,20 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 @inner_jit(static_argnames=("kth", "axis"))
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices that put the k-th smallest element in its place.
+
+    Args:
+      a: an array of one dim or more, of real numbers.
+      kth: int, the place of the element that is put where sorting would put it; smaller
+        ones are before it, in any order.
+      axis: int, along which to order. Default -1, the last.
+
+    Returns:
+      Indices, of the shape of `a` and the default integer dtype.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `kth` or `axis` is no integer.
+      ValueError: `kth` or `axis` is out of bounds.
+      NotImplementedError: `a` is complex.
 
     >>> from curta import numpy as jnp
     >>> int(jnp.argpartition(jnp.array([3, 1, 2]), 1)[1])

@@ -24,13 +24,14 @@ from curta.numpy.arguments import (
     static_axes,
     user_dtype,
 )
+from curta.numpy.folds import listed_axes, upcast_half
 from curta.numpy.promotion import (
     broadcast_to_shape,
     cast,
     const,
     promote_dtypes_inexact,
 )
-from curta.numpy.reductions import listed_axes, sum, upcast_half
+from curta.numpy.reductions import sum
 from curta.numpy.selection import select_where
 from curta.primitives.dims import dim_value
 
@@ -45,6 +46,28 @@ def mean(
     where: ArrayLike | None = None,
 ) -> Array:
     """The arithmetic mean over axes, in floats; NaN over no elements.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the sum and of the result; None (default) is `a`'s, float32 for
+        integers and booleans.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+
+    Returns:
+      The means: `a`'s shape without the reduced axes (or with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown.
+      ValueError: an axis is out of bounds or occurs twice; `where` is not boolean.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.mean(jnp.array([[1, 2], [3, 4]]), axis=0)
@@ -94,9 +117,26 @@ def average(
     returned: bool = False,
     keepdims: bool = False,
 ) -> Any:
-    """The weighted mean, and with `returned` also the sum of the weights.
+    """The weighted mean sum(a·weights) / sum(weights) over axes.
 
-    `weights` has the shape of `a`, or that of the axes averaged over.
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      weights: an array of the shape of `a`, or of that of the reduced axes. None
+        (default) weighs all elements alike.
+      returned: return the sums of the weights too. Default False.
+      keepdims: keep the reduced axes, with size 1. Default False.
+
+    Returns:
+      The means, in floats: `a`'s shape without the reduced axes (or with size 1 there);
+      with `returned` a pair of these and the sums of the weights. NaN where the weights
+      add up to 0.
+
+    Raises:
+      TypeError: `a` or `weights` is a list or a string.
+      ValueError: an axis is out of bounds or given twice; `weights` has another shape
+        than `a` and no `axis` is given, or does not fit it.
 
     >>> from curta import numpy as jnp
     >>> jnp.average(jnp.array([1.0, 3.0]), weights=jnp.array([3.0, 1.0]))
@@ -146,10 +186,37 @@ def var(
     mean: Any = None,
     correction: float | None = None,
 ) -> Array:
-    """The mean squared distance from the mean.
+    """The mean squared distance from the mean: sum(|a - mean|²) / (count - ddof).
 
-    The divisor is the count less `ddof` (or `correction`, its newer name); the result
-    is NaN where that is not positive. `mean` is the mean, if it is known already.
+    NaN where the divisor is not positive. The mean is found first, then the distances,
+    which loses no digits to a large mean.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the result; None (default) is `a`'s, real for complex and float32
+        for integers and booleans.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      ddof: what the divisor is less than the count. Default 0.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+      mean: the mean, if it is known, with the reduced axes of size 1. None (default)
+        computes it.
+      correction: the newer name of `ddof`; None (default) takes `ddof`.
+
+    Returns:
+      The variances, real: `a`'s shape without the reduced axes (or with size 1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown; `ddof` or `mean` is no number or array.
+      ValueError: an axis is out of bounds or occurs twice; `where` is not boolean; both
+        `ddof` and `correction` are given; `dtype` is real and `a` complex.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.var(jnp.array([1.0, 3.0]))
@@ -240,6 +307,34 @@ def std(
     correction: float | None = None,
 ) -> Array:
     """The standard deviation: the square root of `var`.
+
+    Args:
+      a: an array or scalar, of any shape and dtype.
+      axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
+        enclosing `vmap` or `shard_map` maps. None (default) is all axes.
+      dtype: dtype of the result; None (default) is `a`'s, real for complex and float32
+        for integers and booleans.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      ddof: what the divisor is less than the count. Default 0.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      where: booleans that broadcast with `a`, the elements that take part. None
+        (default) for all.
+      mean: the mean, if it is known, with the reduced axes of size 1. None (default)
+        computes it.
+      correction: the newer name of `ddof`; None (default) takes `ddof`.
+
+    Returns:
+      The standard deviations, real: `a`'s shape without the reduced axes (or with size
+      1 there).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
+        unknown; `ddof` or `mean` is no number or array.
+      ValueError: an axis is out of bounds or occurs twice; `where` is not boolean; both
+        `ddof` and `correction` are given; `dtype` is real and `a` complex.
+      NotImplementedError: `out` is given.
+      NameError: `axis` is a name that nothing maps.
 
     >>> from curta import numpy as jnp
     >>> jnp.std(jnp.array([1.0, 3.0]))

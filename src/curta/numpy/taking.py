@@ -1,4 +1,4 @@
-"""Taking and putting elements by arrays of indices."""
+"""Taking elements by arrays of indices, and inserting some."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from curta.numpy.arguments import (
     refuse_out,
 )
 from curta.numpy.arithmetic import clip, remainder
+from curta.numpy.conditional import where
 from curta.numpy.constructors import array, asarray
 from curta.numpy.creation import indices as grid_indices
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem, wrap_negative
 from curta.numpy.promotion import broadcast_to_shape, cast, const
 from curta.numpy.reductions import any
-from curta.numpy.searching import unravel_index, where
 from curta.numpy.selection import broadcast_all, select_where
 from curta.numpy.shapes import expand_dims, moveaxis, ravel, reshape
 from curta.numpy.sorting import argsort
@@ -46,8 +46,28 @@ def take(
 ) -> Array:
     """The slices of `a` at `indices` along an axis; of the flattened array by default.
 
-    `mode` is for indices out of bounds: "fill" (the default) gives `fill_value`, by
-    default NaN or an extreme integer; "clip" and "wrap" as in NumPy.
+    Args:
+      a: an array of any shape and dtype.
+      indices: integers of any shape; negative ones count from the end.
+      axis: int, along which to take. None (default) flattens `a` first.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      mode: for indices out of bounds: "fill" (or None, the default) gives `fill_value`,
+        "clip" the edge (0 for negative ones), "wrap" counts on from the other end.
+      unique_indices: no index occurs twice, which spares derivatives work. Default
+        False.
+      indices_are_sorted: indices ascend. Default False.
+      fill_value: for "fill". None (default) is NaN, the least integer or the greatest
+        unsigned one.
+
+    Returns:
+      The shape of `a` with that of `indices` in place of `axis`; the dtype of `a`.
+
+    Raises:
+      TypeError: `a` or `indices` is a list, a string or None; `axis` is no integer.
+      ValueError: `indices` is not of integers, `axis` is out of bounds, or `mode` is
+        unknown.
+      NotImplementedError: `mode` is "raise"; `out` is given.
 
     >>> from curta import numpy as jnp
     >>> jnp.take(jnp.array([10.0, 20.0]), jnp.array([1, -1, 5]))
@@ -154,8 +174,26 @@ def take_along_axis(
 ) -> Array:
     """For each place of `indices`, the element of `arr` there along an axis.
 
-    The two have one rank and broadcast except along the axis. Raises TypeError for
-    indices that are not integers.
+    Args:
+      arr: an array of n dims.
+      indices: integers of n dims that broadcast with `arr` but along `axis`; (k,)
+        without an axis.
+      axis: int, along which to take. Default -1, the last; None flattens `arr` first.
+      mode: for indices out of bounds: "fill" (or None, the default), "clip",
+        "promise_in_bounds" (there are none).
+      fill_value: for "fill". None (default) is NaN, the least integer or the greatest
+        unsigned one.
+      wrap_negative_indices: count negative indices from the end. None (default) is True
+        unless "promise_in_bounds".
+
+    Returns:
+      The broadcast shape, with that of `indices` along `axis`; the dtype of `arr`.
+
+    Raises:
+      TypeError: `arr` or `indices` is a list, a string or None; `indices` is not of
+        integers, or `axis` is no integer.
+      ValueError: the ranks differ, shapes do not broadcast, `axis` is out of bounds, or
+        `mode` is unknown.
 
     >>> from curta import numpy as jnp
     >>> x = jnp.array([[3, 1], [2, 4]])
@@ -236,126 +274,27 @@ def _gather_along(
     return lax.gather(a, starts, numbers, tuple(sizes), mode=mode, fill_value=fill)
 
 
-@inner_jit(static_argnames=("axis", "inplace", "mode"))
-def put_along_axis(
-    arr: ArrayLike,
-    indices: ArrayLike,
-    values: ArrayLike,
-    axis: int | None,
-    inplace: bool = True,
-    *,
-    mode: str | None = None,
-) -> Array:
-    """A copy of `arr` with `values` at `indices` along an axis; `inplace` is False.
-
-    >>> from curta import numpy as jnp
-    >>> x, i = jnp.zeros((2, 2)), jnp.array([[1], [0]])
-    >>> jnp.put_along_axis(x, i, 5.0, axis=1, inplace=False)
-    Array([[0., 5.],
-           [5., 0.]], dtype=float32)
-    """
-    _refuse_inplace("put_along_axis", inplace)
-    arr, indices, values = ensure_arraylikes("put_along_axis", arr, indices, values)
-    shape = arr.shape
-    if axis is None:
-        arr, axis = ravel(arr), 0
-    if arr.ndim != indices.ndim:
-        raise ValueError(
-            "put_along_axis arguments 'arr' and 'indices' must have same ndim. Got"
-            f" arr.ndim={arr.ndim} and indices.ndim={indices.ndim}."
-        )
-    try:
-        values = broadcast_to_shape(values, indices.shape)
-    except ValueError:
-        raise ValueError(
-            "put_along_axis argument 'values' must be broadcastable to 'indices'. Got"
-            f" values.shape={values.shape} and indices.shape={indices.shape}."
-        ) from None
-    places = list(grid_indices(arr.shape, sparse=True))
-    places[canonical_axis(axis, arr.ndim)] = indices
-    out = IndexedUpdate(arr, tuple(places)).set(values, mode=mode)
-    return reshape(out, shape)
-
-
-def _refuse_inplace(name: str, inplace: bool) -> None:
-    if inplace:
-        raise ValueError(
-            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are"
-            " immutable. Pass inplace=False to instead return an updated array."
-        )
-
-
-def put(
-    a: ArrayLike,
-    ind: ArrayLike,
-    v: ArrayLike,
-    mode: str | None = None,
-    *,
-    inplace: bool = True,
-) -> Array:
-    """A copy of `a` with the values `v` at flat indices; `inplace` must be False.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.put(jnp.zeros(3), jnp.array([0, 2]), 1.0, inplace=False)
-    Array([1., 0., 1.], dtype=float32)
-    """
-    _refuse_inplace("put", inplace)
-    a, places, values = ensure_arraylikes("put", a, ind, v)
-    places, values = ravel(places), ravel(values)
-    if not (a.size and places.size and values.size):
-        return a
-    values = _to_length(values, places.size)
-    scatter_mode = "promise_in_bounds"
-    if mode is None:
-        scatter_mode = "drop"
-    elif mode == "clip":
-        places = clip(places, 0, a.size - 1)
-    elif mode == "wrap":
-        places = remainder(places, a.size)
-    elif mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
-    else:
-        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
-    index = unravel_index(places, a.shape) if a.ndim != 1 else (places,)
-    return IndexedUpdate(a, index).set(values, mode=scatter_mode)
-
-
-def place(
-    arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True
-) -> Array:
-    """A copy of `arr` with `vals`, repeated, where `mask` holds; `inplace` is False.
-
-    >>> from curta import numpy as jnp
-    >>> x = jnp.arange(4)
-    >>> jnp.place(x, x > 1, jnp.array([7, 8]), inplace=False)
-    Array([0, 1, 7, 8], dtype=int32)
-    """
-    data, mask, values = ensure_arraylikes("place", arr, mask, vals)
-    _refuse_inplace("place", inplace)
-    if data.size != mask.size:
-        raise ValueError("place: arr and mask must be the same size")
-    if not values.size:
-        raise ValueError("Cannot place values from an empty array")
-    if not data.size:
-        return data
-    places = where(ravel(mask), size=mask.size, fill_value=mask.size)[0]
-    values = _to_length(ravel(values), places.size)
-    out = IndexedUpdate(ravel(data), places).set(values, mode="drop")
-    return reshape(out, data.shape)
-
-
-def _to_length(x: Any, size: int) -> Any:
-    """The vector `x`, repeated or cut to `size`."""
-    if x.size < size:
-        x = lax.tile(x, (-(-size // x.size),))
-    return lax.slice_in_dim(x, 0, size) if x.size > size else x
-
-
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
     """For each element of `a`, the element of the array `choices[a]` at its place.
 
-    `mode` is for numbers out of range: "raise" (then `a` must be known), "wrap",
-    "clip".
+    Args:
+      a: integers of any shape.
+      choices: a sequence of arrays that broadcast with `a`, or one array, split along
+        its first dim; they promote to one dtype.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+      mode: for numbers out of range: "raise" (default; then `a` must be known), "wrap"
+        or "clip".
+
+    Returns:
+      An array of the broadcast shape.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `choices` is no sequence.
+      ValueError: `a` is not of integers or out of range with "raise", shapes do not
+        broadcast, or `mode` is unknown.
+      NotImplementedError: `out` is given.
+      ConcretizationTypeError: `a` is traced with "raise".
 
     >>> from curta import numpy as jnp
     >>> jnp.choose(jnp.array([0, 1]), [jnp.array([1, 2]), jnp.array([3, 4])])
@@ -399,8 +338,26 @@ def compress(
 ) -> Array:
     """The slices of `a` where `condition` holds; of the flattened array by default.
 
-    With `size`, exactly that many, filled up with `fill_value`; without it the
-    condition must be known.
+    Args:
+      condition: a vector, taken for booleans; known, unless `size` is given.
+      a: an array; along `axis` at least as long as the last True of `condition`.
+      axis: int, along which to take. None (default) flattens `a` first.
+      size: static int: the result is cut to that many, or filled up. None (default) for
+        as many as there are.
+      fill_value: the element beyond the last, a scalar. Default 0.
+      out: must be None (default), as arrays do not change; it is there for NumPy's
+        callers.
+
+    Returns:
+      An array of the dtype of `a`, with the count along `axis`.
+
+    Raises:
+      TypeError: `condition`, `a` or `fill_value` is a list, a string or None; `axis` or
+        `size` is no integer.
+      ValueError: `condition` is no vector or holds beyond the end of `a`; `axis` is out
+        of bounds; `size` is negative or greater than the axis.
+      NotImplementedError: `out` is given.
+      TracerBoolConversionError: `condition` is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
     >>> jnp.compress(jnp.array([True, False, True]), jnp.arange(3))
@@ -443,6 +400,23 @@ def extract(
 ) -> Array:
     """The elements of `arr` where `condition` holds.
 
+    Args:
+      condition: an array, taken for booleans, flattened; known, unless `size` is given.
+      arr: an array, flattened; at least as long as the last True of `condition`.
+      size: static int: the result is cut to that many, or filled up. None (default) for
+        as many as there are.
+      fill_value: the element beyond the last, a scalar. Default 0.
+
+    Returns:
+      A vector of the dtype of `arr`.
+
+    Raises:
+      TypeError: `condition`, `arr` or `fill_value` is a list, a string or None; `size`
+        is no integer.
+      ValueError: `condition` holds beyond the end of `arr`; `size` is negative or
+        greater than `arr`.
+      TracerBoolConversionError: `condition` is traced and `size` is not given.
+
     >>> from curta import numpy as jnp
     >>> x = jnp.arange(4)
     >>> jnp.extract(x > 1, x)
@@ -456,6 +430,21 @@ def insert(
     arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None
 ) -> Array:
     """`arr` with `values` put before the indices `obj`; flattened without an axis.
+
+    Args:
+      arr: an array of any shape and dtype.
+      obj: an int, a slice, or a vector of integers.
+      values: what to insert, of a shape that broadcasts to the slices; cast to the
+        dtype of `arr`.
+      axis: int, along which to insert. None (default) flattens `arr` first.
+
+    Returns:
+      An array of the dtype of `arr`, longer along `axis`.
+
+    Raises:
+      TypeError: `arr` or `values` is a list, a string or None; `axis` is no integer.
+      ValueError: `obj` is not of integers, `values` does not broadcast, or `axis` is
+        out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.insert(jnp.arange(3), 1, 9)

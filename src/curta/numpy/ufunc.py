@@ -113,7 +113,20 @@ class ufunc:
         return f"<jnp.ufunc '{self.__name__}'>"
 
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array:
-        """The function of every element."""
+        """The function of every element.
+
+        Args:
+          *args: `nin` arrays or scalars that broadcast.
+          out, where: must be None (default); they are there for NumPy's callers.
+
+        Returns:
+          An array of the broadcast shape, or a tuple of `nout` of them.
+
+        Raises:
+          TypeError: an operand is a list, a string or None; the number of operands is
+            another; shapes do not broadcast.
+          NotImplementedError: `out` or `where` is given.
+        """
         if out is not None or where is not None:
             given = "out" if out is not None else "where"
             raise NotImplementedError(f"{given} argument of {self}")
@@ -136,7 +149,31 @@ class ufunc:
         initial: Any = None,
         where: Any = None,
     ) -> Array:
-        """The elements along an axis folded into one; None folds all."""
+        """The elements along an axis folded into one.
+
+        Args:
+          a: an array of any shape.
+          axis: int, along which to fold. Default 0; None folds all elements. Several
+            only where the fold is one of the reductions, such as `sum`.
+          dtype: dtype of the folds. None (default) is that of the function's results.
+          out: must be None (default); it is there for NumPy's callers.
+          keepdims: keep the axis, with size 1. Default False.
+          initial: what the fold starts with. None (default) is `identity`, or the first
+            element.
+          where: booleans that broadcast with `a`, the elements to fold. None (default)
+            for all.
+
+        Returns:
+          The folds: the shape of `a` without `axis`.
+
+        Raises:
+          TypeError: `a` is a list, a string or None.
+          ValueError: the function has not two operands and one result; `axis` is out of
+            bounds; there is nothing to start with for no elements or `where`; `where`
+            is not boolean.
+          NotImplementedError: `out` is given, or several axes where they cannot be
+            folded.
+        """
         name = f"{self.__name__}.reduce"
         check_operands(name, a, *(x for x in (initial, where) if x is not None))
         self._require_binary("reduce", out)
@@ -165,7 +202,23 @@ class ufunc:
     def accumulate(
         self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
-        """The folds of all elements up to each place."""
+        """The folds of all elements up to each place.
+
+        Args:
+          a: an array of any shape.
+          axis: int, along which to fold. Default 0.
+          dtype: dtype of the folds. None (default) is that of the function's results.
+          out: must be None (default); it is there for NumPy's callers.
+
+        Returns:
+          An array of the shape of `a`.
+
+        Raises:
+          TypeError: `a` is a list, a string or None.
+          ValueError: the function has not two operands and one result; `axis` is out of
+            bounds or several.
+          NotImplementedError: `out` is given.
+        """
         name = f"{self.__name__}.accumulate"
         self._require_binary("accumulate", out)
         check_operands(name, a)
@@ -182,7 +235,23 @@ class ufunc:
         dtype: Any = None,
         out: None = None,
     ) -> Any:
-        """The folds of the parts that start at `indices`, each up to the next one."""
+        """The folds of the parts that start at `indices`, each up to the next one.
+
+        Args:
+          a: an array of one dim or more.
+          indices: a vector of integers, where parts start along `axis`.
+          axis: int, along which to fold. Default 0.
+          dtype, out: must be None (default); they are there for NumPy's callers.
+
+        Returns:
+          The shape of `a` with as many as `indices` along `axis`.
+
+        Raises:
+          TypeError: `a` or `indices` is a list, a string or None.
+          ValueError: the function has not two operands and one result; `a` is a scalar,
+            `indices` no vector, or `axis` out of bounds or several.
+          NotImplementedError: `out` is given.
+        """
         self._require_binary("reduceat", out)
         a, indices = ensure_operands(f"{self.__name__}.reduceat", a, indices)
         if a.ndim == 0:
@@ -249,6 +318,19 @@ def frompyfunc(
     func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None
 ) -> ufunc:
     """A ufunc from a function of scalars.
+
+    Args:
+      func: a function of `nin` scalars that can be traced.
+      nin: the number of its arguments.
+      nout: the number of its results.
+      identity: what folds start with. None (default) for none.
+
+    Returns:
+      A `ufunc`.
+
+    Raises:
+      TypeError: `nin` or `nout` is no integer.
+      AttributeError: `func` has no name, as functions do.
 
     >>> from curta import numpy as jnp
     >>> jnp.frompyfunc(lambda x, y: x + 2 * y, 2, 1).reduce(jnp.arange(3))

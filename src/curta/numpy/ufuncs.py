@@ -11,18 +11,10 @@ from curta import dtypes, lax
 from curta.numpy import arithmetic, bitwise, log_sums, logic
 from curta.numpy.arguments import ensure_arraylike, is_complex, static_axes
 from curta.numpy.cumulative import cumprod, cumsum
+from curta.numpy.folds import Fold, fold_axes, reduction_axes
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.promotion import cast, promote_dtypes_inexact
-from curta.numpy.reductions import (
-    MAX,
-    MIN,
-    Fold,
-    fold_axes,
-    max,
-    prod,
-    reduction_axes,
-    sum,
-)
+from curta.numpy.reductions import MAX, MIN, max, prod, sum
 from curta.numpy.ufunc import ufunc
 
 

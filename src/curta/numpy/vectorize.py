@@ -33,9 +33,21 @@ def vectorize(
 ) -> Callable[..., Any]:
     """`pyfunc` mapped over the leading dims of its arguments, which broadcast.
 
-    `signature` names the dims that a single call takes and gives, as in
-    "(n,m),(m)->(n)"; by default all arguments are scalars. `excluded` are positions
-    and names of arguments that are passed on as they are.
+    Args:
+      pyfunc: a function that can be traced.
+      excluded: positions and names of arguments that are passed on as they are. Default
+        none.
+      signature: the dims that a single call takes and gives, as in "(n,m),(m)->(n)".
+        None (default): all are scalars.
+
+    Returns:
+      A function of arrays. It raises TypeError for a wrong number of arguments,
+      ValueError for a signature that is none, for arguments of too few dims, and for
+      dims that differ in size or do not broadcast.
+
+    Raises:
+      TypeError: `excluded` holds something else than integers and strings.
+      ValueError: `excluded` holds negative integers.
 
     >>> from curta import numpy as jnp
     >>> norm = jnp.vectorize(lambda v: jnp.sqrt(v @ v), signature="(n)->()")
@@ -212,6 +224,21 @@ def apply_along_axis(
 ) -> Array:
     """A function of vectors, applied to all vectors along an axis.
 
+    Args:
+      func1d: a function of a vector and of `args`, that can be traced.
+      axis: int, the axis of the vectors.
+      arr: an array of one dim or more.
+      *args, **kwargs: further arguments of `func1d`: arrays and scalars by position,
+        anything by name.
+
+    Returns:
+      The shape of `arr`, with that of the function's result in place of `axis`.
+
+    Raises:
+      TypeError: `arr` or `*args` is a list, a string or None; `func1d` cannot be
+        called, or `axis` is no integer.
+      ValueError: `axis` is out of bounds.
+
     >>> from curta import numpy as jnp
     >>> jnp.apply_along_axis(jnp.sum, 1, jnp.ones((2, 3)))
     Array([3., 3.], dtype=float32)
@@ -235,6 +262,20 @@ def apply_over_axes(
 ) -> Array:
     """A reduction applied over several axes in turn, their dims kept with size 1.
 
+    Args:
+      func: a function of an array and an axis, such as `sum`, whose result has the axis
+        removed or of size 1.
+      a: an array.
+      axes: a sequence of ints, the axes to reduce.
+
+    Returns:
+      An array of the rank of `a`, with size 1 along the axes.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `func` cannot be called, or `axes` is
+        no sequence.
+      ValueError: an axis is out of bounds, or `func` gives another rank.
+
     >>> from curta import numpy as jnp
     >>> jnp.apply_over_axes(jnp.sum, jnp.ones((2, 3)), (0, 1))
     Array([[6.]], dtype=float32)
@@ -255,6 +296,19 @@ def fromfunction(
     function: Callable[..., Any], shape: Any, *, dtype: DTypeLike = float, **kwargs: Any
 ) -> Array:
     """`function` of the indices of each element, mapped over all of them.
+
+    Args:
+      function: a function of len(shape) scalars that can be traced.
+      shape: the shape of the indices, an int or ints.
+      dtype: dtype of the indices. Default float.
+      **kwargs: further arguments of `function`, by name.
+
+    Returns:
+      What `function` returns for each element: arrays (*shape, ...).
+
+    Raises:
+      TypeError: `function` cannot be called with so many arguments, or `shape` is not
+        of integers; `dtype` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.fromfunction(lambda i, j: i + j, (2, 2), dtype=int)

@@ -20,7 +20,22 @@ def fftfreq(
 ) -> Array:
     """The frequencies of `fft` of `n` samples that lie `d` apart, in cycles per unit.
 
-    Raises ValueError if `n` or `d` is a list or tuple.
+    [0, 1, ..., (n-1)/2, -n/2, ..., -1] / (n d), with quotients rounded down.
+
+    Args:
+      n: the number of samples, a static int.
+      d: the distance of samples, a scalar. Default 1.
+      dtype: a dtype of floats. None (default) is the default float dtype.
+      device: a device or `Sharding` where the result is to be; None (default) is the
+        default device.
+
+    Returns:
+      A vector of n frequencies.
+
+    Raises:
+      TypeError: `dtype` is unknown.
+      ValueError: `n` or `d` is a list or tuple; `device` is neither a device nor a
+        sharding.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.fftfreq(4, 0.5)
@@ -36,7 +51,24 @@ def fftfreq(
 def rfftfreq(
     n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: Any = None
 ) -> Array:
-    """The frequencies of `rfft` of `n` samples that lie `d` apart.
+    """The frequencies of `rfft` of `n` samples that lie `d` apart, in cycles per unit.
+
+    [0, 1, ..., n/2] / (n d), with n/2 rounded down.
+
+    Args:
+      n: the number of samples, a static int.
+      d: the distance of samples, a scalar. Default 1.
+      dtype: a dtype of floats. None (default) is the default float dtype.
+      device: a device or `Sharding` where the result is to be; None (default) is the
+        default device.
+
+    Returns:
+      A vector of n // 2 + 1 frequencies.
+
+    Raises:
+      TypeError: `dtype` is unknown.
+      ValueError: `n` or `d` is a list or tuple; `device` is neither a device nor a
+        sharding.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.rfftfreq(5, 0.5)

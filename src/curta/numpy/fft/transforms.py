@@ -26,16 +26,24 @@ def fftn(
     axes: Shape | None = None,
     norm: str | None = None,
 ) -> Array:
-    """The Fourier transform over several axes, all by default.
+    """The Fourier transform over several axes, all by default: `fft` along each.
 
     Args:
-      a: an array.
-      s: the lengths along the axes, to which `a` is cut or padded with zeros.
-      axes: the axes, distinct; the last ones by default if `s` is given.
-      norm: "backward" divides inverse transforms by the number of elements, "forward"
-        the others, "ortho" both by its square root.
+      a: an array; half floats and integers become float32.
+      s: the lengths along the axes, to which `a` is cut or padded with zeros. None
+        (default) is those of `a`.
+      axes: distinct ints, the axes to transform. None (default) is all axes, or the
+        last len(s).
+      norm: "backward" (None, the default) divides inverse transforms by the number of
+        elements, "forward" the others, "ortho" both by its square root.
 
-    Raises ValueError for lengths that are not positive, repeated axes, other norms.
+    Returns:
+      Complex numbers, of `a`'s shape with `s` along `axes`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `s` or `axes` is not of integers.
+      ValueError: a length is not positive, `s` and `axes` differ in length, an axis is
+        out of bounds or occurs twice, or `norm` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.fftn(jnp.ones((2, 2)))
@@ -53,6 +61,23 @@ def ifftn(
 ) -> Array:
     """The inverse of `fftn`.
 
+    Args:
+      a: an array; half floats and integers become float32.
+      s: the lengths along the axes, to which `a` is cut or padded with zeros. None
+        (default) is those of `a`.
+      axes: distinct ints, the axes to transform. None (default) is all axes, or the
+        last len(s).
+      norm: "backward" (None, the default) divides inverse transforms by the number of
+        elements, "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with `s` along `axes`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `s` or `axes` is not of integers.
+      ValueError: a length is not positive, `s` and `axes` differ in length, an axis is
+        out of bounds or occurs twice, or `norm` is unknown.
+
     >>> from curta import numpy as jnp
     >>> jnp.fft.ifftn(jnp.ones((2, 2))).real
     Array([[1., 0.],
@@ -69,6 +94,24 @@ def rfftn(
 ) -> Array:
     """`fftn` of real numbers: of the last axis only the frequencies from 0 up.
 
+    Args:
+      a: an array of real numbers, of any shape.
+      s: the lengths along the axes, to which `a` is cut or padded with zeros. None
+        (default) is those of `a`.
+      axes: distinct ints, the axes to transform. None (default) is all axes, or the
+        last len(s).
+      norm: "backward" (None, the default) divides inverse transforms by the number of
+        elements, "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with `s` along `axes`, the last of them s[-1] // 2
+      + 1.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `s` or `axes` is not of integers.
+      ValueError: a length is not positive, `s` and `axes` differ in length, an axis is
+        out of bounds or occurs twice, or `norm` is unknown; `a` is complex.
+
     >>> from curta import numpy as jnp
     >>> jnp.fft.rfftn(jnp.ones((2, 3))).shape
     (2, 2)
@@ -84,6 +127,23 @@ def irfftn(
 ) -> Array:
     """The inverse of `rfftn`; the last axis has an even length unless `s` says so.
 
+    Args:
+      a: an array, along the last axis the frequencies from 0 up.
+      s: the lengths of the result along the axes. None (default) is those of `a`, along
+        the last axis 2 (m - 1) for m frequencies.
+      axes: distinct ints, the axes to transform. None (default) is all axes, or the
+        last len(s).
+      norm: "backward" (None, the default) divides inverse transforms by the number of
+        elements, "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Real numbers, of `a`'s shape with `s` along `axes`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `s` or `axes` is not of integers.
+      ValueError: a length is not positive, `s` and `axes` differ in length, an axis is
+        out of bounds or occurs twice, or `norm` is unknown.
+
     >>> from curta import numpy as jnp
     >>> jnp.fft.irfftn(jnp.fft.rfftn(jnp.ones((2, 3))), (2, 3)).shape
     (2, 3)
@@ -94,7 +154,25 @@ def irfftn(
 def fft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
-    """The Fourier transform along one axis; see `fftn`.
+    """The Fourier transform along one axis.
+
+    X[k] = sum of a[j]·exp(-2πi jk/n) over j, times what `norm` says.
+
+    Args:
+      a: an array of one dim or more; half floats and integers become float32.
+      n: the length along the axis, to which `a` is cut or padded with zeros, a static
+        int. None (default) is that of `a`.
+      axis: int, the axis to transform. Default -1, the last.
+      norm: "backward" (None, the default) divides inverse transforms by the length,
+        "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with `n` along `axis`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      ValueError: `n` is not positive, `axis` is several, or `norm` is unknown; `axis`
+        is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.fft(jnp.arange(4.))
@@ -108,6 +186,24 @@ def ifft(
 ) -> Array:
     """The inverse of `fft`.
 
+    x[j] = sum of a[k]·exp(2πi jk/n) over k, times what `norm` says.
+
+    Args:
+      a: an array of one dim or more; half floats and integers become float32.
+      n: the length along the axis, to which `a` is cut or padded with zeros, a static
+        int. None (default) is that of `a`.
+      axis: int, the axis to transform. Default -1, the last.
+      norm: "backward" (None, the default) divides inverse transforms by the length,
+        "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with `n` along `axis`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      ValueError: `n` is not positive, `axis` is several, or `norm` is unknown; `axis`
+        is out of bounds.
+
     >>> from curta import numpy as jnp
     >>> jnp.fft.ifft(jnp.array([6, -2 + 2j, -2, -2 - 2j])).real
     Array([0., 1., 2., 3.], dtype=float32)
@@ -119,6 +215,23 @@ def rfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """`fft` of real numbers: only the frequencies from 0 up.
+
+    Args:
+      a: an array of real numbers, of one dim or more; half floats and integers become
+        float32.
+      n: the length along the axis, to which `a` is cut or padded with zeros, a static
+        int. None (default) is that of `a`.
+      axis: int, the axis to transform. Default -1, the last.
+      norm: "backward" (None, the default) divides inverse transforms by the length,
+        "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with n // 2 + 1 along `axis`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      ValueError: `n` is not positive, `axis` is several, or `norm` is unknown; `axis`
+        is out of bounds; `a` is complex.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.rfft(jnp.arange(4.))
@@ -132,6 +245,23 @@ def irfft(
 ) -> Array:
     """The inverse of `rfft`, of even length unless `n` says so.
 
+    Args:
+      a: an array of one dim or more, the frequencies from 0 up; the others are their
+        conjugates.
+      n: the length of the result along `axis`, not the number of frequencies, which are
+        cut or padded to n // 2 + 1. None (default) is 2 (m - 1) for m frequencies.
+      axis: int, the axis to transform. Default -1, the last.
+      norm: "backward" (None, the default) divides inverse transforms by the length,
+        "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Real numbers, of `a`'s shape with `n` along `axis`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      ValueError: `n` is not positive, `axis` is several, or `norm` is unknown; `axis`
+        is out of bounds.
+
     >>> from curta import numpy as jnp
     >>> jnp.fft.irfft(jnp.array([6, -2 + 2j, -2]))
     Array([0., 1., 2., 3.], dtype=float32)
@@ -143,6 +273,23 @@ def hfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """`fft` of numbers whose second half is the conjugate of the first: a real result.
+
+    Args:
+      a: an array of one dim or more: the first half of numbers whose second half is its
+        conjugate.
+      n: the length of the result along `axis`; `a` is cut or padded to n // 2 + 1. None
+        (default) is 2 (m - 1) for m elements.
+      axis: int, the axis to transform. Default -1, the last.
+      norm: "backward" (None, the default) divides inverse transforms by the length,
+        "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Real numbers, of `a`'s shape with `n` along `axis`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      ValueError: `n` is not positive, `axis` is several, or `norm` is unknown.
+      IndexError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.hfft(jnp.array([1., 2., 1.]))
@@ -158,6 +305,22 @@ def ihfft(
     a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """The inverse of `hfft`.
+
+    Args:
+      a: an array of real numbers, or a list of them, of one dim or more.
+      n: the length along the axis, to which `a` is cut or padded with zeros, a static
+        int. None (default) is that of `a`.
+      axis: int, the axis to transform. Default -1, the last.
+      norm: "backward" (None, the default) divides inverse transforms by the length,
+        "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with n // 2 + 1 along `axis`.
+
+    Raises:
+      TypeError: `a` holds strings; `n` or `axis` is no integer.
+      ValueError: `a` is complex or None, `n` is not positive, or `norm` is unknown.
+      IndexError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.ihfft(jnp.array([6., 0., -2., 0.])).real
@@ -176,7 +339,23 @@ def fft2(
     axes: Sequence[int] = (-2, -1),
     norm: str | None = None,
 ) -> Array:
-    """The Fourier transform over two axes; see `fftn`.
+    """The Fourier transform over two axes: `fft` along the one, then along the other.
+
+    Args:
+      a: an array of two dims or more; half floats and integers become float32.
+      s: two lengths along the axes, to which `a` is cut or padded with zeros. None
+        (default) is those of `a`.
+      axes: two distinct ints, the axes to transform. Default (-2, -1), the last two.
+      norm: "backward" (None, the default) divides inverse transforms by the number of
+        elements, "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with `s` along `axes`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `s` or `axes` is not of integers.
+      ValueError: a length is not positive, `s` and `axes` differ in length, an axis is
+        out of bounds or occurs twice, or `norm` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.fft2(jnp.ones((3, 2, 2))).real[0]
@@ -194,6 +373,22 @@ def ifft2(
 ) -> Array:
     """The inverse of `fft2`.
 
+    Args:
+      a: an array of two dims or more; half floats and integers become float32.
+      s: two lengths along the axes, to which `a` is cut or padded with zeros. None
+        (default) is those of `a`.
+      axes: two distinct ints, the axes to transform. Default (-2, -1), the last two.
+      norm: "backward" (None, the default) divides inverse transforms by the number of
+        elements, "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with `s` along `axes`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `s` or `axes` is not of integers.
+      ValueError: a length is not positive, `s` and `axes` differ in length, an axis is
+        out of bounds or occurs twice, or `norm` is unknown.
+
     >>> from curta import numpy as jnp
     >>> jnp.fft.ifft2(jnp.ones((2, 2))).real
     Array([[1., 0.],
@@ -210,6 +405,23 @@ def rfft2(
 ) -> Array:
     """`fft2` of real numbers: of the last axis only the frequencies from 0 up.
 
+    Args:
+      a: an array of real numbers, of two dims or more.
+      s: two lengths along the axes, to which `a` is cut or padded with zeros. None
+        (default) is those of `a`.
+      axes: two distinct ints, the axes to transform. Default (-2, -1), the last two.
+      norm: "backward" (None, the default) divides inverse transforms by the number of
+        elements, "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Complex numbers, of `a`'s shape with `s` along `axes`, the last of them s[-1] // 2
+      + 1.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `s` or `axes` is not of integers.
+      ValueError: a length is not positive, `s` and `axes` differ in length, an axis is
+        out of bounds or occurs twice, or `norm` is unknown; `a` is complex.
+
     >>> from curta import numpy as jnp
     >>> jnp.fft.rfft2(jnp.ones((4, 4))).shape
     (4, 3)
@@ -224,6 +436,22 @@ def irfft2(
     norm: str | None = None,
 ) -> Array:
     """The inverse of `rfft2`.
+
+    Args:
+      a: an array of two dims or more, along the last axis the frequencies from 0 up.
+      s: the lengths of the result along the axes. None (default) is those of `a`, along
+        the last axis 2 (m - 1) for m frequencies.
+      axes: two distinct ints, the axes to transform. Default (-2, -1), the last two.
+      norm: "backward" (None, the default) divides inverse transforms by the number of
+        elements, "forward" the others, "ortho" both by its square root.
+
+    Returns:
+      Real numbers, of `a`'s shape with `s` along `axes`.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `s` or `axes` is not of integers.
+      ValueError: a length is not positive, `s` and `axes` differ in length, an axis is
+        out of bounds or occurs twice, or `norm` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.fft.irfft2(jnp.fft.rfft2(jnp.ones((2, 2))))

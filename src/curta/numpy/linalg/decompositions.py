@@ -62,11 +62,18 @@ def cholesky(
     """The lower triangular L with L L^H = a, or the upper L^H.
 
     Args:
-      a: Hermitian positive definite matrices (..., n, n).
-      upper: return L^H, with L^H^H L^H = a.
-      symmetrize_input: take the mean of a and a^H first.
+      a: Hermitian positive definite matrices (..., n, n); integers become floats.
+      upper: return the upper L^H. Default False.
+      symmetrize_input: take the mean of a and a^H first. Default True.
 
-    Gives NaN for matrices that are not positive definite.
+    Returns:
+      Matrices (..., n, n), in floats or complex numbers; NaN for those that are not
+      positive definite.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is a vector or a scalar, or not
+        square.
+      ValueError: `a` is not square and `symmetrize_input` is False.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -91,11 +98,23 @@ def svd(
     """Unitary U, descending singular values S, and Vh, with a = U diag(S) Vh.
 
     Args:
-      a: matrices (..., m, n).
+      a: matrices (..., m, n); integers become floats.
       full_matrices: U and Vh are square, rather than of min(m, n) columns and rows.
-      compute_uv: whether to return U and Vh, rather than S alone.
-      hermitian: compute it from eigenvalues, of matrices known to be Hermitian.
-      subset_by_index: (start, end), the singular values to keep.
+        Default True.
+      compute_uv: whether to return U and Vh, rather than S alone. Default True.
+      hermitian: compute it from eigenvalues, of matrices known to be Hermitian. Default
+        False.
+      subset_by_index: (start, end), the singular values to keep, without
+        `full_matrices`. None (default) for all.
+
+    Returns:
+      A named tuple `U` (..., m, k), `S` (..., min(m, n)), real, and `Vh` (..., k, n),
+      where k is m and n or min(m, n); or S alone.
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` has less than two dims; it is not
+        square and `hermitian` is True.
+      ValueError: `subset_by_index` lies outside, or is given with `full_matrices`.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.svd(jnp.array([[3.0, 0.0], [0.0, 4.0]]), compute_uv=False)
@@ -197,9 +216,18 @@ def eigh(
     """Ascending eigenvalues, and eigenvectors as columns, of Hermitian matrices.
 
     Args:
-      a: matrices (..., n, n).
-      UPLO: "L" or "U", the triangle to read if not `symmetrize_input`.
-      symmetrize_input: take the mean of a and a^H first.
+      a: matrices (..., n, n); integers become floats.
+      UPLO: "L" or "U", the triangle to read if not `symmetrize_input`. None (default)
+        is "L".
+      symmetrize_input: take the mean of a and a^H first. Default True.
+
+    Returns:
+      A named tuple `eigenvalues` (..., n), real, and `eigenvectors` (..., n, n).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is a vector or a scalar, or not
+        square.
+      ValueError: `UPLO` is unknown; `a` is not square and `symmetrize_input` is False.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.eigh(jnp.array([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.shape
@@ -217,7 +245,20 @@ def eigh(
 def eigvalsh(
     a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True
 ) -> Array:
-    """The ascending eigenvalues of Hermitian matrices; see `eigh`.
+    """The ascending eigenvalues of Hermitian matrices.
+
+    Args:
+      a: matrices (..., n, n); integers become floats.
+      UPLO: "L" (default) or "U", the triangle to read if not `symmetrize_input`.
+      symmetrize_input: take the mean of a and a^H first. Default True.
+
+    Returns:
+      The eigenvalues, real, (..., n).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `a` is a vector or a scalar, or not
+        square.
+      ValueError: `UPLO` is unknown; `a` is not square and `symmetrize_input` is False.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.eigvalsh(jnp.array([[2.0, 0.0], [0.0, 3.0]]))
@@ -235,9 +276,22 @@ def matrix_rank(
     hermitian: bool = False,
     tol: ArrayLike | None = None,
 ) -> Array:
-    """The number of singular values above `rtol`, of matrices (..., m, n).
+    """The number of singular values above a bound, of matrices (..., m, n).
 
-    By default `rtol` is max(m, n) eps times the greatest singular value.
+    Args:
+      M: matrices (..., m, n); integers become floats.
+      rtol: the bound as a share of the greatest singular value, of a shape that
+        broadcasts with (...). None (default) is max(m, n) eps.
+      hermitian: the matrices are Hermitian, and eigenvalues tell the singular values.
+        Default False.
+      tol: the older name of `rtol`. None (default) takes `rtol`.
+
+    Returns:
+      Ranks, integers, (...); of a vector or a scalar, whether it is not all zeros.
+
+    Raises:
+      TypeError: `M` or `rtol` is a list, a string or None.
+      ValueError: both `tol` and `rtol` are given.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.matrix_rank(jnp.ones((3, 3)))

@@ -9,9 +9,10 @@ from curta import lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
-from curta.numpy import linear_algebra
+from curta.numpy import diagonals
 from curta.numpy.arguments import ensure_arraylike, is_complex
 from curta.numpy.arithmetic import absolute, sign
+from curta.numpy.conditional import where
 from curta.numpy.creation import ones_like, zeros_like
 from curta.numpy.cumulative import cumprod
 from curta.numpy.elementary import exp, log
@@ -20,7 +21,6 @@ from curta.numpy.linalg.solving import solve
 from curta.numpy.logic import isfinite, isnan
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.numpy.reductions import all, count_nonzero, prod, sum
-from curta.numpy.searching import where
 from curta.numpy.shapes import expand_dims
 from curta.primitives.linalg.lu import permuted_rows
 
@@ -78,7 +78,7 @@ def _det_jvp(primals: Any, tangents: Any) -> Any:
     # Jacobi's formula: the trace of the cofactors times a'.
     (a,), (da,) = primals, tangents
     value, product = _cofactors_times(a, da)
-    return value, linear_algebra.trace(product, axis1=-2, axis2=-1)
+    return value, diagonals.trace(product, axis1=-2, axis2=-1)
 
 
 def _cofactors_times(a: Any, b: Any) -> tuple[Any, Any]:
@@ -93,7 +93,7 @@ def _cofactors_times(a: Any, b: Any) -> tuple[Any, Any]:
         return a[..., 0, 0], b
     factors, pivots, permutation = lax.linalg.lu(a)
     odd = _exchanges(pivots) % 2 == 1
-    partial = cumprod(linear_algebra.diagonal(factors, axis1=-2, axis2=-1), axis=-1)
+    partial = cumprod(diagonals.diagonal(factors, axis1=-2, axis2=-1), axis=-1)
     partial = where(expand_dims(odd, -1), -partial, partial)
     upper = factors.at[..., -1, -1].set(1 / partial[..., -2])
     settings = {"left_side": True, "lower": False}
@@ -151,7 +151,7 @@ def _slogdet(a: Any, by_qr: bool) -> tuple[Any, Any]:
     else:
         factors, pivots, _ = lax.linalg.lu(a)
         turns = _exchanges(pivots)
-    diagonal = linear_algebra.diagonal(factors, axis1=-2, axis2=-1)
+    diagonal = diagonals.diagonal(factors, axis1=-2, axis2=-1)
     parity = where(turns % 2 == 1, -1, 1).astype(a.dtype)
     logarithm = sum(log(absolute(diagonal)), axis=-1)
     signs = sign(diagonal)
@@ -164,7 +164,7 @@ def _slogdet(a: Any, by_qr: bool) -> tuple[Any, Any]:
 def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
     (a,), (da,) = primals, tangents
     factor, logarithm = _slogdet(a, by_qr)
-    change = linear_algebra.trace(solve(a, da), axis1=-2, axis2=-1)
+    change = diagonals.trace(solve(a, da), axis1=-2, axis2=-1)
     if not is_complex(a):
         return (factor, logarithm), (zeros_like(factor), change)
     turn = lax.complex(zeros_like(logarithm), lax.imag(change))

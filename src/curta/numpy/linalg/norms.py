@@ -35,9 +35,26 @@ def norm(
 ) -> Array:
     """The norm of a vector (over one axis) or of a matrix (over two).
 
-    By default the root of the sum of squares, over all axes. For vectors `ord` is a
-    number or an infinity; for matrices "fro", 1, -1, or an infinity, and of singular
-    values 2 (the greatest), -2 (the least) or "nuc" (their sum).
+    By default the root of the sum of squares, over all axes. Of vectors otherwise
+    (sum |x|**ord)**(1/ord), the count of elements that are not 0 for the order 0, and
+    the greatest and least |x| for the infinities. Of matrices: "fro" is the default,
+    1 and an infinity are the greatest sums of |x| over columns and rows (with a minus
+    sign the least), 2 and -2 the greatest and least singular value, "nuc" their sum.
+
+    Args:
+      x: an array of any shape; integers become floats.
+      ord: the order: a number, an infinity, "fro" or "nuc". None (default) for the root
+        of the sum of squares.
+      axis: int for vectors, two ints for matrices. None (default) is all axes.
+      keepdims: keep the reduced axes, with size 1. Default False.
+
+    Returns:
+      The norms, real: `x`'s shape without the axes (or with size 1 there).
+
+    Raises:
+      TypeError: `x` is a list or a string; `axis` is not of integers.
+      ValueError: an axis is out of bounds or occurs twice; `ord` is unknown, or there
+        are three axes or more.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
@@ -104,6 +121,19 @@ def vector_norm(
 
     The order 0 counts the elements that differ from 0, an infinity takes an extremum.
 
+    Args:
+      x: an array of any shape; integers become floats.
+      axis: int or ints, the axes of the vectors. None (default) is all axes.
+      keepdims: keep the reduced axes, with size 1. Default False.
+      ord: the order, a number or an infinity. Default 2.
+
+    Returns:
+      The norms, real: `x`'s shape without the axes (or with size 1 there).
+
+    Raises:
+      TypeError: `x` is a list or a string; `axis` is not of integers.
+      ValueError: an axis is out of bounds or occurs twice; `ord` is unknown.
+
     >>> from curta import numpy as jnp
     >>> jnp.linalg.vector_norm(jnp.array([3.0, -4.0]), ord=1)
     Array(7., dtype=float32)
@@ -133,7 +163,19 @@ def vector_norm(
 def matrix_norm(
     x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro"
 ) -> Array:
-    """The norm of the matrices in the last two dims; see `norm`.
+    """The norm of the matrices in the last two dims.
+
+    Args:
+      x: matrices (..., m, n); integers become floats.
+      keepdims: keep the last two dims, with size 1. Default False.
+      ord: "fro" (default), 1, -1, 2, -2, an infinity or "nuc"; see `norm`.
+
+    Returns:
+      The norms, real, (...).
+
+    Raises:
+      TypeError: `x` is a list or a string.
+      ValueError: `x` has less than two dims, or `ord` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.matrix_norm(jnp.eye(4))

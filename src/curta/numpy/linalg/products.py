@@ -7,19 +7,32 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.core.array import Array, ArrayLike, DTypeLike
-from curta.numpy import linear_algebra, shapes
+from curta.numpy import diagonals, linear_algebra, outer_products, shapes
 from curta.numpy.arguments import ensure_arraylike, ensure_arraylikes
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of the matrices in the last two dims.
 
+    Args:
+      x: matrices (..., m, n).
+      offset: the diagonal above the main one. Default 0.
+      dtype: dtype of the sums. None (default) is that of `x`, at least the default
+        integer dtype for integers and booleans.
+
+    Returns:
+      The sums, (...).
+
+    Raises:
+      TypeError: `x` is a list or a string; `dtype` is unknown.
+      ValueError: `x` has less than two dims, or `offset` is no integer.
+
     >>> from curta import numpy as jnp
     >>> jnp.linalg.trace(jnp.ones((3, 2, 2)))
     Array([2., 2., 2.], dtype=float32)
     """
     x = ensure_arraylike("jnp.linalg.trace", x)
-    return linear_algebra.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
+    return diagonals.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
@@ -31,13 +44,23 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
            [4, 7]], dtype=int32)
     """
     x = ensure_arraylike("jnp.linalg.diagonal", x)
-    return linear_algebra.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+    return diagonals.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross products of vectors of three components along an axis.
 
-    Raises ValueError for vectors of another size.
+    Args:
+      x1, x2: arrays that broadcast, of size 3 along `axis`.
+      axis: int, the axis of the components. Default -1, the last.
+
+    Returns:
+      The cross products, of the broadcast shape and the promoted dtype.
+
+    Raises:
+      TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer.
+      ValueError: the size along `axis` is not 3.
+      IndexError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
@@ -49,7 +72,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
             "Both input arrays must be (arrays of) 3-dimensional vectors, but they have"
             f" {x1.shape[axis]=} and {x2.shape[axis]=}"
         )
-    return linear_algebra.cross(x1, x2, axis=axis)
+    return outer_products.cross(x1, x2, axis=axis)
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -68,7 +91,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
             "Input arrays must be one-dimensional, but they are"
             f" x1.ndim={x1.ndim} x2.ndim={x2.ndim}"
         )
-    return linear_algebra.outer(x1, x2)
+    return outer_products.outer(x1, x2)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
@@ -94,7 +117,24 @@ def matmul(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The products of the matrices in the last two dims; see `numpy.matmul`.
+    """The products of the matrices in the last two dims.
+
+    Args:
+      x1: matrices (..., m, k), or a vector (k,).
+      x2: matrices (..., k, n), or a vector (k,).
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+
+    Returns:
+      The products (..., m, n), without the dims of vectors.
+
+    Raises:
+      TypeError: `x1` or `x2` is a list, a string or None; the sizes to sum over differ;
+        `preferred_element_type` is unknown.
+      ValueError: `x1` or `x2` is a scalar, or batches do not broadcast; `precision` is
+        unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.matmul(jnp.array([[1, 2]]), jnp.array([3, 4]))
@@ -115,7 +155,24 @@ def vecdot(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The dot products of the vectors along an axis; see `numpy.vecdot`.
+    """The dot products of the vectors along an axis, `x1` conjugated.
+
+    Args:
+      x1, x2: arrays that broadcast but along `axis`, where sizes are equal.
+      axis: int, the axis of the vectors. Default -1, the last.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+
+    Returns:
+      The products, of the broadcast shape without `axis`.
+
+    Raises:
+      TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer;
+        `preferred_element_type` is unknown.
+      ValueError: the sizes along `axis` differ; `precision` is unknown.
+      IndexError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([1, 1]))
@@ -141,7 +198,27 @@ def tensordot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: Any = None,
 ) -> Array:
-    """The sums of products over pairs of dims; see `numpy.tensordot`.
+    """The sums of products over pairs of dims.
+
+    Args:
+      x1, x2: arrays or scalars.
+      axes: a number (that many last axes of `x1` with the first of `x2`), or a pair of
+        sequences of axes of `x1` and `x2`. Default 2.
+      precision: how exactly products of floats are formed: None (default), "default",
+        "high", "highest" or a `lax.Precision`.
+      preferred_element_type: dtype of the sums and of the result. None (default) is the
+        promoted dtype.
+      out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
+        lets it follow from the operands.
+
+    Returns:
+      The sums: the other dims of `x1`, then those of `x2`.
+
+    Raises:
+      TypeError: `x1` or `x2` is a list, a string or None; `axes` is neither a number
+        nor a pair, or more than there are; the sizes to sum over differ;
+        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+      ValueError: an axis is out of bounds; `precision` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.tensordot(jnp.ones((2, 3)), jnp.ones((2, 3)))

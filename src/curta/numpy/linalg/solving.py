@@ -16,6 +16,7 @@ from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import concrete, ensure_arraylike, ensure_arraylikes
 from curta.numpy.complex_numbers import conjugate
+from curta.numpy.conditional import where
 from curta.numpy.constructors import array, asarray
 from curta.numpy.creation import zeros
 from curta.numpy.linalg.decompositions import adjoint, svd, svdvals
@@ -26,7 +27,6 @@ from curta.numpy.logic import isnan
 from curta.numpy.matrices import eye
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.numpy.reductions import any, sum
-from curta.numpy.searching import where
 from curta.numpy.shapes import (
     broadcast_to,
     expand_dims,
@@ -109,8 +109,24 @@ def pinv(
 ) -> Array:
     """The pseudo-inverses (..., n, m) of matrices (..., m, n).
 
-    Singular values up to `rtol` (or `rcond`) times the greatest count as zero, by
-    default 10 max(m, n) eps. `hermitian` says that the matrices are Hermitian.
+    V diag(1/s) U^H over the singular values that count (R. Penrose, A generalized
+    inverse for matrices, 1955).
+
+    Args:
+      a: matrices (..., m, n); integers become floats.
+      rtol: singular values up to `rtol` times the greatest count as zero; of a shape
+        that broadcasts with (...). None (default) is 10 max(m, n) eps.
+      hermitian: the matrices are Hermitian, and eigenvalues tell the singular values.
+        Default False.
+      rcond: the older name of `rtol`. None (default) takes `rtol`.
+
+    Returns:
+      Matrices (..., n, m).
+
+    Raises:
+      TypeError: `a` is a list, a string or None; `rtol` or `rcond` is no number; `a` is
+        not square and `hermitian` is True.
+      ValueError: `a` has less than two dims, or both `rtol` and `rcond` are given.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.pinv(jnp.array([[2.0, 0.0], [0.0, 0.0]])).shape
@@ -166,11 +182,25 @@ def lstsq(
 ) -> tuple[Any, Any, Any, Any]:
     """x that makes the length of a x - b least: (x, residuals, rank, singular values).
 
+    By the singular value decomposition: x = V diag(1/s) U^H b over the singular values
+    that count (G. Golub and C. Reinsch, 1970).
+
     Args:
-      a: a matrix (m, n).
+      a: a matrix (m, n); integers become floats.
       b: a vector (m,) or a matrix (m, k).
-      rcond: singular values below `rcond` times the greatest count as zero.
-      numpy_resid: return no residuals where NumPy does not.
+      rcond: singular values below `rcond` times the greatest count as zero. None
+        (default) is max(m, n) eps; a negative one is eps.
+      numpy_resid: return no residuals where NumPy does not. Default False.
+
+    Returns:
+      x (n,) or (n, k), the squared residuals (1,) or (k,), the rank, an integer, and
+      the singular values (min(m, n),).
+
+    Raises:
+      TypeError: `a` or `b` is a list, a string or None; `a` is no matrix, `b` has more
+        than two dims, or `rcond` is no number.
+      ValueError: `a` and `b` differ in m.
+      IndexError: `a` or `b` is a scalar.
 
     >>> from curta import numpy as jnp
     >>> x, *_ = jnp.linalg.lstsq(jnp.array([[2.0], [0.0]]), jnp.array([4.0, 1.0]))
@@ -251,7 +281,19 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """x with `tensordot(a, x, x.ndim)` equal to b.
 
-    `axes` of a are moved to its end first.
+    Args:
+      a: an array (*b.shape, *x.shape), with as many elements in `b` as in x.
+      b: an array.
+      axes: axes of `a` that are moved to its end first. None (default) for none.
+
+    Returns:
+      x, in floats or complex numbers.
+
+    Raises:
+      TypeError: `a` or `b` is a list, a string or None; `axes` is no sequence, or has
+        an axis twice.
+      ValueError: `a` does not begin with the shape of `b`, or is not square as a
+        matrix; an axis is out of bounds.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.tensorsolve(jnp.eye(6).reshape(6, 2, 3), jnp.ones(6)).shape
