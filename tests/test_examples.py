@@ -58,6 +58,12 @@ def test_digits_pictures(digits_runs):
 
 # Small runs: what is printed must hold on them too, up to the numbers.
 SMALL = {
+    "cart_pole": (["--updates", "2"], r"steps for a fall: 2\d ->"),
+    "characters": (["--steps", "2"], r"nats for a letter: \d\.\d+ -> \d\.\d+"),
+    "cnn": (["--epochs", "1"], r"held-out images: [\d.]+ %"),
+    "flow": (["--steps", "5"], r"there and back again: 0\.300, -0\.200"),
+    "vae": (["--epochs", "1"], r"nats for an image: \d+\.\d+"),
+    "wave": (["--size", "32", "--steps", "2"], r"mean error of the speeds: 0\.0"),
     "control": (["--steps", "4"], r"height of the pole at the end: -[\d.]+"),
     "gaussian_process": (["--steps", "3"], r"loss -?[\d.]+ -> -?[\d.]+"),
     "life": (["--size", "32", "--steps", "20"], r"living cells: \d+"),
