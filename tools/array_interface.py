@@ -36,6 +36,7 @@ import numpy as np
 
 from curta.core.array import {names}
 '''
+PLAIN = (str, int, float, type(None))
 TYPES = ("Array", "ArrayLike", "DTypeLike", "Shape")
 KNOWN = {
     *("Any", "Array", "ArrayLike", "Callable", "DTypeLike", "Iterator", "None"),
@@ -68,12 +69,17 @@ def method(name: str, function: Callable[..., Any], returns: str = "") -> str:
         if p.kind is kinds.KEYWORD_ONLY and not keyword_only:
             shown.append("*")
         keyword_only |= p.kind in (kinds.KEYWORD_ONLY, kinds.VAR_POSITIONAL)
-        default = " = ..." if p.default is not kinds.empty else ""
+        default = "" if p.default is kinds.empty else f" = {value(p.default)}"
         shown.append(f"{stars}{p.name}: {kind}{default}")
         if positional and p is positional[-1]:
             shown.append("/")
     result = returns or annotation(signature.return_annotation)
     return declare(name, shown, result)
+
+
+def value(default: Any) -> str:
+    """A default as the stub shows it."""
+    return repr(default) if isinstance(default, PLAIN) else "..."
 
 
 def declare(name: str, parameters: list[str], result: str, comment: str = "") -> str:

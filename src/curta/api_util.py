@@ -17,7 +17,7 @@ from curta.extend.linear_util import (
     transformation2,
     transformation_with_aux2,
 )
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "argnums_partial",
@@ -30,7 +30,7 @@ __all__ = [
     "safe_map",
     "shaped_abstractify",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def debug_info(

@@ -12,7 +12,7 @@ from typing import Any
 from curta.control.saving import Offloadable, Recompute, Saveable
 from curta.core.primitive import Primitive, primitive_of
 from curta.lazy_dataclass import dataclass
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import Name
 
@@ -31,7 +31,7 @@ __all__ = [
     "save_from_both_policies",
     "save_only_these_names",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 Policy = Callable[..., Any]
 
@@ -83,8 +83,10 @@ class DotsSaveable:
         return not (self.only_if_no_batch_dims and any(params["dimension_numbers"][1]))
 
 
-dots_saveable = DotsSaveable(only_if_no_batch_dims=False)
-dots_with_no_batch_dims_saveable = DotsSaveable(only_if_no_batch_dims=True)
+dots_saveable: DotsSaveable = DotsSaveable(only_if_no_batch_dims=False)
+dots_with_no_batch_dims_saveable: DotsSaveable = DotsSaveable(
+    only_if_no_batch_dims=True
+)
 checkpoint_dots = dots_saveable
 checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 

@@ -42,35 +42,35 @@ from curta.tuning import parse_tuning
 
 # ---- dtypes and shapes
 
-enable_x64 = _define(
+enable_x64: Option = _define(
     "jax_enable_x64",
     False,
     parse_boolean,
     "Keep 64-bit integers, floats and complex numbers instead of halving them.",
     traced=True,
 )
-explicit_x64_dtypes = _define(
+explicit_x64_dtypes: Option = _define(
     "jax_explicit_x64_dtypes",
     "warn",
     parse_one_of("warn", "error", "allow"),
     "What a 64-bit dtype asked for by name does while jax_enable_x64 is off.",
     traced=True,
 )
-numpy_dtype_promotion = _define(
+numpy_dtype_promotion: Option = _define(
     "jax_numpy_dtype_promotion",
     "standard",
     parse_one_of("standard", "strict"),
     "'strict' refuses operands of different dtypes (Python scalars excepted).",
     traced=True,
 )
-numpy_rank_promotion = _define(
+numpy_rank_promotion: Option = _define(
     "jax_numpy_rank_promotion",
     "allow",
     parse_one_of("allow", "warn", "raise"),
     "What happens when operands of different rank are broadcast together.",
     traced=True,
 )
-default_matmul_precision = _define(
+default_matmul_precision: Option = _define(
     "jax_default_matmul_precision",
     None,
     parse_one_of(
@@ -85,14 +85,14 @@ default_matmul_precision = _define(
     "The precision of dots and convolutions that name none.",
     traced=True,
 )
-allow_f16_reductions = _define(
+allow_f16_reductions: Option = _define(
     "jax_allow_f16_reductions",
     True,
     parse_boolean,
     "Whether lax.reduce_sum takes float16 and bfloat16; its sums are of float32.",
     traced=True,
 )
-softmax_custom_jvp = _define(
+softmax_custom_jvp: Option = _define(
     "jax_softmax_custom_jvp",
     False,
     parse_boolean,
@@ -102,7 +102,7 @@ softmax_custom_jvp = _define(
 
 # ---- random numbers
 
-default_prng_impl = _define(
+default_prng_impl: Option = _define(
     "jax_default_prng_impl",
     "threefry2x32",
     parse_one_of(
@@ -112,42 +112,42 @@ default_prng_impl = _define(
     "The generator behind random.key(seed) when none is named.",
     traced=True,
 )
-threefry_partitionable = _define(
+threefry_partitionable: Option = _define(
     "jax_threefry_partitionable",
     True,
     parse_boolean,
     "Threefry counts elements in 64 bits; False gives the bits of older releases.",
     traced=True,
 )
-random_seed_offset = _define(
+random_seed_offset: Option = _define(
     "jax_random_seed_offset",
     0,
     int,
     "Added to every seed, to run a program again on other random numbers.",
     traced=True,
 )
-high_dynamic_range_gumbel = _define(
+high_dynamic_range_gumbel: Option = _define(
     "jax_high_dynamic_range_gumbel",
     False,
     parse_boolean,
     "Draw Gumbel noise from two samples, to cover low probabilities better.",
     traced=True,
 )
-legacy_prng_key = _define(
+legacy_prng_key: Option = _define(
     "jax_legacy_prng_key",
     "allow",
     parse_one_of("allow", "warn", "error"),
     "What raw uint32 keys given to functions of curta.random do.",
     traced=True,
 )
-enable_custom_prng = _define(
+enable_custom_prng: Option = _define(
     "jax_enable_custom_prng",
     False,
     parse_boolean,
     "PRNGKey gives typed keys, as key does.",
     traced=True,
 )
-debug_key_reuse = _define(
+debug_key_reuse: Option = _define(
     "jax_debug_key_reuse",
     False,
     parse_boolean,
@@ -157,7 +157,7 @@ debug_key_reuse = _define(
 
 # ---- looking for mistakes
 
-_disable_jit = _define(
+_disable_jit: Option = _define(
     "jax_disable_jit",
     False,
     parse_boolean,
@@ -177,82 +177,82 @@ def disable_jit(disable: bool = True) -> Override:
     return _disable_jit(disable)
 
 
-debug_nans = _define(
+debug_nans: Option = _define(
     "jax_debug_nans",
     False,
     parse_boolean,
     "Raise FloatingPointError where a computation yields NaN.",
     traced=True,
 )
-debug_infs = _define(
+debug_infs: Option = _define(
     "jax_debug_infs",
     False,
     parse_boolean,
     "Raise FloatingPointError where a computation yields an infinity.",
     traced=True,
 )
-check_tracer_leaks = _define(
+check_tracer_leaks: Option = _define(
     "jax_check_tracer_leaks",
     False,
     parse_boolean,
     "Raise when a traced value outlives the function that was traced.",
     traced=True,
 )
-check_static_indices = _define(
+check_static_indices: Option = _define(
     "jax_check_static_indices",
     False,
     parse_boolean,
     "Raise IndexError for known indices out of bounds, instead of clamping them.",
     traced=True,
 )
-enable_checks = _define(
+enable_checks: Option = _define(
     "jax_enable_checks",
     False,
     parse_boolean,
     "Check every jaxpr that is traced: its types and its scoping; slow.",
 )
-debug_index = _define(
+debug_index: Option = _define(
     "curta_debug_index",
     False,
     parse_boolean,
     "Raise IndexError for indices out of range, in compiled programs as well.",
     traced=True,
 )
-unsafe_runtime_errors = _define(
+unsafe_runtime_errors: Option = _define(
     "jax_experimental_unsafe_xla_runtime_errors",
     False,
     parse_boolean,
     "Raise what checkify.check finds in programs that were not checkified.",
     traced=True,
 )
-no_execution = _define(
+no_execution: Option = _define(
     "jax_no_execution",
     False,
     parse_boolean,
     "Raise where anything would be computed; tracing is allowed.",
     traced=True,
 )
-captured_constants_warn_bytes = _define(
+captured_constants_warn_bytes: Option = _define(
     "jax_captured_constants_warn_bytes",
     2_000_000_000,
     int,
     "Warn of functions whose constants take more bytes; -1 never.",
 )
-disable_most_optimizations = _define(
+disable_most_optimizations: Option = _define(
     "jax_disable_most_optimizations",
     False,
     parse_boolean,
     "Compile without rewriting or fusing anything.",
     traced=True,
 )
-logging_level = _define(
+logging_level: Option = _define(
     "jax_logging_level",
     "NOTSET",
     parse_one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"),
     "The level of the logger 'curta'.",
     on_change=set_logging_level,
 )
-debug_log_modules = _define(
+debug_log_modules: Option = _define(
     "jax_debug_log_modules",
     "",
     str,
@@ -270,57 +270,57 @@ for _what, _instead in {
         parse_instead("raise", _instead),
         f"Only 'ignore': {_instead} finds such errors.",
     )
-log_compiles = _define(
+log_compiles: Option = _define(
     "jax_log_compiles",
     False,
     parse_boolean,
     "Log a warning for every function that is traced and compiled.",
 )
-advice = _define(
+advice: Option = _define(
     "curta_advice",
     "warn",
     parse_advice,
     "What advice does: warn, ignore or raise, for all or as 'float64=ignore'.",
 )
-log_checkpoint_residuals = _define(
+log_checkpoint_residuals: Option = _define(
     "jax_log_checkpoint_residuals",
     False,
     parse_boolean,
     "Log a warning of what functions under checkpoint keep for the backward pass.",
 )
-explain_cache_misses = _define(
+explain_cache_misses: Option = _define(
     "jax_explain_cache_misses",
     False,
     parse_boolean,
     "Log why a jitted function had to be traced again.",
 )
-no_tracing = _define(
+no_tracing: Option = _define(
     "jax_no_tracing",
     False,
     parse_boolean,
     "Raise where a jitted function would be traced again.",
 )
-disable_bwd_checks = _define(
+disable_bwd_checks: Option = _define(
     "jax_disable_bwd_checks",
     False,
     parse_boolean,
     "Let backward rules of custom_vjp return what is not like the arguments.",
     traced=True,
 )
-custom_vjp3 = _define(
+custom_vjp3: Option = _define(
     "jax_custom_vjp3",
     False,
     parse_boolean,
     "Refuse custom_vjp functions that close over traced values.",
     traced=True,
 )
-array_garbage_collection_guard = _define(
+array_garbage_collection_guard: Option = _define(
     "jax_array_garbage_collection_guard",
     None,
     parse_one_of(None, "allow", "log", "fatal"),
     "What happens when arrays die late, as part of reference cycles.",
 )
-traceback_filtering = _define(
+traceback_filtering: Option = _define(
     "jax_traceback_filtering",
     "auto",
     parse_one_of(
@@ -332,20 +332,20 @@ traceback_filtering = _define(
 # ---- devices, threads, compiler
 
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
-transfer_guard_host_to_device = _define(
+transfer_guard_host_to_device: Option = _define(
     "jax_transfer_guard_host_to_device",
     "allow",
     parse_one_of(*_GUARDS),
     "Whether NumPy arrays and Python scalars may become arrays without device_put.",
     traced=True,
 )
-transfer_guard_device_to_device = _define(
+transfer_guard_device_to_device: Option = _define(
     "jax_transfer_guard_device_to_device",
     "allow",
     parse_one_of(*_GUARDS),
     "Whether arrays may change their device.",
 )
-transfer_guard_device_to_host = _define(
+transfer_guard_device_to_host: Option = _define(
     "jax_transfer_guard_device_to_host",
     "allow",
     parse_one_of(*_GUARDS),
@@ -359,62 +359,62 @@ def _guard_all(level: str) -> None:
         config.update(f"jax_transfer_guard_{direction}", level)
 
 
-transfer_guard_everywhere = _define(
+transfer_guard_everywhere: Option = _define(
     "jax_transfer_guard",
     "allow",
     parse_one_of(*_GUARDS),
     "The three settings above at once.",
     on_change=_guard_all,
 )
-auto_pcast = _define(
+auto_pcast: Option = _define(
     "jax_auto_pcast",
     True,
     parse_boolean,
     "In shard_map, operands that vary over different axes are made alike by pvary.",
     traced=True,
 )
-remove_size_one_mesh_axis_from_type = _define(
+remove_size_one_mesh_axis_from_type: Option = _define(
     "jax_remove_size_one_mesh_axis_from_type",
     False,
     parse_boolean,
     "Types do not mention mesh axes of size one.",
     traced=True,
 )
-disable_vmap_shmap_error = _define(
+disable_vmap_shmap_error: Option = _define(
     "jax_disable_vmap_shmap_error",
     False,
     parse_boolean,
     "vmap may split its axis over one that a shard_map within it uses too.",
     traced=True,
 )
-use_shardy_partitioner = _define(
+use_shardy_partitioner: Option = _define(
     "jax_use_shardy_partitioner",
     True,
     parse_boolean,
     "StableHLO has Shardy's attributes; else those of XLA's older partitioner.",
 )
-default_device = _define(
+default_device: Option = _define(
     "jax_default_device",
     None,
     parse_device,
     "The device that holds new arrays: a Device, a platform's name, or None.",
     traced=True,
 )
-platforms = _define(
+platforms: Option = _define(
     "jax_platforms",
     None,
     parse_optional_text,
     "Platforms to look for, comma-separated; devices raise unless cpu is among them.",
     traced=True,
 )
-platform_name = _define(
+platform_name: Option = _define(
     "jax_platform_name",
     "",
     str,
     "The older spelling of jax_platforms.",
     traced=True,
 )
-num_cpu_devices = _define(
+num_cpu_devices: Option = _define(
     "jax_num_cpu_devices",
     -1,
     int,
@@ -422,73 +422,73 @@ num_cpu_devices = _define(
     " host.",
     traced=True,
 )
-simulate_hosts = _define(
+simulate_hosts: Option = _define(
     "curta_simulate_hosts",
     1,
     parse_positive,
     "On how many hosts the CPU's devices pose to be: each with memory of its own.",
     traced=True,
 )
-mesh_context = _define(
+mesh_context: Option = _define(
     "curta_mesh_context",
     None,
     parse_never_text,
     "The mesh in scope; curta.set_mesh sets it.",
     traced=True,
 )
-async_dispatch = _define(
+async_dispatch: Option = _define(
     "jax_cpu_enable_async_dispatch",
     True,
     parse_boolean,
     "Let calls of long programs return before these are done.",
 )
-backend = _define(
+backend: Option = _define(
     "curta_backend",
     "llvm",
     parse_backend,
     "'numpy' runs compiled functions by the eval rules, 'pjrt:NAME' by a plugin.",
     traced=True,
 )
-while_checkpoints = _define(
+while_checkpoints: Option = _define(
     "curta_while_checkpoints",
     64,
     parse_positive,
     "How many states of a while loop are kept in memory while it runs backwards.",
     traced=True,
 )
-num_threads = _define(
+num_threads: Option = _define(
     "curta_num_threads",
     0,
     int,
     "Worker threads of compiled functions; 0 is one for each processor allowed.",
 )
-hosts_timeout = _define(
+hosts_timeout: Option = _define(
     "curta_hosts_timeout",
     600.0,
     float,
     "Seconds that a host waits in a collective for others before the program ends.",
 )
-hosts_deterministic = _define(
+hosts_deterministic: Option = _define(
     "curta_hosts_deterministic",
     False,
     parse_boolean,
     "Sum floats of several processes in the order of the processes, whatever MPI does.",
     traced=True,
 )
-cpu = _define(
+cpu: Option = _define(
     "curta_cpu",
     "host",
     parse_one_of("host", "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4"),
     "The processor that code is made for: the one at hand, or a level that it has.",
 )
-tuning = _define(
+tuning: Option = _define(
     "curta_tuning",
     "default",
     parse_tuning,
     "From what sizes on work is done differently; 'shrunk' is for tests of all paths.",
     traced=True,
 )
-dump = _define(
+dump: Option = _define(
     "curta_dump",
     "",
     str,
@@ -497,21 +497,21 @@ dump = _define(
 
 # ---- compilation cache
 
-enable_compilation_cache = _define(
+enable_compilation_cache: Option = _define(
     "jax_enable_compilation_cache",
     True,
     parse_boolean,
     "Keep compiled kernels on disk.",
     environment=("CURTA_CACHE",),
 )
-compilation_cache_dir = _define(
+compilation_cache_dir: Option = _define(
     "jax_compilation_cache_dir",
     None,
     parse_optional_text,
     "Where compiled kernels are kept; None is a folder in the user's cache.",
     environment=("CURTA_CACHE_DIR",),
 )
-compilation_cache_max_size = _define(
+compilation_cache_max_size: Option = _define(
     "jax_compilation_cache_max_size",
     -1,
     int,
@@ -521,5 +521,7 @@ compilation_cache_max_size = _define(
 
 define_accepted()
 define_plugins()
-thread_guard = _find_option("jax_thread_guard")
-jax2tf_associative_scan_reductions = _find_option("jax2tf_associative_scan_reductions")
+thread_guard: Option = _find_option("jax_thread_guard")
+jax2tf_associative_scan_reductions: Option = _find_option(
+    "jax2tf_associative_scan_reductions"
+)

@@ -140,7 +140,7 @@ class Config(threading.local):
         return self.context
 
 
-config = Config()
+config: Config = Config()
 trace_context = config.trace_context
 
 _options: dict[str, Option] = {}
@@ -236,8 +236,8 @@ class Override:
     __slots__ = ("option", "previous", "value")
 
     def __init__(self, option: Option, value: Any) -> None:
-        self.option = option
-        self.value = value
+        self.option: Option = option
+        self.value: Any = value
         # A stack for each thread, so that one object may be entered again inside its
         # own block, and in several threads.
         self.previous: dict[int, list[Any]] = {}

@@ -13,10 +13,10 @@ from curta.core.flat import function_name
 from curta.core.trace import typeof
 from curta.lax.control_flow.tracing import traced
 from curta.lazy_dataclass import dataclass
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["custom_vmap", "sequential_vmap"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class custom_vmap(CustomFunction[P, R]):

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 
 from curta.core.array import DTypeLike
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.eager import placed_on
 from curta.runtime.transfer import from_dlpack as _from_dlpack
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def from_dlpack(

@@ -15,7 +15,7 @@ import copyreg
 import math
 from typing import Any, Protocol
 
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "ConcretizationTypeError",
@@ -34,7 +34,7 @@ __all__ = [
     "TypePromotionError",
     "UnexpectedTracerError",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 _ERROR_PAGE = "https://docs.jax.dev/en/latest/errors.html"
 

@@ -34,7 +34,7 @@ import numpy as np
 from curta import tree_util
 from curta.api.callbacks import io_callback, pure_callback
 from curta.errors import JaxRuntimeError
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "build_ffi_lowering_function",
@@ -47,7 +47,7 @@ __all__ = [
     "register_ffi_type",
     "register_ffi_type_id",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class _Target(NamedTuple):

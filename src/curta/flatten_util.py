@@ -11,11 +11,11 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.lazy_dataclass import dataclass
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.tree_util import PyTreeDef, tree_flatten
 
 __all__ = ["ravel_pytree"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:

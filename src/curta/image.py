@@ -16,10 +16,10 @@ from curta.core.dim import is_symbolic_dim
 from curta.core.shapes import canonicalize_shape
 from curta.numpy.arguments import canonical_axes, ensure_arraylike, ensure_arraylikes
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class ResizeMethod(enum.Enum):

@@ -126,6 +126,8 @@ class Interned(Generic[T]):
     (True, None)
     """
 
+    get: Any
+
     def __init__(self) -> None:
         self._values: WeakValueDictionary[Hashable, T] = WeakValueDictionary()
         self._lock = Lock()

@@ -19,10 +19,10 @@ from curta.numpy.arguments import concrete, concrete_index, ensure_arraylikes
 from curta.numpy.index_update import scatter_update
 from curta.numpy.ranges import arange
 from curta.numpy.reductions import max, min, prod, sum
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def segment_sum(

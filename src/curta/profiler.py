@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 from curta.api import recorder
 from curta.api.environment import live_arrays
 from curta.api.jit_cache import forget_fast_calls
-from curta.on_demand import late, listed
+from curta.on_demand import Listing, late, listed
 
-gzip = late("gzip")
+gzip: late = late("gzip")
 
 Path = str | os.PathLike[str]
 
@@ -38,7 +38,7 @@ __all__ = [
     "stop_trace",
     "trace",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 @dataclasses.dataclass

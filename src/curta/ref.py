@@ -45,7 +45,7 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.numpy.index_update import IndexUpdater
 from curta.numpy.indexing import getitem
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives.elementwise import ConvertElementType
 
 __all__ = [
@@ -60,7 +60,7 @@ __all__ = [
     "set",
     "swap",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 _KINDS = (None, "no_grad_no_remat")
 

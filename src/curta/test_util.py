@@ -13,10 +13,10 @@ from curta.api.jvp import jvp
 from curta.api.vjp import linearize, vjp
 from curta.core.avals import is_python_scalar
 from curta.core.trace import typeof
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["check_close", "check_grads", "check_jvp", "check_vjp"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 _STEP = 1e-4
 

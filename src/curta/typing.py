@@ -9,7 +9,7 @@ from curta.core.array import (
     ArrayLike as ArrayLike,
     DTypeLike as DTypeLike,
 )
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["Array", "ArrayLike", "DTypeLike"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)

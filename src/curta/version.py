@@ -4,5 +4,7 @@
 programs compare it with JAX's versions before they use what is newer or older.
 """
 
+from typing import Any
+
 __version__ = "0.1.0"
-__version_info__ = (0, 10, 2)
+__version_info__: Any = (0, 10, 2)

@@ -69,7 +69,7 @@ class custom_jvp(CustomFunction[P, R]):
         if jvp is not None:
             check_callable(jvp)
         self.jvp = jvp
-        self.symbolic_zeros = symbolic_zeros
+        self.symbolic_zeros: bool = symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
@@ -282,8 +282,8 @@ class custom_vjp(CustomFunction[P, R]):
             if rule is not None:
                 check_callable(rule)
         self.fwd, self.bwd = fwd, bwd
-        self.symbolic_zeros = symbolic_zeros
-        self.optimize_remat = optimize_remat
+        self.symbolic_zeros: bool = symbolic_zeros
+        self.optimize_remat: bool = optimize_remat
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError(
                 "remat optimization for custom_vjp does not support symbolic zeros"

@@ -6,7 +6,7 @@ import functools
 import inspect
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, Generic
+from typing import Any, ClassVar, Generic
 
 from curta import tree_util
 from curta.api.signatures import P, R
@@ -29,7 +29,7 @@ class CustomFunction(Generic[P, R]):
         places = {self._place(i) for i in _argnums(nondiff_argnums)}
         if nondiff_argnames:
             places.update(self._place_of(name) for name in _names(nondiff_argnames))
-        self.nondiff_argnums = tuple(sorted(places))
+        self.nondiff_argnums: tuple[int, ...] = tuple(sorted(places))
 
     def _place(self, argnum: int) -> int:
         """The place of an argument, which may be counted from the end."""
@@ -53,7 +53,7 @@ class CustomFunction(Generic[P, R]):
             )
         return names.index(name)
 
-    __signature__ = SignatureOf("fun")
+    __signature__: ClassVar[SignatureOf] = SignatureOf("fun")
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

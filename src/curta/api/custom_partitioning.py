@@ -50,9 +50,11 @@ class custom_partitioning:
     Array([0, 2, 4], dtype=int32)
     """
 
+    decode_shardings: bool
+
     def __init__(self, fun: Callable[..., Any], static_argnums: Sequence[int] = ()):
         self.fun = fun
-        self.static_argnums = tuple(static_argnums)
+        self.static_argnums: tuple[int, ...] = tuple(static_argnums)
         self.partition: Callable[..., Any] | None = None
         self.propagate_user_sharding: Callable[..., Any] | None = None
         self.infer_sharding_from_operands: Callable[..., Any] | None = None

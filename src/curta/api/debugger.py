@@ -79,6 +79,8 @@ def _flattenable(x: Any) -> Any:
 class CommandLine(cmd.Cmd):
     """The debugger at a terminal. `help` lists the commands."""
 
+    index: int
+
     prompt = "(jdb) "
     intro = "Entering jdb:"
 
@@ -89,7 +91,7 @@ class CommandLine(cmd.Cmd):
         stdout: IO[str] | None = None,
     ):
         super().__init__(stdin=stdin, stdout=stdout)
-        self.use_rawinput = stdin is None
+        self.use_rawinput: bool = stdin is None
         self.frames = frames
         self.index = 0
 

@@ -124,6 +124,8 @@ class Explanation:
 class Difference:
     """Two explanations side by side."""
 
+    first: Explanation
+
     def __init__(self, first: Explanation, second: Explanation):
         self.first, self.second = first, second
 

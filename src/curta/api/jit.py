@@ -7,7 +7,7 @@ import inspect
 import operator
 import types
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Concatenate, Generic, Self, Unpack, overload
+from typing import Any, ClassVar, Concatenate, Generic, Self, Unpack, overload
 
 import numpy as np
 
@@ -83,7 +83,7 @@ _PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 class PjitFunction(Generic[P, R]):
     """A function compiled by `jit`; see there."""
 
-    __signature__ = SignatureOf("_fun")
+    __signature__: ClassVar[SignatureOf] = SignatureOf("_fun")
 
     def __init__(
         self, fun: Callable[P, R], options: JitOptions, name: str | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
@@ -31,12 +31,12 @@ class CallOnRefs:
     """A function of references, or that closes over some, to be called on them."""
 
     def __init__(self, staged: Staged, name: str, places: Shardings = ()):
-        self.op = Call(staged.closed, name)
-        self.captured = staged.captured
-        self.destinations = Destinations(
+        self.op: Call = Call(staged.closed, name)
+        self.captured: Sequence[Any] = staged.captured
+        self.destinations: Destinations = Destinations(
             staged.closed, places or staged.in_shardings, staged.out_shardings
         )
-        self.executable = None
+        self.executable: None = None
         self.consumed: Sequence[int] = ()
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
@@ -77,7 +77,7 @@ class Staged(Plan):
         self.captured = captured
         self.out_tree = out_tree
         self.donated = donated
-        self.has_refs = any(type(a) is AbstractRef for a in closed.in_avals)
+        self.has_refs: bool = any(type(a) is AbstractRef for a in closed.in_avals)
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
 
@@ -146,9 +146,11 @@ class JitPlans(PlanTable):
     signature has one jaxpr.
     """
 
+    traces: int
+
     def __init__(self) -> None:
         super().__init__()
-        self.native = native_caller(self.entries)
+        self.native: Callable[..., Any] = native_caller(self.entries)
         self.traces = 0
 
     def lookup(self, key: Any, memo: dict[Any, Any]) -> Staged | None:

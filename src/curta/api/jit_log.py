@@ -23,7 +23,7 @@ from curta.core.flat import function_location, function_name
 from curta.core.source_info import user_frame
 from curta.core.trace import typeof
 
-logger = logging.getLogger("curta.api.jit")
+logger: Any = logging.getLogger("curta.api.jit")
 _seen_locations: set[str] = set()
 
 

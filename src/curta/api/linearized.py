@@ -144,6 +144,8 @@ class FlatWithAux:
     Auxiliary leaves that are no arrays are put aside and come back untouched.
     """
 
+    aux_count: int
+
     def __init__(self, fun: Callable[..., Any], in_tree: Any, has_aux: bool):
         self.fun = fun
         self.in_tree = in_tree

@@ -107,8 +107,8 @@ class VJP:
         self._linear = linear
         # Of each residual: whether it is among the arguments' leaves, and its place.
         self._places = places
-        self.args_res = args_res
-        self.opaque_residuals = opaque_residuals
+        self.args_res: list[Any] = args_res
+        self.opaque_residuals: list[Any] = opaque_residuals
 
     @classmethod
     def of(cls, found: Forward) -> VJP:

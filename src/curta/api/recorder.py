@@ -26,9 +26,9 @@ class Recorder:
     """The events since it was made."""
 
     def __init__(self, folder: str | os.PathLike[str]):
-        self.folder = pathlib.Path(folder)
+        self.folder: Any = pathlib.Path(folder)
         self.events: list[dict[str, Any]] = []
-        self.began = time.perf_counter()
+        self.began: float = time.perf_counter()
         self._names: dict[int, str] = {}
 
     def add(self, name: str, kind: str, start: float, **details: Any) -> None:

@@ -59,8 +59,12 @@ class SdyShardingRule:
     def __init__(
         self, operand_mappings: Any, result_mappings: Any, **factor_sizes: int
     ):
-        self.operand_mappings = tuple(ArrayMapping(*m) for m in operand_mappings)
-        self.result_mappings = tuple(ArrayMapping(*m) for m in result_mappings)
+        self.operand_mappings: tuple[ArrayMapping, ...] = tuple(
+            ArrayMapping(*m) for m in operand_mappings
+        )
+        self.result_mappings: tuple[ArrayMapping, ...] = tuple(
+            ArrayMapping(*m) for m in result_mappings
+        )
         self.factor_sizes = factor_sizes
 
     def __str__(self) -> str:

@@ -51,7 +51,7 @@ class Statistics:
     compile_seconds: float = 0.0
 
 
-statistics = Statistics()
+statistics: Statistics = Statistics()
 _lock = Lock()
 _writes = 0
 

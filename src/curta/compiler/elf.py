@@ -12,6 +12,7 @@ import errno
 import mmap
 import struct
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from curta.compiler.relocations import AArch64, Processor, UnsupportedObject
 from curta.errors import OutOfMemoryError
@@ -53,7 +54,7 @@ class ObjectFile:
         start, = struct.unpack_from("<Q", data, 0x28)  # fmt: skip
         size, count = struct.unpack_from("<HH", data, 0x3A)
         self.data = data
-        self.sections = []
+        self.sections: list[Any] = []
         for i in range(count):
             raw = _SECTION.unpack_from(data, start + i * size)
             _, kind, flags, _, offset, length, link, info, align, _ = raw

@@ -71,10 +71,12 @@ class Executable:
         parallel_for: Launcher | None = None,
         in_place: frozenset[int] = frozenset(),
     ) -> None:
-        self.in_avals = tuple(in_avals)
-        self.out_avals = tuple(out_avals)
+        self.in_avals: tuple[ShapedArray, ...] = tuple(in_avals)
+        self.out_avals: tuple[ShapedArray, ...] = tuple(out_avals)
         self.code = code
-        self.consts = list(map(np.ascontiguousarray, consts))
+        self.consts: list[np.ndarray[Any, Any]] = list(
+            map(np.ascontiguousarray, consts)
+        )
         self._launcher = parallel_for() if parallel_for and code.parallel else 0
         self.in_place = in_place
 

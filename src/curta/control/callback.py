@@ -33,9 +33,9 @@ from curta.primitives.random_bits.ops import RandomWrap
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import broadcast_batch, move_dim, reshape
 
-logger = logging.getLogger("curta.debugging")
+logger: Any = logging.getLogger("curta.debugging")
 # The name by which libraries know the logger of callbacks that raise, to filter it.
-failures = logging.getLogger("jax._src.callback")
+failures: Any = logging.getLogger("jax._src.callback")
 
 VMAP_METHODS = (
     "sequential",

@@ -8,7 +8,7 @@ kind. It is plain inheritance: no metaclass, no registration.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Array(ArrayInterface):
     __slots__ = ()
     # NumPy arrays leave binary operations with arrays to us.
     __array_priority__ = 100
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     aval: ShapedArray
 

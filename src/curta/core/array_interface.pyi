@@ -53,244 +53,244 @@ class ArrayInterface:
     def __pos__(self) -> Array: ...
     def __abs__(self) -> Array: ...
     def __invert__(self) -> Array: ...
-    def __round__(self, ndigits: int | None = ...) -> Array: ...
+    def __round__(self, ndigits: int | None = None) -> Array: ...
     def __contains__(self, other: Any) -> Any: ...
     def __getitem__(
         self,
         index: Any,
         *,
-        indices_are_sorted: bool = ...,
-        unique_indices: bool = ...,
-        mode: Any = ...,
-        fill_value: Any = ...,
-        wrap_negative: bool = ...,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        wrap_negative: bool = True,
     ) -> Array: ...
-    def __array_namespace__(self, *, api_version: str | None = ...) -> Any: ...
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any: ...
     def all(
         self,
-        axis: Any = ...,
-        out: None = ...,
-        keepdims: bool = ...,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
         *,
-        where: ArrayLike | None = ...,
+        where: ArrayLike | None = None,
     ) -> Array: ...
     def any(
         self,
-        axis: Any = ...,
-        out: None = ...,
-        keepdims: bool = ...,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
         *,
-        where: ArrayLike | None = ...,
+        where: ArrayLike | None = None,
     ) -> Array: ...
     def argmax(
         self,
-        axis: int | None = ...,
-        out: None = ...,
-        keepdims: bool | None = ...,
+        axis: int | None = None,
+        out: None = None,
+        keepdims: bool | None = None,
     ) -> Array: ...
     def argmin(
         self,
-        axis: int | None = ...,
-        out: None = ...,
-        keepdims: bool | None = ...,
+        axis: int | None = None,
+        out: None = None,
+        keepdims: bool | None = None,
     ) -> Array: ...
-    def argpartition(self, kth: int, axis: int = ...) -> Array: ...
+    def argpartition(self, kth: int, axis: int = -1) -> Array: ...
     def argsort(
         self,
-        axis: int | None = ...,
+        axis: int | None = -1,
         *,
-        kind: None = ...,
-        order: None = ...,
-        stable: bool = ...,
-        descending: bool = ...,
-        dtype: DTypeLike | None = ...,
+        kind: None = None,
+        order: None = None,
+        stable: bool = True,
+        descending: bool = False,
+        dtype: DTypeLike | None = None,
     ) -> Array: ...
     def astype(
         self,
         dtype: DTypeLike | None,
-        copy: bool = ...,
-        device: Any = ...,
+        copy: bool = False,
+        device: Any = None,
     ) -> Array: ...
     def byteswap(self) -> Array: ...
-    def choose(self, choices: Any, out: None = ..., mode: str = ...) -> Array: ...
+    def choose(self, choices: Any, out: None = None, mode: str = 'raise') -> Array: ...
     def clip(
         self,
-        min: ArrayLike | None = ...,
-        max: ArrayLike | None = ...,
+        min: ArrayLike | None = None,
+        max: ArrayLike | None = None,
     ) -> Array: ...
     def conj(self) -> Array: ...
     def conjugate(self) -> Array: ...
     def copy(self) -> Array: ...
     def cumprod(
         self,
-        axis: int | None = ...,
-        dtype: DTypeLike | None = ...,
-        out: None = ...,
+        axis: int | None = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
     ) -> Array: ...
     def cumsum(
         self,
-        axis: int | None = ...,
-        dtype: DTypeLike | None = ...,
-        out: None = ...,
+        axis: int | None = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
     ) -> Array: ...
-    def diagonal(
-        self,
-        offset: int = ...,
-        axis1: int = ...,
-        axis2: int = ...,
-    ) -> Array: ...
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array: ...
     def dot(
         self,
         b: ArrayLike,
         *,
-        precision: Any = ...,
-        preferred_element_type: DTypeLike | None = ...,
-        out_sharding: Any = ...,
+        precision: Any = None,
+        preferred_element_type: DTypeLike | None = None,
+        out_sharding: Any = None,
     ) -> Array: ...
-    def flatten(self, order: str = ..., *, out_sharding: Any = ...) -> Array: ...
+    def flatten(self, order: str = 'C', *, out_sharding: Any = None) -> Array: ...
     def item(self, *args: int) -> Any: ...
     def max(
         self,
-        axis: Any = ...,
-        out: None = ...,
-        keepdims: bool = ...,
-        initial: ArrayLike | None = ...,
-        where: ArrayLike | None = ...,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ) -> Array: ...
     def mean(
         self,
-        axis: Any = ...,
-        dtype: DTypeLike | None = ...,
-        out: None = ...,
-        keepdims: bool = ...,
+        axis: Any = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        keepdims: bool = False,
         *,
-        where: ArrayLike | None = ...,
+        where: ArrayLike | None = None,
     ) -> Array: ...
     def min(
         self,
-        axis: Any = ...,
-        out: None = ...,
-        keepdims: bool = ...,
-        initial: ArrayLike | None = ...,
-        where: ArrayLike | None = ...,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
     ) -> Array: ...
     def nonzero(
         self,
         *,
-        size: int | None = ...,
-        fill_value: ArrayLike | tuple[ArrayLike, ...] | None = ...,
+        size: int | None = None,
+        fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None,
     ) -> tuple[Any, ...]: ...
     def prod(
         self,
-        axis: Any = ...,
-        dtype: DTypeLike | None = ...,
-        out: None = ...,
-        keepdims: bool = ...,
-        initial: ArrayLike | None = ...,
-        where: ArrayLike | None = ...,
-        promote_integers: bool = ...,
+        axis: Any = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+        promote_integers: bool = True,
     ) -> Array: ...
-    def ptp(self, axis: Any = ..., out: None = ..., keepdims: bool = ...) -> Array: ...
-    def ravel(self, order: str = ..., *, out_sharding: Any = ...) -> Array: ...
+    def ptp(
+        self,
+        axis: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+    ) -> Array: ...
+    def ravel(self, order: str = 'C', *, out_sharding: Any = None) -> Array: ...
     def repeat(
         self,
         repeats: ArrayLike,
-        axis: int | None = ...,
+        axis: int | None = None,
         *,
-        total_repeat_length: int | None = ...,
-        out_sharding: Any = ...,
+        total_repeat_length: int | None = None,
+        out_sharding: Any = None,
     ) -> Array: ...
     def reshape(
         self,
         *args: Any,
-        order: str = ...,
-        copy: bool | None = ...,
-        out_sharding: Any = ...,
+        order: str = 'C',
+        copy: bool | None = None,
+        out_sharding: Any = None,
     ) -> Array: ...
-    def round(self, decimals: int = ..., out: None = ...) -> Array: ...
+    def round(self, decimals: int = 0, out: None = None) -> Array: ...
     def searchsorted(
         self,
         v: ArrayLike,
-        side: str = ...,
-        sorter: ArrayLike | None = ...,
+        side: str = 'left',
+        sorter: ArrayLike | None = None,
         *,
-        method: str = ...,
+        method: str = 'scan',
     ) -> Array: ...
     def sort(
         self,
-        axis: int | None = ...,
+        axis: int | None = -1,
         *,
-        kind: None = ...,
-        order: None = ...,
-        stable: bool = ...,
-        descending: bool = ...,
+        kind: None = None,
+        order: None = None,
+        stable: bool = True,
+        descending: bool = False,
     ) -> Array: ...
-    def squeeze(self, axis: int | Sequence[int] | None = ...) -> Array: ...
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Array: ...
     def std(
         self,
-        axis: Any = ...,
-        dtype: DTypeLike | None = ...,
-        out: None = ...,
-        ddof: int = ...,
-        keepdims: bool = ...,
+        axis: Any = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        ddof: int = 0,
+        keepdims: bool = False,
         *,
-        where: ArrayLike | None = ...,
-        mean: Any = ...,
-        correction: float | None = ...,
+        where: ArrayLike | None = None,
+        mean: Any = None,
+        correction: float | None = None,
     ) -> Array: ...
     def sum(
         self,
-        axis: Any = ...,
-        dtype: DTypeLike | None = ...,
-        out: None = ...,
-        keepdims: bool = ...,
-        initial: ArrayLike | None = ...,
-        where: ArrayLike | None = ...,
-        promote_integers: bool = ...,
+        axis: Any = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: ArrayLike | None = None,
+        where: ArrayLike | None = None,
+        promote_integers: bool = True,
     ) -> Array: ...
     def swapaxes(self, axis1: int, axis2: int) -> Array: ...
     def take(
         self,
         indices: ArrayLike,
-        axis: int | None = ...,
-        out: None = ...,
-        mode: str | None = ...,
-        unique_indices: bool = ...,
-        indices_are_sorted: bool = ...,
-        fill_value: int | float | None = ...,
+        axis: int | None = None,
+        out: None = None,
+        mode: str | None = None,
+        unique_indices: bool = False,
+        indices_are_sorted: bool = False,
+        fill_value: int | float | None = None,
     ) -> Array: ...
-    def to_device(self, device: Any, *, stream: None = ...) -> Array: ...
+    def to_device(self, device: Any, *, stream: None = None) -> Array: ...
     def tolist(self) -> Any: ...
     def trace(
         self,
-        offset: int | float | ArrayLike = ...,
-        axis1: int = ...,
-        axis2: int = ...,
-        dtype: DTypeLike | None = ...,
-        out: None = ...,
+        offset: int | float | ArrayLike = 0,
+        axis1: int = 0,
+        axis2: int = 1,
+        dtype: DTypeLike | None = None,
+        out: None = None,
     ) -> Array: ...
     def transpose(self, *args: Any) -> Array: ...
     def var(
         self,
-        axis: Any = ...,
-        dtype: DTypeLike | None = ...,
-        out: None = ...,
-        ddof: int = ...,
-        keepdims: bool = ...,
+        axis: Any = None,
+        dtype: DTypeLike | None = None,
+        out: None = None,
+        ddof: int = 0,
+        keepdims: bool = False,
         *,
-        where: ArrayLike | None = ...,
-        mean: Any = ...,
-        correction: float | None = ...,
+        where: ArrayLike | None = None,
+        mean: Any = None,
+        correction: float | None = None,
     ) -> Array: ...
-    def view(self, dtype: Any = ..., type: None = ...) -> Array: ...
+    def view(self, dtype: Any = None, type: None = None) -> Array: ...
     def compress(
         self,
         condition: ArrayLike,
-        axis: int | None = ...,
+        axis: int | None = None,
         *,
-        out: None = ...,
-        size: int | None = ...,
-        fill_value: ArrayLike = ...,
+        out: None = None,
+        size: int | None = None,
+        fill_value: ArrayLike = 0,
     ) -> Array: ...
     @property
     def T(self) -> Array: ...
@@ -306,19 +306,19 @@ class ArrayInterface:
     def at(self) -> IndexUpdater: ...
     def __array__(
         self,
-        dtype: Any = ...,
-        copy: bool | None = ...,
+        dtype: Any = None,
+        copy: bool | None = None,
     ) -> np.ndarray[Any, Any]: ...
     def __dlpack__(
         self,
         *,
-        stream: Any = ...,
-        max_version: tuple[int, int] | None = ...,
-        dl_device: Any = ...,
-        copy: bool | None = ...,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: Any = None,
+        copy: bool | None = None,
     ) -> Any: ...
     def __dlpack_device__(self) -> tuple[Any, int]: ...
-    def tobytes(self, order: Any = ...) -> bytes: ...
+    def tobytes(self, order: Any = 'C') -> bytes: ...
     def __iter__(self) -> Iterator[Array]: ...
     def __bool__(self) -> bool: ...
     def __int__(self) -> int: ...
@@ -365,12 +365,12 @@ class IndexedUpdate:
     def get(
         self,
         *,
-        indices_are_sorted: bool = ...,
-        unique_indices: bool = ...,
-        mode: Any = ...,
-        fill_value: Any = ...,
-        out_sharding: Any = ...,
-        wrap_negative_indices: bool = ...,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode: Any = None,
+        fill_value: Any = None,
+        out_sharding: Any = None,
+        wrap_negative_indices: bool = True,
     ) -> Array: ...
     def set(self, values: Any, **keywords: Any) -> Array: ...
     def add(self, values: Any, **keywords: Any) -> Array: ...

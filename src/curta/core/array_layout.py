@@ -39,8 +39,10 @@ class Layout:
         tiling: Iterable[Iterable[int]] | None = None,
         sub_byte_element_size_in_bits: int = 0,
     ):
-        self.major_to_minor = tuple(major_to_minor)
-        self.tiling = None if tiling is None else tuple(map(tuple, tiling))
+        self.major_to_minor: tuple[int, ...] = tuple(major_to_minor)
+        self.tiling: tuple[tuple[int, ...], ...] | None = (
+            None if tiling is None else tuple(map(tuple, tiling))
+        )
         self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
 
     def _key(self) -> tuple[Any, ...]:
@@ -110,8 +112,8 @@ class Format:
                 f" `None` or an instance of `jax.Sharding`. Got {sharding} of type"
                 f" {type(sharding)}"
             )
-        self.layout = layout
-        self.sharding = sharding
+        self.layout: _Auto | Layout | None = layout
+        self.sharding: Sharding | None = sharding
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -18,8 +18,8 @@ class FlatFunction:
     __slots__ = ("fun", "in_tree", "out_tree")
 
     def __init__(self, fun: Callable[..., Any], in_tree: Any):
-        self.fun = fun
-        self.in_tree = in_tree
+        self.fun: Callable[..., Any] = fun
+        self.in_tree: Any = in_tree
         self.out_tree: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:

@@ -27,7 +27,7 @@ class Var:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray):
-        self.aval = aval
+        self.aval: ShapedArray = aval
 
     def __repr__(self) -> str:
         return f"Var(id={id(self)}):{self.aval.str_short()}"
@@ -57,8 +57,8 @@ class Literal:
     __slots__ = ("aval", "val")
 
     def __init__(self, val: Any, aval: ShapedArray | None = None):
-        self.val = val
-        self.aval = typeof(val) if aval is None else aval
+        self.val: Any = val
+        self.aval: ShapedArray = typeof(val) if aval is None else aval
 
     def __repr__(self) -> str:
         return f"{self.val}:{self.aval.str_short(short_dtypes=True)}"
@@ -158,13 +158,15 @@ class Jaxpr:
         eqns: Sequence[Eqn],
         debug_info: DebugInfo | None = None,
     ):
-        self.constvars = tuple(constvars)
-        self.invars = tuple(invars)
-        self.outvars = tuple(outvars)
-        self.eqns = tuple(eqns)
-        self.debug_info = debug_info or DebugInfo()
+        self.constvars: tuple[Var, ...] = tuple(constvars)
+        self.invars: tuple[Var, ...] = tuple(invars)
+        self.outvars: Any = tuple(outvars)
+        self.eqns: tuple[Eqn, ...] = tuple(eqns)
+        self.debug_info: DebugInfo = debug_info or DebugInfo()
         # Of all eqns together; kept, as jaxprs that hold this one ask often.
-        self.effects = _NO_EFFECTS.union(*[e.effects for e in self.eqns])
+        self.effects: frozenset[Effect] = _NO_EFFECTS.union(
+            *[e.effects for e in self.eqns]
+        )
         self.memo: dict[Any, Any] = {}  # see core/memo.py
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -209,8 +211,8 @@ class ClosedJaxpr:
 
     def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()):
         assert len(jaxpr.constvars) == len(consts)
-        self.jaxpr = jaxpr
-        self.consts = list(consts)
+        self.jaxpr: Jaxpr = jaxpr
+        self.consts: list[Any] = list(consts)
         self.memo: dict[Any, Any] = {}  # see core/memo.py
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -21,7 +21,7 @@ class LeakCheck:
     """
 
     def __init__(self, trace: Trace):
-        self.trace = weakref.ref(trace)
+        self.trace: Any = weakref.ref(trace)
 
     def finish(self) -> None:
         """Raise an Exception that says who holds tracers, if anybody does."""

@@ -10,7 +10,7 @@ import math
 import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -356,11 +356,13 @@ class AbstractMesh(BaseMesh):
     def _has_no(self, name: str) -> NoReturn:
         raise ValueError(f"AbstractMesh does not implement {name}")
 
-    devices = property(lambda self: self._has_no("devices"))
-    device_ids = property(lambda self: self._has_no("device_ids"))
-    local_devices = property(lambda self: self._has_no("local_devices"))
-    local_mesh = property(lambda self: self._has_no("local_mesh"))
-    is_multi_process = property(lambda self: self._has_no("is_multi_process"))
+    devices: ClassVar[Any] = property(lambda self: self._has_no("devices"))
+    device_ids: ClassVar[Any] = property(lambda self: self._has_no("device_ids"))
+    local_devices: ClassVar[Any] = property(lambda self: self._has_no("local_devices"))
+    local_mesh: ClassVar[Any] = property(lambda self: self._has_no("local_mesh"))
+    is_multi_process: ClassVar[Any] = property(
+        lambda self: self._has_no("is_multi_process")
+    )
 
     def __repr__(self) -> str:
         if not self.axis_names:

@@ -43,7 +43,7 @@ class NameStack:
     __slots__ = ("stack",)
 
     def __init__(self, stack: tuple[Scope | Transform, ...] = ()):
-        self.stack = stack
+        self.stack: tuple[Scope | Transform, ...] = stack
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NameStack) and self.stack == other.stack

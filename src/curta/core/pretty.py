@@ -98,6 +98,10 @@ def format_eqns(jaxpr: Jaxpr) -> list[str]:
 class Printer:
     """The names given in the text of one outermost jaxpr."""
 
+    fresh: Any
+    path: NameStack
+    shared: dict[Jaxpr, str]
+
     def __init__(self, jaxpr: Jaxpr, settings: Settings):
         self.jaxpr = jaxpr
         self.settings = settings

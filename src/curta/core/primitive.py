@@ -60,7 +60,7 @@ class Primitive:
 
     def __init__(self, name: str | type[Op]):
         self.op_class = new_op_class(name, self) if isinstance(name, str) else name
-        self.name = self.op_class.name
+        self.name: str = self.op_class.name
         if self.op_class.effects not in (Op.effects, UserOp.effects):
             self.is_effectful = self._has_effects
         if type(self) is not Primitive:
@@ -239,6 +239,9 @@ class Primitive:
 
 class Subfun:
     """A function that an op applies, in place of its jaxpr and rules."""
+
+    call_wrapped: Callable[..., Any]
+    op: Op
 
     def __init__(self, op: Op, function: Callable[..., Any]):
         self.op, self.call_wrapped = op, function

@@ -35,7 +35,9 @@ class RefEffect(NamedEffect):
     __slots__ = ()
 
 
-ReadEffect, WriteEffect, AccumEffect = map(RefEffect, ("Read", "Write", "Accum"))
+ReadEffect: RefEffect = RefEffect("Read")
+WriteEffect: RefEffect = RefEffect("Write")
+AccumEffect: RefEffect = RefEffect("Accum")
 
 
 class AbstractRef(AbstractValue):
@@ -149,10 +151,10 @@ class Ref:
     __slots__ = ("__weakref__", "_trace", "_value", "aval", "source")
 
     def __init__(self, aval: AbstractRef, value: Any, trace: Trace | None = None):
-        self.aval = aval
+        self.aval: AbstractRef = aval
         self._value = value
         self._trace = current_trace() if trace is None else trace
-        self.source = user_frame() if self._trace.records else None
+        self.source: Any = user_frame() if self._trace.records else None
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -57,8 +57,8 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
-        self.shape = tuple(shape)
-        self.dtype = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
+        self.shape: tuple[Any, ...] = tuple(shape)
+        self.dtype: Any = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
         if isinstance(sharding, Format):
             sharding = sharding.sharding
         _check_sharding(sharding, self.shape)
@@ -69,9 +69,9 @@ class ShapeDtypeStruct:
                 f" {type(manual_axis_type)}"
             )
         self._sharding = sharding
-        self.weak_type = weak_type
-        self.manual_axis_type = manual_axis_type
-        self.is_ref = is_ref
+        self.weak_type: bool = weak_type
+        self.manual_axis_type: ManualAxisType | None = manual_axis_type
+        self.is_ref: bool = is_ref
 
     @classmethod
     def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:

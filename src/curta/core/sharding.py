@@ -212,7 +212,7 @@ class SingleDeviceSharding(Sharding):
     def __init__(self, device: Any, *, memory_kind: str | None = None):
         self.device = device
         if memory_kind is not None:
-            self.memory_kind = checked_memory(memory_kind, device)
+            self.memory_kind: str = checked_memory(memory_kind, device)
 
     @property
     def devices(self) -> tuple[Any, ...]:

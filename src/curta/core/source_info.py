@@ -29,7 +29,7 @@ class ExcludedPaths(list[str]):
         _inside.clear()
 
 
-excluded_paths = ExcludedPaths()
+excluded_paths: ExcludedPaths = ExcludedPaths()
 
 
 class SourceInfo(NamedTuple):
@@ -201,8 +201,8 @@ class Replay:
     __slots__ = ("names", "place")
 
     def __init__(self) -> None:
-        self.names = _scopes.names
-        self.place = _scopes.place
+        self.names: NameStack = _scopes.names
+        self.place: SourceInfo | None = _scopes.place
 
     def at(self, source: SourceInfo) -> None:
         """Go on to the eqn of this place."""

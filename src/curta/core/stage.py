@@ -49,9 +49,9 @@ class JitTracer(Tracer):
 
     def __init__(self, trace: JaxprTrace, var: Atom, source: SourceInfo):
         self._trace = trace
-        self.aval = var.aval
+        self.aval: ShapedArray = var.aval
         self._var = var
-        self.source = source
+        self.source: SourceInfo = source
 
     def concrete_value(self) -> Any:
         return self._var.val if type(self._var) is Literal else None
@@ -70,6 +70,8 @@ class JaxprTrace(Trace):
     With `locate` each eqn remembers the user's line, which costs a walk up the stack.
     """
 
+    locate: Any
+
     records = True
     tracer_type = JitTracer
 
@@ -80,7 +82,7 @@ class JaxprTrace(Trace):
         # Without `locate`, only where it costs nothing or errors are looked for.
         everywhere = locate or config.context.debugging
         self.locate = user_frame if everywhere else known_place
-        self.parent = current_trace() if parent is None else parent
+        self.parent: Trace = current_trace() if parent is None else parent
         self.eqns: list[Eqn] = []
         self.invars: list[Var] = []
         self.constants: dict[int, tuple[Var, Any]] = {}

@@ -21,7 +21,7 @@ class Zero:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray):
-        self.aval = aval
+        self.aval: ShapedArray = aval
 
     def __repr__(self) -> str:
         return f"Zero({self.aval.str_short()})"
@@ -39,7 +39,7 @@ class LinearArg:
     __slots__ = ("aval",)
 
     def __init__(self, aval: ShapedArray):
-        self.aval = aval
+        self.aval: ShapedArray = aval
 
     def __repr__(self) -> str:
         return f"LinearArg({self.aval.str_short()})"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 class Flat:
     """A flat function, as traces that programs define are given it."""
+
+    f: Callable[..., Any]
 
     def __init__(self, fun: Callable[..., Any]):
         self.call_wrapped = self.f = fun
@@ -146,7 +148,7 @@ class ThreadState(threading.local):
             self.trace = _base[0]
 
 
-thread_state = ThreadState()
+thread_state: ThreadState = ThreadState()
 
 
 def set_base_trace(trace: Trace) -> None:
@@ -330,25 +332,27 @@ class Tracer(Array):
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise errors.TracerArrayConversionError(self)
 
-    __dlpack__ = _method_of_elements("__dlpack__")
-    __reduce__ = _method_of_elements("__reduce__")
-    addressable_data = _method_of_elements("addressable_data")
-    delete = _method_of_elements("delete")
-    devices = _method_of_elements("devices")
-    is_deleted = _method_of_elements("is_deleted")
-    on_device_size_in_bytes = _method_of_elements("on_device_size_in_bytes")
-    tobytes = _method_of_elements("tobytes")
-    unsafe_buffer_pointer = _method_of_elements("unsafe_buffer_pointer")
+    __dlpack__: ClassVar[Any] = _method_of_elements("__dlpack__")
+    __reduce__: ClassVar[Any] = _method_of_elements("__reduce__")
+    addressable_data: ClassVar[Any] = _method_of_elements("addressable_data")
+    delete: ClassVar[Any] = _method_of_elements("delete")
+    devices: ClassVar[Any] = _method_of_elements("devices")
+    is_deleted: ClassVar[Any] = _method_of_elements("is_deleted")
+    on_device_size_in_bytes: ClassVar[Any] = _method_of_elements(
+        "on_device_size_in_bytes"
+    )
+    tobytes: ClassVar[Any] = _method_of_elements("tobytes")
+    unsafe_buffer_pointer: ClassVar[Any] = _method_of_elements("unsafe_buffer_pointer")
 
-    addressable_shards = _attribute_of_elements("addressable_shards")
-    committed = _attribute_of_elements("committed")
-    global_shards = _attribute_of_elements("global_shards")
-    is_fully_addressable = _attribute_of_elements("is_fully_addressable")
-    is_fully_replicated = _attribute_of_elements("is_fully_replicated")
+    addressable_shards: ClassVar[Any] = _attribute_of_elements("addressable_shards")
+    committed: ClassVar[Any] = _attribute_of_elements("committed")
+    global_shards: ClassVar[Any] = _attribute_of_elements("global_shards")
+    is_fully_addressable: ClassVar[Any] = _attribute_of_elements("is_fully_addressable")
+    is_fully_replicated: ClassVar[Any] = _attribute_of_elements("is_fully_replicated")
 
-    block_until_ready = _absent("block_until_ready", "method")
-    copy_to_host_async = _absent("copy_to_host_async", "method")
-    device = _absent("device", "attribute")
+    block_until_ready: ClassVar[Any] = _absent("block_until_ready", "method")
+    copy_to_host_async: ClassVar[Any] = _absent("copy_to_host_async", "method")
+    device: ClassVar[Any] = _absent("device", "attribute")
 
     @property
     def sharding(self) -> NoReturn:

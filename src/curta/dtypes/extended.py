@@ -97,7 +97,7 @@ class KeyDType(ExtendedDType):
     words: int = 2
     serial: int = 0
 
-    type = prng_key
+    type: ClassVar[Any] = prng_key
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -149,7 +149,7 @@ class PrimalTangentDType(ExtendedDType):
     tangent: np.dtype[Any]
     name: str
 
-    type = primal_tangent
+    type: ClassVar[Any] = primal_tangent
 
 
 def physical_dtype(dtype: np.dtype[Any] | ExtendedDType) -> np.dtype[Any]:

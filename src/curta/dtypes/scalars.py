@@ -52,7 +52,7 @@ iinfo: Any = ml_dtypes.iinfo
 bfloat16: Any = ml_dtypes.bfloat16
 
 # The dtype of tangents of integers and booleans: a vector space of one point.
-float0 = np.dtype([("float0", np.void, 0)])
+float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
 
 
 def _narrow_dtypes(*names: str) -> list[np.dtype[Any]]:
@@ -107,7 +107,7 @@ _SCALAR_DTYPES: dict[bool, dict[type, np.dtype[Any]]] = {
         True: ("bool", "int64", "float64", "complex128"),
     }.items()
 }
-python_scalar_types = frozenset(_SCALAR_DTYPES[False])
+python_scalar_types: frozenset[type] = frozenset(_SCALAR_DTYPES[False])
 
 
 # ---- defaults

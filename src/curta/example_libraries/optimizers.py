@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 
 import curta.numpy as jnp
 from curta import tree, tree_util
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 Schedule = Callable[[Any], Any]
 

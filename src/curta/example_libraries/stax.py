@@ -24,9 +24,9 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax, nn, random
 from curta.nn.initializers import glorot_normal, normal, ones, zeros
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 # Shorter names, which programs know.
 glorot = glorot_normal
@@ -155,9 +155,9 @@ def GeneralConvTranspose(
     )
 
 
-Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
-Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
-ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
+Conv: Any = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
+Conv1DTranspose: Any = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
+ConvTranspose: Any = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
 
 
 def BatchNorm(
@@ -219,17 +219,17 @@ def _unchanged(rng: Any, input_shape: Any) -> Any:
     return input_shape, ()
 
 
-Tanh = elementwise(jnp.tanh)
-Relu = elementwise(nn.relu)
-Exp = elementwise(jnp.exp)
-LogSoftmax = elementwise(nn.log_softmax, axis=-1)
-Softmax = elementwise(nn.softmax, axis=-1)
-Softplus = elementwise(nn.softplus)
-Sigmoid = elementwise(nn.sigmoid)
-Elu = elementwise(nn.elu)
-LeakyRelu = elementwise(nn.leaky_relu)
-Selu = elementwise(nn.selu)
-Gelu = elementwise(nn.gelu)
+Tanh: Any = elementwise(jnp.tanh)
+Relu: Any = elementwise(nn.relu)
+Exp: Any = elementwise(jnp.exp)
+LogSoftmax: Any = elementwise(nn.log_softmax, axis=-1)
+Softmax: Any = elementwise(nn.softmax, axis=-1)
+Softplus: Any = elementwise(nn.softplus)
+Sigmoid: Any = elementwise(nn.sigmoid)
+Elu: Any = elementwise(nn.elu)
+LeakyRelu: Any = elementwise(nn.leaky_relu)
+Selu: Any = elementwise(nn.selu)
+Gelu: Any = elementwise(nn.gelu)
 
 
 _POOLING = """A layer that takes {what} of each window.
@@ -292,19 +292,19 @@ def _pooling(
     return layer
 
 
-MaxPool = _pooling(
+MaxPool: Any = _pooling(
     "MaxPool",
     {"what": "the greatest", "first": "5.", "second": "7."},
     lax.max,
     -np.inf,
 )
-SumPool = _pooling(
+SumPool: Any = _pooling(
     "SumPool",
     {"what": "the sum", "first": "10.", "second": "18."},
     lax.add,
     0.0,
 )
-AvgPool = _pooling(
+AvgPool: Any = _pooling(
     "AvgPool",
     {"what": "the mean", "first": "2.5", "second": "4.5"},
     lax.add,

@@ -14,11 +14,11 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import Tracer
 from curta.core.wrapping import wraps
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.transforms.partial_eval import hoist_constants
 
 __all__ = ["compute_on2"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 _TYPES = ("device_host", "device", "tpu_sparsecore")
 

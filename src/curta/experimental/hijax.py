@@ -34,7 +34,7 @@ from curta.core.refs import AbstractRef
 from curta.core.tangents import Zero, is_linear as is_undefined_primal
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives.structure import instantiate as instantiate_zeros
 
 __all__ = [
@@ -55,7 +55,7 @@ __all__ = [
     "is_undefined_primal",
     "register_hitype",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class HiPrimitive:
@@ -197,5 +197,5 @@ class EffectTypeSet:
         return isinstance(effect, tuple(self._types))
 
 
-control_flow_allowed_effects = EffectTypeSet()
+control_flow_allowed_effects: EffectTypeSet = EffectTypeSet()
 """What programs say about their effects. Any effect may occur in loops and branches."""

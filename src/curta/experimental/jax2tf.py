@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "DisabledSafetyCheck",
@@ -19,7 +19,7 @@ __all__ = [
     "eval_polymorphic_shape",
     "split_to_logical_devices",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def _refuse(name: str) -> NoReturn:

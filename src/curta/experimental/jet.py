@@ -16,13 +16,13 @@ from curta import dtypes, lax, tree_util
 from curta.api.arguments import as_result, check_callable
 from curta.core.flat import FlatFunction
 from curta.core.trace import Tracer, typeof
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.structure import zeros
 from curta.transforms.jet import jet as series_of
 
 __all__ = ["fact", "jet", "zero_series"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class ZeroSeries:

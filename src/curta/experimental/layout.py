@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from curta.core.array_layout import Format as Format, Layout as Layout
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["Format", "Layout", "with_layout_constraint"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def with_layout_constraint(x: Any, layout: Layout) -> Any:

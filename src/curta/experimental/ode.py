@@ -18,9 +18,9 @@ from curta.core.trace import typeof
 from curta.flatten_util import ravel_pytree
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 # The tableau of Dormand and Prince (1980), and the weights with which its stages give
 # the value in the middle of a step: L. Shampine, Some practical Runge-Kutta formulas.

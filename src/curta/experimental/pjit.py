@@ -8,7 +8,7 @@ from typing import Any
 
 from curta.api.jit import PjitFunction, jit
 from curta.api.jit_shardings import sharding_tree
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 _OPEN: Any = object()
 
@@ -66,4 +66,4 @@ def pjit(
 
 
 __all__ = ["pjit"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)

@@ -27,12 +27,12 @@ from curta.core.array import Array
 from curta.core.refs import Ref
 from curta.core.trace import base_trace, current_trace
 from curta.lazy_dataclass import dataclass
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.ref import addupdate, get, new_ref
 from curta.tree.keys import GetAttrKey
 from curta.tree.registration import register_pytree_with_keys
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 Size = int | Sequence[int] | None
 

@@ -39,7 +39,7 @@ from curta.api.vjp import vjp
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.nn import sigmoid
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "get_num_params_in_lstm",
@@ -53,7 +53,7 @@ __all__ = [
     "swap_lstm_gates",
     "unpack_lstm_weights",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 _GATES = 4
 _KINDS = ("W_ih", "W_hh", "b_ih", "b_hh")

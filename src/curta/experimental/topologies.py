@@ -13,7 +13,7 @@ from typing import Any
 
 from curta.api.meshes import create_device_mesh
 from curta.core.mesh import Mesh
-from curta.on_demand import late, listed
+from curta.on_demand import Listing, late, listed
 from curta.runtime.devices import Device, devices
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "get_topology_desc",
     "make_mesh",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 # Plugins are looked for when somebody asks.
 ahead_of_time: Any = late("curta.runtime.ahead_of_time")

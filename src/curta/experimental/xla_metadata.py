@@ -10,11 +10,11 @@ from typing import Any
 
 from curta import tree_util
 from curta.api.arguments import as_result
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives.elementwise.convert import XlaMetadataValue
 
 __all__ = ["set_xla_metadata"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class _Notes:

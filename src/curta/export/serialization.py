@@ -46,8 +46,12 @@ class Decoder:
         ends = np.cumsum([0, *tables["buffers"]]).tolist()
         if min(tables["buffers"], default=0) < 0 or ends[-1] != len(data):
             raise ValueError("the sizes of its arrays do not add up")
-        self.buffers = [data[a:b] for a, b in zip(ends, ends[1:])]
-        self.scopes = [SymbolicScope(tuple(texts)) for texts in tables["scopes"]]
+        self.buffers: list[memoryview[int]] = [
+            data[a:b] for a, b in zip(ends, ends[1:])
+        ]
+        self.scopes: list[SymbolicScope] = [
+            SymbolicScope(tuple(texts)) for texts in tables["scopes"]
+        ]
         self.jaxprs: list[Jaxpr] = []
         for program in tables["jaxprs"]:  # those within it come before a jaxpr
             self.jaxprs.append(self._program(program))

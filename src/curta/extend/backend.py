@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from curta.api.callbacks import effects_barrier
 from curta.api.jit_cache import clear_caches
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.runtime.devices import (
     Client,
     client,
@@ -18,7 +18,7 @@ __all__ = [
     "get_backend",
     "get_default_device",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def backends() -> dict[str, Client]:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["ifrt_programs"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class _Programs:

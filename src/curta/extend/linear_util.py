@@ -17,7 +17,7 @@ from curta.config import config
 from curta.core.flat import debug_info as describe
 from curta.core.jaxpr import DebugInfo
 from curta.core.wrapping import wraps
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "StoreException",
@@ -30,7 +30,7 @@ __all__ = [
     "transformation_with_aux2",
     "wrap_init",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class StoreException(Exception):

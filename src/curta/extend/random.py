@@ -10,7 +10,7 @@ import numpy as np
 from curta.control.primitives import threefry2x32_p as threefry2x32_p
 from curta.core.trace import typeof
 from curta.numpy import concatenate, ravel, reshape
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives.random_bits.custom import CustomGenerator
 from curta.primitives.random_bits.implementations import KeyImplementation, PRNGSpec
 from curta.primitives.random_bits.ops import RandomSeed
@@ -28,11 +28,11 @@ __all__ = [
     "threefry_prng_impl",
     "unsafe_rbg_prng_impl",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
-threefry_prng_impl = implementation_of("threefry2x32")
-rbg_prng_impl = implementation_of("rbg")
-unsafe_rbg_prng_impl = implementation_of("unsafe_rbg")
+threefry_prng_impl: KeyImplementation = implementation_of("threefry2x32")
+rbg_prng_impl: KeyImplementation = implementation_of("rbg")
+unsafe_rbg_prng_impl: KeyImplementation = implementation_of("unsafe_rbg")
 
 
 def define_prng_impl(

@@ -12,9 +12,9 @@ from curta.core.mesh import AxisType, Mesh
 from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.sharding import NamedSharding, Sharding, checked_memory
 from curta.core.tiling import Tiling, tiling
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 class GSPMDSharding(Sharding):
@@ -65,7 +65,7 @@ class GSPMDSharding(Sharding):
             )
         self._tiling = op_sharding
         if memory_kind is not None:
-            self.memory_kind = checked_memory(memory_kind, self._devices[0])
+            self.memory_kind: str = checked_memory(memory_kind, self._devices[0])
 
     @classmethod
     def get_replicated(

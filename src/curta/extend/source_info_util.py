@@ -18,7 +18,7 @@ from curta.core.source_info import (
     user_context as user_context,
     user_frame as current,
 )
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "NameStack",
@@ -35,7 +35,7 @@ __all__ = [
     "transform_name_stack",
     "user_context",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def new_source_info() -> SourceInfo:

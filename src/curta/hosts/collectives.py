@@ -47,7 +47,7 @@ class Collectives(Engine):
     def __init__(self, index: int, count: int) -> None:
         self.index = index
         self.count = count
-        self.traffic = of_host(index)
+        self.traffic: Any = of_host(index)
 
     def all_reduce(self, group: HostGroup, kind: str, x: NDArray) -> NDArray:
         assert kind in FOLDS, kind

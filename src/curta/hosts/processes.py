@@ -45,8 +45,8 @@ class OnlyProcess(Processes):
     """The form of a program of one process, which needs no connections."""
 
     def __init__(self) -> None:
-        self.service = None
-        self.client = Client(Table().answer, 0, 1)
+        self.service: None = None
+        self.client: Client = Client(Table().answer, 0, 1)
 
 
 class SeveralProcesses(Processes):
@@ -69,10 +69,10 @@ class SeveralProcesses(Processes):
             address = address[0], self.service.address[1]
         address = agree(address)
         self._store = Store(address, limits.initialization)
-        self.client = Client(self._store.ask, index, count)
-        self.presence = Presence(self._store, index, limits.heartbeat)
+        self.client: Client = Client(self._store.ask, index, count)
+        self.presence: Presence = Presence(self._store, index, limits.heartbeat)
         self._endings = Endings(self._end)
-        self.engine = make_engine(self._store, self.presence)
+        self.engine: ProcessEngine = make_engine(self._store, self.presence)
         self.engine.store = self._store
         set_process_engine(self.engine)
 

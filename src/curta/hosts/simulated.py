@@ -45,9 +45,9 @@ class _Run:
 
     def __init__(self, hosts: Sequence[int]) -> None:
         self.hosts = hosts
-        self.lock = Lock()
+        self.lock: Lock = Lock()
         self.error: BaseException | None = None
-        self.ended = threading.Event()
+        self.ended: Any = threading.Event()
         self._begun: set[int] = set()
         self._done: set[int] = set()
         self._waiting: dict[int, _Meeting] = {}

@@ -157,7 +157,7 @@ class Server:
     """Serves a table; `address` is where."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        self.table = Table()
+        self.table: Table = Table()
         self._server = _TCPServer((host, port), _Handler)
         self._server.owner = self
         self.address: tuple[str, int] = self._server.server_address[:2]

@@ -11,6 +11,8 @@ of parts of b bytes on n hosts sends each part n - 1 times, a fold over n hosts 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from curta.once import once
@@ -25,7 +27,7 @@ class Traffic:
     """
 
     def __init__(self) -> None:
-        self.words = np.zeros((len(COLLECTIVES), 2), np.int64)
+        self.words: Any = np.zeros((len(COLLECTIVES), 2), np.int64)
 
     def add(self, collective: str, nbytes: int) -> None:
         """Count a call."""

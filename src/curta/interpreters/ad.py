@@ -26,7 +26,7 @@ from curta.core.tangents import (
 )
 from curta.core.trace import typeof
 from curta.core.user_op import jvp_rules, transpose_rules
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives.structure import (
     add_any as add_jaxvals,
     add_tangents,
@@ -55,7 +55,7 @@ __all__ = [
     "primitive_transposes",
     "zeros_like_aval",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 # `rule(primals, tangents, **params)` gives output and tangent; tangents may be `Zero`.
 primitive_jvps = jvp_rules

@@ -25,7 +25,7 @@ from curta.api.vmappable import (
 from curta.core.primitive import Primitive
 from curta.core.trace import typeof
 from curta.core.user_op import axis_batch_rules, batch_rules
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives.structure import batch_dim_at
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
     "register_vmappable",
     "unregister_vmappable",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 # `rule(args, dims, **params)` gives the output and its batch dim (sequences of them for
 # several results); a dim is `not_mapped` where there is none.
@@ -64,7 +64,7 @@ class _AxisRules:
         fancy_primitive_batchers[primitive] = with_axis
 
 
-axis_primitive_batchers = _AxisRules()
+axis_primitive_batchers: _AxisRules = _AxisRules()
 
 not_mapped = None
 

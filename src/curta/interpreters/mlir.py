@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from curta.api.callbacks import io_callback, pure_callback
 from curta.control.platform import PLATFORM
@@ -25,7 +25,7 @@ from curta.core.primitive import Primitive
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.trace import typeof
 from curta.core.user_op import NoMLIR, lowering_rules
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "LoweringRule",
@@ -35,7 +35,7 @@ __all__ = [
     "lower_fun",
     "register_lowering",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def __getattr__(name: str) -> NoReturn:
@@ -67,7 +67,7 @@ class Value(_Nothing):
 class ModuleContext(_Nothing):
     """What a rule knows of the program that is compiled: the platforms."""
 
-    platforms = (PLATFORM,)
+    platforms: ClassVar[Any] = (PLATFORM,)
 
     def add_keepalive(self, keepalive: Any) -> None:
         """Do nothing: programs keep what they call."""
@@ -76,12 +76,14 @@ class ModuleContext(_Nothing):
 class LoweringRuleContext(_Nothing):
     """The first argument of rules: the avals, and what they know of the program."""
 
+    avals_in: list[Any]
+
     def __init__(
         self, primitive: Primitive, avals_in: Sequence[Any], avals_out: Sequence[Any]
     ) -> None:
         self.primitive = primitive
         self.avals_in, self.avals_out = [*avals_in], [*avals_out]
-        self.module_context = ModuleContext()
+        self.module_context: ModuleContext = ModuleContext()
 
 
 class LoweringRule:
@@ -92,6 +94,9 @@ class LoweringRule:
     >>> isinstance(rule, mlir.LoweringRule), rule.results(3)
     (True, [3, 6])
     """
+
+    fun: Callable[..., Any]
+    multiple_results: bool
 
     def __init__(self, fun: Callable[..., Any], multiple_results: bool):
         self.fun, self.multiple_results = fun, multiple_results

@@ -23,7 +23,7 @@ from curta.core.jaxpr import Jaxpr
 from curta.core.stage import JitTracer as DynamicJaxprTracer, stage
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.extend.linear_util import WrappedFun
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.transforms.dce import dce_jaxpr as _without_dead_code
 from curta.transforms.partial_eval import PartialTrace, prune
 
@@ -34,7 +34,7 @@ __all__ = [
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class PartialVal(tuple[Any, Any]):

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from curta.core.mesh import Mesh, scope
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["ResourceEnv", "thread_resources"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class ResourceEnv(NamedTuple):
@@ -35,5 +35,5 @@ class _ThreadResources:
         return ResourceEnv(scope().resources or _NO_MESH)
 
 
-thread_resources = _ThreadResources()
+thread_resources: _ThreadResources = _ThreadResources()
 """Those of the thread that asks."""

@@ -15,10 +15,10 @@ import numpy as np
 from curta import dtypes
 from curta.core.primitive import Primitive
 from curta.core.trace import pytype_aval_mappings
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
@@ -52,4 +52,4 @@ class _Handlers:
             )
 
 
-canonicalize_dtype_handlers = _Handlers()
+canonicalize_dtype_handlers: _Handlers = _Handlers()

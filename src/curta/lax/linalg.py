@@ -42,7 +42,7 @@ from curta.lax.eigen import (
 )
 from curta.lax.polar import qdwh as qdwh
 from curta.lax.shape import expand_dims, squeeze
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 from curta.primitives import linalg as ops
 from curta.primitives.linalg import matrices
 
@@ -84,7 +84,7 @@ __all__ = [
     "tridiagonal_solve",
     "tridiagonal_solve_p",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 class SvdAlgorithm(enum.Enum):

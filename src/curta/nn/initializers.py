@@ -18,7 +18,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
 from curta.core.shapes import canonicalize_shape
 from curta.nn.variance import Axes, denominator, fans, with_variance
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "Initializer",
@@ -42,7 +42,7 @@ __all__ = [
     "xavier_uniform",
     "zeros",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 Mode = Literal["fan_in", "fan_out", "fan_avg", "fan_geo_avg"]
 Distribution = Literal["truncated_normal", "normal", "uniform"]

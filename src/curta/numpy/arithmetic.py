@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def absolute(x: ArrayLike, /) -> Array:
     return lax.abs(x)
 
 
-abs = alias("abs", absolute)
+abs: Callable[[ArrayLike], Array] = alias("abs", absolute)
 
 
 def fabs(x: ArrayLike, /) -> Array:
@@ -199,7 +200,7 @@ def true_divide(x1: Any, x2: Any, /) -> Array:
     return lax.div(*promote_args_inexact("true_divide", x1, x2))
 
 
-divide = alias("divide", true_divide)
+divide: Callable[[ArrayLike, ArrayLike], Array] = alias("divide", true_divide)
 
 
 @inner_jit
@@ -310,7 +311,7 @@ def power(x1: Any, x2: Any, /) -> Array:
     return lax.integer_pow(x1, exponent)
 
 
-pow = alias("pow", power)
+pow: Callable[[ArrayLike, ArrayLike], Array] = alias("pow", power)
 
 
 def _known_integer(x: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,8 +88,10 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     return lax.bitwise_not(*promote_args("bitwise_not", x))
 
 
-bitwise_invert = alias("bitwise_invert", bitwise_not, in_errors=True)
-invert = alias("invert", bitwise_not, in_errors=True)
+bitwise_invert: Callable[[ArrayLike], Array] = alias(
+    "bitwise_invert", bitwise_not, in_errors=True
+)
+invert: Callable[[ArrayLike], Array] = alias("invert", bitwise_not, in_errors=True)
 
 
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -101,7 +104,9 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.shift_left(*promote_args_numeric("left_shift", x, y))
 
 
-bitwise_left_shift = alias("bitwise_left_shift", left_shift, in_errors=True)
+bitwise_left_shift: Callable[[ArrayLike, ArrayLike], Array] = alias(
+    "bitwise_left_shift", left_shift, in_errors=True
+)
 
 
 def right_shift(x1: Any, x2: Any, /) -> Array:
@@ -117,7 +122,9 @@ def right_shift(x1: Any, x2: Any, /) -> Array:
     return lax.shift_right_arithmetic(x1, x2)
 
 
-bitwise_right_shift = alias("bitwise_right_shift", right_shift)
+bitwise_right_shift: Callable[[ArrayLike, ArrayLike], Array] = alias(
+    "bitwise_right_shift", right_shift
+)
 
 
 @inner_jit

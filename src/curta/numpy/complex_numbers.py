@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def conjugate(x: ArrayLike, /) -> Array:
     return lax.conj(x) if is_complex(x) else x
 
 
-conj = alias("conj", conjugate)
+conj: Callable[[ArrayLike], Array] = alias("conj", conjugate)
 
 
 @inner_jit(static_argnames=("deg",))

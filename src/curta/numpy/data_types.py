@@ -9,24 +9,32 @@ import numpy as np
 from curta import dtypes
 from curta.core.array import Array, DTypeLike
 
-e, pi, euler_gamma = np.e, np.pi, np.euler_gamma
-inf, nan, newaxis = np.inf, np.nan, None
+e: float = np.e
+pi: float = np.pi
+euler_gamma: float = np.euler_gamma
+inf: float = np.inf
+nan: float = np.nan
+newaxis: None = None
 
 # The kinds of dtypes, and the class of them, are NumPy's own.
 dtype = np.dtype
-generic, number, inexact = np.generic, np.number, np.inexact
-integer, signedinteger, unsignedinteger = (
-    np.integer,
-    np.signedinteger,
-    np.unsignedinteger,
-)
-floating, complexfloating = np.floating, np.complexfloating
-character, flexible, object_ = np.character, np.flexible, np.object_
+generic: type[Any] = np.generic
+number: type[Any] = np.number
+inexact: type[Any] = np.inexact
+integer: type[Any] = np.integer
+signedinteger: type[Any] = np.signedinteger
+unsignedinteger: type[Any] = np.unsignedinteger
+floating: type[Any] = np.floating
+complexfloating: type[Any] = np.complexfloating
+character: type[Any] = np.character
+flexible: type[Any] = np.flexible
+object_: type[Any] = np.object_
 ComplexWarning = np.exceptions.ComplexWarning
 
 ndarray = Array
 
-finfo, iinfo = dtypes.finfo, dtypes.iinfo
+finfo: Any = dtypes.finfo
+iinfo: Any = dtypes.iinfo
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:

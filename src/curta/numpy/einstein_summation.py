@@ -21,7 +21,7 @@ from curta.numpy.promotion import cast
 from curta.on_demand import late
 from curta.once import once
 
-opt_einsum = late("opt_einsum")
+opt_einsum: late = late("opt_einsum")
 
 
 @takes_out_sharding(sums=True)

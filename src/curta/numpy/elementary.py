@@ -6,6 +6,7 @@ All compute in floats: integers and booleans are converted first.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -278,13 +279,13 @@ def arctanh(x: ArrayLike, /) -> Array:
     return lax.atanh(*promote_args_inexact("arctanh", x))
 
 
-asin = alias("asin", arcsin, in_errors=True)
-acos = alias("acos", arccos, in_errors=True)
-atan = alias("atan", arctan, in_errors=True)
-atan2 = alias("atan2", arctan2, in_errors=True)
-asinh = alias("asinh", arcsinh, in_errors=True)
+asin: Callable[[ArrayLike], Array] = alias("asin", arcsin, in_errors=True)
+acos: Callable[[ArrayLike], Array] = alias("acos", arccos, in_errors=True)
+atan: Callable[[ArrayLike], Array] = alias("atan", arctan, in_errors=True)
+atan2: Callable[[ArrayLike, ArrayLike], Array] = alias("atan2", arctan2, in_errors=True)
+asinh: Callable[[ArrayLike], Array] = alias("asinh", arcsinh, in_errors=True)
 acosh = inner_jit(alias("acosh", arccosh.__wrapped__, in_errors=True), name="arccosh")
-atanh = alias("atanh", arctanh, in_errors=True)
+atanh: Callable[[ArrayLike], Array] = alias("atanh", arctanh, in_errors=True)
 
 
 def deg2rad(x: ArrayLike, /) -> Array:
@@ -309,8 +310,8 @@ def rad2deg(x: ArrayLike, /) -> Array:
     return lax.mul(x, const(x, 180 / np.pi))
 
 
-radians = alias("radians", deg2rad)
-degrees = alias("degrees", rad2deg)
+radians: Callable[[ArrayLike], Array] = alias("radians", deg2rad)
+degrees: Callable[[ArrayLike], Array] = alias("degrees", rad2deg)
 
 
 @inner_jit

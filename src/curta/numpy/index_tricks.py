@@ -266,8 +266,8 @@ class Grid:
         return stack(grids, 0) if grids else arange(0)
 
 
-mgrid = Grid("mgrid", sparse=False)
-ogrid = Grid("ogrid", sparse=True)
+mgrid: Grid = Grid("mgrid", sparse=False)
+ogrid: Grid = Grid("ogrid", sparse=True)
 
 
 class Joined:
@@ -283,7 +283,7 @@ class Joined:
 
     def __init__(self, name: str, axis: int, ndmin: int, trans1d: int):
         self.name = name
-        self.defaults = (axis, ndmin, trans1d)
+        self.defaults: tuple[int, int, int] = (axis, ndmin, trans1d)
 
     def __getitem__(self, key: Any) -> Any:
         items = key if isinstance(key, tuple) else (key,)
@@ -326,5 +326,5 @@ class Joined:
         return 0
 
 
-r_ = Joined("r_", axis=0, ndmin=1, trans1d=-1)
-c_ = Joined("c_", axis=-1, ndmin=2, trans1d=0)
+r_: Joined = Joined("r_", axis=0, ndmin=1, trans1d=-1)
+c_: Joined = Joined("c_", axis=-1, ndmin=2, trans1d=0)

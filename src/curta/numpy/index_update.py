@@ -109,7 +109,7 @@ class IndexUpdater:
     __slots__ = ("array",)
 
     def __init__(self, array: Any):
-        self.array = array
+        self.array: Any = array
 
     def __getitem__(self, index: Any) -> IndexedUpdate:
         return IndexedUpdate(self.array, index)
@@ -129,8 +129,8 @@ class IndexedUpdate:
     __slots__ = ("array", "index")
 
     def __init__(self, array: Any, index: Any):
-        self.array = array
-        self.index = index
+        self.array: Any = array
+        self.index: Any = index
 
     def __repr__(self) -> str:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"

@@ -87,8 +87,15 @@ float8_e5m2fnuz: ScalarType = _scalar_type(ml_dtypes.float8_e5m2fnuz)
 float8_e8m0fnu: ScalarType = _scalar_type(ml_dtypes.float8_e8m0fnu)
 bfloat16: ScalarType = _scalar_type(ml_dtypes.bfloat16)
 float16: ScalarType = _scalar_type(np.float16)
-float32 = single = _scalar_type(np.float32)
-float64 = double = float_ = _scalar_type(np.float64)
-complex64 = csingle = _scalar_type(np.complex64)
-complex128 = cdouble = complex_ = _scalar_type(np.complex128)
-int_, uint = int64, uint64
+float32: ScalarType = _scalar_type(np.float32)
+float64: ScalarType = _scalar_type(np.float64)
+complex64: ScalarType = _scalar_type(np.complex64)
+complex128: ScalarType = _scalar_type(np.complex128)
+single: ScalarType = float32
+double: ScalarType = float64
+float_: ScalarType = float64
+csingle: ScalarType = complex64
+cdouble: ScalarType = complex128
+complex_: ScalarType = complex128
+int_: ScalarType = int64
+uint: ScalarType = uint64

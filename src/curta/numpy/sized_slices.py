@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ class Slice:
     """`size` places from `start` on, `stride` apart. As a pytree, what is traced."""
 
     __slots__ = ("size", "start", "stride")
+
+    size: Any
+    stride: int
 
     def __init__(self, start: Any, size: Any, stride: int = 1):
         if stride < 0:
@@ -29,7 +32,7 @@ class Slice:
         own = (self.start, self.size, self.stride)
         return own == (other.start, other.size, other.stride)
 
-    __hash__ = None  # type: ignore[assignment]  # as of a slice with arrays in it
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # as of a slice with arrays in it
 
     @property
     def is_dynamic_start(self) -> bool:

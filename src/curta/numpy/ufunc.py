@@ -66,7 +66,7 @@ class ufunc:
         at: Callable[..., Any] | None = None,
     ):
         self.__doc__ = func.__doc__
-        self.__name__ = name or func.__name__
+        self.__name__: str = name or func.__name__
         self._nin, self._nout = operator.index(nin), operator.index(nout)
         self._nargs = operator.index(nargs or nin)
         self._identity = identity

@@ -51,6 +51,8 @@ class Walk:
     operands say.
     """
 
+    trying: bool
+
     def __init__(self, mesh: Mesh, tells: bool = True):
         self.mesh = mesh
         self.tells = tells

@@ -445,7 +445,7 @@ def _as_array(x: Any, aval: ShapedArray) -> Any:
     return base_trace().array(x, aval) if isinstance(x, np.ndarray) else x
 
 
-init_error = Error()
+init_error: Error = Error()
 
 
 # ---- raising it

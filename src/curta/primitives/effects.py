@@ -58,7 +58,7 @@ class token(dtypes.extended):
 class TokenDType(dtypes.ExtendedDType):
     """The dtype of tokens: values of no content, which order what takes them."""
 
-    type = token
+    type: ClassVar[Any] = token
     name: ClassVar[str] = "Tok"
     physical: ClassVar[Any] = np.dtype(bool)
 

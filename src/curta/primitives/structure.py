@@ -322,7 +322,7 @@ class AddAny(Op):
         yield cls(), [((2, 3), "number"), ((2, 3), "number")]
 
 
-add_any = AddAny()
+add_any: AddAny = AddAny()
 
 
 # ---- functions over these ops

@@ -24,7 +24,7 @@ class TopologyClient(Client):
 
     def __init__(self, platform: str, topology: Topology) -> None:
         super().__init__(platform)
-        self.platform_version = topology.platform_version
+        self.platform_version: str = topology.platform_version
         self.runtime_type = "compile_only_runtime"
         self._devices = [
             CompileOnlyDevice(d.id, platform, d.kind, d.process_index, d, topology=self)
@@ -81,7 +81,7 @@ class ProgramAhead:
     ) -> None:
         devices = to.devices(given)
         self.destinations = to
-        self.consumed = find_donation(closed, donated) if any(donated) else {}
+        self.consumed: Any = find_donation(closed, donated) if any(donated) else {}
         self._topology: Topology = devices[0].hardware.client
         outs = to.results(given)
         where = CompileOptions(to.function, devices, given, outs, self.consumed)

@@ -91,8 +91,8 @@ class NumpyExecutable:
     """Runs a jaxpr through the `eval` rules of its ops."""
 
     def __init__(self, closed: ClosedJaxpr):
-        self.jaxpr = closed.jaxpr
-        self.consts = [to_array(c)._storage() for c in closed.consts]
+        self.jaxpr: Jaxpr = closed.jaxpr
+        self.consts: Any = [to_array(c)._storage() for c in closed.consts]
 
     def __call__(self, *args: np.ndarray[Any, Any]) -> Sequence[Any]:
         with np.errstate(all="ignore"):

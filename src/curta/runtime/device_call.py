@@ -30,7 +30,7 @@ class DeviceCall:
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         self._donated = options.donated
         self._run: Any = backend_of(options.devices).compile(closed, options)
-        self.program = self._run.program
+        self.program: Any = self._run.program
 
     def __call__(self, args: Sequence[Any], commit: bool) -> list[ArrayImpl]:
         """The results; placed on the devices if the arguments were, or are to be."""

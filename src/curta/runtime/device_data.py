@@ -29,9 +29,9 @@ class DeviceData(RemoteData):
         sharding: Sharding,
         host: np.ndarray[Any, Any] | None = None,
     ) -> None:
-        self.buffers = tuple(buffers)
-        self.aval = aval
-        self.sharding = sharding
+        self.buffers: tuple[Any, ...] = tuple(buffers)
+        self.aval: ShapedArray = aval
+        self.sharding: Sharding = sharding
         self._host = host
 
     def is_ready(self) -> bool:

@@ -49,7 +49,7 @@ from curta.runtime.host_runs import several_hosts
 from curta.runtime.memories import Memory
 
 plugins: Any = late("curta.runtime.pjrt.plugins")
-logger = logging.getLogger(__name__)
+logger: Any = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, repr=False)

@@ -59,6 +59,8 @@ class CompiledCall:
     arguments are brought there, however they are split.
     """
 
+    special: bool
+
     def __init__(
         self,
         closed: ClosedJaxpr,
@@ -71,25 +73,27 @@ class CompiledCall:
     ):
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.closed = closed
-        self.consumed = find_donation(closed, donated) if any(donated) else {}
-        self.watched = bool(closed.effects)  # what they do depends on the devices
-        self.made_of = closed, name, donated, in_shardings, out_shardings, mesh, moves
+        self.consumed: Any = find_donation(closed, donated) if any(donated) else {}
+        self.watched: bool = bool(closed.effects)  # what they do depends on the devices
+        self.made_of: tuple[
+            ClosedJaxpr, str, Sequence[bool], Shardings, Shardings, Mesh | None, bool
+        ] = closed, name, donated, in_shardings, out_shardings, mesh, moves
         self._checks = checks
         # By devices and shardings; by None for arguments of no particular place, where
         # the default device is that of a plugin.
         self._elsewhere = PlanTable()
         # What is for several hosts is not compiled as one program here.
-        self.on_host = default_is_host() and not several_hosts()
-        self.out_avals = closed.out_avals
-        self.without_bits = [
+        self.on_host: bool = default_is_host() and not several_hosts()
+        self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
+        self.without_bits: list[int] = [
             i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
         ]
         self.name = name
-        self.in_avals = closed.in_avals
-        self.destinations = Destinations(
+        self.in_avals: tuple[ShapedArray, ...] = closed.in_avals
+        self.destinations: Destinations = Destinations(
             closed, in_shardings, out_shardings, mesh, moves
         )
-        self.places = self.destinations.known
+        self.places: bool = self.destinations.known
         self.special = True
         if self.on_host:
             is_async = isinstance(self.run, NativeExecutable) and self.run.is_async

@@ -59,12 +59,14 @@ class Quiet(threading.local):
     set costs nearly nothing. A context belongs to one thread.
     """
 
+    enter: Any
+
     def __init__(self) -> None:
         with np.errstate(all="ignore"):
             self.enter = contextvars.copy_context().run
 
 
-quiet = Quiet()
+quiet: Quiet = Quiet()
 
 
 def quietly(fun: Callable[..., Any], *args: Any) -> Any:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.errors import JaxRuntimeError
 
-logger = logging.getLogger(__name__)
+logger: Any = logging.getLogger(__name__)
 
 
 def guard_transfer(direction: str, aval: ShapedArray, explicit: bool = False) -> None:

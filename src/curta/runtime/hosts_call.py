@@ -67,8 +67,10 @@ class HostsCall:
     ) -> None:
         check_same_program(closed, name, mesh, [*in_shardings, *out_shardings])
         whole = NamedSharding(mesh, PartitionSpec())
-        self.out_avals = closed.out_avals
-        self.out_shardings = [s or whole for s in out_shardings]
+        self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
+        self.out_shardings: list[Sharding | NamedSharding] = [
+            s or whole for s in out_shardings
+        ]
         self._donation = donation
         closed, self._captured = _with_captured(closed)
         places = [*[x._sharding for x in self._captured], *in_shardings]
@@ -82,8 +84,8 @@ class HostsCall:
         self.local = local
         hosts = host_mesh(mesh)
         self.hosts = hosts
-        self.in_layouts = [layout_on(hosts, s) for s in local.in_splits]
-        self.out_layouts = [layout_on(hosts, s) for s in local.out_splits]
+        self.in_layouts: Any = [layout_on(hosts, s) for s in local.in_splits]
+        self.out_layouts: Any = [layout_on(hosts, s) for s in local.out_splits]
         self._shapes = [a.shape for a in closed.out_avals]
         here = of_process()
         own = local.closed
@@ -92,7 +94,7 @@ class HostsCall:
         run = overwriting(own, {} if checks else self._in_place(own))
         native = isinstance(run, NativeExecutable)
         self._overwritten = [*run.overwrites.values()] if native else []
-        self.run = checked(name, own, run) if checks else run
+        self.run: Any = checked(name, own, run) if checks else run
 
     def __call__(self, args: Sequence[Any]) -> list[HostsData | NDArray]:
         """The elements of the results; NumPy arrays of those without bits."""

@@ -96,10 +96,10 @@ class HostsData(RemoteData):
         layout: HostLayout,
         parts: Mapping[int, NDArray],
     ) -> None:
-        self.aval = aval
-        self.sharding = sharding
-        self.layout = layout
-        self.parts = dict(parts)
+        self.aval: ShapedArray = aval
+        self.sharding: Sharding = sharding
+        self.layout: Any = layout
+        self.parts: dict[int, NDArray] = dict(parts)
         self._joined: NDArray | None = None
 
     @property

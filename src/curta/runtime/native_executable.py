@@ -35,6 +35,11 @@ class NativeExecutable:
     where arguments lie, which belong to the call.
     """
 
+    is_async: bool
+    lingers: bool
+    may_be_async: bool
+    measured: bool
+
     def __init__(
         self,
         fallback: Callable[..., Sequence[Any]],
@@ -43,7 +48,7 @@ class NativeExecutable:
     ):
         self.fallback = fallback
         self.program = program
-        self.overwrites = overwrites or {}
+        self.overwrites: Mapping[int, int] | dict[int, int] = overwrites or {}
         results = program.signature[: program.results]
         self._make = [allocator(shape, dtype) for dtype, shape in results]
         self._bytes = _bytes(results)

@@ -36,6 +36,11 @@ class Plan:
 
     __slots__ = ("__weakref__", "build", "call", "entry", "out", "run", "start")
 
+    build: Callable[..., Any] | None
+    call: Callable[..., Any] | None
+    out: Any
+    run: Callable[..., Any] | None
+
     def __init__(
         self,
         run: Callable[..., Any] | None = None,

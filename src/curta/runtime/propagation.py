@@ -72,8 +72,8 @@ class Destinations:
         moves: bool = False,
     ):
         self.closed = closed
-        self.in_shardings = tuple(in_shardings)
-        self.out_shardings = tuple(out_shardings)
+        self.in_shardings: tuple[Sharding | None, ...] = tuple(in_shardings)
+        self.out_shardings: tuple[Sharding | None, ...] = tuple(out_shardings)
         self.around = mesh
         self.moves = moves
         self.named = named_mesh(closed.jaxpr)
@@ -83,11 +83,11 @@ class Destinations:
         if self.named is None and mesh is not None:
             self.named = NamedMesh(mesh, "jit's context mesh")
         self._named_devices = named_devices(closed.jaxpr, self.out_shardings)
-        self.function = closed.jaxpr.debug_info.name
-        self.arg_names = closed.jaxpr.debug_info.arg_names
+        self.function: str = closed.jaxpr.debug_info.name
+        self.arg_names: tuple[str, ...] = closed.jaxpr.debug_info.arg_names
         _check_sums("in_shardings", self.in_shardings, closed.in_avals)
         _check_sums("out_shardings", self.out_shardings, closed.out_avals)
-        self.known = bool(
+        self.known: bool = bool(
             in_shardings
             or out_shardings
             or self.named

@@ -46,7 +46,7 @@ class Pending:
         self._data = data
         self._token = token
         self._donated: str | None = None
-        self.number = 0
+        self.number: int = 0
 
     def is_ready(self) -> bool:
         """Whether the result is there."""

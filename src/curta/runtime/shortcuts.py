@@ -49,16 +49,16 @@ class OperatorPlan(Plan):
     def __init__(self, closed: ClosedJaxpr, name: str, context: TraceContext):
         super().__init__(out=closed.out_avals[0])
         self._closed, self._name, self._context = closed, name, context
-        self.op = _only_op(closed)
+        self.op: Op | None = _only_op(closed)
 
     def prepare(self) -> bool:
         """Find out how arrays are computed; whether the operator is to do it itself."""
         if self._context.debugging:
             return False
         if default_is_host():
-            self.run = single_result(self._closed)
+            self.run: Callable[..., Any] = single_result(self._closed)
         else:
-            self.call = CompiledCall(self._closed, self._name)
+            self.call: CompiledCall = CompiledCall(self._closed, self._name)
         return True
 
 

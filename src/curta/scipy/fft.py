@@ -14,9 +14,9 @@ from curta.core.array import Array
 from curta.core.shapes import canonicalize_shape
 from curta.numpy.arguments import canonical_axes, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 Axes = int | Sequence[int] | None
 

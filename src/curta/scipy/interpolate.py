@@ -14,9 +14,9 @@ import curta.numpy as jnp
 from curta import tree_util
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 @tree_util.register_pytree_node_class
@@ -40,6 +40,8 @@ class RegularGridInterpolator:
     Array([1.5, nan], dtype=float32)
     """
 
+    fill_value: Any
+
     def __init__(
         self,
         points: Sequence[Any],
@@ -48,7 +50,7 @@ class RegularGridInterpolator:
         bounds_error: bool = False,
         fill_value: Any = np.nan,
     ) -> None:
-        self.method = _checked(method)
+        self.method: str = _checked(method)
         if bounds_error:
             raise NotImplementedError("`bounds_error` takes no effect under JIT")
         self.bounds_error = bounds_error
@@ -59,8 +61,8 @@ class RegularGridInterpolator:
                 f" {np.ndim(values)} dimensions"
             )
         (values,) = promote_dtypes_inexact(values)
-        self.values = jnp.asarray(values)
-        self.grid = tuple(jnp.asarray(p) for p in points)
+        self.values: Any = jnp.asarray(values)
+        self.grid: Any = tuple(jnp.asarray(p) for p in points)
         self.fill_value = fill_value
         if fill_value is not None:
             check_arraylike("RegularGridInterpolator", fill_value)

@@ -16,9 +16,9 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.jit_options import check_hashable
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 Indices = list[tuple[Any, Any]]
 

@@ -81,6 +81,9 @@ class Checked(NamedTuple):
 class Checker:
     """Runs jaxprs and keeps the first error that is of one of the `enabled` classes."""
 
+    error: Error
+    source: Any
+
     def __init__(self, enabled: Kinds, error: Error):
         self.enabled = enabled
         self.error = error

@@ -38,9 +38,9 @@ class JetTracer(Tracer):
 
     def __init__(self, trace: JetTrace, primal: Any, terms: list[Any]):
         self._trace = trace
-        self.primal = primal
-        self.terms = terms
-        self.aval = typeof(primal)
+        self.primal: Any = primal
+        self.terms: list[Any] = terms
+        self.aval: Any = typeof(primal)
 
     def concrete_value(self) -> Any:
         primal = self.primal

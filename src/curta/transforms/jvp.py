@@ -38,9 +38,9 @@ class JVPTracer(Tracer):
 
     def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
         self._trace = trace
-        self.primal = primal
-        self.tangent = tangent
-        self.aval = typeof(primal)
+        self.primal: Any = primal
+        self.tangent: Any = tangent
+        self.aval: Any = typeof(primal)
 
     def concrete_value(self) -> Any:
         primal = self.primal

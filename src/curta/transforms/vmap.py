@@ -55,10 +55,10 @@ class BatchTracer(Tracer):
 
     def __init__(self, trace: BatchTrace, val: Any, batch_dim: int):
         self._trace = trace
-        self.val = val
-        self.batch_dim = batch_dim
+        self.val: Any = val
+        self.batch_dim: int = batch_dim
         aval = typeof(val)
-        self.aval = aval.without_dim(batch_dim)
+        self.aval: Any = aval.without_dim(batch_dim)
 
     def __repr__(self) -> str:
         batched = typeof(self.val).str_short()

@@ -28,7 +28,7 @@ class Kind(abc.ABC):
     shared = True
 
     def __init__(self, type: type) -> None:
-        self.type = type
+        self.type: type = type
 
     @abc.abstractmethod
     def flatten(self, tree: Any) -> tuple[Sequence[Any], Any]:
@@ -229,6 +229,10 @@ class CustomKind(Kind):
     """
 
     __slots__ = ("from_children", "to_children", "to_keyed_children")
+
+    from_children: Any
+    to_children: Any
+    to_keyed_children: Any
 
     shared = False
 

@@ -12,7 +12,7 @@ from curta.tree.keys import KeyPath, keystr
 from curta.tree.kinds import same_metadata
 from curta.tree.treedef import LEAF, PyTreeDef
 
-difflib = late("difflib")
+difflib: late = late("difflib")
 
 # The name of the prefix tree (say "vmap in_axes") -> the error.
 MakeError = Callable[[str], ValueError]

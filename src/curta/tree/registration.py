@@ -328,7 +328,7 @@ class Registry:
         return Entry(flatten_one_level, kind.unflatten)
 
 
-default_registry = Registry()
+default_registry: Registry = Registry()
 
 
 def _keyed_by_order(tree: dict[Any, Any]) -> tuple[KeyedChildren, Any]:

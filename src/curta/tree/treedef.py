@@ -39,13 +39,13 @@ class Node:
     def __init__(
         self, kind: Kind | None, meta: Any, children: tuple[Node, ...], shared: bool
     ) -> None:
-        self.kind = kind
-        self.meta = meta
-        self.children = children
-        self.shared = shared
+        self.kind: Kind | None = kind
+        self.meta: Any = meta
+        self.children: tuple[Node, ...] = children
+        self.shared: bool = shared
         self.num_leaves = sum([c.num_leaves for c in children]) if kind else 1
         self.num_nodes = 1 + sum([c.num_nodes for c in children])
-        self.treedef = PyTreeDef(self)
+        self.treedef: PyTreeDef = PyTreeDef(self)
 
 
 class PyTreeDef:

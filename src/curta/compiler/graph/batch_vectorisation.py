@@ -189,13 +189,13 @@ class BatchLowering(RegisterLowering):
 
     def __init__(self, extent: int) -> None:
         super().__init__()
-        self.most_rows = config.tuning.lane_vectors
-        self.most_products = 8 * self.most_rows
+        self.most_rows: int = config.tuning.lane_vectors
+        self.most_products: int = 8 * self.most_rows
         self._values = 0
-        self.lane = LoopVar("example", extent)
+        self.lane: LoopVar = LoopVar("example", extent)
         self.dims: dict[Buffer, int | None] = {}
         self.rows: dict[Var, tuple[Any, Any]] = {}
-        self.elements = LaneElements(self)
+        self.elements: LaneElements = LaneElements(self)
 
     # ------------------------------------------------------------------ values
 

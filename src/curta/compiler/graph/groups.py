@@ -35,6 +35,9 @@ class FusionGroup:
     loop is a group of its own.
     """
 
+    only_rows: bool
+    work: int
+
     def __init__(self, item: Item) -> None:
         self.items: list[Item] = []
         self.one_body = True

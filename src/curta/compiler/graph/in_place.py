@@ -39,13 +39,15 @@ class Overwriting:
     What reads any of the names reads all of them.
     """
 
+    free: set[Var]
+
     def __init__(
         self, jaxpr: Jaxpr, values: Values, free: set[Var], host: frozenset[Eqn]
     ) -> None:
         self.values = values
-        self.order = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
-        self.aliases = _aliases(jaxpr, values, host)
-        self.last = self._last_readers(jaxpr)
+        self.order: dict[Eqn, int] = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
+        self.aliases: dict[Var, Var] = _aliases(jaxpr, values, host)
+        self.last: dict[Var, int] = self._last_readers(jaxpr)
         self.free = free.union(values.materialised) - set(self.aliases)
         self.free -= {self._memory(v) for v in values.returned}
 

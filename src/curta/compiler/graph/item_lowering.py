@@ -112,18 +112,24 @@ class ItemLowering:
         in_place: Mapping[Var, int],
     ) -> None:
         self.in_place = in_place
-        self.overwriting = Overwriting(jaxpr, values, set(in_place), host)
+        self.overwriting: Overwriting = Overwriting(jaxpr, values, set(in_place), host)
         self.compile_part = compile_part
         self.jaxpr = jaxpr
         self.values = values
         self.host = host
-        self.builder = ScalarBuilder()
+        self.builder: ScalarBuilder = ScalarBuilder()
         self.buffers: dict[Var, Buffer] = {}
         self.avals: dict[Buffer, ShapedArray] = {}
-        self.elements = Elements(self.builder, self.buffers, values.definitions)
+        self.elements: Elements = Elements(
+            self.builder, self.buffers, values.definitions
+        )
         self.items: list[Item] = []
-        self.inputs = tuple(self._buffer(v, "in") for v in jaxpr.invars)
-        self.consts = tuple(self._buffer(v, "const") for v in jaxpr.constvars)
+        self.inputs: tuple[Buffer, ...] = tuple(
+            self._buffer(v, "in") for v in jaxpr.invars
+        )
+        self.consts: tuple[Buffer, ...] = tuple(
+            self._buffer(v, "const") for v in jaxpr.constvars
+        )
         self.outputs: list[Buffer] = []
         self.copies: dict[tuple[Atom, tuple[int, ...], Any], Buffer] = {}
 

@@ -198,7 +198,7 @@ class _Rows:
             if self.found.get(var, 0):
                 raise _Mixed
         for end in self.body.outvars[self.carried :]:
-            if not _is_cut(end, self.found) or self.found[end]:  # type: ignore[index]
+            if not _is_cut(end, self.found) or self.found[end]:
                 raise _Mixed
         for eqn in self.body.eqns:
             shared = not any(v in self.found for v in eqn.outvars)

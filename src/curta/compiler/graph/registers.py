@@ -133,19 +133,19 @@ class RegisterLowering:
     """
 
     def __init__(self) -> None:
-        self.most_rows = config.tuning.unrolled_rows
-        self.most_products = config.tuning.unrolled_products
-        self.builder = ScalarBuilder()
+        self.most_rows: int = config.tuning.unrolled_rows
+        self.most_products: int = config.tuning.unrolled_products
+        self.builder: ScalarBuilder = ScalarBuilder()
         self.blocks: list[list[Step]] = [[]]
         self.buffers: dict[Var, Buffer] = {}
         self.definitions: dict[Var, Eqn] = {}
         self.known: dict[Var, NDArray] = {}
-        self.elements = RegisterElements(self)
+        self.elements: RegisterElements = RegisterElements(self)
         self._level: dict[Var, int] = {}
         self._depth: dict[Atom, int] = {}  # of ops that only move elements
         self._branch = 0
         self._steps = 0
-        self.in_place_carries = InPlaceCarries(self)
+        self.in_place_carries: InPlaceCarries = InPlaceCarries(self)
 
     # ------------------------------------------------------------------ values
 

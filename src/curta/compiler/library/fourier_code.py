@@ -24,11 +24,11 @@ class FourierCode:
     def __init__(self, module: Module, what: Transform) -> None:
         self.module = module
         self.what = what
-        self.lanes = what.lanes
-        self.vector = Type(what.kind, what.lanes)
-        self.element = self.vector.with_lanes(1)
-        self.scale = 1 / what.size if what.inverse else None
-        self.columns = Columns(module, self.vector, 1 if what.inverse else -1)
+        self.lanes: int = what.lanes
+        self.vector: Type = Type(what.kind, what.lanes)
+        self.element: Type = self.vector.with_lanes(1)
+        self.scale: float | None = 1 / what.size if what.inverse else None
+        self.columns: Columns = Columns(module, self.vector, 1 if what.inverse else -1)
 
     def emit(self, name: str) -> None:
         unit = {"columns": self._block, "rows": self._rows, "split": self._split}

@@ -40,7 +40,7 @@ class RadixSort:
     def __init__(self, module: Module, sort: RowSort) -> None:
         self.module = module
         self.sort = sort
-        self.types = [Type(f"i{bits_of(kind)}") for kind in sort.kinds]
+        self.types: list[Type] = [Type(f"i{bits_of(kind)}") for kind in sort.kinds]
 
     def emit(self, name: str) -> None:
         sort = self.sort

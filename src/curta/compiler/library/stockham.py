@@ -72,7 +72,7 @@ class Columns:
     def __init__(self, module: Module, vector: Type, sign: int) -> None:
         self.module = module
         self.vector = vector
-        self.element = vector.with_lanes(1)
+        self.element: Type = vector.with_lanes(1)
         self.sign = sign
 
     def point(self, b: Builder, block: Value, index: Value) -> Value:

@@ -245,12 +245,14 @@ class _Library(_Machines):
 class Public(_Machines):
     """LLVM through llvmlite's Python functions, for versions not known here."""
 
+    cpu: bytes
+
     def __init__(self) -> None:
         super().__init__()
         self._llvm = llvmlite()
-        self.triple = self._llvm.get_process_triple().encode()
-        self.host_cpu = self._llvm.get_host_cpu_name().encode()
-        self.host_features = self._llvm.get_host_cpu_features().flatten().encode()
+        self.triple: Any = self._llvm.get_process_triple().encode()
+        self.host_cpu: Any = self._llvm.get_host_cpu_name().encode()
+        self.host_features: Any = self._llvm.get_host_cpu_features().flatten().encode()
         self.cpu, self.features = _chosen(self.host_cpu, self.host_features)
 
     def _new_machine(self, level: int) -> Any:

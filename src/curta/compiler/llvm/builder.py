@@ -136,7 +136,9 @@ class Builder(VectorInstructions):
         super().__init__()
         self.module = module
         self.name = name
-        self.arguments = [Value(f"%a{i}", t, self) for i, t in enumerate(parameters)]
+        self.arguments: list[Value] = [
+            Value(f"%a{i}", t, self) for i, t in enumerate(parameters)
+        ]
         self._result = result
         self.exported, self.inline = exported, inline
         self._lines: list[str] = []

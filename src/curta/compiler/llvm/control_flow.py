@@ -171,6 +171,8 @@ def row_bytes(program: NativeProgram, array: int) -> int:
 class ProgramCall:
     """A table for calls of one program, whose constants are in their places."""
 
+    code: Value
+
     def __init__(
         self, b: Builder, program: NativeProgram, callee: Callee, token: Value
     ) -> None:
@@ -179,7 +181,7 @@ class ProgramCall:
         self.code, words = callee
         self._token = token
         arrays, count = len(program.signature), len(program.constants)
-        self.table = b.scratch(8 * max(1, arrays + count), align=8)
+        self.table: Value = b.scratch(8 * max(1, arrays + count), align=8)
         b.copy(b.offset(self.table, arrays, PTR), words, 8 * count)
         if program.cancellable:
             self._constant(program.token_place, token)

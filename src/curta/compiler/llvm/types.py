@@ -209,9 +209,9 @@ class Value(Arithmetic["Value"]):
     __slots__ = ("builder", "text", "type")
 
     def __init__(self, text: str, type_: Type, builder: Instructions) -> None:
-        self.text = text
-        self.type = type_
-        self.builder = builder
+        self.text: str = text
+        self.type: Type = type_
+        self.builder: Any = builder
 
     def __repr__(self) -> str:
         return f"{self.type} {self.text}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -53,9 +53,9 @@ class Number(SymbolicDim):
     __slots__ = ("b", "ledger", "value")
 
     def __init__(self, b: Builder, value: Value, ledger: Ledger) -> None:
-        self.b = b
-        self.value = value
-        self.ledger = ledger
+        self.b: Builder = b
+        self.value: Value = value
+        self.ledger: Ledger = ledger
 
     def _made(self, value: Value) -> Number:
         return Number(self.b, value, self.ledger)
@@ -156,7 +156,7 @@ class Number(SymbolicDim):
     def __ge__(self, other: Any) -> Any:
         return Condition(self.ledger, self._compared("GE", self, other))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
 def number_constant(b: Builder, value: int, type_: str) -> Value:

@@ -21,8 +21,8 @@ class Value:
     __slots__ = ("hint", "type")
 
     def __init__(self, type_: str, hint: str = "") -> None:
-        self.type = type_
-        self.hint = hint
+        self.type: str = type_
+        self.hint: str = hint
 
 
 class Operation:
@@ -42,12 +42,12 @@ class Operation:
         regions: Sequence[Block],
         location: SourceInfo,
     ) -> None:
-        self.name = name
-        self.operands = operands
-        self.results = results
-        self.attributes = attributes
-        self.regions = regions
-        self.location = location
+        self.name: str = name
+        self.operands: Sequence[Value] = operands
+        self.results: Sequence[Value] = results
+        self.attributes: Mapping[str, Any] = attributes
+        self.regions: Sequence[Block] = regions
+        self.location: SourceInfo = location
 
 
 class Block:
@@ -56,7 +56,7 @@ class Block:
     __slots__ = ("arguments", "operations")
 
     def __init__(self, arguments: Sequence[Value] = ()) -> None:
-        self.arguments = list(arguments)
+        self.arguments: list[Value] = list(arguments)
         self.operations: list[Operation] = []
 
 
@@ -80,7 +80,7 @@ class Function:
 
     def set_results(self, types: Sequence[str]) -> None:
         """Give the types of the results, without attributes."""
-        self.result_types = list(types)
+        self.result_types: list[str] = list(types)
         self.result_attributes: list[dict[str, Any]] = [{} for _ in types]
 
 
@@ -89,7 +89,7 @@ class Module:
 
     def __init__(self, name: str, attributes: Mapping[str, Any]) -> None:
         self.name = name
-        self.attributes = dict(attributes)
+        self.attributes: dict[str, Any] = dict(attributes)
         self.meshes: dict[str, str] = {}
         self.functions: dict[str, Function] = {}
         self._conflicts = 0

@@ -102,17 +102,17 @@ class Program:
         platforms: Sequence[str] = ("cpu",),
         numbers: Sequence[str] = (),
     ) -> None:
-        self.platforms = tuple(platforms)
+        self.platforms: tuple[str, ...] = tuple(platforms)
         several = len(self.platforms) > 1
-        self.numbers = (*[PLATFORM_INDEX] * several, *numbers)
-        self.module = PrintedModule(
+        self.numbers: tuple[str, ...] = (*[PLATFORM_INDEX] * several, *numbers)
+        self.module: PrintedModule = PrintedModule(
             name,
             {
                 "mhlo.num_partitions": Text("1 : i32"),
                 "mhlo.num_replicas": Text("1 : i32"),
             },
         )
-        self.meshes = Meshes(self.module)
+        self.meshes: Meshes = Meshes(self.module)
         self.mesh: AbstractMesh | None = None
         self.callbacks: list[Any] = []
         self._groups = count()

@@ -37,8 +37,8 @@ class TensorType:
     __slots__ = ("kind", "lanes")
 
     def __init__(self, kind: str, shape: Shape) -> None:
-        self.kind = kind
-        self.lanes = shape
+        self.kind: str = kind
+        self.lanes: Any = shape
 
     @property
     def bits(self) -> int:
@@ -62,9 +62,9 @@ class Tensor(Arithmetic["Tensor"]):
     __slots__ = ("builder", "type", "value")
 
     def __init__(self, value: Value, type_: TensorType, builder: TensorBuilder) -> None:
-        self.value = value
-        self.type = type_
-        self.builder = builder
+        self.value: Value = value
+        self.type: TensorType = type_
+        self.builder: Any = builder
 
     @property
     def lanes(self) -> Shape:
@@ -77,6 +77,8 @@ Tensors = list[Tensor]
 
 class TensorLoop:
     """A counted loop in the making: what its body reads and hands on."""
+
+    following: Any
 
     def __init__(self, index: Tensor, carried: Tensors) -> None:
         self.index = index
@@ -91,6 +93,8 @@ class TensorLoop:
 
 class TensorBuilder:
     """Emits to a builder; constants are there once in each of its blocks."""
+
+    b: Builder
 
     flags = ""  # products and sums fuse as the device's compiler likes
 

@@ -41,6 +41,8 @@ def num_threads() -> int:
 class Pool:
     """Native code and state of the pool; both stay for as long as the process."""
 
+    address: int
+
     def __init__(self) -> None:
         self._memory, self._state = shared_state(thread_code.STATE_SIZE)
         self.address, self._code = self._make()

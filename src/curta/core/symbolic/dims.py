@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from curta.core.dim import SymbolicDim
 from curta.core.symbolic.bounds import sign_known
@@ -61,8 +61,8 @@ class DimExpr(SymbolicDim):
     __array_priority__ = 1000
 
     def __init__(self, poly: Poly, scope: SymbolicScope):
-        self.poly = poly
-        self.scope = scope
+        self.poly: Poly = poly
+        self.scope: SymbolicScope = scope
 
     # ---- conversions
 
@@ -98,7 +98,7 @@ class DimExpr(SymbolicDim):
     __jax_array__ = dimension_as_value = as_value
 
     # As a value it is a weakly typed integer.
-    shape = ()
+    shape: ClassVar[tuple[()]] = ()
     ndim = 0
     weak_type = True
 

@@ -55,9 +55,10 @@ class Parser:
         self.algebra = algebra
         self.like = like
         self.dims: list[Poly | Given] = []
-        self.place = 0
-        self.after = 0
-        self.kind = self.token = ""
+        self.place: int = 0
+        self.after: int = 0
+        self.kind: str = ""
+        self.token: str = ""
         self._next()
 
     # ---- tokens

@@ -71,8 +71,8 @@ class Factor(Keyed):
     __slots__ = ("name", "operands")
 
     def __init__(self, name: str, operands: Sequence[Poly] = ()):
-        self.name = name
-        self.operands = tuple(operands)
+        self.name: str = name
+        self.operands: tuple[Poly, ...] = tuple(operands)
         size = 1 + sum(p.size for p in operands)
         self._set_key(size, name, *[p.key for p in operands])
 
@@ -108,7 +108,9 @@ class Term(Keyed):
     __slots__ = ("factors",)
 
     def __init__(self, factors: Iterable[tuple[Factor, int]]):
-        self.factors = tuple(sorted(factors, reverse=True))
+        self.factors: tuple[tuple[Factor, int], ...] = tuple(
+            sorted(factors, reverse=True)
+        )
         size = sum(1 + power * f.size for f, power in self.factors)
         self._set_key(size, tuple((f.key, power) for f, power in self.factors))
 
@@ -155,7 +157,7 @@ class Poly(Keyed):
 
     def __init__(self, coefficients: Mapping[Term, int]):
         nonzero = [(t, k) for t, k in coefficients.items() if k]
-        self.terms = tuple(sorted(nonzero, reverse=True))
+        self.terms: tuple[tuple[Term, int], ...] = tuple(sorted(nonzero, reverse=True))
         size = sum(1 + abs(k) * t.size for t, k in self.terms)
         self._set_key(size, tuple((t.key, k) for t, k in self.terms))
 

@@ -27,7 +27,7 @@ from curta.experimental.array_serialization.tensorstore_impl import (
     run_deserialization as run_deserialization,
     run_serialization as run_serialization,
 )
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = [
     "AsyncManager",
@@ -39,7 +39,7 @@ __all__ = [
     "run_deserialization",
     "run_serialization",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def get_tensorstore_spec(ckpt_path: str | os.PathLike[str], **options: Any) -> Spec:

@@ -21,7 +21,7 @@ from curta.core.array_layout import Format
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Sharding, SingleDeviceSharding
 from curta.dtypes import canonicalize_dtype
-from curta.on_demand import late, listed
+from curta.on_demand import Listing, late, listed
 from curta.once import once
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
     "run_deserialization",
     "run_serialization",
 ]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 Spec = dict[str, Any]
 ts: Any = late("tensorstore")

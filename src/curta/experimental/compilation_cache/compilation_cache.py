@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 from curta.config import config
-from curta.on_demand import listed
+from curta.on_demand import Listing, listed
 
 __all__ = ["reset_cache", "set_cache_dir"]
-__dir__ = listed(__all__)
+__dir__: Listing = listed(__all__)
 
 
 def set_cache_dir(path: str | os.PathLike[str] | None) -> None:

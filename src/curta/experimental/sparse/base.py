@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from curta.core.array import Array
 from curta.core.shapes import canonicalize_shape
@@ -92,20 +92,20 @@ class JAXSparse(abc.ABC):
         return text
 
     # Like arrays, they are compared by their elements.
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
-    sum = _missing("sum")
-    __neg__ = _missing("__neg__")
-    __pos__ = _missing("__pos__")
-    __matmul__ = _missing("__matmul__")
-    __rmatmul__ = _missing("__rmatmul__")
-    __mul__ = _missing("__mul__")
-    __rmul__ = _missing("__rmul__")
-    __add__ = _missing("__add__")
-    __radd__ = _missing("__radd__")
-    __sub__ = _missing("__sub__")
-    __rsub__ = _missing("__rsub__")
-    __getitem__ = _missing("__getitem__")
+    sum: ClassVar[Callable[..., NoReturn]] = _missing("sum")
+    __neg__: ClassVar[Callable[..., NoReturn]] = _missing("__neg__")
+    __pos__: ClassVar[Callable[..., NoReturn]] = _missing("__pos__")
+    __matmul__: ClassVar[Callable[..., NoReturn]] = _missing("__matmul__")
+    __rmatmul__: ClassVar[Callable[..., NoReturn]] = _missing("__rmatmul__")
+    __mul__: ClassVar[Callable[..., NoReturn]] = _missing("__mul__")
+    __rmul__: ClassVar[Callable[..., NoReturn]] = _missing("__rmul__")
+    __add__: ClassVar[Callable[..., NoReturn]] = _missing("__add__")
+    __radd__: ClassVar[Callable[..., NoReturn]] = _missing("__radd__")
+    __sub__: ClassVar[Callable[..., NoReturn]] = _missing("__sub__")
+    __rsub__: ClassVar[Callable[..., NoReturn]] = _missing("__rsub__")
+    __getitem__: ClassVar[Callable[..., NoReturn]] = _missing("__getitem__")
 
     def _details(self) -> str:
         return ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -28,9 +28,9 @@ from curta.experimental.sparse.products import (
 from curta.experimental.sparse.rearranging import bcoo_transpose
 from curta.experimental.sparse.transform import sparsifiable, sparsify
 from curta.experimental.sparse.util import _count_stored_elements, known_layout
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 @sparsifiable
@@ -240,7 +240,7 @@ class BCOO(Coordinates):
     __le__ = sparsify(jnp.less_equal)
     __eq__ = sparsify(jnp.equal)
     __ne__ = sparsify(jnp.not_equal)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __pow__(self, exponent: Any) -> Any:
         return sparsify(lambda x: jnp.power(x, exponent))(self)

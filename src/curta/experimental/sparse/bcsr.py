@@ -12,7 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import tree_util
 from curta.api.out_sharding import takes_out_sharding
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.experimental.sparse import rearranging
 from curta.experimental.sparse.base import JAXSparse
 from curta.experimental.sparse.bcoo import BCOO
@@ -42,10 +42,10 @@ from curta.experimental.sparse.util import (
 )
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.primitives.dot import DotDims
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 @sparsifiable
@@ -342,10 +342,10 @@ class BcsrDotGeneral(SparseOp):
         )
 
 
-bcsr_fromdense_p = primitive_of(BcsrFromdense)
-bcsr_todense_p = primitive_of(BcsrTodense)
-bcsr_extract_p = primitive_of(BcsrExtract)
-bcsr_dot_general_p = primitive_of(BcsrDotGeneral)
+bcsr_fromdense_p: Primitive = primitive_of(BcsrFromdense)
+bcsr_todense_p: Primitive = primitive_of(BcsrTodense)
+bcsr_extract_p: Primitive = primitive_of(BcsrExtract)
+bcsr_dot_general_p: Primitive = primitive_of(BcsrDotGeneral)
 
 
 # --- functions -----------------------------------------------------------------------

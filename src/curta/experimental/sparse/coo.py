@@ -10,7 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import tree_util
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.coordinates import TRACED_NSE, _bcoo_fromdense
 from curta.experimental.sparse.matrices import Matrix, check_product
@@ -18,9 +18,9 @@ from curta.experimental.sparse.operations import SparseOp
 from curta.experimental.sparse.util import Shape, _count_stored_elements
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 class COOInfo(NamedTuple):
@@ -181,10 +181,10 @@ def coordinate_product(
     return zero.at[row].add(products, mode="drop")
 
 
-coo_fromdense_p = primitive_of(CooFromdense)
-coo_todense_p = primitive_of(CooTodense)
-coo_matvec_p = primitive_of(CooMatvec)
-coo_matmat_p = primitive_of(CooMatmat)
+coo_fromdense_p: Primitive = primitive_of(CooFromdense)
+coo_todense_p: Primitive = primitive_of(CooTodense)
+coo_matvec_p: Primitive = primitive_of(CooMatvec)
+coo_matmat_p: Primitive = primitive_of(CooMatmat)
 
 
 # --- functions -----------------------------------------------------------------------

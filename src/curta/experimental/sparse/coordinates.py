@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 import curta.numpy as jnp
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.experimental.sparse.base import JAXSparse
@@ -29,6 +29,9 @@ from curta.numpy.arguments import concrete
 
 class Coordinates(JAXSparse):
     """Buffers and shape of an array in batched coordinates; `BCOO` adds operations."""
+
+    data: Any
+    indices: Any
 
     _fields = ("data", "indices")
 
@@ -249,7 +252,7 @@ class BcooTodense(SparseOp):
         return BcooTodense(self.spinfo.with_batch(size))
 
 
-bcoo_todense_p = primitive_of(BcooTodense)
+bcoo_todense_p: Primitive = primitive_of(BcooTodense)
 
 
 def bcoo_todense(mat: Coordinates) -> Any:
@@ -317,7 +320,7 @@ def _first_occurrence(place: Any) -> Any:
     return jnp.zeros(place.shape, bool).at[first].set(True)
 
 
-bcoo_extract_p = primitive_of(BcooExtract)
+bcoo_extract_p: Primitive = primitive_of(BcooExtract)
 
 
 def bcoo_extract(
@@ -395,7 +398,7 @@ class BcooFromdense(SparseOp):
         return dataclasses.replace(self, n_batch=self.n_batch + 1)
 
 
-bcoo_fromdense_p = primitive_of(BcooFromdense)
+bcoo_fromdense_p: Primitive = primitive_of(BcooFromdense)
 
 TRACED_NSE = (
     "The error arose for the nse argument of bcoo_fromdense. In order for"

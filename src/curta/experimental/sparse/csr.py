@@ -10,7 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import tree_util
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.coo import coordinate_product
 from curta.experimental.sparse.coordinates import TRACED_NSE, _bcoo_fromdense
@@ -25,9 +25,9 @@ from curta.experimental.sparse.util import (
 )
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 @tree_util.register_pytree_node_class
@@ -183,10 +183,10 @@ class CsrMatmat(CsrMatvec):
     rank: ClassVar[int] = 2
 
 
-csr_fromdense_p = primitive_of(CsrFromdense)
-csr_todense_p = primitive_of(CsrTodense)
-csr_matvec_p = primitive_of(CsrMatvec)
-csr_matmat_p = primitive_of(CsrMatmat)
+csr_fromdense_p: Primitive = primitive_of(CsrFromdense)
+csr_todense_p: Primitive = primitive_of(CsrTodense)
+csr_matvec_p: Primitive = primitive_of(CsrMatvec)
+csr_matmat_p: Primitive = primitive_of(CsrMatmat)
 
 
 # --- functions -----------------------------------------------------------------------

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import curta.numpy as jnp
 from curta import tree_util
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.core.trace import operand_type
 from curta.experimental.sparse.base import JAXSparse
 from curta.experimental.sparse.operations import SparseOp
@@ -25,7 +25,7 @@ class Todense(SparseOp):
         return mat.todense() if isinstance(mat, JAXSparse) else jnp.asarray(mat)
 
 
-todense_p = primitive_of(Todense)
+todense_p: Primitive = primitive_of(Todense)
 
 
 def todense(arr: Any) -> Any:

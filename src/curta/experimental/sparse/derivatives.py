@@ -183,5 +183,5 @@ def _batched(x: Any, derivative: Any) -> Any:
     )
 
 
-jacfwd = _jacobian(dense_jacobian.jacfwd)
+jacfwd: Callable[..., Any] = _jacobian(dense_jacobian.jacfwd)
 jacrev = jacobian = _jacobian(dense_jacobian.jacrev)

@@ -12,7 +12,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.errors import ConcretizationTypeError
 from curta.experimental.sparse.coordinates import (
     Coordinates,
@@ -61,7 +61,7 @@ class BcooSortIndices(SparseOp):
         return BcooSortIndices(self.spinfo.with_batch(size))
 
 
-bcoo_sort_indices_p = primitive_of(BcooSortIndices)
+bcoo_sort_indices_p: Primitive = primitive_of(BcooSortIndices)
 
 
 def bcoo_sort_indices(mat: Coordinates) -> Any:
@@ -128,7 +128,7 @@ class BcooSumDuplicates(SparseOp):
         return BcooSumDuplicates(self.spinfo.with_batch(size), self.nse)
 
 
-bcoo_sum_duplicates_p = primitive_of(BcooSumDuplicates)
+bcoo_sum_duplicates_p: Primitive = primitive_of(BcooSumDuplicates)
 
 _TRACED_NSE = (
     "bcoo_sum_duplicates: nse must be specified when using the function within jit,"

@@ -28,9 +28,9 @@ from curta.numpy import (
     zeros,
     zeros_like,
 )
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 Operator = Callable[[Any], Any]
 

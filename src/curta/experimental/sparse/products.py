@@ -13,7 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.out_sharding import takes_out_sharding
 from curta.api.tracing import eval_shape
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
@@ -191,7 +191,7 @@ class BcooDotGeneral(SparseOp):
         return op(data, indices, rhs), out_dim
 
 
-bcoo_dot_general_p = primitive_of(BcooDotGeneral)
+bcoo_dot_general_p: Primitive = primitive_of(BcooDotGeneral)
 
 
 def _gathered_product(lhs: Coordinates, rhs: Any, numbers: DotDims) -> Any:
@@ -303,7 +303,7 @@ def _labelled(
     return [label[d] for d in range(rank)]
 
 
-bcoo_dot_general_sampled_p = primitive_of(BcooDotGeneralSampled)
+bcoo_dot_general_sampled_p: Primitive = primitive_of(BcooDotGeneralSampled)
 
 
 def bcoo_dot_general_sampled(
@@ -398,7 +398,7 @@ def _pairs(
     return BcooSumDuplicates(SparseInfo(shape), nse)(data, indices)
 
 
-bcoo_spdot_general_p = primitive_of(BcooSpdotGeneral)
+bcoo_spdot_general_p: Primitive = primitive_of(BcooSpdotGeneral)
 
 
 def _sparse_sparse(

@@ -12,7 +12,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.tracing import eval_shape
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.shapes import canonicalize_axes, canonicalize_shape
 from curta.experimental.sparse.coordinates import (
@@ -54,7 +54,7 @@ class BcooTranspose(SparseOp):
         return BcooTranspose(order, self.spinfo.with_batch(size))
 
 
-bcoo_transpose_p = primitive_of(BcooTranspose)
+bcoo_transpose_p: Primitive = primitive_of(BcooTranspose)
 
 
 def _parts(mat: Coordinates, order: Sequence[int]) -> list[Sequence[int]]:

@@ -25,9 +25,9 @@ from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.bcsr import BCSR
 from curta.experimental.sparse.densify import todense
 from curta.experimental.sparse.transform import is_sparse as is_sparse, sparsify
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 Draw = Callable[..., Any]
 

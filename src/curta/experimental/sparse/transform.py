@@ -23,9 +23,9 @@ from curta.core.trace import (
 )
 from curta.core.wrapping import wraps
 from curta.experimental.sparse.base import JAXSparse
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 # --- arrays as references to buffers -------------------------------------------------
 
@@ -302,7 +302,7 @@ class SparseTracer(Tracer):
     def __init__(self, trace: SparseTrace, *, spvalue: SparsifyValue) -> None:
         self._trace = trace
         self._spvalue = spvalue
-        self.aval = trace.spenv.aval(spvalue)
+        self.aval: ShapedArray = trace.spenv.aval(spvalue)
 
     @property
     def spenv(self) -> SparsifyEnv:

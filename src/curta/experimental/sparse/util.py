@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.vmap import vmap
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.transforms.vmap import BatchTracer
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 Shape = tuple[int, ...]
 

@@ -51,5 +51,5 @@ def call_impl(f: WrappedFun, *args: Any, **params: Any) -> Any:
     return f.call_wrapped(*args)
 
 
-call_p = CallPrimitive(CoreCall)
-closed_call_p = CallPrimitive(ClosedCoreCall)
+call_p: CallPrimitive = CallPrimitive(CoreCall)
+closed_call_p: CallPrimitive = CallPrimitive(ClosedCoreCall)

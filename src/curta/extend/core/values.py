@@ -1,6 +1,6 @@
 """Primitives that make values, which no function of `curta.lax` shows."""
 
-from curta.core.primitive import primitive_of
+from curta.core.primitive import Primitive, primitive_of
 from curta.primitives.effects import Empty2
 
-empty2_p = primitive_of(Empty2)
+empty2_p: Primitive = primitive_of(Empty2)

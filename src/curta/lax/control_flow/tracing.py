@@ -38,10 +38,10 @@ class TracedFunction:
         if any(type(a) is AbstractRef for a in avals):
             names = leaf_names(fun, *in_tree.unflatten(avals))
         closed = stage(flat, avals, debug_info(what, shown or fun, names))
-        self.jaxpr = closed.jaxpr
-        self.consts = closed.consts
-        self.out_tree = flat.out_tree
-        self.out_avals = closed.out_avals
+        self.jaxpr: Any = closed.jaxpr
+        self.consts: list[Any] = closed.consts
+        self.out_tree: Any = flat.out_tree
+        self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
         self._closed: dict[Any, ClosedJaxpr] = {}
 
     def closed(self, consts: Sequence[Any], avals: Sequence[ShapedArray]) -> Any:

@@ -344,5 +344,10 @@ def _scalar_high_word(b: Any, x: Any, y: Any) -> Any:
     return result
 
 
-mulhi = Mulhi()
-neg, add, sub, mul, div, square = Neg(), Add(), Sub(), Mul(), Div(), Square()
+mulhi: Mulhi = Mulhi()
+neg: Neg = Neg()
+add: Add = Add()
+sub: Sub = Sub()
+mul: Mul = Mul()
+div: Div = Div()
+square: Square = Square()

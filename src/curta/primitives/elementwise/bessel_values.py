@@ -12,7 +12,7 @@ import numpy as np
 from curta.on_demand import late
 from curta.primitives.elementwise.special_values import in_float64
 
-chebyshev = late("numpy.polynomial.chebyshev")
+chebyshev: late = late("numpy.polynomial.chebyshev")
 
 # exp(-x) I0(x) as a function of x / 4 - 1, for 0 <= x <= 8; sqrt(x) times it as a
 # function of 16 / x - 1, for x >= 8; the same of I1, the first divided by x.

@@ -169,8 +169,12 @@ def _unsigned(x: Any) -> Any:
     return x if name.startswith("u") else x.view(np.dtype(f"u{name}"))
 
 
-population_count, clz = PopulationCount(), Clz()
-not_, and_, or_, xor = Not(), And(), Or(), Xor()
-shift_left = ShiftLeft()
-shift_right_logical = ShiftRightLogical()
-shift_right_arithmetic = ShiftRightArithmetic()
+population_count: PopulationCount = PopulationCount()
+clz: Clz = Clz()
+not_: Not = Not()
+and_: And = And()
+or_: Or = Or()
+xor: Xor = Xor()
+shift_left: ShiftLeft = ShiftLeft()
+shift_right_logical: ShiftRightLogical = ShiftRightLogical()
+shift_right_arithmetic: ShiftRightArithmetic = ShiftRightArithmetic()

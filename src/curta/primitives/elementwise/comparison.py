@@ -142,5 +142,12 @@ def _scalar_ordinal(b: Any, x: Any) -> Any:
     return b.select(b.compare("lt", bits, b.const(0, word)), flipped, bits)
 
 
-eq_to, le_to, lt_to = EqTo(), LeTo(), LtTo()
-eq, ne, ge, gt, le, lt = Eq(), Ne(), Ge(), Gt(), Le(), Lt()
+eq_to: EqTo = EqTo()
+le_to: LeTo = LeTo()
+lt_to: LtTo = LtTo()
+eq: Eq = Eq()
+ne: Ne = Ne()
+ge: Ge = Ge()
+gt: Gt = Gt()
+le: Le = Le()
+lt: Lt = Lt()

@@ -146,7 +146,9 @@ class Conj(LinearElementwise):
                 yield cls(np.dtype(name)), [(shape, name)]
 
 
-real, imag, complex_ = Real(), Imag(), Complex()
+real: Real = Real()
+imag: Imag = Imag()
+complex_: Complex = Complex()
 
 
 def conj(x: Any) -> Any:

@@ -376,4 +376,5 @@ class StopGradient(Identity):
         return self(*primals), zero_tangent(typeof(*primals))
 
 
-copy, stop_gradient = Copy(), StopGradient()
+copy: Copy = Copy()
+stop_gradient: StopGradient = StopGradient()

@@ -39,6 +39,9 @@ class Tolerance:
     ValueError: Tolerances must be non-negative.
     """
 
+    atol: float
+    ulps: int
+
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
         if atol < 0.0 or rtol < 0.0 or ulps < 0.0:
             raise ValueError("Tolerances must be non-negative.")
@@ -218,6 +221,10 @@ def _complex_logistic(z: Any) -> Any:
     return _joined(re, np.where(infinite, np.copysign(0, z.imag), im)).astype(z.dtype)
 
 
-exp, exp2, expm1 = Exp(), Exp2(), Expm1()
-log, log1p = Log(), Log1p()
-tanh, logistic = Tanh(), Logistic()
+exp: Exp = Exp()
+exp2: Exp2 = Exp2()
+expm1: Expm1 = Expm1()
+log: Log = Log()
+log1p: Log1p = Log1p()
+tanh: Tanh = Tanh()
+logistic: Logistic = Logistic()

@@ -137,6 +137,10 @@ class BesselI1e(Bessel):
         return mul(t, select(away, slope, full_like(x, 0.5)))
 
 
-igamma, igammac, igamma_grad_a = Igamma(), Igammac(), IgammaGradA()
-random_gamma_grad, betainc = RandomGammaGrad(), Betainc()
-bessel_i0e, bessel_i1e = BesselI0e(), BesselI1e()
+igamma: Igamma = Igamma()
+igammac: Igammac = Igammac()
+igamma_grad_a: IgammaGradA = IgammaGradA()
+random_gamma_grad: RandomGammaGrad = RandomGammaGrad()
+betainc: Betainc = Betainc()
+bessel_i0e: BesselI0e = BesselI0e()
+bessel_i1e: BesselI1e = BesselI1e()

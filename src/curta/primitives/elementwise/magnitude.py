@@ -130,4 +130,7 @@ def replace_zero(x: Any) -> Any:
     return select(eq(x, const(x, 0)), full_like(x, 1), x)
 
 
-abs_, sign, max_, min_ = Abs(), Sign(), Max(), Min()
+abs_: Abs = Abs()
+sign: Sign = Sign()
+max_: Max = Max()
+min_: Min = Min()

@@ -148,4 +148,7 @@ def _pow_slope(x: Any, y: Any) -> Any:
     return select(constant, zeros, slope)
 
 
-sqrt, rsqrt, cbrt, pow_ = Sqrt(), Rsqrt(), Cbrt(), Pow()
+sqrt: Sqrt = Sqrt()
+rsqrt: Rsqrt = Rsqrt()
+cbrt: Cbrt = Cbrt()
+pow_: Pow = Pow()

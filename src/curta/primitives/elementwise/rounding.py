@@ -265,5 +265,8 @@ class _Layout:
             self.least = 2.0 ** (1 - bias)
 
 
-floor, ceil, is_finite = Floor(), Ceil(), IsFinite()
-rem, nextafter = Rem(), Nextafter()
+floor: Floor = Floor()
+ceil: Ceil = Ceil()
+is_finite: IsFinite = IsFinite()
+rem: Rem = Rem()
+nextafter: Nextafter = Nextafter()

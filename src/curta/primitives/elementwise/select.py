@@ -159,7 +159,7 @@ def _check_select(which: ShapedArray, cases: Sequence[ShapedArray]) -> None:
         raise TypeError("select with boolean `which` cannot have > 2 cases.")
 
 
-select_n = SelectN()
+select_n: SelectN = SelectN()
 
 
 def select(condition: Any, on_true: Any, on_false: Any) -> Any:
@@ -242,4 +242,4 @@ def _bound(x: Any, dim: int | None, shape: tuple[int, ...]) -> Any:
     return _spread(batch_dim_at(x, dim, shape[0], 0), 0, shape)
 
 
-clamp = Clamp()
+clamp: Clamp = Clamp()

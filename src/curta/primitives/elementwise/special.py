@@ -114,6 +114,10 @@ class Zeta(Special):
     ufunc: ClassVar[Any] = staticmethod(special_values.zeta)
 
 
-erf, erfc, erf_inv = Erf(), Erfc(), ErfInv()
-lgamma, digamma = Lgamma(), Digamma()
-polygamma, zeta = Polygamma(), Zeta()
+erf: Erf = Erf()
+erfc: Erfc = Erfc()
+erf_inv: ErfInv = ErfInv()
+lgamma: Lgamma = Lgamma()
+digamma: Digamma = Digamma()
+polygamma: Polygamma = Polygamma()
+zeta: Zeta = Zeta()

@@ -14,7 +14,7 @@ import numpy as np
 
 from curta.on_demand import late
 
-chebyshev = late("numpy.polynomial.chebyshev")
+chebyshev: late = late("numpy.polynomial.chebyshev")
 
 # erf(x) / x as a function of 2 x**2 - 1, for |x| <= 1.
 _ERF = (

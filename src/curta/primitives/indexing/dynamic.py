@@ -206,7 +206,7 @@ class DynamicUpdateSlice(WindowUpdate):
         yield cls(), [((), "any"), ((), "any")]
 
 
-dynamic_update_slice = DynamicUpdateSlice()
+dynamic_update_slice: DynamicUpdateSlice = DynamicUpdateSlice()
 
 _START = ((), "index")
 

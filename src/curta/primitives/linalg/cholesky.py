@@ -63,4 +63,4 @@ def _factor(x: Any) -> Sequence[Any]:
     return [np.linalg.cholesky(x)]
 
 
-cholesky = Cholesky()
+cholesky: Cholesky = Cholesky()

@@ -182,4 +182,4 @@ def _shifted(x: Any, by: int) -> Any:
     return Pad(tuple(config))(x, typeof(x).dtype.type(0))
 
 
-lu = LU()
+lu: LU = LU()

@@ -16,6 +16,8 @@ from curta.primitives.random_bits.registry import next_serial, register
 class CustomGenerator(KeyImplementation):
     """A generator of four functions; keys and counts are theirs, one at a time."""
 
+    name: str
+
     def __init__(
         self,
         key_shape: Sequence[int],
@@ -26,7 +28,7 @@ class CustomGenerator(KeyImplementation):
         name: str,
         tag: str,
     ):
-        self.key_shape = tuple(key_shape)
+        self.key_shape: tuple[int, ...] = tuple(key_shape)
         self.name, self.tag, self._serial = name, tag, next_serial(tag)
         self._seed, self._split = seed, split
         self._random_bits, self._fold_in = random_bits, fold_in

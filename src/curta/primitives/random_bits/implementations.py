@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -95,7 +95,7 @@ class Threefry(KeyImplementation):
 
     name = "threefry2x32"
     tag = "fry"
-    key_shape = (2,)
+    key_shape: ClassVar[tuple[int, ...]] = (2,)
     lowers = True
 
     def seed(self, seeds: Any) -> Any:
@@ -221,7 +221,7 @@ class Rbg(KeyImplementation):
 
     name = "rbg"
     tag = "rbg"
-    key_shape = (4,)
+    key_shape: ClassVar[tuple[int, ...]] = (4,)
 
     def __init__(self, joint: bool = True):
         self.joint = joint

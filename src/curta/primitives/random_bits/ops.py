@@ -397,4 +397,4 @@ class Threefry2x32(NonDifferentiable, Op):
         yield cls(), [((), _UINT32), ((), _UINT32), ((4,), _UINT32), ((4,), _UINT32)]
 
 
-threefry2x32 = Threefry2x32()
+threefry2x32: Threefry2x32 = Threefry2x32()

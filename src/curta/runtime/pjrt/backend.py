@@ -117,12 +117,14 @@ class DeviceExecutable:
         self._client = options.devices[0].hardware.client
         self._client.check_open()
         lowered = lower_for_devices(closed, options)
-        self.out_avals = closed.out_avals
-        self.in_shardings = lowered.in_shardings
-        self.out_shardings = lowered.out_shardings
+        self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
+        self.in_shardings: list[Sharding] = lowered.in_shardings
+        self.out_shardings: list[Sharding] = lowered.out_shardings
         self._host_calls = [host_call(c) for c in lowered.callbacks]
         said = lowered.options()
-        self.program = compile_or_load(self._client, lowered.text, said)
+        self.program: LoadedExecutable = compile_or_load(
+            self._client, lowered.text, said
+        )
         #: How many of its devices are of this process.
         self._count = len(self.program.devices)
 
@@ -159,6 +161,8 @@ def _everywhere(
 class PluginExecutable:
     """A jaxpr compiled by a plugin; a function of arrays of the host."""
 
+    in_avals: tuple[ShapedArray, ...]
+
     def __init__(self, closed: ClosedJaxpr, client: Client) -> None:
         refuse_tokens(closed)
         self.client = client
@@ -166,7 +170,9 @@ class PluginExecutable:
         entry = Entry("f", keep_unused=True, platforms=(lowered_for(client),))
         program = lower_program(closed, entry)
         _refuse_devices(program)
-        self.host_calls = [host_call(callback) for callback in program.callbacks]
+        self.host_calls: list[HostCall] = [
+            host_call(callback) for callback in program.callbacks
+        ]
         device = client.local_devices[0]
         options = compile_options(devices=[device.id])
         self.loaded: LoadedExecutable = compile_or_load(

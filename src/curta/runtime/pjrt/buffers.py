@@ -73,9 +73,9 @@ class Buffer:
     __slots__ = ("client", "handle", "kind", "more")
 
     def __init__(self, client: Client, handle: int, kind: Kind) -> None:
-        self.client = client
-        self.handle = handle
-        self.kind = kind
+        self.client: Client = client
+        self.handle: int = handle
+        self.kind: Any = kind
         self.more: _More | None = None
         client.buffers.add(handle)
 

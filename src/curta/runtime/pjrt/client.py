@@ -42,6 +42,8 @@ class Client:
     Raises JaxRuntimeError: there is no such device, an option is not known, ...
     """
 
+    free_buffer: Any
+
     def __init__(
         self,
         library: Library,

@@ -114,7 +114,7 @@ class Memory:
 
     def __init__(self, client: Client, address: int) -> None:
         self.client = client
-        self.library = client.library
+        self.library: Library = client.library
         self.address = address
 
     def _call(self, what: str) -> Any:

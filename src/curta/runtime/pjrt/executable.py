@@ -63,10 +63,10 @@ class LoadedExecutable:
         self.client = client
         self.handle = handle
         client.executables.add(handle)
-        self.function = client.library.functions["LoadedExecutable_Execute"]
+        self.function: Any = client.library.functions["LoadedExecutable_Execute"]
         with self.executable() as program:
-            self.name = program.name
-            self.results = program.results
+            self.name: str = program.name
+            self.results: Any = program.results
         found = self._call("AddressableDevices")
         addresses = pointers(found.addressable_devices, found.num_addressable_devices)
         #: The devices of this process that it runs on, in the order of its operands.

@@ -48,12 +48,14 @@ class Library:
         self.keep = keep
         self.identity = identity
         self.api = api
-        self.version = tuple((ctypes.c_int32 * 2).from_address(api + VERSION_OFFSET))
+        self.version: tuple[Any, ...] = tuple(
+            (ctypes.c_int32 * 2).from_address(api + VERSION_OFFSET)
+        )
         self._check_version()
         size = ctypes.c_size_t.from_address(api).value
         count = max(0, size - FUNCTIONS_OFFSET) // ctypes.sizeof(ctypes.c_void_p)
         table = (ctypes.c_void_p * count).from_address(api + FUNCTIONS_OFFSET)
-        self.functions = {f: FUNCTION(p) for f, p in zip(FUNCTIONS, table) if p}
+        self.functions: Any = {f: FUNCTION(p) for f, p in zip(FUNCTIONS, table) if p}
         #: Sizes of structs that this plugin wants larger than they are known here.
         self.sizes: dict[str, int] = {}
         self.call("Plugin_Initialize")

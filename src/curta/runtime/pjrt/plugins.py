@@ -33,7 +33,7 @@ from curta.runtime.pjrt.platforms import (
 )
 from curta.runtime.pjrt.values import Value
 
-logger = logging.getLogger(__name__)
+logger: Any = logging.getLogger(__name__)
 
 # Libraries of plugins, by what wheels name them; the first that fits.
 _PATTERNS = ("xla_*_plugin.so", "pjrt_c_api_*_plugin.so", "*pjrt*.so", "*pjrt*.dylib")

@@ -128,7 +128,7 @@ class Module:
         code = program.encode() if isinstance(program, str) else program
         self._keep = bytes_of(code), bytes_of(b"mlir"), bytes_of(options)
         addresses = [ctypes.addressof(data) for data in self._keep]
-        self.struct = library.struct(
+        self.struct: Struct = library.struct(
             "Program",
             code=addresses[0],
             code_size=len(code),
@@ -136,7 +136,7 @@ class Module:
             format_size=len(b"mlir"),
         )
         #: The arguments of a function that compiles it.
-        self.arguments = {
+        self.arguments: dict[str, int] = {
             "program": ctypes.addressof(self.struct),
             "compile_options": addresses[2],
             "compile_options_size": len(options),

@@ -6,7 +6,7 @@ import ctypes
 import functools
 import sys
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt.devices import Description
@@ -31,7 +31,9 @@ class KnownMemory(NamedTuple):
 class TopologyDevice(Description):
     """A device that need not be there: programs are compiled for it, and not run."""
 
-    memories = tuple(map(KnownMemory, ("device", "pinned_host", "unpinned_host")))
+    memories: ClassVar[tuple[KnownMemory, ...]] = tuple(
+        map(KnownMemory, ("device", "pinned_host", "unpinned_host"))
+    )
     local_hardware_id = -1
 
     def __init__(self, client: Topology, address: int) -> None:

@@ -49,7 +49,7 @@ class NamedValues:
 
     def __init__(self, values: Mapping[str, Value]) -> None:
         cls = structs()["NamedValue"]
-        self.count = len(values)
+        self.count: int = len(values)
         self._array = (cls * max(1, self.count))()
         self._keep: list[Any] = []
         for entry, (name, value) in zip(self._array, values.items()):

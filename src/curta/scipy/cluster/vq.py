@@ -8,9 +8,9 @@ import curta.numpy as jnp
 from curta.core.array import ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def vq(

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 # Σ (-1)^k a_k cos(2π k x): F. Harris (1978), A. Nuttall (1981), D'Antona and Ferrero.
 _COSINE_SUMS = {

@@ -18,9 +18,9 @@ from curta.core.array import Array
 from curta.flatten_util import ravel_pytree
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import cast, promote_dtypes
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 LinearMap = Callable[[Any], Any]
 

@@ -11,11 +11,11 @@ import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.scipy.special import xlog1py, xlogy
 from curta.scipy.stats.arguments import refuse_complex
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:

@@ -13,11 +13,11 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.scipy.special import gammainc, gammaincc
 from curta.scipy.stats.arguments import standardise
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def logpdf(

@@ -8,10 +8,10 @@ from __future__ import annotations
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.scipy.special import gammainc
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:

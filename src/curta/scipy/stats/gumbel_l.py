@@ -11,10 +11,10 @@ import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.scipy.stats.arguments import refuse_complex, standardise
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

@@ -9,10 +9,10 @@ from curta import dtypes, lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import inexact_operands, promote_dtypes_numeric
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.scipy.special import gammaln, xlogy
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:

@@ -12,11 +12,11 @@ import numpy as np
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.scipy.special import log_ndtr, ndtr, ndtri
 from curta.scipy.stats.arguments import standardise
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

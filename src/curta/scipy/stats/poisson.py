@@ -12,10 +12,10 @@ from curta import lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.scipy.special import gammaincc, gammaln, xlogy
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:

@@ -14,12 +14,12 @@ from curta import lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 from curta.scipy.special import log_ndtr, ndtr
 from curta.scipy.stats import norm
 from curta.scipy.stats.arguments import standardise
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def _log_mass(a: Any, b: Any) -> Any:

@@ -11,9 +11,9 @@ import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
-from curta.on_demand import own
+from curta.on_demand import Listing, own
 
-__dir__ = own(__name__)
+__dir__: Listing = own(__name__)
 
 
 def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:

@@ -15,7 +15,7 @@ from curta.primitives.elementwise.bessel_values import (
     I1_NEAR,
 )
 
-chebyshev = late("numpy.polynomial.chebyshev")
+chebyshev: late = late("numpy.polynomial.chebyshev")
 
 _LEAST = 2.0**-32  # smaller coefficients do not show in a float
 

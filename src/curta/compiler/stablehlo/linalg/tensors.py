@@ -7,7 +7,7 @@ All are of rank 2, so that shapes broadcast without a word: a column is (m, 1), 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,7 +70,8 @@ class Tensor:
     def __rtruediv__(self, other: Any) -> Tensor:
         return self._with(div, other, swap=True)
 
-    __radd__, __rmul__ = __add__, __mul__
+    __radd__: ClassVar[Callable[[Tensor, Any], Tensor]] = __add__
+    __rmul__: ClassVar[Callable[[Tensor, Any], Tensor]] = __mul__
 
     def __neg__(self) -> Tensor:
         return Tensor(neg(self.value))
