@@ -74,7 +74,7 @@ def test_keys(client):
 def test_a_plugin_that_cannot_call_python_says_so(client):
     shape = curta.ShapeDtypeStruct((5, 5), np.float32)
     closed = curta.make_jaxpr(lambda x: curta.pure_callback(np.sin, shape, x))(X)
-    with pytest.raises(NotImplementedError, match="the plugin cannot call Python"):
+    with pytest.raises(NotImplementedError, match="programs cannot call Python"):
         PluginExecutable(closed, client)
 
 

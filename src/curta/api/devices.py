@@ -10,6 +10,7 @@ from curta import dtypes, tree_util
 from curta.api.jit_shardings import constrained
 from curta.api.signatures import T
 from curta.config import config, transfer_guard_host_to_device
+from curta.core.array_layout import Format, Layout
 from curta.core.avals import ShapedArray, is_string
 from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding
@@ -85,7 +86,7 @@ def _apart(x: Any, placed: Any) -> Any:
 
 
 def _place(given: Any) -> Any:
-    return given if isinstance(given, MemorySpace) else as_sharding(given)
+    return given if isinstance(given, (MemorySpace, Format)) else as_sharding(given)
 
 
 def _of_leaves(what: str, given: Any, x: Any, count: int) -> list[Any]:
@@ -114,7 +115,16 @@ def _not_a_prefix(what: str, given: Any, x: Any, errors: list[Any]) -> ValueErro
     )
 
 
-def _put(x: Any, sharding: Any, donate: bool) -> Any:
+def _put(x: Any, place: Any, donate: bool) -> Any:
+    sharding = as_sharding(place) if isinstance(place, Format) else place
+    if isinstance(place, Format) and place.layout is not None:
+        # A layout changes no result; arrays are stored in row-major order.
+        if sharding is None or not isinstance(place.layout, Layout):
+            raise ValueError(
+                "sharding and layout in `Format` should be concrete. Got"
+                f" {place} for input {typeof(x).str_short()}"
+            )
+        place.layout.check_compatible_aval(np.shape(x))
     if isinstance(sharding, MemorySpace):
         if isinstance(x, Tracer):
             return DevicePut(sharding)(x)

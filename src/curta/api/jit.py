@@ -38,6 +38,7 @@ from curta.api.jit_options import (
 )
 from curta.api.jit_shardings import (
     check_fits,
+    check_layouts,
     flat_shardings,
     placed_avals,
     sharding_tree,
@@ -241,6 +242,9 @@ class PjitFunction(Generic[P, R]):
         paths = functools.partial(result_names, out_tree[-1])
         check_fits("pjit outputs", places, shapes, paths)
         given = self._in_shardings(arguments)
+        check_layouts(wanted, out_leaves, closed.out_avals)
+        ins = self._options.in_shardings
+        check_layouts(ins, arguments.dynamic, signature.avals)
         keep, moves = self._options.keep_unused, self._options.moves
         tree = out_tree[-1]
         plan = Staged(closed, captured, tree, donated, given, places, mesh, keep, moves)

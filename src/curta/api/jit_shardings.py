@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
-from curta.core.array_layout import Format
-from curta.core.avals import placed_aval
+from curta.core.array_layout import Format, Layout
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, Mesh, scope
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.sharding import DuplicateSpecError, NamedSharding, Sharding
@@ -16,14 +16,33 @@ from curta.primitives.placing import Reshard, ShardingConstraint
 
 
 class ShardingTree(NamedTuple):
-    """A tree of shardings, flattened so that it can be hashed."""
+    """A tree of shardings, flattened so that it can be hashed.
+
+    `layouts` are those of leaves that were a `Format`, None of others.
+    """
 
     leaves: tuple[Any, ...]
     tree: Any
+    layouts: tuple[Any, ...]
 
     def unflattened(self) -> Any:
         """The tree itself."""
         return tree_util.tree_unflatten(self.tree, self.leaves)
+
+    def layouts_of(self, value: Any) -> list[Any]:
+        """The layout of each leaf of a value, None where nothing is said."""
+        wrapped = tree_util.tree_unflatten(self.tree, map(_Given, self.layouts))
+        if isinstance(wrapped, list):
+            wrapped = tuple(wrapped)
+        found = tree_util.broadcast_prefix(wrapped, value)
+        return [x.layout for x in found]
+
+
+class _Given:
+    """A layout as a leaf of a tree, where None would be none."""
+
+    def __init__(self, layout: Any):
+        self.layout = layout
 
 
 def _is_leaf(x: Any) -> bool:
@@ -33,8 +52,15 @@ def _is_leaf(x: Any) -> bool:
 def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
     """What the user gave, None if nothing; TypeError for other leaves."""
     leaves, tree = tree_util.tree_flatten(given, is_leaf=_is_leaf)
+    layouts = tuple(x.layout if isinstance(x, Format) else None for x in leaves)
     leaves = [x.sharding if isinstance(x, Format) else x for x in leaves]
     for x in leaves:
+        if isinstance(x, Layout) or x is Layout.AUTO:
+            raise ValueError(
+                "`jax.jit` does not accept device-local layouts directly. Create a"
+                " `Format` instance wrapping this device-local layout and pass that to"
+                f" `jit` instead. Got {x}"
+            )
         if not _is_leaf(x):
             raise TypeError(
                 f"{what} leaf specifications are expected to be PartitionSpec instances"
@@ -55,7 +81,7 @@ def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
                 )
     if given is None and user != "pjit":
         return None
-    return ShardingTree(tuple(leaves), tree)
+    return ShardingTree(tuple(leaves), tree, layouts)
 
 
 def _check_once(what: str, spec: PartitionSpec) -> None:
@@ -144,6 +170,17 @@ def check_fits(
                 f" its sharding annotation {sharding}: {error}"
             ) from None
         sharding.shard_shape(shape)
+
+
+def check_layouts(
+    given: ShardingTree | None, value: Any, avals: Sequence[ShapedArray]
+) -> None:
+    """Raise ValueError for a layout of more or fewer dims than the array has."""
+    if given is None or not any(given.layouts):
+        return
+    for layout, aval in zip(given.layouts_of(value), avals, strict=True):
+        if isinstance(layout, Layout):
+            layout.check_compatible_aval(aval.shape)
 
 
 def _mismatch(what: str, specs: Any, value: Any) -> str:

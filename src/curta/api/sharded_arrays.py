@@ -10,7 +10,7 @@ import numpy as np
 
 from curta import dtypes, tree_util
 from curta.api.devices import device_put
-from curta.core.array_layout import Format
+from curta.core.array_layout import Format, concrete_layout
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
@@ -42,7 +42,12 @@ def _sharding(given: Any, user: str) -> Sharding:
             f"sharding should be an instance of `jax.sharding`. Got {given} of type"
             f" {type(given)}, in a call of {user}"
         )
-    sharding = as_sharding(given)
+    sharding = as_sharding(concrete_layout(given, f"when calling `jax.{user}`"))
+    if sharding is None:
+        raise TypeError(
+            f"sharding should be an instance of `jax.sharding`. Got {given}, which has"
+            f" none, in a call of {user}"
+        )
     return sharding
 
 

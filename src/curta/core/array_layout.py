@@ -129,6 +129,19 @@ class Format:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
 
 
+def concrete_layout(place: Any, user: str) -> Any:
+    """What a user gave as a place, with a layout that says something.
+
+    Raises TypeError for `Layout.AUTO`, which is for programs, that choose one.
+    """
+    if isinstance(place, Format) and place.layout is Layout.AUTO:
+        raise TypeError(
+            "`Layout.AUTO` cannot be used in place of a device-local layout"
+            f" {user}. Got {place}"
+        )
+    return place
+
+
 def row_major(rank: int, sharding: Sharding) -> Format:
     """The format of an array of `rank` dims."""
     return Format(Layout(range(rank), ()), sharding)

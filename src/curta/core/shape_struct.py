@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.core.array_layout import Format
+from curta.core.array_layout import Format, concrete_layout
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh import get_concrete_mesh
@@ -60,7 +60,8 @@ class ShapeDtypeStruct:
         self.shape: tuple[Any, ...] = tuple(shape)
         self.dtype: Any = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
         if isinstance(sharding, Format):
-            sharding = sharding.sharding
+            place = concrete_layout(sharding, "in a `ShapeDtypeStruct`")
+            sharding = place.sharding
         _check_sharding(sharding, self.shape)
         if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
             raise TypeError(
