@@ -34,8 +34,9 @@ def at_sizes(text, args):
         "}",
     ]
     text = text.replace("func.func public @main(", "func.func private @exported(")
-    first, _, rest = text.partition("\n")
-    return "\n".join([first, *lines, rest])
+    # Locations may stand before the module.
+    head, first, rest = re.split(r"^(module .*\n)", text, maxsplit=1, flags=re.M)
+    return head + first + "\n".join([*lines, rest])
 
 
 def several(x, y):
