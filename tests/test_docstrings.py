@@ -27,7 +27,11 @@ MODULES = (
     "curta.numpy.fft",
     "curta.numpy.linalg",
     "curta.ops",
+    "curta.lax.linalg",
+    "curta.nn",
+    "curta.nn.initializers",
     "curta.profiler",
+    "curta.random",
     "curta.tree",
     "curta.tree_util",
 )

@@ -46,11 +46,23 @@ def eig(
     """Eigenvalues, left and right eigenvectors (as columns) of square matrices.
 
     The eigenvectors have length 1 and a real greatest element. Their derivatives exist
-    only where all eigenvalues differ, and are given if `enable_eigvec_derivs`.
-    LAPACK computes them: ValueError for others, and for `use_magma`.
+    only where all eigenvalues differ.
 
-    Returns complex arrays: the eigenvalues (..., n) and the vectors (..., n, n) that
-    are asked for. Raises ValueError for matrices that are not square.
+    Args:
+      x: matrices (..., n, n) of an inexact dtype.
+      compute_left_eigenvectors, compute_right_eigenvectors: whether to return them;
+        True by default.
+      enable_eigvec_derivs: whether the eigenvectors have derivatives.
+      implementation: None or LAPACK.
+      use_magma: not supported.
+
+    Returns:
+      A list of complex arrays: the eigenvalues (..., n) and the vectors (..., n, n)
+      that are asked for.
+
+    Raises:
+      ValueError: for matrices that are not square, and other implementations.
+      TypeError: for other dtypes.
 
     >>> import curta
     >>> x = curta.numpy.array([[2.0, 0.0], [0.0, 3.0]])
@@ -86,11 +98,19 @@ def eigh(
     Args:
       x: matrices (..., n, n) of an inexact dtype.
       lower: which triangle to read, if not `symmetrize_input`.
-      symmetrize_input: take the mean of x and x^H first.
+      symmetrize_input: take the mean of x and x^H first; True by default.
       sort_eigenvalues: accepted; they are always sorted.
-      subset_by_index: (start, end), the eigenvalues to keep.
+      subset_by_index: (start, end), the eigenvalues to keep; all by default.
+      implementation: None or an `EighImplementation` for this processor.
 
-    Raises ValueError for matrices that are not square.
+    Returns:
+      The eigenvectors (..., n, k) and the real eigenvalues (..., k).
+
+    Raises:
+      ValueError: for matrices that are not square without `symmetrize_input`, a subset
+        outside of 0 ... n, and what is no implementation.
+      TypeError: for matrices that are not square with it.
+      NotImplementedError: for implementations of other processors.
 
     >>> import curta
     >>> v, w = curta.lax.linalg.eigh(curta.numpy.array([[2.0, 0.0], [0.0, 3.0]]))
@@ -146,8 +166,17 @@ def schur(
     Args:
       x: square matrices (..., n, n). If they are real, so is T, with 2x2 blocks on the
         diagonal for pairs of complex eigenvalues.
-      compute_schur_vectors: whether to return Z.
-      sort_eig_vals, select_callable: not supported: NotImplementedError.
+      compute_schur_vectors: whether to return Z; True by default.
+      sort_eig_vals: not supported.
+      select_callable: of no effect.
+
+    Returns:
+      T and Z, or a tuple of T alone, of the shape and dtype of x.
+
+    Raises:
+      NotImplementedError: for `sort_eig_vals`.
+      ValueError: for matrices that are not square.
+      TypeError: for dtypes that are not inexact.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax

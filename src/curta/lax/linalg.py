@@ -205,7 +205,19 @@ def ormqr(
 ) -> Array:
     """Q c if `left`, else c Q, with the Q that `geqrf` gives as reflections.
 
-    With Q^H in Q's place if `transpose`. ValueError for sizes that do not fit.
+    Args:
+      a: the matrices (..., m, n) whose columns hold the reflections.
+      taus: their factors (..., k).
+      c: matrices of the same dtype, with m rows if `left`, else m columns.
+      left: the side of Q; True by default.
+      transpose: take Q^H in Q's place.
+
+    Returns:
+      An array of the shape and dtype of c.
+
+    Raises:
+      ValueError: for sizes that do not fit.
+      TypeError: for dtypes that are not inexact or differ.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -230,6 +242,13 @@ def qr(
       x: matrices (..., m, n) of an inexact dtype.
       pivoting: reorder the columns, greatest first: x[:, p] = Q R, and return p too.
       full_matrices: Q is (..., m, m), rather than (..., m, min(m, n)).
+      use_magma: of no effect.
+
+    Returns:
+      Q, R, and p (..., n) of integers if `pivoting`.
+
+    Raises:
+      TypeError: for other dtypes, and arrays of less than two dims.
 
     >>> import curta
     >>> q, r = curta.lax.linalg.qr(curta.numpy.ones((3, 2)), full_matrices=False)
@@ -252,8 +271,18 @@ def svd(
     Args:
       x: matrices (..., m, n) of an inexact dtype.
       full_matrices: U and V are square, rather than with min(m, n) columns.
-      compute_uv: whether to return U and V^H, rather than s alone.
-      subset_by_index: (start, end), the singular values to keep.
+      compute_uv: whether to return U and V^H, rather than s alone; True by default.
+      subset_by_index: (start, end), the singular values to keep, without
+        `full_matrices`.
+      algorithm: None, DEFAULT, QR or DIVIDE_AND_CONQUER of `SvdAlgorithm`.
+
+    Returns:
+      U (..., m, k), s (..., k), real, and V^H (..., k, n); or s.
+
+    Raises:
+      TypeError: for other dtypes, and arrays of less than two dims.
+      ValueError: for a subset outside of 0 ... min(m, n), or with `full_matrices`.
+      NotImplementedError: for other algorithms.
 
     >>> import curta
     >>> x = curta.numpy.array([[3.0, 0.0], [0.0, 4.0]])
@@ -288,7 +317,17 @@ def symmetric_product(
 ) -> Array:
     """alpha a a^T + beta c, for matrices a (..., m, n) and symmetric c (..., m, m).
 
-    If `symmetrize_output`, the part above the diagonal is made that below it.
+    Args:
+      a_matrix, c_matrix: real matrices a and c of one dtype.
+      alpha, beta: known real numbers, 1 and 0 by default.
+      symmetrize_output: make the part above the diagonal that below it.
+
+    Returns:
+      Matrices (..., m, m) of the dtype of a.
+
+    Raises:
+      ValueError: for sizes that do not fit.
+      TypeError: for other dtypes, and factors that are no numbers.
 
     >>> import curta
     >>> a = curta.numpy.array([[1.0], [2.0]])
@@ -315,11 +354,15 @@ def tridiagonal_solve(
       dl: the lower diagonal, (..., n): dl[i] is a[i, i - 1], and dl[0] is not read.
       d: the diagonal, (..., n).
       du: the upper diagonal, (..., n): du[i] is a[i, i + 1]; the last is not read.
-      b: matrices (..., n, k).
+      b: matrices (..., n, k) of the same dtype.
       perturb_singular: make tiny pivots of those that are almost 0, so that the result
         is finite.
 
-    TypeError for shapes that do not fit.
+    Returns:
+      An array of the shape and dtype of b.
+
+    Raises:
+      TypeError: for shapes that do not fit, and dtypes that differ.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -344,13 +387,19 @@ def triangular_solve(
     """x of op(a) x = b if `left_side`, else of x op(a) = b, for triangular a.
 
     Args:
-      a: matrices (..., m, m).
+      a: matrices (..., m, m) of an inexact dtype.
       b: matrices (..., m, n) if `left_side`, else (..., n, m); or vectors (..., m).
-      lower: which triangle of a is read.
-      transpose_a, conjugate_a: what op does.
+      left_side: the side of a; False by default.
+      lower: which triangle of a is read; the upper one by default.
+      transpose_a, conjugate_a: what op does; nothing by default.
       unit_diagonal: take the diagonal of a to be 1.
 
-    Raises ValueError for sizes that do not fit, TypeError for dtypes that differ.
+    Returns:
+      An array of the shape and dtype of b.
+
+    Raises:
+      ValueError: for sizes that do not fit.
+      TypeError: for other dtypes, and dtypes that differ.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax

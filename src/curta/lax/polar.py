@@ -49,7 +49,10 @@ def qdwh(
     Returns:
       u, h, the number of steps and whether they converged.
 
-    Raises ValueError unless m >= n and eps > 0, TypeError for other dtypes.
+    Raises:
+      ValueError: unless m >= n and eps > 0.
+      TypeError: for other dtypes, and a `dynamic_shape` that is not two numbers.
+      OverflowError: for `max_iterations` beyond int32.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax

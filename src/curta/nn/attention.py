@@ -31,6 +31,8 @@ def dot_product_attention(
 ) -> Array:
     """softmax(query keyᵀ scale + bias) value, for each head.
 
+    Source: A. Vaswani et al., Attention is all you need (2017).
+
     Args:
       query: array (batch, t, heads, h), or without the batch.
       key, value: arrays (batch, s, groups, h), of query's dtype; `groups` divides the
@@ -42,13 +44,17 @@ def dot_product_attention(
       query_seq_lengths, key_value_seq_lengths: int32 arrays (batch,): how many of the
         queries and keys count; results of other queries are 0.
       local_window_size: how far before and after itself a query sees.
-      implementation: None or "xla"; "cudnn" is for GPUs: NotImplementedError.
+      implementation: None or "xla".
       return_residual: return also the logarithms of the softmaxes' denominators,
         (batch, t, heads).
 
     Returns:
-      An array of query's shape. ValueError for shapes and dtypes that do not fit.
-      A. Vaswani et al., Attention is all you need (2017).
+      An array of query's shape and dtype, or a pair with the residual.
+
+    Raises:
+      ValueError: for shapes and dtypes that do not fit, and unknown implementations.
+      TypeError: for what is no array, and a bias that does not broadcast.
+      NotImplementedError: for "cudnn", which is for GPUs.
 
     >>> from curta import nn, numpy as jnp
     >>> x = jnp.ones((4, 2, 8))  # 4 places, 2 heads

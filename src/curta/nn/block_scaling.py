@@ -58,9 +58,22 @@ def scaled_dot_general(
 ) -> Array:
     """`lax.dot_general` of operands that are rounded to few bits first.
 
-    `configs` has the formats of the operands (of which further ones, for gradients,
-    count for nothing here: derivatives are those of the product without rounding).
-    Without it nothing is rounded.
+    Args:
+      lhs, rhs: arrays.
+      dimension_numbers: as for `lax.dot_general`; with `configs` one dim is contracted.
+      preferred_element_type: the dtype of the result; float32 by default.
+      configs: the formats of the operands (of which further ones, for gradients, count
+        for nothing here: derivatives are those of the product without rounding).
+        Without it nothing is rounded.
+      implementation: deprecated, and of no effect.
+
+    Returns:
+      An array with the dims that `dot_general` gives.
+
+    Raises:
+      TypeError: for shapes or numbers that do not fit, what is no dtype, and other
+        configs.
+      ValueError: for a contracted dim that is no multiple of the blocks' size.
 
     >>> from curta import nn, numpy as jnp
     >>> x = jnp.ones((2, 32))
@@ -135,12 +148,17 @@ def scaled_matmul(
     """lhs rhsᵀ for operands that are given as small numbers and scales of blocks.
 
     Args:
-      lhs: (batch, m, k), with scales (batch, m, k / block).
-      rhs: (batch, n, k), with scales (batch, n, k / block).
-      preferred_element_type: the dtype of the result.
+      lhs: (batch, m, k).
+      rhs: (batch, n, k).
+      lhs_scales, rhs_scales: (batch, m, k / block) and (batch, n, k / block).
+      preferred_element_type: the dtype of the result; float32 by default.
 
     Returns:
-      An array (batch, m, n). ValueError for shapes that do not fit.
+      An array (batch, m, n).
+
+    Raises:
+      ValueError: for operands of other ranks, and shapes that do not fit.
+      TypeError: for blocks that do not divide k, and what is no dtype.
 
     >>> from curta import nn, numpy as jnp
     >>> x, scales = jnp.ones((1, 2, 32)), jnp.full((1, 2, 1), 0.5)

@@ -76,7 +76,19 @@ def _chosen(dtype: Any) -> Any:
 def zeros(
     key: Array, shape: Shape, dtype: DTypeLike | None = None, out_sharding: Any = None
 ) -> Array:
-    """An array of zeros; `key` is not used.
+    """An array of zeros.
+
+    Args:
+      key: not used.
+      shape: the shape.
+      dtype: the dtype; the default float by default.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      TypeError: for sizes that are no integers or negative, and what is no dtype.
 
     >>> from curta import nn, random
     >>> nn.initializers.zeros(random.key(0), (2,))
@@ -89,7 +101,19 @@ def zeros(
 def ones(
     key: Array, shape: Shape, dtype: DTypeLike | None = None, out_sharding: Any = None
 ) -> Array:
-    """An array of ones; `key` is not used.
+    """An array of ones.
+
+    Args:
+      key: not used.
+      shape: the shape.
+      dtype: the dtype; the default float by default.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      TypeError: for sizes that are no integers or negative, and what is no dtype.
 
     >>> from curta import nn, random
     >>> nn.initializers.ones(random.key(0), (2,))
@@ -155,6 +179,18 @@ def truncated_normal(
 ) -> Initializer:
     """An initializer of normal draws between `lower` and `upper`, times `stddev`.
 
+    Args:
+      stddev: the factor; 0.01 by default.
+      dtype: a float dtype, by default the default one.
+      lower, upper: the bounds, before the factor; -2 and 2 by default.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError: when it is called, for a dtype that is not of floats, and bounds that
+        do not broadcast to the shape.
+
     >>> from curta import nn, random
     >>> nn.initializers.truncated_normal(5.0)(random.key(0), (2, 3)).shape
     (2, 3)
@@ -184,9 +220,19 @@ def variance_scaling(
         layer, or their arithmetic ("fan_avg") or geometric ("fan_geo_avg") mean.
       distribution: "normal", "truncated_normal" (to twice the standard deviation) or
         "uniform".
-      in_axis, out_axis: the axes of the inputs and outputs. Axes that are neither are
-        those of a receptive field, which counts for both,
-      batch_axis: but for these, which do not count.
+      in_axis, out_axis: the axes of the inputs and outputs, by default the last but one
+        and the last. Axes that are neither are those of a receptive field, which counts
+        for both,
+      batch_axis: but for these, which do not count; none by default.
+      dtype: a float or complex dtype, by default the default float one.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError: when it is called, for unknown modes and distributions, shapes without
+        the default axes, and other dtypes.
+      IndexError: when it is called, for axes that are not there.
 
     >>> from curta import nn, random
     >>> init = nn.initializers.variance_scaling(1.0, "fan_in", "normal")
@@ -211,6 +257,15 @@ def glorot_uniform(
 ) -> Initializer:
     """Uniform draws of variance 2 / (inputs + outputs): Glorot and Bengio (2010).
 
+    Args:
+      in_axis, out_axis, batch_axis, dtype: as for `variance_scaling`.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError, IndexError: where `variance_scaling` does.
+
     >>> from curta import nn, random
     >>> nn.initializers.glorot_uniform()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -227,6 +282,15 @@ def glorot_normal(
     dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Truncated normal draws of variance 2 / (inputs + outputs).
+
+    Args:
+      in_axis, out_axis, batch_axis, dtype: as for `variance_scaling`.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError, IndexError: where `variance_scaling` does.
 
     >>> from curta import nn, random
     >>> nn.initializers.glorot_normal()(random.key(0), (2, 3)).shape
@@ -245,6 +309,15 @@ def lecun_uniform(
 ) -> Initializer:
     """Uniform draws of variance 1 / inputs: LeCun and others (1998).
 
+    Args:
+      in_axis, out_axis, batch_axis, dtype: as for `variance_scaling`.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError, IndexError: where `variance_scaling` does.
+
     >>> from curta import nn, random
     >>> nn.initializers.lecun_uniform()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -261,6 +334,15 @@ def lecun_normal(
     dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Truncated normal draws of variance 1 / inputs.
+
+    Args:
+      in_axis, out_axis, batch_axis, dtype: as for `variance_scaling`.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError, IndexError: where `variance_scaling` does.
 
     >>> from curta import nn, random
     >>> nn.initializers.lecun_normal()(random.key(0), (2, 3)).shape
@@ -279,6 +361,15 @@ def he_uniform(
 ) -> Initializer:
     """Uniform draws of variance 2 / inputs: He and others (2015).
 
+    Args:
+      in_axis, out_axis, batch_axis, dtype: as for `variance_scaling`.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError, IndexError: where `variance_scaling` does.
+
     >>> from curta import nn, random
     >>> nn.initializers.he_uniform()(random.key(0), (2, 3)).shape
     (2, 3)
@@ -295,6 +386,15 @@ def he_normal(
     dtype: DTypeLike | None = None,
 ) -> Initializer:
     """Truncated normal draws of variance 2 / inputs.
+
+    Args:
+      in_axis, out_axis, batch_axis, dtype: as for `variance_scaling`.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError, IndexError: where `variance_scaling` does.
 
     >>> from curta import nn, random
     >>> nn.initializers.he_normal()(random.key(0), (2, 3)).shape
@@ -315,6 +415,19 @@ def orthogonal(
     """An initializer of matrices with orthonormal rows or columns, times `scale`.
 
     The rows are all axes but `column_axis` of a shape of rank 2 at least.
+
+    Args:
+      scale: the factor; 1 by default.
+      column_axis: the axis of the columns; the last by default.
+      dtype: a float or complex dtype, by default the default float one.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError: when it is called, for a shape of less than two dims, and other
+        dtypes.
+      IndexError: when it is called, for an axis that is not there.
 
     >>> from curta import nn, random
     >>> nn.initializers.orthogonal()(random.key(0), (2, 3)).shape
@@ -343,6 +456,16 @@ def delta_orthogonal(
 
     The shape has 1 to 3 spatial dims, then inputs, then outputs, which are not fewer.
     Elsewhere the kernel is 0: Xiao and others (2018).
+
+    Args:
+      scale, column_axis, dtype: as for `orthogonal`.
+
+    Returns:
+      An `Initializer`.
+
+    Raises:
+      ValueError: when it is called, for other ranks, and more inputs than outputs.
+      IndexError: when it is called, for an axis that is not there.
 
     >>> from curta import nn, random
     >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 3, 3)).shape

@@ -40,12 +40,20 @@ def logsumexp(
     """log(sum(b * exp(a))), without overflow.
 
     Args:
-      a: array.
+      a: array; integers count as floats.
       axis: the axes to sum over, by default all.
-      b: weights that broadcast with `a`.
+      b: weights that broadcast with `a`; 1 by default.
       keepdims: keep the summed axes with size 1.
       return_sign: return a pair of the log of the absolute sum and its sign.
-      where: mask of the elements to include.
+      where: mask of the elements to include; all by default.
+
+    Returns:
+      An array of an inexact dtype, or a pair of them. NaN where the sum is negative, if
+      the sign is not returned.
+
+    Raises:
+      ValueError: for an axis that is not there, and weights that do not broadcast.
+      TypeError: for what is no array.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.logsumexp(jnp.array([0.0, 0.0]))
@@ -91,6 +99,19 @@ def logmeanexp(
 ) -> Array:
     """log(mean(exp(x))), without overflow.
 
+    Args:
+      x: array; integers count as floats.
+      axis: the axes of the mean, by default all.
+      where: mask of the elements to include; all by default.
+      keepdims: keep these axes with size 1.
+
+    Returns:
+      An array of an inexact dtype.
+
+    Raises:
+      ValueError: for an axis that is not there, and a mask that does not broadcast.
+      TypeError: for what is no array.
+
     >>> from curta import nn, numpy as jnp
     >>> nn.logmeanexp(jnp.array([1.0, 1.0]))
     Array(1., dtype=float32)
@@ -108,6 +129,18 @@ def logmeanexp(
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """log(softmax(x)) along `axis`, without overflow.
 
+    Args:
+      x: array; integers count as floats.
+      axis: the axis, or several; the last by default.
+      where: mask of the elements to include; -inf elsewhere.
+
+    Returns:
+      An array of the shape of x and an inexact dtype.
+
+    Raises:
+      ValueError: for an axis that is not there, and a mask that is not of booleans.
+      TypeError: for what is no array.
+
     >>> from curta import nn, numpy as jnp
     >>> nn.log_softmax(jnp.array([0.0, 0.0]))
     Array([-0.6931472, -0.6931472], dtype=float32)
@@ -123,6 +156,18 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) along `axis`, without overflow.
+
+    Args:
+      x: array; integers count as floats.
+      axis: the axis, or several; the last by default.
+      where: mask of the elements to include; 0 elsewhere.
+
+    Returns:
+      An array of the shape of x and an inexact dtype.
+
+    Raises:
+      ValueError: for an axis that is not there, and a mask that does not broadcast.
+      TypeError: for what is no array.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.softmax(jnp.array([0.0, 0.0]))
@@ -173,6 +218,22 @@ def standardize(
 ) -> Array:
     """(x - mean) / sqrt(variance + epsilon), statistics taken along `axis`.
 
+    Args:
+      x: array; integers count as floats.
+      axis: the axis, or several; the last by default.
+      mean, variance: the statistics, if they are known.
+      epsilon: added to the variance; 1e-5 by default.
+      where: mask of the elements that count for the statistics; all by default.
+      algorithm: "fast", the mean of the squares less the squared mean, or "stable", the
+        mean of the squared differences.
+
+    Returns:
+      An array of the shape of x and an inexact dtype.
+
+    Raises:
+      ValueError: for an axis that is not there, and an unknown algorithm.
+      TypeError: for what is no array, and statistics that do not broadcast.
+
     >>> from curta import nn, numpy as jnp
     >>> nn.standardize(jnp.array([-1.0, 1.0]), epsilon=0.0)
     Array([-1.,  1.], dtype=float32)
@@ -200,10 +261,21 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
 
     Args:
       x: integer array.
-      num_classes: the length of the vectors; indices outside give zeros only.
+      num_classes: the length of the vectors, known; indices outside give zeros only.
       dtype: of the result, by default the default float.
-      axis: where the vectors lie in the result; or the name of a mapped axis of
-        `num_classes` indices, each of which gets its part of the vectors.
+      axis: where the vectors lie in the result, last by default; or the name of a
+        mapped axis of `num_classes` indices, each of which gets its part of the
+        vectors.
+
+    Returns:
+      An array with one more dim than x.
+
+    Raises:
+      TypeError: for what is no array or dtype, and a number that is no integer or
+        negative.
+      ValueError: for an axis that is not there.
+      NameError: for a name that is not bound.
+      ConcretizationTypeError: for a traced number.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.one_hot(jnp.array([0, 2]), 3)

@@ -37,11 +37,23 @@ def poisson(
 ) -> Array:
     """Counts of events that come at rate `lam`, from threefry keys.
 
+    The probability of k is lam**k exp(-lam) / k!.
+
     Args:
       key: a single key.
       lam: rates, broadcast to `shape`.
       shape: the shape of the result, by default that of `lam`.
-      dtype: an integer dtype.
+      dtype: an integer dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of integers, and a `lam` that
+        does not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      NotImplementedError: for keys of other generators.
 
     >>> from curta import random
     >>> random.poisson(random.key(0), 3.0, (4,)).shape
@@ -147,12 +159,20 @@ def binomial(
 
     Args:
       key: a single key.
-      n: numbers of trials; p: probabilities; both broadcast to `shape`.
-      shape: the shape of the result.
-      dtype: a float dtype.
+      n: numbers of trials, broadcast to `shape`.
+      p: probabilities, broadcast to `shape`.
+      shape: the shape of the result, by default that of the parameters, broadcast with
+        each other.
+      dtype: a float dtype, by default the default one.
 
     Returns:
-      Whole numbers; NaN for NaN or negative parameters.
+      Whole numbers, in an array of this shape and dtype; NaN for NaN or negative
+      parameters.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and parameters that
+        do not broadcast to `shape`.
+      TypeError: for what is no key, no shape, no array or complex parameters.
 
     >>> from curta import random
     >>> random.binomial(random.key(0), 10, 0.5, (4,)).shape
@@ -300,8 +320,16 @@ def multinomial(
       n: numbers of trials, broadcast to the leading dims.
       p: probabilities along the last axis.
       shape: the shape of the result, by default that of `p`.
-      dtype: a float dtype.
-      unroll: outcomes per step of the loop over them.
+      dtype: of the counts, by default that of `p`.
+      unroll: outcomes per step of the loop over them; 1 by default.
+
+    Returns:
+      Whole numbers, in an array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, parameters that do not broadcast to `shape`, and a
+        scalar `p`.
+      TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random, numpy as jnp
     >>> random.multinomial(random.key(0), 10, jnp.array([0.5, 0.5])).sum()

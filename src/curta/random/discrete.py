@@ -43,10 +43,20 @@ def categorical(
     Args:
       key: a single key.
       logits: unnormalised log-probabilities.
-      axis: the axis of the alternatives.
-      shape: the shape of the result; it ends in the other dims of `logits`.
+      axis: the axis of the alternatives; the last by default.
+      shape: the shape of the result; it ends in the other dims of `logits`, which are
+        the default.
       replace: whether an index may be drawn twice along the leading dims of `shape`.
       mode: as of `gumbel`.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of integers of this shape.
+
+    Raises:
+      ValueError: for several keys, an axis that is not there, another `shape`, more
+        draws than alternatives without `replace`, and an unknown mode.
+      TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random, numpy as jnp
     >>> random.categorical(random.key(0), jnp.array([-100.0, 0.0, -100.0]), shape=(3,))
@@ -101,11 +111,20 @@ def choice(
     Args:
       key: a single key.
       a: an array, or an integer standing for range(a).
-      shape: how many draws, as a shape.
+      shape: how many draws, as a shape; () by default.
       replace: whether a slice may be drawn twice.
       p: probabilities along the axis, by default all equal.
-      axis: the axis to draw from.
+      axis: the axis to draw from; 0 by default.
       mode: as of `gumbel`, for draws without replacement.
+
+    Returns:
+      An array of shape `shape`, in the place of the axis, and the dtype of `a`.
+
+    Raises:
+      ValueError: for several keys, an `a` of 0 slices, more draws than slices without
+        `replace`, a `p` that does not fit, and an axis that is not there.
+      TypeError: for what is no key, no shape or no array.
+      ConcretizationTypeError: for an `a` that is a traced integer.
 
     >>> from curta import random
     >>> random.choice(random.key(0), 5, (3,)).shape
@@ -187,6 +206,21 @@ def geometric(
     out_sharding: Any = None,
 ) -> Array:
     """The number of trials up to the first success, of probability `p` each.
+
+    Args:
+      key: a single key.
+      p: probabilities in (0, 1], broadcast to `shape`.
+      shape: the shape of the result, by default that of `p`.
+      dtype: an integer dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of integers, and a `p` that does
+        not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random
     >>> random.geometric(random.key(0), 1.0, (2,))

@@ -44,7 +44,16 @@ def gamma(
       key: a single key.
       a: positive shape parameters, broadcast to `shape`.
       shape: the shape of the result, by default that of `a`.
-      dtype: a float dtype.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and a `a` that does
+        not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random
     >>> random.gamma(random.key(0), 2.0, (3,)).shape
@@ -65,6 +74,21 @@ def loggamma(
     out_sharding: Any = None,
 ) -> Array:
     """The logarithms of gamma draws, accurate where those are close to 0.
+
+    Args:
+      key: a single key.
+      a: positive shape parameters, broadcast to `shape`.
+      shape: the shape of the result, by default that of `a`.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and a `a` that does
+        not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random
     >>> random.loggamma(random.key(0), 0.01, (3,)).shape
@@ -94,6 +118,23 @@ def beta(
     out_sharding: Any = None,
 ) -> Array:
     """Draws with density proportional to x**(a - 1) (1 - x)**(b - 1) on (0, 1).
+
+    Args:
+      key: a single key.
+      a, b: positive shape parameters, broadcast to `shape`.
+      shape: the shape of the result, by default that of the parameters, broadcast with
+        each other.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and parameters that
+        do not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for parameters that `dtype` cannot hold.
 
     >>> from curta import random
     >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
@@ -125,7 +166,24 @@ def dirichlet(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Probability vectors along the last axis, of concentrations `alpha`.
+    """Probability vectors along the last axis.
+
+    The density is proportional to the product of x_i**(alpha_i - 1).
+
+    Args:
+      key: a single key.
+      alpha: positive concentrations along the last axis, (..., n).
+      shape: the batch dims of the result, by default those of `alpha`.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of shape `(*shape, n)` and this dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, batch dims that do
+        not broadcast to `shape`, and a scalar `alpha`.
+      TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random, numpy as jnp
     >>> random.dirichlet(random.key(0), jnp.ones(4), (3,)).shape
@@ -161,6 +219,22 @@ def chisquare(
 ) -> Array:
     """Sums of `df` squared standard normal draws; `df` need not be an integer.
 
+    Args:
+      key: a single key.
+      df: degrees of freedom, positive, broadcast to `shape`.
+      shape: the shape of the result, by default that of `df`.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and a `df` that does
+        not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for a `df` that `dtype` cannot hold.
+
     >>> from curta import random
     >>> random.chisquare(random.key(0), 3.0, (2,)).shape
     (2,)
@@ -188,6 +262,23 @@ def f(
     out_sharding: Any = None,
 ) -> Array:
     """Quotients of two chi-square draws, each over its degrees of freedom.
+
+    Args:
+      key: a single key.
+      dfnum, dfden: degrees of freedom above and below, positive, broadcast to `shape`.
+      shape: the shape of the result, by default that of the parameters, broadcast with
+        each other.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and parameters that
+        do not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for parameters that `dtype` cannot hold.
 
     >>> from curta import random
     >>> random.f(random.key(0), 3.0, 5.0, (2,)).shape
@@ -219,6 +310,24 @@ def t(
 ) -> Array:
     """Draws from Student's t distribution with `df` degrees of freedom.
 
+    The density is proportional to (1 + x**2 / df)**(-(df + 1) / 2).
+
+    Args:
+      key: a single key.
+      df: positive, broadcast to `shape`.
+      shape: the shape of the result, by default that of `df`.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and a `df` that does
+        not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for a `df` that `dtype` cannot hold.
+
     >>> from curta import random
     >>> random.t(random.key(0), 3.0, (2,)).shape
     (2,)
@@ -249,6 +358,21 @@ def generalized_normal(
 ) -> Array:
     """Draws with density proportional to exp(-abs(x)**p).
 
+    Args:
+      key: a single key.
+      p: positive, broadcast to `shape`.
+      shape: the shape of the result; () by default.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and a `p` that does
+        not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+
     >>> from curta import random
     >>> random.generalized_normal(random.key(0), 2.0, (2,)).shape
     (2,)
@@ -276,6 +400,23 @@ def ball(
     out_sharding: Any = None,
 ) -> Array:
     """Uniform draws from the unit ball of the p-norm in `d` dimensions.
+
+    Args:
+      key: a single key.
+      d: a known integer, not negative.
+      p: the norm, positive; 2 by default.
+      shape: the batch dims of the result; () by default.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of shape `(*shape, d)` and this dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key, no shape, no array or a `d` that is no integer or
+        negative.
+      ConcretizationTypeError: for a traced `d`.
 
     >>> from curta import random
     >>> random.ball(random.key(0), 3, shape=(2,)).shape

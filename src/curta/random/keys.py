@@ -47,6 +47,10 @@ def key(seed: int | float | ArrayLike, *, impl: Any = None, dtype: Any = None) -
     Returns:
       A rank-0 array of a key dtype.
 
+    Raises:
+      TypeError: for a seed that is no integer or no scalar.
+      ValueError: for an unknown generator, and both `impl` and `dtype`.
+
     >>> from curta import random
     >>> random.key(43)
     Array((), dtype=key<fry>) overlaying:
@@ -236,6 +240,18 @@ def wrap_key_data(
     key_bits_array: ArrayLike, *, impl: Any = None, dtype: Any = None
 ) -> Array:
     """Keys from their words: the inverse of `key_data`.
+
+    Args:
+      key_bits_array: uint32, (..., n), with n words for each key: 2 of "threefry2x32".
+      impl: the generator's name; the default is that of `jax_default_prng_impl`.
+      dtype: a key dtype, in place of `impl`.
+
+    Returns:
+      An array of a key dtype, of shape (...).
+
+    Raises:
+      TypeError: for words of another dtype or number.
+      ValueError: for an unknown generator, and both `impl` and `dtype`.
 
     >>> from curta import random, numpy as jnp
     >>> random.wrap_key_data(jnp.array([0, 7], dtype="uint32")).dtype

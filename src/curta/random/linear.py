@@ -32,6 +32,8 @@ def multivariate_normal(
 ) -> Array:
     """Normal draws of vectors whose elements are correlated.
 
+    The draws are mean + F z with z standard normal.
+
     Args:
       key: a single key.
       mean: the means (..., n).
@@ -39,10 +41,17 @@ def multivariate_normal(
       shape: the batch dims of the result, by default those of `mean` and `cov`
         broadcast with each other.
       dtype: a float dtype, by default that of `mean`.
-      method: how to find F with F F^T = cov: 'cholesky', or 'eigh' or 'svd', which take
-        singular matrices too.
+      method: how to find F with F F^T = cov: 'cholesky' (the default), or 'eigh' or
+        'svd', which take singular matrices too.
+      out_sharding: how the result is split over explicit axes of the mesh.
 
-    The draws are mean + F z with z standard normal.
+    Returns:
+      An array of shape `(*shape, n)` and this dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, shapes that do not
+        fit, and an unknown method.
+      TypeError: for what is no key, no shape or no array.
 
     >>> import curta.numpy as jnp
     >>> from curta import random
@@ -118,17 +127,26 @@ def orthogonal(
 ) -> Array:
     """Uniform draws of orthogonal matrices; of unitary ones for a complex dtype.
 
+    They are the Q of normal matrices, with signs that make it unique (Mezzadri, "How to
+    generate random matrices from the classical compact groups", 2007).
+
     Args:
       key: a single key.
-      n: the number of rows.
-      shape: the batch dims of the result.
+      n: the number of rows, a known integer.
+      shape: the batch dims of the result; () by default.
       dtype: an inexact dtype, by default the default float one.
       m: the number of columns, by default n. If it is not n, then the rows or the
         columns are orthonormal, whichever are fewer.
+      out_sharding: how the result is split over explicit axes of the mesh.
 
-    Returns matrices (*shape, n, m). They are the Q of normal matrices, with signs that
-    make it unique (Mezzadri, "How to generate random matrices from the classical
-    compact groups", 2007).
+    Returns:
+      Matrices (*shape, n, m).
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats or complex numbers.
+      TypeError: for what is no key, no shape, no array or sizes that are no integers or
+        negative.
+      ConcretizationTypeError: for traced sizes.
 
     >>> from curta import random
     >>> random.orthogonal(random.key(0), 3, (2,)).shape

@@ -39,6 +39,22 @@ def truncated_normal(
 ) -> Array:
     """Draws from the standard normal distribution, given that lower < x < upper.
 
+    Args:
+      key: a single key.
+      lower, upper: the bounds, broadcast to `shape`.
+      shape: the shape of the result, by default that of the parameters, broadcast with
+        each other.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and parameters that
+        do not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+
     >>> from curta import random
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,)).shape
     (2,)
@@ -77,6 +93,22 @@ def pareto(
 ) -> Array:
     """Draws with density b / x**(b + 1) for x >= 1.
 
+    Args:
+      key: a single key.
+      b: the shape parameter, positive, broadcast to `shape`.
+      shape: the shape of the result, by default that of `b`.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and a `b` that does
+        not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for a `b` that `dtype` cannot hold.
+
     >>> from curta import random
     >>> random.pareto(random.key(0), 3.0, (2,)).shape
     (2,)
@@ -102,6 +134,22 @@ def rayleigh(
     out_sharding: Any = None,
 ) -> Array:
     """Draws with density x / scale**2 exp(-x**2 / (2 scale**2)) for x >= 0.
+
+    Args:
+      key: a single key.
+      scale: positive, broadcast to `shape`.
+      shape: the shape of the result, by default that of `scale`.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and a `scale` that
+        does not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for a `scale` that `dtype` cannot hold.
 
     >>> from curta import random
     >>> random.rayleigh(random.key(0), 2.0, (2,)).shape
@@ -135,6 +183,22 @@ def wald(
 
     Source: J. R. Michael, W. R. Schucany, R. W. Haas, "Generating Random Variates
     Using Transformations with Multiple Roots", 1976.
+
+    Args:
+      key: a single key.
+      mean: positive, broadcast to `shape`.
+      shape: the shape of the result, by default that of `mean`.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and a `mean` that
+        does not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for a `mean` that `dtype` cannot hold.
 
     >>> from curta import random
     >>> random.wald(random.key(0), 2.0, (2,)).shape
@@ -172,6 +236,24 @@ def triangular(
 ) -> Array:
     """Draws whose density rises from `left` to `mode` and falls to `right`.
 
+    Args:
+      key: a single key.
+      left, mode, right: the ends and the place of the greatest density, in ascending
+        order, broadcast to `shape`.
+      shape: the shape of the result, by default that of the parameters, broadcast with
+        each other.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and parameters that
+        do not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for parameters that `dtype` cannot hold.
+
     >>> from curta import random
     >>> random.triangular(random.key(0), 0.0, 1.0, 3.0, (2,)).shape
     (2,)
@@ -201,6 +283,23 @@ def lognormal(
 ) -> Array:
     """exp(sigma times a standard normal draw), which may be complex.
 
+    Args:
+      key: a single key.
+      sigma: the standard deviation of the logarithm, broadcast to `shape`; 1 by
+        default.
+      shape: the shape of the result, by default that of `sigma`.
+      dtype: a float or complex dtype, by default the default float one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats or complex numbers,
+        and a `sigma` that does not broadcast to `shape`.
+      TypeError: for what is no key, no shape or no array.
+      TypePromotionError: for a `sigma` that `dtype` cannot hold.
+
     >>> from curta import random
     >>> random.lognormal(random.key(0), 0.5, (2,)).shape
     (2,)
@@ -220,6 +319,20 @@ def weibull_min(
     dtype: DTypeLike | None = None,
 ) -> Array:
     """Draws with distribution function 1 - exp(-(x / scale)**concentration).
+
+    Args:
+      key: a single key.
+      scale, concentration: positive, broadcast to `shape`.
+      shape: the shape of the result; () by default.
+      dtype: a float dtype, by default the default one.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key, no shape, no array or parameters that do not
+        broadcast to `shape`.
 
     >>> from curta import random
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,)).shape
@@ -247,6 +360,19 @@ def double_sided_maxwell(
     dtype: DTypeLike | None = None,
 ) -> Array:
     """loc plus or minus scale times a Maxwell draw.
+
+    Args:
+      key: a single key.
+      loc, scale: arrays that broadcast with each other, of shape s say.
+      shape: how many draws for each; () for one.
+      dtype: a float dtype, by default the default one.
+
+    Returns:
+      An array of shape `(*shape, *s)` and this dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).shape

@@ -42,8 +42,16 @@ def bits(
 
     Args:
       key: a single key.
-      shape: the shape of the result.
+      shape: the shape of the result; () by default.
       dtype: an unsigned dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of unsigned integers.
+      TypeError: for what is no key or no shape.
 
     >>> from curta import random
     >>> random.bits(random.key(0), (2,), "uint8")
@@ -74,9 +82,18 @@ def uniform(
 
     Args:
       key: a single key.
-      shape: the shape of the result.
+      shape: the shape of the result; () by default.
       dtype: a float dtype, by default the default one.
-      minval, maxval: bounds, broadcast to `shape`.
+      minval, maxval: bounds, broadcast to `shape`; 0 and 1 by default.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key, no shape or bounds that do not broadcast to
+        `shape`.
 
     >>> from curta import random
     >>> random.uniform(random.key(0), (2,))
@@ -127,8 +144,16 @@ def normal(
 
     Args:
       key: a single key.
-      shape: the shape of the result.
+      shape: the shape of the result; () by default.
       dtype: a float or complex dtype, by default the default float one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats or complex numbers.
+      TypeError: for what is no key or no shape.
 
     >>> from curta import random
     >>> print(random.normal(random.key(43)))
@@ -171,9 +196,18 @@ def bernoulli(
 
     Args:
       key: a single key.
-      p: a float array, broadcast to `shape`.
+      p: a float array, broadcast to `shape`; 0.5 by default.
       shape: the shape of the result, by default that of `p`.
-      mode: 'high' uses twice the bits, for very small `p`.
+      mode: 'low', or 'high', which uses twice the bits, for very small `p`.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of booleans of this shape.
+
+    Raises:
+      ValueError: for several keys, a `p` that does not broadcast to `shape`, and an
+        unknown mode.
+      TypeError: for what is no key, no shape, no array or a `p` that is not of floats.
 
     >>> from curta import random
     >>> random.bernoulli(random.key(0), 0.5, (3,))
@@ -220,9 +254,18 @@ def randint(
 
     Args:
       key: a single key.
-      shape: the shape of the result.
       minval, maxval: integer bounds, broadcast to `shape`.
+      shape: the shape of the result.
       dtype: an integer dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and bounds that do not broadcast to `shape`.
+      TypeError: for what is no key, no shape, no array or a dtype that is not of
+        integers.
 
     >>> from curta import random
     >>> random.randint(random.key(0), (3,), 0, 10)
@@ -303,8 +346,17 @@ def permutation(
     Args:
       key: a single key.
       x: an array, or an integer.
-      axis: the axis to permute.
+      axis: the axis to permute; 0 by default.
       independent: permute each vector along `axis` by itself.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of the shape and dtype of `x`; integers (x,) for an integer.
+
+    Raises:
+      ValueError: for several keys, and an axis that is not there.
+      TypeError: for what is no key or no array, and a float.
+      ConcretizationTypeError: for a traced integer.
 
     >>> from curta import random
     >>> random.permutation(random.key(0), 5)

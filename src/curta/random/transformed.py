@@ -32,7 +32,20 @@ def exponential(
     *,
     out_sharding: Any = None,
 ) -> Array:
-    """Draws with density exp(-x) for x >= 0: -log(1 - u).
+    """Draws with density exp(-x) for x >= 0: -log(1 - u) of uniform u.
+
+    Args:
+      key: a single key.
+      shape: the shape of the result; () by default.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key or no shape.
 
     >>> from curta import random
     >>> random.exponential(random.key(0), (2,)).shape
@@ -56,6 +69,19 @@ def laplace(
     out_sharding: Any = None,
 ) -> Array:
     """Draws with density exp(-abs(x)) / 2.
+
+    Args:
+      key: a single key.
+      shape: the shape of the result; () by default.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key or no shape.
 
     >>> from curta import random
     >>> random.laplace(random.key(0), (2,)).shape
@@ -82,6 +108,19 @@ def logistic(
 ) -> Array:
     """Draws whose distribution function is 1 / (1 + exp(-x)).
 
+    Args:
+      key: a single key.
+      shape: the shape of the result; () by default.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key or no shape.
+
     >>> from curta import random
     >>> random.logistic(random.key(0), (2,)).shape
     (2,)
@@ -105,6 +144,19 @@ def cauchy(
     out_sharding: Any = None,
 ) -> Array:
     """Draws with density 1 / (pi (x**2 + 1)).
+
+    Args:
+      key: a single key.
+      shape: the shape of the result; () by default.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key or no shape.
 
     >>> from curta import random
     >>> random.cauchy(random.key(0), (2,)).shape
@@ -134,9 +186,18 @@ def gumbel(
 
     Args:
       key: a single key.
-      shape: the shape of the result.
-      dtype: a float dtype.
-      mode: 'low', 'high' or 'highest': how far the tails reach.
+      shape: the shape of the result; () by default.
+      dtype: a float dtype, by default the default one.
+      mode: 'low', 'high' or 'highest': how far the tails reach; by default as the
+        setting jax_high_dynamic_range_gumbel says.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys, a dtype that is not of floats, and an unknown mode.
+      TypeError: for what is no key or no shape.
 
     >>> from curta import random
     >>> random.gumbel(random.key(0), (2,)).shape
@@ -215,6 +276,19 @@ def rademacher(
 ) -> Array:
     """Signs: -1 or 1 with equal probability.
 
+    Args:
+      key: a single key.
+      shape: the shape of the result; () by default.
+      dtype: a dtype of numbers, by default the default integer one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys.
+      TypeError: for what is no key or no shape.
+
     >>> from curta import random
     >>> random.rademacher(random.key(0), (2,)).dtype
     dtype('int32')
@@ -239,6 +313,21 @@ def maxwell(
     out_sharding: Any = None,
 ) -> Array:
     """Lengths of vectors of three standard normal draws.
+
+    The density is sqrt(2 / pi) x**2 exp(-x**2 / 2) for x >= 0.
+
+    Args:
+      key: a single key.
+      shape: the shape of the result; () by default.
+      dtype: a float dtype, by default the default one.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array of this shape and dtype.
+
+    Raises:
+      ValueError: for several keys and a dtype that is not of floats.
+      TypeError: for what is no key or no shape.
 
     >>> from curta import random
     >>> random.maxwell(random.key(0), (2,)).shape
