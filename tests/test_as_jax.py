@@ -108,7 +108,7 @@ import sys
 import curta.as_jax
 import curta, jax, library
 
-assert jax is curta and jax.numpy is curta.numpy is sys.modules["jax.numpy"]
+assert jax.jit is curta.jit and jax.numpy is curta.numpy is sys.modules["jax.numpy"]
 assert jax.numpy.__name__ == curta.numpy.__spec__.name == "curta.numpy"
 pair = library.Pair(curta.numpy.arange(3.0), curta.numpy.ones(2))
 assert jax.grad(library.energy)(pair).a.tolist() == [0, 2, 4]

@@ -6,6 +6,7 @@ after `import jax` is changed to `import curta`.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from curta.api_version import version_info as _version_info
 from curta.import_pause import collector_at_rest as _collector_at_rest
 
 with _collector_at_rest():
@@ -171,10 +172,7 @@ with _collector_at_rest():
         tree_leaves as tree_leaves,
         tree_map as tree_map,
     )
-    from curta.version import (
-        __version__ as __version__,
-        __version_info__ as __version_info__,
-    )
+    from curta.version import __version__ as __version__
 
 P = _PartitionSpec
 checking_leaks = check_tracer_leaks
@@ -195,6 +193,7 @@ if _TYPE_CHECKING:
         scipy as scipy,
         state as state,
     )
+    from curta.version import __version_info__ as __version_info__
 
 __getattr__, __dir__ = _on_demand(
     __name__,
@@ -231,4 +230,5 @@ __getattr__, __dir__ = _on_demand(
             "version",
         }
     ),
+    made={"__version_info__": _version_info},
 )

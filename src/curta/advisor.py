@@ -44,10 +44,10 @@ def advise(kind: str, subject: Hashable, text: str) -> None:
     _given.add((kind, subject))
     # Filters that make errors of warnings mean faults of programs, which it is not.
     with contextlib.suppress(AdviceWarning):
-        warnings.warn(full, AdviceWarning, stacklevel=_frames_of_curta() + 1)
+        warnings.warn(full, AdviceWarning, stacklevel=frames_of_curta() + 1)
 
 
-def _frames_of_curta() -> int:
+def frames_of_curta() -> int:
     """How many calls lie between the user's line and the caller of this function."""
     count, frame = 0, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):

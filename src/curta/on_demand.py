@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import GenericAlias, ModuleType, UnionType
 from typing import Any
 
+from curta import api_version
+
 Listing = Callable[[], list[str]]
 _NONE: frozenset[str] = frozenset()
 # What a module has and did not define: modules, a feature of Python, types of others.
@@ -20,18 +22,22 @@ def on_demand(
     names: frozenset[str],
     removed: Mapping[str, tuple[str, str]] = {},
     public: frozenset[str] = _NONE,
+    made: Mapping[str, Callable[[], Any]] = {},
 ) -> tuple[Callable[[str], Any], Listing]:
     """`__getattr__` and `__dir__` of a package whose submodules `names` come late.
 
     What few programs need is not loaded for the others: `import curta` leaves out
     `curta.scipy`, which `curta.scipy.special` and `from curta import scipy` load.
     `removed` says for old names when they were deprecated and what replaces them. Of
-    the submodules imported already, `public` are for programs.
+    the submodules imported already, `public` are for programs. `made` are names that
+    are made whenever they are asked for.
     """
 
     def getattr_(name: str) -> Any:
         if name in names:
             return importlib.import_module(f"{package}.{name}")
+        if name in made:
+            return made[name]()
         if name in removed:
             version, remedy = removed[name]
             raise AttributeError(
@@ -52,14 +58,15 @@ def elsewhere(
 ) -> Callable[[str], Any]:
     """`__getattr__` of a package some names of which are now in other places.
 
-    They are found there, with a DeprecationWarning. `removed` says of those that are no
-    more what to use.
+    They are found there, with a DeprecationWarning, unless `api_version` says that they
+    are no more; `removed` says of those that no version has what to use.
     """
     place_of = {name: place for place, names in places.items() for name in names}
 
     def getattr_(name: str) -> Any:
         if name in place_of:
             place = place_of[name]
+            api_version.check_name(package, name)
             warnings.warn(
                 f"{package}.{name} is deprecated. Use {place}.{name}.",
                 DeprecationWarning,
@@ -68,6 +75,30 @@ def elsewhere(
             return getattr(importlib.import_module(place), name)
         if name in removed:
             raise AttributeError(f"{package}.{name} was removed. {removed[name]}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return getattr_
+
+
+def retired(package: str, places: Mapping[str, str] = {}) -> Callable[[str], Any]:
+    """`__getattr__` of a module some names of which later versions of JAX have not.
+
+    Called at the module's end: it takes the names that `api_version.GONE` has of it
+    from its globals, for what asks for them to be asked about the version. `places` are
+    the modules of those that are not in its globals.
+    """
+    known = vars(sys.modules[package])
+    prefix = f"{package}."
+    names = [n.removeprefix(prefix) for n in api_version.GONE if n.startswith(prefix)]
+    kept = {name: known.pop(name) for name in names if name in known}
+
+    def getattr_(name: str) -> Any:
+        if name in kept:
+            api_version.check_name(package, name)
+            return kept[name]
+        if name in places:
+            api_version.check_name(package, name)
+            return getattr(importlib.import_module(places[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return getattr_

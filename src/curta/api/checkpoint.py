@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from curta import tree_util
+from curta import api_version, tree_util
 from curta.api.arguments import check_callable, leaf_names
 from curta.api.jit_cache import traced_functions
 from curta.api.signatures import P, R
@@ -28,7 +28,7 @@ def checkpoint(
     policy: Policy | None = None,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] | None = (),
-    concrete: bool = False,
+    concrete: bool | None = None,
 ) -> Callable[P, R]:
     """`fun`, whose intermediate values reverse mode recomputes rather than keeps.
 
@@ -54,7 +54,8 @@ def checkpoint(
     Array(32., dtype=float32, weak_type=True)
     """
     check_callable(fun)
-    if concrete:
+    if concrete is not None:
+        api_version.CHECKPOINT_CONCRETE.check()
         raise NotImplementedError(
             "The `concrete` option to `jax.checkpoint` was removed. In its place use"
             " `static_argnums`, for arguments that Python control flow depends on."

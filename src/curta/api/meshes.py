@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta.api.signatures import P
+from curta.api_version import AXIS_SHAPES
 from curta.config import mesh_context
 from curta.core.mesh import (
     EMPTY_ABSTRACT_MESH,
@@ -19,8 +22,22 @@ from curta.core.trace import current_trace
 from curta.runtime.devices import device_grid, devices as all_devices
 
 
+def _axis_shapes_too(make: Callable[P, Mesh]) -> Callable[P, Mesh]:
+    """`make_mesh` that takes its first argument by its older name as well."""
+
+    @functools.wraps(make)
+    def wrapped(*args: P.args, **kwargs: P.kwargs) -> Mesh:
+        if "axis_shapes" in kwargs:
+            AXIS_SHAPES.check()
+            kwargs["axis_sizes"] = kwargs.pop("axis_shapes")
+        return make(*args, **kwargs)
+
+    return wrapped
+
+
+@_axis_shapes_too
 def make_mesh(
-    axis_shapes: Sequence[int],
+    axis_sizes: Sequence[int],
     axis_names: Any,
     axis_types: tuple[AxisType, ...] | None = None,
     *,
@@ -29,7 +46,7 @@ def make_mesh(
     """The first devices as a mesh.
 
     Args:
-      axis_shapes: the sizes of the axes.
+      axis_sizes: the sizes of the axes; before JAX 0.12 `axis_shapes`.
       axis_names: their names.
       axis_types: an `AxisType` for each; all `Explicit` if left out.
       devices: the devices to choose from; all, if left out.
@@ -47,11 +64,11 @@ def make_mesh(
     Mesh(axis_sizes=(1, 1), axis_names=('x', 'y'), axis_types=(Explicit, Explicit))
     """
     try:
-        sizes = tuple(map(operator.index, axis_shapes))
+        sizes = tuple(map(operator.index, axis_sizes))
     except TypeError:
         raise ValueError(
             "`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got"
-            f" {axis_shapes}"
+            f" {axis_sizes}"
         ) from None
     found = list(all_devices() if devices is None else devices)
     count = math.prod(sizes)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
 
-from curta.as_jax.places import MADE, MODULES, NAMES, VERSION
+from curta import api_version
+from curta.as_jax.places import MADE, MODULES, NAMES, VERSIONED
 
 _OURS, _THEIRS, _LIB, _PRIVATE = "curta", "jax", "jaxlib", "jax._src"
 _ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__")
@@ -65,7 +66,8 @@ class _Version(Distribution):
     def read_text(self, filename: str) -> str | None:
         if filename != "METADATA":
             return None
-        return f"Metadata-Version: 2.1\nName: {self._name}\nVersion: {VERSION}\n"
+        release = api_version.release()
+        return f"Metadata-Version: 2.1\nName: {self._name}\nVersion: {release}\n"
 
     def locate_file(self, path: Any) -> Any:
         raise FileNotFoundError(f"{_OURS}.as_jax has no files of {self._name}")
@@ -84,6 +86,30 @@ def _own_name(name: str) -> str:
 
 def _module(name: str) -> ModuleType | None:
     """Curta's module for one of JAX's; None if there is none."""
+    module = _unversioned(name)
+    if module is None or name not in VERSIONED:
+        return module
+    told = _with_names(module.__name__, module, {})
+    vars(told)["__getattr__"] = _version_or(vars(module).get("__getattr__"))
+    return told
+
+
+def _version_or(getattr_: Callable[[str], Any] | None) -> Callable[[str], Any]:
+    """`__getattr__` of a module that tells the version that is followed now."""
+
+    def versioned(name: str) -> Any:
+        if name == "__version__":
+            return api_version.release()
+        if name == "__version_info__":
+            return api_version.version_info()
+        if getattr_ is None:
+            raise AttributeError(f"no attribute {name!r}")
+        return getattr_(name)
+
+    return versioned
+
+
+def _unversioned(name: str) -> ModuleType | None:
     if name == _PRIVATE:  # nothing but a place for modules
         package = _with_names(name, ModuleType(name), {})
         vars(package)["__getattr__"] = _private
@@ -114,7 +140,7 @@ def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleT
     """A module with the names of another and some more."""
     found = ModuleType(name)
     found.__path__ = []
-    kept = ("__path__", "__getattr__")
+    kept = ("__path__", "__getattr__", "__dir__")
     known = vars(module).items()
     vars(found).update({k: v for k, v in known if k[:2] != "__" or k in kept})
     for key, path in names.items():
@@ -125,7 +151,7 @@ def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleT
 
 def _install() -> None:
     found = sys.modules.get(_THEIRS)
-    if found is not None and found is not sys.modules[_OURS]:
+    if found is not None and not isinstance(found.__loader__, _Alias):
         raise ImportError(
             "JAX has been imported already: import curta.as_jax before anything that"
             " imports jax."

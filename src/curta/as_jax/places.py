@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from curta.version import __version_info__
-
-VERSION: Final = ".".join(map(str, __version_info__))
-
 # Private modules of JAX that libraries import, and where Curta has the like.
 MODULES: Final = {
     "ad_util": "interpreters.ad",
@@ -46,10 +42,17 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
 }
 
+# Modules that tell the version of JAX whose interface this is.
+VERSIONED: Final = frozenset(
+    {"jax", "jax.lib", "jax.version", "jaxlib", "jaxlib.version"}
+)
+
 # Modules that are nothing but names of other places.
 MADE: Final = {
-    "jax.lib": {"__version__": "curta.as_jax.places.VERSION"},
-    "jaxlib": {"__version__": "curta.as_jax.places.VERSION"},
+    "jax.lib": {},
+    "jax.version": {},
+    "jaxlib": {},
+    "jaxlib.version": {},
     "jaxlib._jax": {
         "Device": "curta.Device",
         "PjitFunction": "curta.api.jit.PjitFunction",

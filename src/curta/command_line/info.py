@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from curta import api_version
 from curta.api.readable import sized
 from curta.command_line.machine import Machine
 from curta.compiler import cache
 from curta.compiler.llvm import binding, target
 from curta.compiler.support.threads import num_threads
 from curta.runtime.devices import devices
-from curta.version import __version__, __version_info__
+from curta.version import __version__
 
 
 def add_to(commands: Any) -> None:
@@ -41,7 +42,7 @@ def facts(machine: Machine) -> dict[str, str]:
     vectors = f"vectors of {8 * made_for.vector_bytes} bits"
     libraries = f"numpy {np.__version__}, llvmlite {binding.version()}"
     return {
-        "version": f"{__version__}, interface of JAX {_dotted(__version_info__)}",
+        "version": f"{__version__}, interface of JAX {api_version.release()}",
         "python": f"{platform.python_version()} at {sys.executable}",
         "libraries": libraries,
         "platform": platform.platform(),
@@ -51,10 +52,6 @@ def facts(machine: Machine) -> dict[str, str]:
         "devices": _devices(),
         "cache": _cache(),
     }
-
-
-def _dotted(version: tuple[int, ...]) -> str:
-    return ".".join(map(str, version))
 
 
 def _devices() -> str:

@@ -16,4 +16,6 @@ from curta.experimental import (
 from curta.experimental.extended_types import (
     primal_tangent_dtype as primal_tangent_dtype,
 )
-from curta.experimental.hijax import cur_qdd as cur_qdd
+from curta.on_demand import retired as _retired
+
+__getattr__ = _retired(__name__, {"cur_qdd": "curta.experimental.hijax"})

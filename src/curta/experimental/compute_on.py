@@ -14,16 +14,16 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import Tracer
 from curta.core.wrapping import wraps
-from curta.on_demand import Listing, listed
+from curta.on_demand import Listing, listed, retired
 from curta.transforms.partial_eval import hoist_constants
 
-__all__ = ["compute_on2"]
+__all__ = ["compute_on", "compute_on2"]
 __dir__: Listing = listed(__all__)
 
 _TYPES = ("device_host", "device", "tpu_sparsecore")
 
 
-def compute_on2(
+def compute_on(
     f: Callable[..., Any] | None = None, *, compute_type: str, out_memory_spaces: Any
 ) -> Any:
     """Let a part of the machine run a function.
@@ -42,10 +42,10 @@ def compute_on2(
       ValueError: for other types, and for such functions within another.
 
     >>> import curta, curta.numpy as jnp
-    >>> from curta.experimental.compute_on import compute_on2
+    >>> from curta.experimental.compute_on import compute_on
     >>> space = curta.memory.Space.Device
-    >>> double = compute_on2(lambda x: 2 * x, compute_type="device_host",
-    ...                      out_memory_spaces=space)
+    >>> double = compute_on(lambda x: 2 * x, compute_type="device_host",
+    ...                     out_memory_spaces=space)
     >>> double(jnp.arange(3))
     Array([0, 2, 4], dtype=int32)
     """
@@ -83,3 +83,9 @@ def compute_on2(
         return wrapped
 
     return wrap if f is None else wrap(f)
+
+
+compute_on2 = compute_on
+"""The name of `compute_on` before JAX 0.12."""
+
+__getattr__ = retired(__name__)

@@ -9,6 +9,7 @@ differentiated can make and use it, and neither take nor return it: for that, it
 is registered as a pytree (`curta.tree_util.register_dataclass`).
 
 >>> import curta
+>>> from curta.experimental.hijax import HiPrimitive
 >>> class Cube(HiPrimitive):
 ...     def abstract_eval(self, x):
 ...         return x, set()
@@ -34,7 +35,7 @@ from curta.core.refs import AbstractRef
 from curta.core.tangents import Zero, is_linear as is_undefined_primal
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.on_demand import Listing, listed
+from curta.on_demand import Listing, listed, retired
 from curta.primitives.structure import instantiate as instantiate_zeros
 
 __all__ = [
@@ -76,7 +77,7 @@ class HiPrimitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Do the operation."""
         rule = functools.partial(self.to_lojax, **params)
-        if type(self).jvp is HiPrimitive.jvp or not self._is_of_arrays(args, params):
+        if type(self).jvp is _HiPrimitive.jvp or not self._is_of_arrays(args, params):
             return rule(*args)
         fun = custom_jvp(rule)
         fun.defjvp(functools.partial(self.jvp, **params))
@@ -108,6 +109,9 @@ class HiPrimitive:
 
     def __repr__(self) -> str:
         return self.name
+
+
+_HiPrimitive = HiPrimitive
 
 
 class HiType(AbstractValue):
@@ -145,6 +149,7 @@ def cur_qdd(x: Any) -> Any:
 
     Values of a `MutableHiType` tell it by a method of that name.
 
+    >>> from curta.experimental.hijax import cur_qdd
     >>> class Box:
     ...     def __init__(self, content):
     ...         self.content = content
@@ -199,3 +204,6 @@ class EffectTypeSet:
 
 control_flow_allowed_effects: EffectTypeSet = EffectTypeSet()
 """What programs say about their effects. Any effect may occur in loops and branches."""
+
+
+__getattr__ = retired(__name__)

@@ -1,5 +1,8 @@
 """Laying two arrays out alike."""
 
 from curta.api.placing import shard_alike
+from curta.on_demand import retired
 
 __all__ = ["shard_alike"]
+
+__getattr__ = retired(__name__)

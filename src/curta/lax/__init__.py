@@ -268,7 +268,7 @@ from curta.lax.windows import (
     padtype_to_pads as padtype_to_pads,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
-from curta.on_demand import without_parts as _without_parts
+from curta.on_demand import retired as _retired, without_parts as _without_parts
 from curta.primitives.convolution import ConvDimensionNumbers as ConvDimensionNumbers
 from curta.primitives.fft import FftType as FftType
 from curta.primitives.indexing import (
@@ -286,4 +286,5 @@ from curta.primitives.ragged_dot import (
 )
 from curta.primitives.random_bits.generator import RandomAlgorithm as RandomAlgorithm
 
+__getattr__ = _retired(__name__)
 __dir__ = _without_parts(__name__, frozenset({"linalg"}))

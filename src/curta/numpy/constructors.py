@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta import dtypes, lax
+from curta import api_version, dtypes, lax
 from curta.advisor import advise_of_float64
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
@@ -25,10 +25,10 @@ _MAX_NDIM = 64  # of NumPy, which holds the elements
 def array(
     object: Any,
     dtype: DTypeLike | None = None,
+    *args: Any,
     copy: bool = True,
     order: str | None = "K",
     ndmin: int = 0,
-    *,
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
@@ -62,6 +62,8 @@ def array(
     Array([[1. , 2. ],
            [3. , 4.5]], dtype=float32)
     """
+    if args:
+        copy, order, ndmin = _by_position(args, (copy, order, ndmin))
     if order is not None and order != "K":
         raise NotImplementedError("Only implemented for order='K'")
     if type(object) is np.ndarray and is_string(object.dtype):
@@ -127,7 +129,24 @@ def asarray(
         dtype = dtypes.check_user_dtype(dtype, "asarray", 3)
     elif isinstance(a, np.ma.MaskedArray):
         typeof(a)  # refuses it
-    return array(a, dtype, bool(copy), order, device=device)
+    return array(a, dtype, copy=bool(copy), order=order, device=device)
+
+
+def _by_position(args: tuple[Any, ...], named: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`copy`, `order` and `ndmin`, the first of which may be given by position."""
+    api_version.ARRAY_BY_POSITION.check()
+    if len(args) > 3:
+        raise TypeError(
+            f"array() takes at most 5 positional arguments but {len(args) + 2} were"
+            " given: pass copy, order and ndmin by keyword"
+        )
+    for i, (name, default) in enumerate(_ORDER):
+        if i < len(args) and named[i] != default:
+            raise TypeError(f"array() got multiple values for argument {name!r}")
+    return (*args, *named[len(args) :])
+
+
+_ORDER = ("copy", True), ("order", "K"), ("ndmin", 0)
 
 
 def weak_constant(x: Any) -> Any:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from curta import dtypes, lax
+from curta import api_version, dtypes, lax
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
@@ -105,7 +105,7 @@ def empty(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Array:
-    """An array of zeros: nothing is left uninitialised.
+    """An array of any elements: zeros, though a program may not rely on it.
 
     Args:
       shape: the shape, an int or a sequence of ints, static.
@@ -128,10 +128,18 @@ def empty(
     >>> jnp.empty(2)
     Array([0., 0.], dtype=float32)
     """
+    if api_version.EMPTY_IS_NOT_FILLED.applies():
+        made = lax.empty(*_shape_and_dtype("empty", shape, dtype))
+        return place_on(fitting(device, made.ndim), made)
     return _filled("empty", shape, 0, dtype, device)
 
 
 def _filled(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Any:
+    shape, dtype = _shape_and_dtype(name, shape, dtype)
+    return lax.full(shape, value, dtype, sharding=device)
+
+
+def _shape_and_dtype(name: str, shape: Any, dtype: Any) -> tuple[Any, Any]:
     if isinstance(shape, types.GeneratorType):
         raise TypeError("expected sequence object with len >= 0 or a single integer")
     if isinstance(dtype, int) and isinstance(shape, int):
@@ -142,7 +150,7 @@ def _filled(name: str, shape: Any, value: int, dtype: Any, device: Any) -> Any:
             " argument for the shape?"
         )
     dtype = user_dtype(float if dtype is None else dtype, name)
-    return lax.full(canonical_shape(shape), value, dtype, sharding=device)
+    return canonical_shape(shape), dtype
 
 
 @takes_out_sharding
@@ -268,7 +276,7 @@ def empty_like(
     *,
     device: Any = None,
 ) -> Array:
-    """Zeros in the shape and dtype of an array, or in others that are given.
+    """Any elements in the shape and dtype of an array, or in others that are given.
 
     Args:
       prototype: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the
@@ -280,7 +288,7 @@ def empty_like(
         default device.
 
     Returns:
-      Zeros, of the shape and dtype.
+      An array of the shape and dtype: zeros, though a program may not rely on it.
 
     Raises:
       TypeError: `prototype` is a list, a string or None; `shape` is not of integers, or
@@ -291,7 +299,8 @@ def empty_like(
     >>> jnp.empty_like(jnp.arange(2))
     Array([0, 0], dtype=int32)
     """
-    return _filled_like("empty_like", prototype, 0, dtype, shape, device)
+    make = _unfilled if api_version.EMPTY_IS_NOT_FILLED.applies() else lax.full_like
+    return _filled_like("empty_like", prototype, 0, dtype, shape, device, make)
 
 
 @takes_out_sharding
@@ -344,8 +353,21 @@ def full_like(
     return place_on(device, broadcast_to_shape(fill_value, shape))
 
 
+def _unfilled(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
+    return lax.empty(
+        np.shape(a) if shape is None else shape,
+        dtypes.dtype(a) if dtype is None else dtype,
+    )
+
+
 def _filled_like(
-    name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any
+    name: str,
+    a: Any,
+    value: Any,
+    dtype: Any,
+    shape: Any,
+    device: Any,
+    make: Callable[..., Any] = lax.full_like,
 ) -> Any:
     if not (hasattr(a, "dtype") and isinstance(getattr(a, "shape", 0), (tuple, list))):
         a = 0 if type(a) is int else ensure_arraylike(name, a)
@@ -357,7 +379,7 @@ def _filled_like(
             a = 0  # of which nothing is asked
     dtype = user_dtype(dtype, name)
     shape = None if shape is None else canonical_shape(shape)
-    out = lax.full_like(a, value, dtype, shape)
+    out = make(a, value, dtype, shape)
     return place_on(fitting(device, out.ndim), out)
 
 
@@ -381,7 +403,7 @@ def place_on(device: Any, x: Any) -> Any:
 
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
-) -> list[Any]:
+) -> Sequence[Any]:
     """Coordinate arrays of the grid spanned by vectors.
 
     Args:
@@ -391,7 +413,8 @@ def meshgrid(
       indexing: "xy" (default) swaps the first two dims; "ij" keeps the order of `xi`.
 
     Returns:
-      A list of n arrays, each of the grid's shape and the dtype of its vector.
+      A list (as of JAX 0.12 a tuple) of n arrays, each of the grid's shape and the
+      dtype of its vector.
 
     Raises:
       TypeError: `*xi` is a list, a string or None.
@@ -423,7 +446,7 @@ def meshgrid(
         out.append(lax.broadcast_in_dim(a, tuple(shape), (i,)))
     if swap:
         out[:2] = out[1::-1]
-    return out
+    return tuple(out) if api_version.GRIDS_ARE_TUPLES.applies() else out
 
 
 def indices(

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from curta import dtypes, lax
+from curta import api_version, dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import as_dim
@@ -105,7 +105,9 @@ def tri(
     Array([[1., 0., 0.],
            [1., 1., 0.]], dtype=float32)
     """
-    dtype = np.dtype(np.float32) if dtype is None else user_dtype(dtype, "tri")
+    if dtype is None and not api_version.TRI_HAS_DEFAULT_FLOAT.applies():
+        dtype = np.float32
+    dtype = user_dtype(float if dtype is None else dtype, "tri")
     shape = canonical_shape((N, N if M is None else M))
     k = ensure_arraylike("tri", as_dim(k) if isinstance(k, float) else k)
     if not dtypes.issubdtype(k.dtype, np.integer):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta import lax
+from curta import api_version, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
@@ -98,6 +98,8 @@ def cross(
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
+    if 2 in (a.shape[-1], b.shape[-1]):
+        api_version.CROSS_OF_PLANE_VECTORS.check()
     xs, ys = _components(a), _components(b)
 
     def minor(i: int, j: int) -> Any:

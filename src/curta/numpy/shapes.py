@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from curta import lax
+from curta import api_version, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, Shape
@@ -309,7 +309,7 @@ def broadcast_to(
     return broadcast_to_shape(array, canonical_shape(shape))
 
 
-def broadcast_arrays(*args: ArrayLike) -> list[Any]:
+def broadcast_arrays(*args: ArrayLike) -> Sequence[Any]:
     """The arrays repeated to their common shape.
 
     >>> from curta import numpy as jnp
@@ -317,7 +317,8 @@ def broadcast_arrays(*args: ArrayLike) -> list[Any]:
     [(2, 3), (2, 3)]
     """
     arrays = ensure_arraylikes("broadcast_arrays", *args)
-    return broadcast_all(*arrays) if arrays else []
+    out = broadcast_all(*arrays) if arrays else []
+    return tuple(out) if api_version.GRIDS_ARE_TUPLES.applies() else out
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:

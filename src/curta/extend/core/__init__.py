@@ -46,10 +46,11 @@ from curta.extend.core.jaxprs import (
     unmapped_aval as unmapped_aval,
     valid_jaxtype as valid_jaxtype,
 )
-from curta.on_demand import without_parts as _without_parts
+from curta.on_demand import retired as _retired, without_parts as _without_parts
 
 JaxprEqn = _Eqn
 primal_dtype_to_tangent_dtype = _tangent_dtype
 set_current_trace = _use_trace
 
+__getattr__ = _retired(__name__)
 __dir__ = _without_parts(__name__, frozenset({"primitives"}))

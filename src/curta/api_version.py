@@ -1,0 +1,227 @@
+"""The version of JAX whose interface this is, and what else changes with it.
+
+Curta has the names of all the versions in `RELEASES` at once, so a program that was
+written for any of them finds what it asks for. What a later version removed or does
+otherwise follows the setting `jax_api_version`: the tables below are the one place that
+says so, and the code asks their rows.
+
+>>> import curta
+>>> curta.__version_info__
+(0, 10, 2)
+>>> with jax_api_version("0.12"):
+...     curta.__version_info__
+(0, 12, 0, 1)
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final, NamedTuple
+
+from curta.advisor import frames_of_curta
+from curta.config_options import config, define
+
+RELEASES: Final = {"0.10": "0.10.2", "0.11": "0.11.0", "0.12": "0.12.0.1"}
+"""The release that each version is compared with."""
+
+DEFAULT: Final = "0.10"
+"""What is compared when a program says nothing: later versions only take away."""
+
+
+def _parse(value: Any) -> str:
+    """`0.12` of "0.12", "0.12.0.1" or "v0.12"."""
+    text = str(value).removeprefix("v")
+    short = ".".join(text.split(".")[:2])
+    if short not in RELEASES:
+        raise ValueError(
+            f"expected a version of JAX among {', '.join(RELEASES)}, got {value!r}"
+        )
+    return short
+
+
+jax_api_version = define(
+    "jax_api_version",
+    DEFAULT,
+    _parse,
+    "The version of JAX whose interface is followed: 0.10, 0.11 or 0.12.",
+    traced=True,
+)
+
+
+def release() -> str:
+    """The release of JAX that is followed: what `jax.__version__` says."""
+    return RELEASES[config.read("jax_api_version")]
+
+
+def version_info() -> tuple[int, ...]:
+    """`release` as numbers, which programs compare with those of JAX."""
+    return tuple(map(int, release().split(".")))
+
+
+def _reached(version: str) -> bool:
+    """Whether the version followed is `version` or later."""
+    return _numbers(config.read("jax_api_version")) >= _numbers(version)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+class Change(NamedTuple):
+    """Something that is done otherwise from a version on."""
+
+    since: str
+    what: str
+
+    def applies(self) -> bool:
+        """Whether it is done so in the version followed."""
+        return _reached(self.since)
+
+
+class Retired(NamedTuple):
+    """A way to call a function that was deprecated and then removed."""
+
+    deprecated: str
+    removed: str
+    what: str
+    warning: str
+    error: type[Exception]
+    message: str
+
+    def check(self) -> None:
+        """Warn or raise as the version followed does.
+
+        Raises:
+          error: the class that JAX raises, from the version on that removed it.
+        """
+        if _reached(self.removed):
+            raise self.error(self.message)
+        if self.deprecated and _reached(self.deprecated):
+            warnings.warn(self.warning, DeprecationWarning, frames_of_curta() + 1)
+
+
+# ---- what is done otherwise
+
+EMPTY_IS_NOT_FILLED: Final = Change(
+    "0.11", "`numpy.empty` and `empty_like` are `lax.empty`; their elements are any"
+)
+GRIDS_ARE_TUPLES: Final = Change(
+    "0.12", "`numpy.meshgrid` and `broadcast_arrays` give tuples, no lists"
+)
+TRI_HAS_DEFAULT_FLOAT: Final = Change(
+    "0.12", "`numpy.tri` makes the default float: float64 where x64 is enabled"
+)
+
+# ---- what may no longer be called so
+
+CROSS_OF_PLANE_VECTORS: Final = Retired(
+    "0.11",
+    "0.12",
+    "`numpy.cross` of vectors of two components",
+    "Support for 2-dimensional vectors in jnp.cross is deprecated and will be removed"
+    " in JAX 0.12.0. Use arrays of 3-dimensional vectors instead.",
+    ValueError,
+    "Dimension must be 3 for cross product",
+)
+ARRAY_BY_POSITION: Final = Retired(
+    "0.10",
+    "0.12",
+    "`numpy.array` with `copy`, `order` or `ndmin` by position",
+    "Passing the copy, order, and ndmin arguments to jnp.array positionally is"
+    " deprecated. Use keyword arguments instead.",
+    TypeError,
+    "array() takes from 1 to 2 positional arguments: pass copy, order and ndmin by"
+    " keyword",
+)
+CHECKPOINT_CONCRETE: Final = Retired(
+    "",
+    "0.11",
+    "`checkpoint(concrete=...)`",
+    "",
+    TypeError,
+    "checkpoint() got an unexpected keyword argument 'concrete'",
+)
+AXIS_SHAPES: Final = Retired(
+    "",
+    "0.12",
+    "`make_mesh(axis_shapes=...)`, now `axis_sizes`",
+    "",
+    TypeError,
+    "make_mesh() got an unexpected keyword argument 'axis_shapes'",
+)
+
+# ---- names that are there no more
+
+
+class Gone(NamedTuple):
+    """A name that was removed, and the version that warns before."""
+
+    removed: str
+    deprecated: str = ""
+    remedy: str = ""
+
+
+def _gone(
+    package: str, removed: str, deprecated: str, names: str, place: str = ""
+) -> dict[str, Gone]:
+    def row(name: str) -> Gone:
+        remedy = f"Use {place}.{name}." if place else ""
+        return Gone(removed, deprecated, remedy)
+
+    return {f"{package}.{name}": row(name) for name in names.split()}
+
+
+GONE: Final[dict[str, Gone]] = {
+    **_gone(
+        "curta.core",
+        "0.11",
+        "0.10",
+        "CallPrimitive DebugInfo DropVar Effect Effects check_jaxpr concrete_or_error"
+        " find_top_trace gensym get_opaque_trace_state jaxprs_in_params new_jaxpr_eqn"
+        " no_effects primal_dtype_to_tangent_dtype valid_jaxtype",
+        "curta.extend.core",
+    ),
+    **_gone(
+        "curta.core",
+        "0.11",
+        "0.10",
+        "InconclusiveDimensionOperation JaxprTypeError",
+        "curta.errors",
+    ),
+    **_gone(
+        "curta.core",
+        "0.11",
+        "0.10",
+        "nonempty_axis_env_DO_NOT_USE unsafe_am_i_under_a_jit_DO_NOT_USE"
+        " unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE",
+    ),
+    **_gone("curta.extend.core", "0.12", "", "CallPrimitive call_impl"),
+    **_gone("curta.experimental", "0.12", "", "cur_qdd"),
+    **_gone("curta.experimental.shard_alike", "0.12", "", "shard_alike"),
+    **_gone("curta.experimental.compute_on", "0.12", "", "compute_on2"),
+    **_gone(
+        "curta.experimental.hijax",
+        "0.12",
+        "",
+        "AvalMutableQDD AvalQDD HiPrimitive MutableHiType cur_qdd",
+    ),
+    **_gone("curta.lax", "0.12", "", "dce_sink_p"),
+}
+
+
+def check_name(package: str, name: str) -> None:
+    """Refuse a name that the version followed has no more.
+
+    Raises:
+      AttributeError: as a module raises for a name that it has not.
+    """
+    row = GONE.get(f"{package}.{name}")
+    if row is None or not _reached(row.removed):
+        return
+    if not row.deprecated:
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+    remedy = f" {row.remedy}" if row.remedy else ""
+    raise AttributeError(
+        f"{package}.{name} was deprecated in JAX v{row.deprecated}.0 and removed in JAX"
+        f" v{row.removed}.0.{remedy}"
+    )

@@ -1,0 +1,246 @@
+"""What follows the version of JAX that a program asks for."""
+
+import os
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import api_version
+from curta.api_version import jax_api_version
+
+VERSIONS = tuple(api_version.RELEASES)
+
+
+def warned(function):
+    """What `function` gives, and the texts of its deprecation warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = function()
+    return result, [str(w.message) for w in caught if w.category is DeprecationWarning]
+
+
+def python(code, **environment):
+    run = subprocess.run(
+        [sys.executable, "-W", "error::DeprecationWarning:curta", "-c", code],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout.split()
+
+
+# ---- the setting
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_version_info_is_that_of_the_version_followed(version):
+    with jax_api_version(version):
+        release = ".".join(map(str, curta.__version_info__))
+        assert release.startswith(version) and release == api_version.release()
+        assert curta.version.__version_info__ == curta.__version_info__
+
+
+def test_the_default_is_the_oldest_since_later_versions_take_away():
+    assert curta.config.jax_api_version == VERSIONS[0]
+
+
+@pytest.mark.parametrize("text", ["0.12", "0.12.0", "0.12.0.1", "v0.12"])
+def test_a_version_is_named_by_its_first_two_numbers(text):
+    with jax_api_version("0.11"):
+        assert curta.__version_info__[:2] == (0, 11)
+    before = curta.config.jax_api_version
+    try:
+        curta.config.update("jax_api_version", text)
+        assert curta.config.jax_api_version == "0.12"
+    finally:
+        curta.config.update("jax_api_version", before)
+
+
+@pytest.mark.parametrize("text", ["0.9", "1.0", "", None, 12])
+def test_a_version_that_is_not_followed(text):
+    with pytest.raises(ValueError, match=r"expected a version of JAX among 0\.10"):
+        curta.config.update("jax_api_version", text)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_module_is_imported_under_every_version(version):
+    code = (
+        "import curta, importlib, pkgutil\n"
+        "for m in pkgutil.walk_packages(curta.__path__, 'curta.'):\n"
+        "    if m.name.split('.')[1] not in ('__main__', 'as_jax', 'hosts'):\n"
+        "        importlib.import_module(m.name)\n"
+        "print(curta.__version_info__[1])"
+    )
+    assert python(code, JAX_API_VERSION=version) == [version.removeprefix("0.")]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_libraries_are_told_the_version(version):
+    code = (
+        "import curta.as_jax, curta, jax, jax.lib, jax.version, jaxlib.version\n"
+        "from importlib.metadata import version as of\n"
+        f"jax.config.update('jax_api_version', {version!r})\n"
+        "told = [jax.__version__, jax.version.__version__, jax.lib.__version__]\n"
+        "told += [jaxlib.__version__, jaxlib.version.__version__]\n"
+        "told += [of('jax'), of('jaxlib')]\n"
+        "infos = {jax.__version_info__, jax.version.__version_info__}\n"
+        "infos |= {jaxlib.version.__version_info__, curta.__version_info__}\n"
+        "told += ['.'.join(map(str, info)) for info in infos]\n"
+        "assert curta.__version__ == '0.1.0' and jax.grad is curta.grad\n"
+        "print(*told)"
+    )
+    assert {*python(code)} == {api_version.RELEASES[version]}
+
+
+# ---- names
+
+
+@pytest.mark.parametrize("name", sorted(api_version.GONE))
+def test_a_name_is_there_until_the_version_that_removed_it(name):
+    row = api_version.GONE[name]
+    package, _, last = name.rpartition(".")
+    module = __import__(package, fromlist=["?"])
+    for version in VERSIONS:
+        with jax_api_version(version):
+            gone = VERSIONS.index(version) >= VERSIONS.index(row.removed)
+            if gone:
+                with pytest.raises(AttributeError, match=last):
+                    getattr(module, last)
+            else:
+                _, texts = warned(lambda: getattr(module, last))
+                assert bool(texts) == bool(row.deprecated), texts
+
+
+def test_a_removed_name_tells_what_to_use():
+    with jax_api_version("0.11"):
+        text = r"and removed in JAX v0\.11\.0\. Use curta\.extend\.core\.gensym"
+        with pytest.raises(AttributeError, match=text):
+            _ = curta.core.gensym
+        with pytest.raises(ImportError):
+            from curta.core import gensym  # noqa: F401
+
+
+# ---- functions
+
+
+def test_cross_of_plane_vectors():
+    x, y = jnp.array([1.0, 2.0]), jnp.array([3.0, 5.0])
+    with jax_api_version("0.10"):
+        assert warned(lambda: jnp.cross(x, y)) == (-1, [])
+    with jax_api_version("0.11"):
+        value, (text,) = warned(lambda: jnp.cross(x, y))
+        assert value == -1 and text.startswith("Support for 2-dimensional vectors")
+    with jax_api_version("0.12"):
+        with pytest.raises(ValueError, match="Dimension must be 3 for cross product"):
+            jnp.cross(x, y)
+        assert warned(lambda: jnp.cross(jnp.ones(3), jnp.ones(3)).tolist())[1] == []
+
+
+def test_a_compiled_function_follows_the_version_too():
+    compiled = curta.jit(lambda x: jnp.cross(x, x))
+    x = jnp.ones(2)
+    with jax_api_version("0.10"):
+        assert compiled(x) == 0
+    with jax_api_version("0.12"), pytest.raises(ValueError, match="Dimension must be"):
+        compiled(x)
+
+
+def test_array_takes_two_arguments_by_position():
+    for version in ("0.10", "0.11"):
+        with jax_api_version(version):
+            made, texts = warned(lambda: jnp.array([1], float, True, "K", 2))
+            assert made.shape == (1, 1) and len(texts) == 1
+            assert "jnp.array positionally is deprecated" in texts[0]
+            assert warned(lambda: jnp.array([1], float, copy=True))[1] == []
+            with pytest.raises(TypeError, match="multiple values for argument 'order'"):
+                warned(lambda: jnp.array([1], float, True, "K", order="C"))
+            with pytest.raises(TypeError, match="takes at most 5"):
+                warned(lambda: jnp.array([1], float, True, "K", 0, None))
+    with jax_api_version("0.12"):
+        with pytest.raises(TypeError, match="takes from 1 to 2 positional"):
+            jnp.array([1], float, True)
+        assert jnp.array([1], float, ndmin=2).shape == (1, 1)
+
+
+def test_the_warning_names_the_callers_line():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        jnp.array([1], float, True)
+        with jax_api_version("0.11"):
+            jnp.cross(jnp.ones((7, 2)), jnp.ones((7, 2)))
+    assert [w.filename for w in caught] == [__file__, __file__]
+
+
+def test_checkpoint_has_no_argument_concrete():
+    with jax_api_version("0.10"), pytest.raises(NotImplementedError, match="removed"):
+        curta.checkpoint(len, concrete=True)
+    for version in ("0.11", "0.12"):
+        with jax_api_version(version):
+            with pytest.raises(TypeError, match="unexpected keyword argument"):
+                curta.checkpoint(len, concrete=True)
+
+
+def test_make_mesh_says_axis_sizes():
+    for version in VERSIONS:
+        with jax_api_version(version):
+            assert curta.make_mesh(axis_sizes=(1,), axis_names="x").shape == {"x": 1}
+    with jax_api_version("0.11"):
+        assert curta.make_mesh(axis_shapes=(1,), axis_names="x").shape == {"x": 1}
+    with jax_api_version("0.12"):
+        with pytest.raises(TypeError, match="argument 'axis_shapes'"):
+            curta.make_mesh(axis_shapes=(1,), axis_names="x")
+
+
+@pytest.mark.parametrize(
+    ("version", "op"), [("0.10", "broadcast_in_dim"), ("0.11", "empty")]
+)
+def test_empty_is_not_filled(version, op):
+    def make(x):
+        return jnp.empty((2,), bool), jnp.empty_like(x), jnp.empty_like(x, "i4", (5,))
+
+    with jax_api_version(version):
+        closed = curta.make_jaxpr(make)(jnp.ones(3))
+        assert [e.primitive.name for e in closed.jaxpr.eqns] == [op] * 3
+        outs = curta.jit(make)(jnp.ones(3))
+        types = [(x.shape, x.dtype.name) for x in outs]
+        assert types == [((2,), "bool"), ((3,), "float32"), ((5,), "int32")]
+        with pytest.raises(TypeError, match="Did you accidentally write"):
+            jnp.empty(2, 3)
+        assert jnp.empty(2, device=curta.devices()[0]).committed
+
+
+def test_grids_are_tuples():
+    x = jnp.arange(2)
+    for version, kind in (("0.10", list), ("0.11", list), ("0.12", tuple)):
+        with jax_api_version(version):
+            made = jnp.meshgrid(x, x), jnp.broadcast_arrays(x, 1)
+            assert [type(part) for part in (*made, jnp.broadcast_arrays())] == [
+                kind
+            ] * 3
+
+
+def test_tri_makes_the_default_float():
+    with curta.enable_x64(True):
+        for version, dtype in (("0.11", np.float32), ("0.12", np.float64)):
+            with jax_api_version(version):
+                assert jnp.tri(2).dtype == dtype
+    with jax_api_version("0.12"):
+        assert jnp.tri(2).dtype == np.float32
+
+
+def test_compute_on_is_what_was_compute_on2():
+    from curta.experimental import compute_on
+
+    space = curta.memory.Space.Device
+    double = compute_on.compute_on(compute_type="device_host", out_memory_spaces=space)
+    for version in VERSIONS:
+        with jax_api_version(version):
+            assert double(lambda x: 2 * x)(jnp.arange(3)).tolist() == [0, 2, 4]
