@@ -39,6 +39,7 @@ def array(
         nested lists and tuples of these, all of one shape.
       dtype: the dtype; 64-bit types are halved unless `jax_enable_x64`. None (default)
         is what the elements' dtypes promote to.
+      *args: `copy`, `order` and `ndmin` by position, which JAX 0.12 no longer takes.
       copy: never share memory with `object`. Default True.
       order: "K" (default) or None.
       ndmin: the least number of dims: dims of size 1 are put in front. Default 0.
