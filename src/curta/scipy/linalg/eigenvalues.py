@@ -21,12 +21,21 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Array | tuple[Array, Array, Array]:
-    """The singular value decomposition u, s, vh of matrices (..., m, n).
+    """The singular value decomposition a = u diag(s) vh.
 
-    `overwrite_a`, `check_finite` and `lapack_driver` are accepted for SciPy's sake, and
-    without effect.
+    Args:
+      a: matrices (..., m, n).
+      full_matrices: u and vh are square, rather than thin; True by default.
+      compute_uv: whether to return u and vh; True by default.
+      overwrite_a, check_finite, lapack_driver: accepted for SciPy's sake, and without
+        effect.
 
-    Only s if not `compute_uv`; thin u and vh if not `full_matrices`.
+    Returns:
+      u, the singular values, real, descending, (..., min(m, n)), and vh; or these
+      alone.
+
+    Raises:
+      TypeError: for what is no array, or one of less than two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -56,10 +65,20 @@ def eigh(
 ) -> Array | tuple[Array, Array]:
     """Ascending eigenvalues and the eigenvectors, as columns, of Hermitian matrices.
 
-    `overwrite_a`, `overwrite_b`, `turbo` and `check_finite` are accepted for SciPy's
-    sake, and without effect.
+    Args:
+      a: matrices (..., n, n).
+      b, eigvals, type: only None, None and 1 are supported.
+      lower: which triangle is read; the lower one by default.
+      eigvals_only: do not return the eigenvectors.
+      overwrite_a, overwrite_b, turbo, check_finite: accepted for SciPy's sake, and
+        without effect.
 
-    NotImplementedError for `b`, `eigvals` and `type` but the defaults.
+    Returns:
+      The eigenvalues, real, (..., n), and the eigenvectors (..., n, n).
+
+    Raises:
+      NotImplementedError: for `b`, `eigvals` and `type` but the defaults.
+      TypeError: for what is no array, and matrices that are not square.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -101,14 +120,20 @@ def eigh_tridiagonal(
       d: the diagonal, (n,), of which the real part counts.
       e: the diagonal above it, (n - 1,).
       eigvals_only: do not return the eigenvectors.
-      select: "a" for all, "i" for those with an index in `select_range`, both ends
-        included.
+      select: "a" for all, "i" for those with an index in `select_range`.
+      select_range: the first and the last index, both included.
       tol: how far off the eigenvalues may be, a number. They are always as exact as
         the dtype: the matrix is decomposed as a full one.
       key: of the random vectors with which other methods begin, and not used by this.
 
-    TypeError unless both are of one inexact dtype and of these shapes; ValueError for
-    a `select_range` outside of 0 ... n - 1.
+    Returns:
+      The eigenvalues, real, (k,), and the eigenvectors, as columns, (n, k).
+
+    Raises:
+      TypeError: unless both are of one inexact dtype and of these shapes.
+      ValueError: for a `select_range` outside of 0 ... n - 1 or none, and another
+        `select`.
+      NotImplementedError: for "v".
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -197,9 +222,18 @@ def _schur(a: Any, output: str) -> tuple[Any, Any]:
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Any, Any]:
     """The complex Schur form of what `schur` gives of a real matrix.
 
-    `check_finite` is accepted for SciPy's sake, and without effect.
-
     One rotation for each block on the diagonal.
+
+    Args:
+      T, Z: the triangular and the unitary matrix, (..., n, n).
+      check_finite: accepted for SciPy's sake, and without effect.
+
+    Returns:
+      Complex matrices T and Z of these shapes.
+
+    Raises:
+      ValueError: for matrices that are not square, or of different sizes.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -264,7 +298,17 @@ def hessenberg(
 ) -> Array | tuple[Array, Array]:
     """H of a = Q H Q^H, zero below its first subdiagonal, and Q if `calc_q`.
 
-    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+    Args:
+      a: matrices (..., n, n).
+      calc_q: whether to return Q; False by default.
+      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+
+    Returns:
+      Matrices (..., n, n), or two of them.
+
+    Raises:
+      ValueError: for matrices that are not square.
+      TypeError: for what is no array, or one of less than two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg

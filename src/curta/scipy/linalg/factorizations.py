@@ -17,11 +17,20 @@ def cholesky(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """The factor of Hermitian positive definite matrices (..., n, n).
+    """The factor of Hermitian positive definite matrices.
 
-    L with L L^H = a if `lower`, else U with U^H U = a, of which only that triangle of
-    a is read. NaN if a is not positive definite. `overwrite_a` and `check_finite` are
-    accepted, here and below, and without effect.
+    Args:
+      a: matrices (..., n, n), of which only the triangle of the factor is read.
+      lower: L with L L^H = a, rather than U with U^H U = a.
+      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+
+    Returns:
+      Triangular matrices (..., n, n) of an inexact dtype; NaN where a is not positive
+      definite.
+
+    Raises:
+      ValueError: for matrices that are not square.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -47,7 +56,14 @@ def cho_factor(
 ) -> tuple[Any, bool]:
     """The Cholesky factor, as `cho_solve` takes it.
 
-    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+    Args:
+      a, lower, overwrite_a, check_finite: as for `cholesky`.
+
+    Returns:
+      The factor (..., n, n), and `lower`.
+
+    Raises:
+      ValueError, TypeError: where `cholesky` does.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -61,9 +77,18 @@ def cho_factor(
 def lu_factor(
     a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Any, Any]:
-    """L and U of matrices (..., m, n) in one array, and the row exchanges.
+    """L and U in one array, and the row exchanges.
 
-    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+    Args:
+      a: matrices (..., m, n).
+      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+
+    Returns:
+      U and, below its diagonal, L, of which the diagonal is 1, (..., m, n); and for
+      each row that with which it was exchanged, int32 (..., min(m, n)).
+
+    Raises:
+      TypeError: for what is no array, or one of less than two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -82,9 +107,18 @@ def lu(
     overwrite_a: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
-    """P, L and U with a = P L U, for matrices (..., m, n); P L and U if `permute_l`.
+    """P, L and U with a = P L U; P L and U if `permute_l`.
 
-    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+    Args:
+      a: matrices (..., m, n).
+      permute_l: whether to return the product of P and L; False by default.
+      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+
+    Returns:
+      P (..., m, m), L (..., m, k) and U (..., k, n) with k = min(m, n), or P L and U.
+
+    Raises:
+      TypeError: for what is no array, or one of less than two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -114,16 +148,20 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array] | tuple[Array, Array] | tuple[Array, Array, Array]:
-    """The unitary Q and triangular R of a = Q R, for matrices (..., m, n).
-
-    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+    """The unitary Q and triangular R of a = Q R.
 
     Args:
-      a: the matrices.
-      mode: "full", "economic" (thin Q and R), or "r" (only R, in a tuple).
+      a: matrices (..., m, n).
+      overwrite_a, lwork, check_finite: accepted for SciPy's sake, and without effect.
+      mode: "full", "economic" (thin Q and R), or "r" (only R).
       pivoting: a[:, p] = Q R; p is returned last.
 
-    ValueError for another mode.
+    Returns:
+      A tuple of Q, unless it is not asked for, R, and p if `pivoting`.
+
+    Raises:
+      ValueError: for another mode.
+      TypeError: for what is no array, or one of less than two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -155,15 +193,20 @@ def qr_multiply(
 ) -> tuple[Array, Array] | tuple[Array, Array, Array]:
     """c Q, or Q c if `mode` is "left", and R, for a = Q R with thin Q.
 
-    `overwrite_a` and `overwrite_c` are accepted for SciPy's sake, and without effect.
-
     Args:
       a: matrices (..., m, n).
       c: matrices, or one vector, that fit.
+      mode: "right" or "left": the side of Q.
       pivoting: decompose a[:, p], and return p last.
       conjugate: multiply with the conjugate of Q.
+      overwrite_a, overwrite_c: accepted for SciPy's sake, and without effect.
 
-    ValueError for another mode, and sizes that do not fit.
+    Returns:
+      The product, R, and p if `pivoting`.
+
+    Raises:
+      ValueError: for another mode, and sizes that do not fit.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -224,7 +267,13 @@ def polar(
         when it agrees with the singular values, from which u and p then come. Of no
         effect with "svd".
 
-    ValueError for another side, method or rank, and eps <= 0.
+    Returns:
+      u (..., m, n) and p, (..., n, n) on the right, (..., m, m) on the left.
+
+    Raises:
+      ValueError: for another side, method or rank, and eps <= 0.
+      TypeError: for what is no array.
+      NotImplementedError: for shapes that "qdwh" does not take.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg

@@ -43,12 +43,22 @@ def _square(name: str, A: Any, verb: str = "Expected") -> None:
 def expm(
     A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16
 ) -> Array:
-    """The exponential of matrices (..., n, n).
+    """The exponential of matrices.
 
-    By Padé approximants of A / 2^s, squared s times, s at most `max_squarings`; NaN if
-    the norm of A / 2^s is then more than twice what the approximant is exact for.
-    `upper_triangular` says that A is, which makes it quicker. ValueError unless the
-    matrices are square.
+    By Padé approximants of A / 2^s, squared s times; NaN if the norm of A / 2^s is then
+    more than twice what the approximant is exact for.
+
+    Args:
+      A: matrices (..., n, n) of at least 32 bits.
+      upper_triangular: says that A is, which makes it quicker.
+      max_squarings: the greatest s; 16 by default.
+
+    Returns:
+      Matrices (..., n, n) of an inexact dtype.
+
+    Raises:
+      ValueError: unless the matrices are square.
+      TypeError: for what is no array, and floats of 16 bits.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -116,8 +126,17 @@ def expm_frechet(
 ) -> Array | tuple[Array, Array]:
     """The exponential of A and its derivative in the direction E.
 
-    Only the derivative if not `compute_expm`. ValueError unless both are square
-    matrices of one shape.
+    Args:
+      A, E: square matrices of one shape (..., n, n).
+      method: accepted for SciPy's sake, and without effect.
+      compute_expm: whether to return the exponential too; True by default.
+
+    Returns:
+      The exponential and the derivative, or the derivative.
+
+    Raises:
+      ValueError: unless both are square matrices of one shape.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -176,13 +195,22 @@ def _sqrtm(A: Any) -> Any:
 def funm(
     A: ArrayLike, func: Callable[[Any], Any], disp: bool = True
 ) -> Array | tuple[Array, Array]:
-    """A function of a matrix (n, n), given as a function of the eigenvalues.
+    """A function of a matrix, given as a function of the eigenvalues.
 
     By Parlett's recurrence on the Schur form (G. Golub and C. Van Loan, Matrix
     Computations, algorithm 9.1.1), which needs eigenvalues that differ.
 
+    Args:
+      A: a matrix (n, n).
+      func: from a vector of eigenvalues to their values.
+      disp: whether to leave out the estimate of the error; True by default.
+
     Returns:
       The matrix, complex; and an estimate of the relative error if not `disp`.
+
+    Raises:
+      ValueError: for what is no square matrix.
+      TypeError: for what is no array, and a function that is not callable.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg

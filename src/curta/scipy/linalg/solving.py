@@ -21,9 +21,18 @@ from curta.scipy.linalg.factorizations import cho_factor
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinants of matrices (..., n, n).
+    """The determinants of matrices.
 
-    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+    Args:
+      a: matrices (..., n, n).
+      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+
+    Returns:
+      An array (...) of an inexact dtype.
+
+    Raises:
+      ValueError: for matrices that are not square.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -34,9 +43,18 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The inverses of matrices (..., n, n).
+    """The inverses of matrices.
 
-    `overwrite_a` and `check_finite` are accepted for SciPy's sake, and without effect.
+    Args:
+      a: matrices (..., n, n).
+      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+
+    Returns:
+      Matrices (..., n, n) of an inexact dtype.
+
+    Raises:
+      ValueError: for matrices that are not square.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -75,9 +93,17 @@ def cho_solve(
 ) -> Array:
     """x of a x = b, given `cho_factor` of a.
 
-    `overwrite_b` and `check_finite` are accepted for SciPy's sake, and without effect.
+    Args:
+      c_and_lower: the pair that `cho_factor` returns.
+      b: a vector (n,), or matrices (..., n, k).
+      overwrite_b, check_finite: accepted for SciPy's sake, and without effect.
 
-    `b` has shape (n,) or (..., n, k).
+    Returns:
+      An array of the shape of b.
+
+    Raises:
+      ValueError: for sizes that do not fit.
+      TypeError: for what is no pair.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -118,11 +144,20 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array:
-    """x of a x = b, given `lu_factor` of a; a^T for `trans` 1, a^H for 2.
+    """x of a x = b, given `lu_factor` of a.
 
-    `overwrite_b` and `check_finite` are accepted for SciPy's sake, and without effect.
+    Args:
+      lu_and_piv: the pair that `lu_factor` returns.
+      b: a vector (n,), or matrices (..., n, k).
+      trans: 0 for a itself, 1 for a^T, 2 for a^H.
+      overwrite_b, check_finite: accepted for SciPy's sake, and without effect.
 
-    `b` has shape (n,) or (..., n, k). ValueError for another `trans`.
+    Returns:
+      An array of the shape of b.
+
+    Raises:
+      ValueError: for sizes that do not fit, and another `trans`.
+      TypeError: for what is no pair.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -152,17 +187,21 @@ def solve(
 ) -> Array:
     """x of a x = b.
 
-    `overwrite_a`, `overwrite_b`, `debug` and `check_finite` are accepted for SciPy's
-    sake, and without effect.
-
     Args:
       a: matrices (..., n, n).
       b: a vector (n,), or matrices (..., n, k).
       lower: which triangle of a is read if it is positive definite.
+      overwrite_a, overwrite_b, debug, check_finite: accepted for SciPy's sake, and
+        without effect.
       assume_a: "pos" for Hermitian positive definite matrices, by Cholesky's
-        factorisation; "gen", "sym" and "her" by that into L and U.
+        factorisation; "gen" (the default), "sym" and "her" by that into L and U.
 
-    ValueError for another `assume_a`.
+    Returns:
+      An array of the shape of b and an inexact dtype.
+
+    Raises:
+      ValueError: for sizes that do not fit, and another `assume_a`.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -222,19 +261,21 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Array:
-    """x of op(a) x = b for triangular matrices (..., n, n).
-
-    `overwrite_b`, `debug` and `check_finite` are accepted for SciPy's sake, and without
-    effect.
+    """x of op(a) x = b for triangular matrices.
 
     Args:
-      a: the matrices, of which one triangle is read.
+      a: matrices (..., n, n), of which one triangle is read.
       b: a vector (n,), or matrices (..., n, k).
       trans: 0 or "N" for a itself, 1 or "T" for a^T, 2 or "C" for a^H.
       lower: whether it is the lower triangle.
       unit_diagonal: take the diagonal to be 1.
+      overwrite_b, debug, check_finite: accepted for SciPy's sake, and without effect.
 
-    ValueError for another `trans`.
+    Returns:
+      An array of the shape of b and an inexact dtype.
+
+    Raises:
+      ValueError: for sizes that do not fit, and another `trans`.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -274,11 +315,22 @@ def solve_sylvester(
     method: str = "schur",
     tol: float = 1e-8,
 ) -> Array:
-    """X of A X + X B = C, for matrices (..., m, m), (..., n, n) and (..., m, n).
+    """X of A X + X B = C.
 
-    By the Schur forms of A and B (R. Bartels and G. Stewart, 1972), or, if `method` is
-    "eigen", by their eigenvectors. NaN where an eigenvalue of A and one of -B differ by
-    less than `tol`. ValueError for sizes that do not fit.
+    By the Schur forms of A and B (R. Bartels and G. Stewart, 1972), or by their
+    eigenvectors.
+
+    Args:
+      A, B, C: matrices (..., m, m), (..., n, n) and (..., m, n).
+      method: "schur" or "eigen".
+      tol: NaN where an eigenvalue of A and one of -B differ by less; 1e-8 by default.
+
+    Returns:
+      Matrices (..., m, n) of an inexact dtype.
+
+    Raises:
+      ValueError: for sizes that do not fit, and another method.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg

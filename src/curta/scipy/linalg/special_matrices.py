@@ -231,10 +231,15 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
     Args:
       a: array (..., m).
-      n: the number of columns.
+      n: the number of columns, positive.
       mode: "full", "same" or "valid", as in `numpy.convolve`.
 
-    ValueError for other modes, n <= 0, and empty a.
+    Returns:
+      Matrices (..., k, n) of the dtype of a; k is m + n - 1 for "full".
+
+    Raises:
+      ValueError: for other modes, n <= 0, and empty a.
+      TypeError: for what is no array, and an n that is no integer.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -386,10 +391,18 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 @inner_jit(static_argnames=("n", "scale", "dtype"))
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """The matrix of the discrete Fourier transform of length n, complex.
+    """The matrix of the discrete Fourier transform, exp(-2 pi i j k / n) at (j, k).
 
-    `scale` is None, "sqrtn" (divide by √n) or "n". ValueError for others, and for a
-    dtype that is not complex.
+    Args:
+      n: the length.
+      scale: None, "sqrtn" (divide by √n) or "n".
+      dtype: a complex dtype, by default the default one.
+
+    Returns:
+      A matrix (n, n).
+
+    Raises:
+      ValueError: for another scale, and a dtype that is not complex.
 
     >>> from curta.scipy import linalg
     >>> linalg.dft(2).real

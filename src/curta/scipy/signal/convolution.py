@@ -31,7 +31,12 @@ def fftconvolve(
       axes: those to convolve over, all by default; along the others both have one
         shape.
 
-    ValueError for other modes and shapes.
+    Returns:
+      An array of an inexact dtype.
+
+    Raises:
+      ValueError: for other modes and shapes, and axes that are not there.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -140,7 +145,12 @@ def convolve(
       method: "direct" or "auto" by the definition, "fft" by Fourier transforms.
       precision: of the products, see `lax.Precision`.
 
-    ValueError for other modes, methods and shapes.
+    Returns:
+      An array of an inexact dtype.
+
+    Raises:
+      ValueError: for other modes, methods, precisions and shapes.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -161,7 +171,18 @@ def correlate(
     method: str = "auto",
     precision: Any = None,
 ) -> Array:
-    """The correlation of two arrays; arguments as `convolve` has them.
+    """The correlation of two arrays of one rank.
+
+    The convolution of in1 with in2 reversed, and conjugated.
+
+    Args:
+      in1, in2, mode, method, precision: as for `convolve`.
+
+    Returns:
+      An array of an inexact dtype.
+
+    Raises:
+      ValueError, TypeError: where `convolve` does.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -194,7 +215,17 @@ def convolve2d(
 ) -> Array:
     """The convolution of two matrices, with zeros outside.
 
-    NotImplementedError for another boundary, ValueError for another rank.
+    Args:
+      in1, in2: the matrices, one of which is smaller in every dim.
+      mode, precision: as for `convolve`.
+      boundary, fillvalue: what is outside; only "fill" and 0 are supported.
+
+    Returns:
+      A matrix of an inexact dtype.
+
+    Raises:
+      NotImplementedError: for another boundary or value.
+      ValueError: for another rank, and other modes and shapes.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -216,7 +247,14 @@ def correlate2d(
 ) -> Array:
     """The correlation of two matrices, with zeros outside.
 
-    NotImplementedError for another boundary, ValueError for another rank.
+    Args:
+      in1, in2, mode, boundary, fillvalue, precision: as for `convolve2d`.
+
+    Returns:
+      A matrix of an inexact dtype.
+
+    Raises:
+      NotImplementedError, ValueError: where `convolve2d` does.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal

@@ -26,11 +26,19 @@ def detrend(
 
     Args:
       data: array.
-      axis: along which the trend is.
+      axis: along which the trend is; the last by default.
       type: "linear" or "constant".
-      bp: places where a new line begins.
+      bp: places where a new line begins; none by default.
+      overwrite_data: not supported.
 
-    ValueError for another type, and for places outside of the data.
+    Returns:
+      An array of the shape of the data and an inexact dtype.
+
+    Raises:
+      ValueError: for another type, and for places outside of the data.
+      IndexError: for an axis that is not there.
+      TypeError: for what is no array.
+      NotImplementedError: for `overwrite_data`.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal

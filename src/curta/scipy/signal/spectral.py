@@ -237,21 +237,25 @@ def stft(
 
     Args:
       x: array.
-      fs: samples a second.
+      fs: samples a second; 1 by default.
       window: the name of a window, a tuple of name and parameters, or an array.
-      nperseg: the length of a segment.
+      nperseg: the length of a segment; 256 by default.
       noverlap: how much neighbours share, by default half.
-      nfft: the length of the transforms, at least `nperseg`.
+      nfft: the length of the transforms, at least `nperseg`, which is the default.
       detrend: "constant" or "linear", a function, or False: what each segment loses.
       return_onesided: leave out negative frequencies, unless x is complex.
       boundary: how the signal goes on beyond its ends: "even", "odd", "constant",
         "zeros", or None.
       padded: add zeros so that whole segments fit.
-      axis: that of time.
+      axis: that of time; the last by default.
 
     Returns:
-      Frequencies, times of the segments, and the transforms: frequency at `axis`, time
-      last. ValueError for lengths and names that do not fit.
+      Frequencies, times of the segments, and the transforms, complex: frequency at
+      `axis`, time last.
+
+    Raises:
+      ValueError: for lengths and names that do not fit, and an axis that is not there.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -291,14 +295,23 @@ def csd(
 ) -> tuple[Any, Any]:
     """The cross spectral density of two signals, by Welch's method.
 
-    Args as `stft` has them, and
+    The mean over segments of conj(X) Y of their transforms: P. Welch, The use of fast
+    Fourier transform for the estimation of power spectra (1967).
 
+    Args:
+      x: array.
       y: the other signal; None for the spectrum of x itself.
+      fs, window, nperseg, noverlap, nfft, detrend, return_onesided, axis: as for
+        `stft`, but "constant" is the default of `detrend`.
       scaling: "density" (per hertz) or "spectrum".
       average: over the segments: "mean" or "median" (without its bias).
 
     Returns:
       Frequencies and the density, complex unless y is None.
+
+    Raises:
+      ValueError: for lengths and names that do not fit, and an axis that is not there.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -353,7 +366,17 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """The spectral density of a signal, by Welch's method; arguments as for `csd`.
+    """The spectral density of a signal, by Welch's method.
+
+    Args:
+      x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis,
+        average: as for `csd`.
+
+    Returns:
+      Frequencies and the density, real.
+
+    Raises:
+      ValueError, TypeError: where `csd` does.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -390,15 +413,21 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Any, Any]:
-    """The signal of which `stft` gives `Zxx`; the arguments are those of `stft`.
+    """The signal of which `stft` gives `Zxx`.
 
     Args:
       Zxx: array of at least two dims.
+      fs, window, nperseg, noverlap, nfft: as `stft` had them.
+      input_onesided: whether negative frequencies are left out.
       boundary: cut off what `stft` had added at the ends.
       time_axis, freq_axis: where the segments and the frequencies are.
 
     Returns:
-      Times and the signal. ValueError for lengths and axes that do not fit.
+      Times and the signal, real if `input_onesided`.
+
+    Raises:
+      ValueError: for lengths, names and axes that do not fit.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal

@@ -68,9 +68,20 @@ def i1(x: ArrayLike) -> Array:
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions J_0(z) to J_v(z) of the first kind, along a new axis 0.
 
-    By the backward recurrence of the ratios J_k / J_{k-1} from order `n_iter`,
-    normalised by J_0 + 2 J_2 + 2 J_4 + ... = 1 (J. C. P. Miller). ValueError for
-    complex z; `v` and `n_iter` are static.
+    By the backward recurrence of the ratios J_k / J_{k-1}, normalised by
+    J_0 + 2 J_2 + 2 J_4 + ... = 1 (J. C. P. Miller).
+
+    Args:
+      z: real numbers.
+      v: the greatest order, a known integer.
+      n_iter: the order from which the recurrence begins, known; 50 by default.
+
+    Returns:
+      Floats (v + 1, *z.shape).
+
+    Raises:
+      ValueError: for complex z.
+      TypeError: for what is no array, and an order that is no integer.
 
     >>> from curta.scipy import special
     >>> special.bessel_jn(1.0, v=1).round(4)
@@ -104,6 +115,9 @@ def sph_harm_y(
 ) -> Array:
     """The spherical harmonics of degree n and order m, complex.
 
+    By the recurrence over degrees of normalised Legendre functions (W. Press et al.,
+    Numerical Recipes, 6.7).
+
     Args:
       n, m: integer arrays, |m| <= n.
       theta: the polar angle, in [0, π]; elsewhere that of the same cosine.
@@ -112,8 +126,14 @@ def sph_harm_y(
       n_max: a static bound of the degrees, by default the largest n; degrees beyond it
         count as n_max.
 
-    By the recurrence over degrees of normalised Legendre functions (W. Press et al.,
-    Numerical Recipes, 6.7).
+    Returns:
+      A complex array, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for degrees that are no integers.
+      ValueError: for shapes that do not broadcast.
+      NotImplementedError: for `diff_n`.
+      ConcretizationTypeError: for traced degrees without `n_max`.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import special

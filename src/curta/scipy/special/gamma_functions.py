@@ -196,7 +196,21 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised incomplete beta function.
+    """The regularised incomplete beta function I_x(a, b).
+
+    The integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, over that from 0 to 1
+    (NIST Digital Library of Mathematical Functions, 8.17).
+
+    Args:
+      a, b: positive real numbers.
+      x: real numbers in [0, 1].
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      ValueError: for complex numbers.
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import special
     >>> special.betainc(1.0, 1.0, 0.25)
@@ -270,6 +284,19 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """The number of ways to choose k of N, with or without repetition, as floats.
+
+    By gamma functions: gamma(N + 1) / (gamma(k + 1) gamma(N + 1 - k)); 0 where k > N.
+
+    Args:
+      N, k: real numbers, not negative.
+      repetition: whether one may be chosen several times; False by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import special
     >>> special.comb(5, 2).round(3)

@@ -53,6 +53,16 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     By its series, for x >= 100 its asymptotic series (A. & S. 13.5.1), for negative x
     by Kummer's transformation exp(x) M(b - a, b, -x).
 
+    Args:
+      a, b, x: real numbers.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      ValueError: for complex numbers, and shapes that do not broadcast.
+      TypeError: for what is no array.
+
     >>> from curta.scipy import special
     >>> special.hyp1f1(1.0, 1.0, 0.0)
     Array(1., dtype=float32)
@@ -108,6 +118,16 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
     By its series where that converges quickly, else by the linear transformations of
     A. & S. 15.3: Pfaff's for negative x, Euler's, and those about x = 1. Infinite for
     x > 1, unless the series ends.
+
+    Args:
+      a, b, c, x: real numbers.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      ValueError: for complex numbers, and shapes that do not broadcast.
+      TypeError: for what is no array.
 
     >>> from curta.scipy import special
     >>> special.hyp2f1(1.0, 1.0, 1.0, 0.5).round(4)

@@ -51,7 +51,19 @@ def mode(
 ) -> ModeResult:
     """The most common value along `axis`, the least of several, and its count.
 
-    NotImplementedError for nan_policy "omit" and "raise".
+    Args:
+      a: array.
+      axis: the axis, 0 by default; None for all elements.
+      nan_policy: "propagate".
+      keepdims: keep the axis with size 1.
+
+    Returns:
+      A `ModeResult`: the values, of the dtype of a, and their counts.
+
+    Raises:
+      NotImplementedError: for nan_policy "omit" and "raise".
+      ValueError: for other policies, and an axis that is not there.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
@@ -99,7 +111,15 @@ def rankdata(
         they take together; "dense", like min, without gaps; "ordinal", all distinct,
         in order of occurrence.
       axis: rank along this axis; by default the flattened array.
-      nan_policy: "propagate"; NotImplementedError for "omit" and "raise".
+      nan_policy: "propagate".
+
+    Returns:
+      Floats of the shape of a, or of one dim.
+
+    Raises:
+      ValueError: for other methods and policies, and an axis that is not there.
+      NotImplementedError: for nan_policy "omit" and "raise".
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
@@ -146,7 +166,20 @@ def sem(
 ) -> Array:
     """The standard error of the mean along `axis`: std(a, ddof) / √n.
 
-    `nan_policy` "omit" leaves NaNs out; ValueError for "raise".
+    Args:
+      a: array.
+      axis: the axis, 0 by default; None for all elements.
+      ddof: the variance is the sum of squares over n - ddof; 1 by default.
+      nan_policy: "propagate", or "omit", which leaves NaNs out.
+      keepdims: keep the axis with size 1.
+
+    Returns:
+      An array of an inexact dtype.
+
+    Raises:
+      ValueError: for other policies.
+      IndexError: for an axis that is not there.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
