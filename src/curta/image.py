@@ -204,8 +204,8 @@ def scale_and_translate(
     Raises:
       TypeError: `image`, `scale` or `translation` is a list, a string or None; `shape`
         is not of integers.
-      ValueError: `shape` has another rank, a dim occurs twice, or the method is
-        "nearest" or unknown, or `precision` is unknown.
+      ValueError: `shape` has another rank, a dim is out of bounds or occurs twice, or
+        the method is "nearest" or unknown, or `precision` is unknown.
       AssertionError: `scale` or `translation` has not n elements, or `method` is
         neither a name nor a `ResizeMethod`.
 

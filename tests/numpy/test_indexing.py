@@ -205,6 +205,31 @@ def test_nonzero_of_static_size():
         curta.jit(jnp.nonzero)(mask)
 
 
+@pytest.mark.parametrize("dtype", [int, "int64", np.int16])
+def test_flat_indices_have_the_dtype_that_is_asked_for(dtype):
+    i = jnp.array([1, 0])
+    flat = jnp.ravel_multi_index((i, i), (2, 3), dtype=dtype)
+    assert flat.dtype == jnp.zeros((), dtype).dtype
+    assert flat.tolist() == [4, 0]
+
+
+@pytest.mark.parametrize("dtype", [float, bool])
+def test_flat_indices_are_integers(dtype):
+    with pytest.raises(ValueError, match="is not an integer type"):
+        jnp.ravel_multi_index((jnp.arange(2),), (3,), dtype=dtype)
+
+
+@pytest.mark.parametrize("indices", [[0, -2], [3], [2, 0, 1, -1], [], -1])
+def test_distinct_indices_to_delete_may_be_traced(indices):
+    deleted = curta.jit(
+        lambda x, i: jnp.delete(x, i, axis=1, assume_unique_indices=True)
+    )
+    indices = np.array(indices, dtype=np.int32)
+    assert_same(deleted(X, indices), np.delete(X, indices, axis=1))
+    with pytest.raises(curta.errors.ConcretizationTypeError, match="'obj'"):
+        curta.jit(jnp.delete)(X, indices)
+
+
 def test_known_indices_out_of_bounds_raise_if_asked():
     x = jnp.asarray(X)
     with check_static_indices(True):

@@ -235,6 +235,7 @@ from curta.numpy.index_tricks import (
     triu_indices as triu_indices,
     triu_indices_from as triu_indices_from,
 )
+from curta.numpy.insertion import delete as delete, insert as insert
 from curta.numpy.joining import (
     append as append,
     array_split as array_split,
@@ -242,7 +243,6 @@ from curta.numpy.joining import (
     column_stack as column_stack,
     concat as concat,
     concatenate as concatenate,
-    delete as delete,
     dsplit as dsplit,
     dstack as dstack,
     hsplit as hsplit,
@@ -463,7 +463,6 @@ from curta.numpy.taking import (
     choose as choose,
     compress as compress,
     extract as extract,
-    insert as insert,
     take as take,
     take_along_axis as take_along_axis,
 )

@@ -137,7 +137,9 @@ def add(x: ArrayLike, y: ArrayLike, /) -> Array:
       The sums, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -158,8 +160,9 @@ def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
       The differences, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast; both
-        operands are boolean.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast; both operands are boolean.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -179,7 +182,9 @@ def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
       The products, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -369,7 +374,9 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
       The larger elements, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -391,7 +398,9 @@ def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
       The smaller elements, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -493,8 +502,9 @@ def clip(
       An array of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an argument is a list or a string; shapes do not broadcast.
-      ValueError: `arr` is None, or an argument is complex.
+      TypeError: an argument is a list or a string; shapes of one rank do not broadcast.
+      ValueError: shapes of different ranks do not broadcast; `arr` is None, or an
+        argument is complex.
 
     >>> from curta import numpy as jnp
     >>> jnp.clip(jnp.arange(5), 1, 3)

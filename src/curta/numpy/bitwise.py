@@ -25,8 +25,9 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
       The bits, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast; an
-        operand is of floats or complex numbers.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast; an operand is of floats or complex numbers.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -46,8 +47,9 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
       The bits, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast; an
-        operand is of floats or complex numbers.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast; an operand is of floats or complex numbers.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -67,8 +69,9 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
       The bits, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast; an
-        operand is of floats or complex numbers.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast; an operand is of floats or complex numbers.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp

@@ -81,15 +81,15 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
     """Whether NumPy's casting rules let a dtype (or array) become another.
 
     Args:
-      from_: a dtype, or an array or scalar, whose dtype is taken.
-      to: a dtype, or an array or scalar, whose dtype is taken.
+      from_: a dtype, or an array, whose dtype is taken; not a Python number.
+      to: a dtype, or an array, whose dtype is taken.
       casting: "no", "equiv", "safe" (default), "same_kind" or "unsafe", as in NumPy.
 
     Returns:
       A Python bool.
 
     Raises:
-      TypeError: `from_` or `to` is no dtype.
+      TypeError: `from_` is a Python number, or `from_` or `to` no dtype.
       ValueError: `casting` is unknown.
 
     >>> from curta import numpy as jnp

@@ -239,8 +239,9 @@ def trapezoid(
       The integrals, in floats: `y`'s shape without `axis`.
 
     Raises:
-      TypeError: `y`, `x` or `dx` is a list or a string; shapes do not broadcast.
-      ValueError: `axis` is out of bounds.
+      TypeError: `y`, `x` or `dx` is a list or a string; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast; `axis` is out of bounds.
       IndexError: there are no samples.
 
     >>> from curta import numpy as jnp

@@ -82,7 +82,8 @@ def unique(
     Raises:
       TypeError: `ar` is a list, a string or None; `axis` is no integer; `size` is no
         integer or negative.
-      ValueError: `axis` is out of bounds.
+      ValueError: `axis` is out of bounds; `fill_value` has another shape than an
+        element or slice.
       ConcretizationTypeError: `ar` is traced and `size` is not given.
 
     >>> from curta import numpy as jnp

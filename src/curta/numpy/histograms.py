@@ -303,9 +303,9 @@ def interp(
       The values, of the shape of `x`, in floats or complex numbers.
 
     Raises:
-      TypeError: `x`, `xp`, `fp`, `left`, `right` or `period` is a list or a string.
-      ValueError: `xp` and `fp` are no vectors of one length, `x` is complex, or `left`
-        or `right` another string.
+      TypeError: `x`, `xp`, `fp`, `left` or `right` is a list or a string.
+      ValueError: `xp` and `fp` are no vectors of one length, `x` is complex, `left` or
+        `right` is another string, or `period` no scalar.
 
     >>> from curta import numpy as jnp
     >>> jnp.interp(jnp.array([0.5, 9.0]), jnp.array([0.0, 1.0]), jnp.array([0.0, 10.0]))

@@ -1,14 +1,13 @@
-"""Joining arrays and taking them apart: concatenate, stack, split, insert, delete."""
+"""Joining arrays and taking them apart: concatenate, stack, append, split."""
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from curta import dtypes, lax
+from curta import lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import is_symbolic_dim
@@ -371,69 +370,3 @@ def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
 
 
 # ---- deleting
-
-
-def delete(
-    arr: ArrayLike,
-    obj: Any,
-    axis: int | None = None,
-    *,
-    assume_unique_indices: bool = False,
-) -> Array:
-    """`arr` without the slices at the indices `obj`, which must be known.
-
-    Args:
-      arr: an array of any shape and dtype.
-      obj: an int, a slice, an array of integers, or one of booleans.
-      axis: int, along which to delete. None (default) flattens `arr` first.
-      assume_unique_indices: `obj` has no index twice, which lets it be traced. Default
-        False.
-
-    Returns:
-      An array of the dtype of `arr`, shorter along `axis`.
-
-    Raises:
-      TypeError: `arr` is a list, a string or None; `axis` is no integer.
-      ValueError: `obj` is not of integers or booleans, an integer `obj` is out of
-        bounds, or `axis` is.
-      ConcretizationTypeError: `obj` is traced without `assume_unique_indices`.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.delete(jnp.arange(4), jnp.array([0, 2]))
-    Array([1, 3], dtype=int32)
-    """
-    a = ensure_arraylike("delete", arr)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonical_axis(axis, a.ndim)
-    size = a.shape[axis]
-    kept = np.ones(size, dtype=bool)
-    if isinstance(obj, slice):
-        kept[obj] = False
-    else:
-        kept[_places_to_delete(obj, size)] = False
-    runs = np.flatnonzero(np.diff(np.concatenate(([False], kept, [False]))))
-    parts = [
-        lax.slice_in_dim(a, int(i), int(j), axis=axis)
-        for i, j in zip(runs[::2], runs[1::2])
-    ]
-    return lax.concatenate(parts or [lax.slice_in_dim(a, 0, 0, axis=axis)], axis)
-
-
-def _places_to_delete(obj: Any, size: int) -> Any:
-    try:
-        return canonical_axis(operator.index(obj), size)
-    except TypeError:
-        obj = ensure_arraylike("delete", obj)
-    places = concrete(obj, "'obj' array argument of jnp.delete()", np.asarray)
-    if places.dtype == np.bool_ and places.shape != (size,):
-        raise ValueError(
-            "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with"
-            " length matching specified axis."
-        )
-    if places.dtype != np.bool_ and not dtypes.issubdtype(places.dtype, np.integer):
-        raise ValueError(
-            f"np.delete(arr, obj): got obj.dtype={places.dtype}; must be integer or"
-            " bool."
-        )
-    return places

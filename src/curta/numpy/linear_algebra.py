@@ -250,7 +250,8 @@ def vecdot(
     Raises:
       TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer;
         `preferred_element_type` is unknown.
-      ValueError: the sizes along `axis` differ; `precision` is unknown.
+      ValueError: the sizes along `axis` differ, or batches do not broadcast;
+        `precision` is unknown.
       IndexError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp

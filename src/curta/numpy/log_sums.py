@@ -25,7 +25,9 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       Floats or complex numbers, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -45,7 +47,9 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       Floats or complex numbers, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp

@@ -109,7 +109,9 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
       Booleans, of the broadcast shape.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -129,7 +131,9 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
       Booleans, of the broadcast shape.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp
@@ -149,7 +153,9 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
       Booleans, of the broadcast shape.
 
     Raises:
-      TypeError: an operand is a list, a string or None; shapes do not broadcast.
+      TypeError: an operand is a list, a string or None; shapes of one rank do not
+        broadcast.
+      ValueError: shapes of different ranks do not broadcast.
       NotImplementedError: `out` or `where` of NumPy is given.
 
     >>> from curta import numpy as jnp

@@ -85,7 +85,8 @@ def cross(
       vectors.
 
     Raises:
-      TypeError: `a` or `b` is a list, a string or None; an axis is no integer.
+      TypeError: `a` or `b` is a list, a string or None; an axis is no integer, or
+        shapes do not broadcast.
       ValueError: a size is neither 2 nor 3, or an axis is out of bounds.
 
     >>> from curta import numpy as jnp

@@ -54,8 +54,8 @@ def pad(
 
     Args:
       array: an array of any shape and dtype.
-      pad_width: static: a number for all borders, a pair (before, after), a pair for
-        each dim, or a mapping of axes to these.
+      pad_width: static integers: a number for all borders, a pair (before, after), or a
+        pair for each dim.
       mode: "constant" (default), "edge", "wrap", "reflect", "symmetric", "linear_ramp",
         "mean", "median", "maximum", "minimum", "empty", or a function that is called
         with each padded vector, the widths, the axis and the keywords.

@@ -45,8 +45,8 @@ def put_along_axis(
       An array of the shape and dtype of `arr`.
 
     Raises:
-      TypeError: `arr`, `indices` or `values` is a list, a string or None; `axis` is no
-        integer.
+      TypeError: `arr`, `indices` or `values` is a list, a string or None; `indices` is
+        not of integers, or `axis` no integer.
       ValueError: the ranks differ, `values` does not broadcast, `axis` is out of
         bounds, `mode` is unknown, or `inplace` is True.
 

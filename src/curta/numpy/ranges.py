@@ -208,8 +208,8 @@ def linspace(
     Raises:
       TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
         `dtype` is unknown.
-      ValueError: `num` is negative, or shapes do not broadcast; `axis` is out of bounds
-        (an IndexError too); `device` is neither a device nor a sharding.
+      ValueError: `num` is negative; `axis` is out of bounds (an IndexError too), or the
+        ends do not broadcast; `device` is neither a device nor a sharding.
       ConcretizationTypeError: `num` is traced.
 
     >>> from curta import numpy as jnp
@@ -319,9 +319,9 @@ def logspace(
 
     Raises:
       TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
-        `dtype` is unknown.
-      ValueError: `num` is negative, or shapes do not broadcast; `axis` is out of bounds
-        (an IndexError too).
+        `dtype` is unknown; `base` does not broadcast.
+      ValueError: `num` is negative; `axis` is out of bounds (an IndexError too), or the
+        ends do not broadcast.
       ConcretizationTypeError: `num` is traced.
 
     >>> from curta import numpy as jnp
@@ -371,9 +371,8 @@ def geomspace(
 
     Raises:
       TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
-        `dtype` is unknown.
-      ValueError: `num` is negative, or shapes do not broadcast; `axis` is out of
-        bounds.
+        `dtype` is unknown; shapes do not broadcast.
+      ValueError: `num` is negative; `axis` is out of bounds.
       ConcretizationTypeError: `num` is traced.
 
     >>> from curta import numpy as jnp

@@ -23,6 +23,7 @@ from curta.numpy.arguments import (
     ensure_arraylikes,
     ensure_operand,
     refuse_out,
+    user_dtype,
 )
 from curta.numpy.arithmetic import clip, divmod, floor_divide, remainder
 from curta.numpy.binning import bincount
@@ -400,8 +401,9 @@ def ravel_multi_index(
 
     Raises:
       TypeError: `multi_index` is no sequence, or `dtype` is unknown.
-      ValueError: the number of index arrays is not that of the dims; they are not of
-        integers; an index is out of bounds with "raise"; `mode` or `order` is unknown.
+      ValueError: the number of index arrays is not that of the dims; they or `dtype`
+        are not of integers; an index is out of bounds with "raise"; `mode` or `order`
+        is unknown.
       ConcretizationTypeError: indices are traced with "raise".
 
     >>> from curta import numpy as jnp
@@ -418,13 +420,14 @@ def ravel_multi_index(
             f" {len(sizes)} dims"
         )
     arrays = ensure_arraylikes("ravel_multi_index", *multi_index)
-    for x in arrays:
-        if not dtypes.issubdtype(x.dtype, np.integer):
+    wanted = user_dtype(dtype, "ravel_multi_index")
+    dtype = dtypes.result_type(int, *arrays) if wanted is None else wanted
+    for given in (*(x.dtype for x in arrays), dtype):
+        if not dtypes.issubdtype(given, np.integer):
             raise ValueError(
-                f"dtype={x.dtype!r} is not an integer type. ravel_multi_index takes"
+                f"dtype={given!r} is not an integer type. ravel_multi_index takes"
                 " arrays of integers"
             )
-    dtype = dtypes.result_type(int, *arrays) if dtype is None else np.dtype(dtype)
     arrays = tuple(_in_range(i, d, mode) for i, d in zip(arrays, sizes))
     if order not in ("C", "F"):
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")

@@ -414,7 +414,7 @@ def moveaxis(
       An array of the dtype of `a`; the other dims keep their order.
 
     Raises:
-      TypeError: `a` is a list, a string or None.
+      TypeError: `a` is a list, a string or None; a dim is no integer, or occurs twice.
       ValueError: a dim is out of bounds, or the numbers of dims differ.
 
     >>> from curta import numpy as jnp

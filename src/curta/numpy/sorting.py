@@ -80,7 +80,7 @@ def argsort(
       order: must be None (default); it is there for NumPy's callers.
       stable: keep the order of equal elements. Default True.
       descending: begin with the greatest. Default False.
-      dtype: integer dtype of the indices. None (default) is the default integer dtype.
+      dtype: dtype of the indices. None (default) is the default integer dtype.
 
     Returns:
       Indices, of the shape of `a`; flat without an axis.

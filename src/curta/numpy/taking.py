@@ -1,4 +1,4 @@
-"""Taking elements by arrays of indices, and inserting some."""
+"""Taking elements by arrays of indices."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ from curta.numpy.arguments import (
     refuse_out,
 )
 from curta.numpy.arithmetic import clip, remainder
-from curta.numpy.conditional import where
-from curta.numpy.constructors import array, asarray
+from curta.numpy.constructors import array
 from curta.numpy.creation import indices as grid_indices
-from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem, wrap_negative
-from curta.numpy.promotion import broadcast_to_shape, cast, const
+from curta.numpy.promotion import cast, const
 from curta.numpy.reductions import any
 from curta.numpy.selection import broadcast_all, select_where
-from curta.numpy.shapes import expand_dims, moveaxis, ravel, reshape
+from curta.numpy.shapes import expand_dims, moveaxis, ravel
 from curta.numpy.sorting import argsort
 
 
@@ -424,75 +422,3 @@ def extract(
     """
     condition, arr, fill = ensure_arraylikes("extract", condition, arr, fill_value)
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill)
-
-
-def insert(
-    arr: ArrayLike, obj: Any, values: ArrayLike, axis: int | None = None
-) -> Array:
-    """`arr` with `values` put before the indices `obj`; flattened without an axis.
-
-    Args:
-      arr: an array of any shape and dtype.
-      obj: an int, a slice, or a vector of integers.
-      values: what to insert, of a shape that broadcasts to the slices; cast to the
-        dtype of `arr`.
-      axis: int, along which to insert. None (default) flattens `arr` first.
-
-    Returns:
-      An array of the dtype of `arr`, longer along `axis`.
-
-    Raises:
-      TypeError: `arr` or `values` is a list, a string or None; `axis` is no integer.
-      ValueError: `obj` is not of integers, `values` does not broadcast, or `axis` is
-        out of bounds.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.insert(jnp.arange(3), 1, 9)
-    Array([0, 9, 1, 2], dtype=int32)
-    """
-    given = 0 if isinstance(obj, slice) else obj
-    a, _, values = ensure_arraylikes("insert", arr, given, values)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonical_axis(concrete(axis, "axis argument of jnp.insert()"), a.ndim)
-    size = a.shape[axis]
-    places = _places_to_insert(obj, size)
-    values = array(values, dtype=a.dtype, copy=False, ndmin=a.ndim)
-    if places.size == 1:
-        if places.ndim == 0:
-            values = moveaxis(values, 0, axis)
-        places = lax.broadcast(reshape(places, ()), (values.shape[axis],))
-    (count,) = lax.broadcast_shapes(places.shape, (values.shape[axis],))
-    places = broadcast_to_shape(places, (count,))
-    # Each new row moves those behind it by one.
-    order = argsort(places)
-    steps = lax.iota(places.dtype, count)
-    new = IndexedUpdate(places, order).add(steps)
-    total = size + count
-    kept = IndexedUpdate(lax.full((total,), True, np.bool_), new).set(False)
-    (old,) = where(kept, size=size)
-    before = (slice(None),) * axis
-    out = lax.full_like(a, 0, shape=(*a.shape[:axis], total, *a.shape[axis + 1 :]))
-    out = IndexedUpdate(out, (*before, new)).set(values)
-    return IndexedUpdate(out, (*before, old)).set(a)
-
-
-def _places_to_insert(obj: Any, size: int) -> Any:
-    """Indices from 0 to `size`."""
-    if isinstance(obj, slice):
-        obj = np.arange(*obj.indices(size))
-    places = asarray(obj)
-    if places.ndim > 1:
-        raise ValueError(
-            "jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar;"
-            f" got {obj}"
-        )
-    if not dtypes.issubdtype(places.dtype, np.integer):
-        if places.size:
-            raise ValueError(
-                f"jnp.insert(): index array must be integer typed; got {obj}"
-            )
-        places = cast(places, dtypes.default_int_dtype())
-    from_end = lax.add(places, const(places, size))
-    places = select_where(lax.lt(places, const(places, 0)), from_end, places)
-    return clip(places, 0, size)

@@ -241,7 +241,8 @@ class ufunc:
           a: an array of one dim or more.
           indices: a vector of integers, where parts start along `axis`.
           axis: int, along which to fold. Default 0.
-          dtype, out: must be None (default); they are there for NumPy's callers.
+          dtype: not used: the folds have the dtype of `a`. Default None.
+          out: must be None (default); it is there for NumPy's callers.
 
         Returns:
           The shape of `a` with as many as `indices` along `axis`.
@@ -249,7 +250,7 @@ class ufunc:
         Raises:
           TypeError: `a` or `indices` is a list, a string or None.
           ValueError: the function has not two operands and one result; `a` is a scalar,
-            `indices` no vector, or `axis` out of bounds or several.
+            `indices` no vector of integers, or `axis` out of bounds or several.
           NotImplementedError: `out` is given.
         """
         self._require_binary("reduceat", out)

@@ -290,7 +290,7 @@ def matrix_rank(
       Ranks, integers, (...); of a vector or a scalar, whether it is not all zeros.
 
     Raises:
-      TypeError: `M` or `rtol` is a list, a string or None.
+      TypeError: `M` or `rtol` is a list, a string or None; `rtol` does not broadcast.
       ValueError: both `tol` and `rtol` are given.
 
     >>> from curta import numpy as jnp

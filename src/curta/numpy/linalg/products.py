@@ -58,7 +58,8 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
       The cross products, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer.
+      TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer, or
+        shapes do not broadcast.
       ValueError: the size along `axis` is not 3.
       IndexError: `axis` is out of bounds.
 
@@ -171,7 +172,8 @@ def vecdot(
     Raises:
       TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer;
         `preferred_element_type` is unknown.
-      ValueError: the sizes along `axis` differ; `precision` is unknown.
+      ValueError: the sizes along `axis` differ, or batches do not broadcast;
+        `precision` is unknown.
       IndexError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
