@@ -5,6 +5,7 @@
 #   make test       tests and doctests
 #   make lint       style, types of core/transforms/compiler, floors
 #   make types      what pyright says of examples, pages and the interface
+#   make dist       wheel and sdist in dist/, tried in fresh environments (own one)
 #   make docs       the documentation as a web site in site/
 #   make gallery  run all of examples/, over JAX too: pictures and times in examples/out
 #   make coverage   JAX's public names, present or not: docs/coverage.md
@@ -35,7 +36,7 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint types docs gallery coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint types dist docs gallery coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -44,6 +45,7 @@ ACCELERATORS := .venv-accelerators
 HOSTS := .venv-hosts
 GPU := .venv-gpu
 TYPES := .venv-types
+DIST := .venv-dist
 HASH  := $(shell cksum < pyproject.toml | cut -d' ' -f1)
 
 help:
@@ -73,6 +75,11 @@ $(ACCELERATORS)/.stamp-%-$(HASH):
 $(GPU)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(GPU) $*
 	@rm -f $(GPU)/.stamp-$*-*
+	@touch $@
+
+$(DIST)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(DIST) $*
+	@rm -f $(DIST)/.stamp-$*-*
 	@touch $@
 
 $(TYPES)/.stamp-%-$(HASH):
@@ -124,6 +131,10 @@ lint: $(VENV)/.stamp-lint-$(HASH)
 # The last lines say what was checked; ARGS=--unknown lists names without a known type.
 types: $(TYPES)/.stamp-types-$(HASH)
 	$(TYPES)/bin/python tools/check_types.py $(ARGS)
+
+# Built twice, to be the same bytes; tried by every Python that this machine has.
+dist: $(DIST)/.stamp-dist-$(HASH)
+	$(DIST)/bin/python tools/dist.py $(ARGS)
 
 # Its pages run their examples; programs of the gallery that never ran are run.
 docs: $(VENV)/.stamp-docs-$(HASH)
@@ -189,7 +200,7 @@ test-hosts: $(HOSTS)/.stamp-hosts-$(HASH)
 	else echo "not run: hosts in network namespaces (needs root and ip)"; fi
 
 clean:
-	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU) $(TYPES)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU) $(TYPES) $(DIST)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
