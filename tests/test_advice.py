@@ -187,3 +187,57 @@ def test_what_was_told_before_is_raised_where_that_is_asked_for():
     told(jnp.asarray, np.ones(3))
     with curta.advice("float64=raise"), pytest.raises(AdviceWarning):
         jnp.asarray(np.ones(3))
+
+
+# ---- keys
+
+
+def test_a_key_that_is_used_twice():
+    @curta.jit
+    def draw(key):
+        x = curta.random.normal(key, (3,))
+        return x + curta.random.uniform(key, (3,))
+
+    (text,) = told(draw, curta.random.key(0))
+    assert "draw, defined at" in text and "uses a random key twice" in text
+    assert "first used at" in text and "random.split(key)" in text
+    assert told(draw, curta.random.key(1)) == []  # the compiled program is free of it
+
+
+def test_a_key_that_is_used_twice_in_a_function_within():
+    @curta.jit
+    def inner(key):
+        return curta.random.normal(key) + curta.random.normal(key)
+
+    @curta.jit
+    def outer(key):
+        return inner(key) * 2
+
+    (text,) = told(outer, curta.random.key(0))
+    assert "inner, defined at" in text
+
+
+@pytest.mark.parametrize("again", ["fold_in", "split", "loop", "branches"])
+def test_keys_that_are_used_once(again):
+    def draw(key):
+        if again == "fold_in":
+            keys = [curta.random.fold_in(key, i) for i in range(3)]
+            return sum(curta.random.normal(k) for k in keys)
+        if again == "split":
+            key, other = curta.random.split(key)
+            return curta.random.normal(key) + curta.random.normal(other)
+        if again == "branches":
+            draws = [lambda k: curta.random.normal(k), lambda k: k.shape and 0.0 or 1.0]
+            return lax.cond(True, draws[0], draws[1], key)
+        keys = curta.random.split(key, 4)
+        return lax.scan(lambda c, k: (c + curta.random.normal(k), c), 0.0, keys)[0]
+
+    assert told(curta.jit(draw), curta.random.key(0)) == []
+
+
+def test_keys_used_twice_as_an_error():
+    twice = curta.jit(lambda k: curta.random.normal(k) + curta.random.normal(k))
+    with curta.advice("keys=raise"), pytest.raises(AdviceWarning, match="twice"):
+        twice(curta.random.key(0))
+    with curta.advice("keys=ignore"):
+        assert told(twice, curta.random.key(0)) == []

@@ -21,7 +21,7 @@ from curta.api.arguments import (
     check_outputs,
     leaf_names,
 )
-from curta.api.jit_advice import advise_of_tracing
+from curta.api.jit_advice import advise_of_keys, advise_of_tracing
 from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_plans
 from curta.api.jit_log import Signature, explain_miss, timed
 from curta.api.jit_options import (
@@ -226,6 +226,7 @@ class PjitFunction(Generic[P, R]):
 
         with timed(f"tracing {self._name} for jit"):
             closed = stage(run, signature.avals, info)
+        advise_of_keys(self._fun, closed.jaxpr)
         captured: Sequence[Any] = ()
         if any(isinstance(c, (Tracer, Ref)) for c in closed.consts):
             captured = closed.consts

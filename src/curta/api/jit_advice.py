@@ -1,4 +1,4 @@
-"""Advice about functions that are traced again and again."""
+"""Advice about functions: traced again and again, or using random keys twice."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ import numpy as np
 from curta.advisor import advise, mode_of
 from curta.api.jit_cache import JitPlans
 from curta.api.jit_log import Signature, closest_differences
+from curta.config import config
 from curta.core.array import Array
 from curta.core.flat import function_location, function_name
+from curta.core.jaxpr import Jaxpr
 from curta.core.source_info import is_users
 from curta.core.trace import current_trace
+from curta.dtypes import KeyDType
+from curta.errors import KeyReuseError
+from curta.transforms.key_use import jaxpr_key_use
 
 _MANY = 6  # traces
 _DEPTH = 4
@@ -89,6 +94,33 @@ def _advise_of_functions(fun: Callable[..., Any], code: types.CodeType) -> None:
         f"{_subject(fun)}{closes} was made anew {_MANY} times, and traced and compiled"
         f" each time. Define it and call jit once, outside of the loop{remedy}.",
     )
+
+
+def advise_of_keys(fun: Callable[..., Any], jaxpr: Jaxpr) -> None:
+    """Say once of a place in a function of the user that it uses a random key again.
+
+    Only the jaxpr is looked at, and only if there are keys in it: of those that are
+    plain integers nothing is known.
+    """
+    atoms = (v for eqn in jaxpr.eqns for v in (*eqn.outvars, *eqn.invars))
+    if not any(isinstance(v.aval.dtype, KeyDType) for v in atoms):
+        return
+    code = _code(fun)
+    if code is None or not _may_change(code) or mode_of("keys") == "ignore":
+        return
+    if config.jax_debug_key_reuse:  # which raises an error when the program runs
+        return
+    try:
+        jaxpr_key_use(jaxpr)
+    except KeyReuseError as error:
+        found = "\n".join(str(error).splitlines()[:3])  # without JAX's page
+        advise(
+            "keys",
+            found,
+            f"{_subject(fun)}, uses a random key twice, and what is drawn depends on"
+            f" each other. {found}\nUse each key once: key, other ="
+            " random.split(key).",
+        )
 
 
 def _subject(fun: Callable[..., Any]) -> str:
