@@ -181,7 +181,6 @@ def test_pmap_on_one_device():
             "size of the mapped axis",
             lambda: vmap(lambda v: lax.all_to_all(v, "i", 0, 0), 0, 0, "i")(X),
         ),
-        (ValueError, "requires 3 logical devices", lambda: pmap(lambda v: v)(X)),
         (ValueError, "at least one argument", lambda: pmap(lambda v: v)(1.0)),
         (
             ValueError,
@@ -195,3 +194,14 @@ def test_pmap_on_one_device():
 def test_errors(error, message, call):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_more_rows_than_devices():
+    """Simulated hosts have a device each, unless it is said how many there are."""
+    before = curta.config.jax_num_cpu_devices
+    curta.config.update("jax_num_cpu_devices", 2)
+    try:
+        with pytest.raises(ValueError, match="requires 3 logical devices"):
+            pmap(lambda v: v)(X)
+    finally:
+        curta.config.update("jax_num_cpu_devices", before)
