@@ -29,7 +29,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "GreatestOfRows": "tests/compiler/test_sorting.py",
         "IOCallback": "tests/control/test_callbacks.py",
         "HostIndex": "tests/hosts/test_partition.py",
-        "HostReduceBucket": "tests/hosts/test_partition.py",
+        "HostBucket": "tests/hosts/test_partition.py",
         "HostReduce": "tests/hosts/test_partition.py",
         "HostGather": "tests/hosts/test_partition.py",
         "HostReduceScatter": "tests/hosts/test_partition.py",

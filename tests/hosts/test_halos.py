@@ -100,7 +100,7 @@ CASES = {
                          lax.dynamic_slice(x, (1, -3), (62, 4)).sum(0)), ROWS, LINE, X,
               None),
     "heat, periodic": (steps(periodic), [normal(64, 32)], GRID, [P("x", "y")],
-                       ["host_permute"] * 8),
+                       ["host_bucket"] * 2 + ["host_permute"] * 4),
 }  # fmt: skip
 
 

@@ -208,11 +208,12 @@ def test_compiled_loops_meet():
 
 
 def test_collectives_of_constants_run_on_hosts():
-    from curta.primitives.host_collectives import HostReduce, HostReduceBucket
+    from curta.primitives.host_collectives import HostBucket, HostReduce
 
     def program():
         two = curta.numpy.float32(2)
-        return HostReduce(ALL, "sum")(two), *HostReduceBucket(ALL, "max")(two, two)
+        largest = HostBucket(HostReduce(ALL, "max"))
+        return HostReduce(ALL, "sum")(two), *largest(two, two)
 
     compiled = curta.jit(program).lower().compile()
     found = run_on_hosts(lambda host: list(map(float, compiled())), range(4))

@@ -2,7 +2,7 @@
 
     common subexpressions  equal collectives are one
     sums of sums           psum(a) + psum(b) = psum(a + b)
-    buckets                small folds that do not need each other go together
+    buckets                small folds and halos that do not need each other go together
     invariant code motion  collectives of what does not change come before the loop
     sums over iterations   what a loop adds up in its carry is folded after the loop
 
@@ -19,9 +19,10 @@ from curta.config import config
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.primitives.elementwise import Add
 from curta.primitives.host_collectives import (
+    HostBucket,
     HostCollective,
+    HostPermute,
     HostReduce,
-    HostReduceBucket,
 )
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import AddAny, Reshape, Transpose
@@ -160,9 +161,9 @@ def _regrouped(
 
 
 def in_buckets(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Small folds wait for others of their kind, and what reads them waits too."""
+    """What is small waits for others that go the same way; so does what reads it."""
     jaxpr = closed.jaxpr
-    if sum(_fold_bytes(e) is not None for e in jaxpr.eqns) < 2:
+    if sum(_waiting_bytes(e) is not None for e in jaxpr.eqns) < 2:
         return closed
     done: list[Eqn] = []
     left = list(jaxpr.eqns)
@@ -172,13 +173,13 @@ def in_buckets(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _one_round(eqns: Sequence[Eqn], done: list[Eqn]) -> list[Eqn]:
-    """Do what waits for no fold, then the folds; what is left waited for them."""
-    folds: dict[Any, list[Eqn]] = {}
+    """Do what waits for no message, then these; what is left waited for them."""
+    waiting: dict[Any, list[Eqn]] = {}
     awaited: set[Any] = set()
     later: list[Eqn] = []
     nbytes, effects = 0, False
     for i, eqn in enumerate(eqns):
-        size = _fold_bytes(eqn)
+        size = _waiting_bytes(eqn)
         if nbytes + (size or 0) > config.tuning.bucket_bytes:
             later += eqns[i:]
             break
@@ -193,27 +194,29 @@ def _one_round(eqns: Sequence[Eqn], done: list[Eqn]) -> list[Eqn]:
         elif size is None:
             done.append(eqn)
         else:
-            folds.setdefault((eqn.op, eqn.outvars[0].aval.dtype), []).append(eqn)
+            waiting.setdefault((eqn.op, eqn.outvars[0].aval.dtype), []).append(eqn)
             awaited.update(eqn.outvars)
             nbytes += size
-    done.extend(map(_joined, folds.values()))
+    done.extend(map(_joined, waiting.values()))
     return later
 
 
 def _joined(eqns: list[Eqn]) -> Eqn:
-    """One eqn for some folds of one kind."""
+    """One eqn for some that go the same way."""
     if len(eqns) == 1:
         return eqns[0]
     op: Any = eqns[0].op
     invars = tuple(v for e in eqns for v in e.invars)
     outvars = tuple(v for e in eqns for v in e.outvars)
-    bucket = HostReduceBucket(op.group, op.kind)
-    return Eqn(bucket, invars, outvars, eqns[0].source_info)
+    return Eqn(HostBucket(op), invars, outvars, eqns[0].source_info)
 
 
-def _fold_bytes(eqn: Eqn) -> int | None:
-    """The bytes of a fold that may wait for others; None for other eqns."""
-    if not isinstance(eqn.op, HostReduce) or type(eqn.invars[0]) is not Var:
+def _waiting_bytes(eqn: Eqn) -> int | None:
+    """The bytes of what may wait for others; None for other eqns."""
+    if (
+        not isinstance(eqn.op, (HostReduce, HostPermute))
+        or type(eqn.invars[0]) is not Var
+    ):
         return None
     aval = eqn.outvars[0].aval
     size: int = aval.size * aval.dtype.itemsize

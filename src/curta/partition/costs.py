@@ -12,19 +12,18 @@ from curta.control.scan import Scan
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from curta.hosts.traffic import leaving
 from curta.primitives.host_collectives import (
+    HostBucket,
     HostCollective,
     HostExchange,
     HostGather,
     HostIndex,
     HostPermute,
     HostReduce,
-    HostReduceBucket,
     HostReduceScatter,
 )
 
 _COLLECTIVES = {
     HostReduce: "all_reduce",
-    HostReduceBucket: "all_reduce",
     HostGather: "all_gather",
     HostReduceScatter: "reduce_scatter",
     HostExchange: "all_to_all",
@@ -118,6 +117,7 @@ def _collectives(jaxpr: Jaxpr) -> Iterator[Collective]:
     for eqn in jaxpr.eqns:
         op = eqn.op
         if isinstance(op, HostCollective) and not isinstance(op, HostIndex):
+            op = op.each if isinstance(op, HostBucket) else op
             name, members = _COLLECTIVES[type(op)], op.group.size
             size = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.invars)
             sent = leaving(name, size, members) * _receivers(op)

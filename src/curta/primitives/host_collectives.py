@@ -67,26 +67,6 @@ class HostReduce(HostCollective):
 
 
 @dataclass(frozen=True)
-class HostReduceBucket(HostCollective):
-    """The folds over the group of several arrays of one dtype, sent together."""
-
-    name: ClassVar[str] = "host_reduce_bucket"
-    multiple_results: ClassVar[bool] = True
-    group: HostGroup
-    kind: str
-
-    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
-        return avals
-
-    def eval(self, *args: Any) -> Any:
-        flat = np.concatenate([np.ravel(x) for x in args])
-        flat = current().all_reduce(self.group, self.kind, flat)
-        ends = np.cumsum([x.size for x in args])[:-1]
-        pieces = zip(np.split(flat, ends), args, strict=True)
-        return [piece.reshape(x.shape) for piece, x in pieces]
-
-
-@dataclass(frozen=True)
 class HostGather(HostCollective):
     """The parts of all hosts of the group joined along a dim (all-gather)."""
 
@@ -158,6 +138,29 @@ class HostPermute(HostCollective):
 
     def eval(self, x: Any) -> Any:
         return current().permute(self.group, self.pairs, np.asarray(x, order="C"))
+
+
+@dataclass(frozen=True)
+class HostBucket(HostCollective):
+    """Several arrays of one dtype, of which `each` is folded, or sent, together."""
+
+    name: ClassVar[str] = "host_bucket"
+    multiple_results: ClassVar[bool] = True
+    each: HostReduce | HostPermute
+
+    @property
+    def group(self) -> HostGroup:  # type: ignore[override]
+        """The hosts that meet."""
+        return self.each.group
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        return avals
+
+    def eval(self, *args: Any) -> Any:
+        flat = self.each.eval(np.concatenate([np.ravel(x) for x in args]))
+        ends = np.cumsum([x.size for x in args])[:-1]
+        pieces = zip(np.split(flat, ends), args, strict=True)
+        return [piece.reshape(x.shape) for piece, x in pieces]
 
 
 def _resized(x: ShapedArray, sizes: dict[int, int]) -> ShapedArray:

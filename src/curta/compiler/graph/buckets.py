@@ -1,4 +1,4 @@
-"""Folds over hosts that travel together, as one fold of one array.
+"""Arrays that travel between hosts together, as one array.
 
 The parts are written next to each other by whatever computes them, in native code.
 """
@@ -13,7 +13,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
 from curta.core.stage import stage
-from curta.primitives.host_collectives import HostReduce, HostReduceBucket
+from curta.primitives.host_collectives import HostBucket
 from curta.primitives.joining import Concatenate
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import Reshape
@@ -21,17 +21,16 @@ from curta.primitives.structure import Reshape
 
 def together(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that a bucket stands for; None for other ops."""
-    if not isinstance(op, HostReduceBucket):
+    if not isinstance(op, HostBucket):
         return None
     ends = list(accumulate(a.size for a in avals))
-    fold = HostReduce(op.group, op.kind)
 
-    def folded(*args: Any) -> list[Any]:
+    def joined(*args: Any) -> list[Any]:
         flat = [Reshape((a.size,))(x) for x, a in zip(args, avals, strict=True)]
-        total = fold(Concatenate(0)(*flat))
+        total = op.each(Concatenate(0)(*flat))
         return [
             Reshape(a.shape)(Slice((end - a.size,), (end,))(total))
             for end, a in zip(ends, avals, strict=True)
         ]
 
-    return stage(folded, avals)
+    return stage(joined, avals)
