@@ -80,8 +80,8 @@ def test_shardings_of_results_and_collectives(rows):
         lambda a: curta.lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P()
     )
     compiled = curta.jit(total).lower(curta.ShapeDtypeStruct((8, 2), "f4")).compile()
-    _, program = compiled.runtime_executable().optimized()
-    assert b"all-reduce" in program
+    text = compiled.as_text()
+    assert " all-reduce(" in text and "ENTRY %main" in text
     whole = NamedSharding(mesh, P())
     compiled = curta.jit(lambda a: a * 2, out_shardings=whole).lower(rows).compile()
     assert compiled.output_shardings == whole

@@ -89,3 +89,11 @@ def test_moved_to_another_split(rows, mesh):
     out = curta.device_put(rows, NamedSharding(mesh, P(None, "x")))
     assert out.addressable_shards[1].data.shape == (8, 1)
     np.testing.assert_array_equal(out, HOST)
+
+
+def test_the_text_of_what_the_plugin_compiled(mesh, rows):
+    whole = NamedSharding(mesh, P())
+    alone = curta.jit(lambda x: x * 2).lower(rows).compile().as_text()
+    gathered = curta.jit(lambda x: x * 2, out_shardings=whole).lower(rows).compile()
+    assert "HloModule" in alone and "all-gather" not in alone
+    assert "all-gather" in gathered.as_text()

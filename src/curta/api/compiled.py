@@ -123,7 +123,9 @@ class Compiled(Stage):
         """The text of what was compiled: the jaxpr.
 
         Types show how values are split over devices, by the compiler's decision, as
-        they do by the program's for explicit axes.
+        they do by the program's for explicit axes. For devices of plugins it is XLA's
+        program after all of its passes, with its collectives. JaxRuntimeError if the
+        plugin does not give it.
 
         >>> import curta, curta.numpy as jnp
         >>> from curta.sharding import AxisType, NamedSharding, PartitionSpec
@@ -132,6 +134,9 @@ class Compiled(Stage):
         >>> print(curta.jit(lambda x: x + 1).lower(x).compile().as_text())
         { lambda ; a:f32[2@i]. let b:f32[2@i] = add a 1.0:f32[] in (b,) }
         """
+        if self._of_plugin is not None:
+            found: str = self._of_plugin.optimized_text()
+            return found
         return self._staged.closed.pretty_print(types=self._run.destinations.types())
 
     # By JAX's names: constants are part of programs here, and no arguments of them.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curta.runtime.pjrt.buffers import dtype_of
+from curta.runtime.pjrt.hlo_text import program_text
 from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.values import bytes_of, decode, integers, pointers, text
 
@@ -92,6 +93,10 @@ class Executable:
         self._ask("OptimizedProgram", program, program=ctypes.addressof(program))
         format_ = text(program.format, program.format_size)
         return format_, code.raw[: program.code_size]
+
+    def optimized_text(self) -> str:
+        """The same as text, with a line for each instruction."""
+        return program_text(*self.optimized())
 
     def serialize(self) -> bytes:
         """The program, to be loaded by the same plugin on the same kind of device."""
