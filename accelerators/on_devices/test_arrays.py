@@ -207,3 +207,9 @@ def test_numbers_of_python(x, number, monkeypatch):
 def test_numbers_that_are_donated_are_there_again():
     f = curta.jit(lambda a: a + 1, donate_argnums=0)
     assert [float(f(1.5)) for _ in range(3)] == [2.5] * 3
+
+
+def test_constants_of_many_booleans():
+    mask = np.arange(480).reshape(8, 10, 6) % 3 == 0
+    out = curta.jit(lambda x: jnp.where(mask, x, 0))(jnp.ones((8, 10, 6)))
+    assert np.array_equal(out, mask)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import json
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -123,6 +125,27 @@ class Executable:
             self.close()
 
 
+# A constant of many booleans, as MLIR's printer writes it.
+_BOOLEANS = re.compile(r'dense<"0x([0-9A-F]+)"> : tensor<((?:\d+x)+)i1>')
+
+
+def portable(text: str) -> str:
+    """The text of a module as any version of MLIR reads it.
+
+    Bytes of booleans in hex are one a byte for newer versions, one a bit for older.
+
+    >>> portable('%c = stablehlo.constant dense<"0x0100"> : tensor<1x2xi1>')
+    '%c = stablehlo.constant dense<[[true, false]]> : tensor<1x2xi1>'
+    """
+
+    def listed(found: re.Match[str]) -> str:
+        shape = [int(n) for n in found[2].split("x")[:-1]]
+        values = np.frombuffer(bytes.fromhex(found[1]), np.bool_).reshape(shape)
+        return f"dense<{json.dumps(values.tolist())}> : tensor<{found[2]}i1>"
+
+    return _BOOLEANS.sub(listed, text)
+
+
 class Module:
     """A module of StableHLO as plugins take it, with what it points to.
 
@@ -130,7 +153,7 @@ class Module:
     """
 
     def __init__(self, library: Library, program: str | bytes, options: bytes) -> None:
-        code = program.encode() if isinstance(program, str) else program
+        code = portable(program).encode() if isinstance(program, str) else program
         self._keep = bytes_of(code), bytes_of(b"mlir"), bytes_of(options)
         addresses = [ctypes.addressof(data) for data in self._keep]
         self.struct: Struct = library.struct(
