@@ -129,6 +129,9 @@ class Tuning:
     register_elements: int = limit(64, shrunk=2)
     # Elements that are kept one by one, not in one vector, at most.
     register_scalars: int = limit(4, shrunk=1)
+    # Values that an iteration hands to the next at most: registers for more are
+    # allocated for long, and lie on the stack all the same.
+    register_carries: int = limit(512, shrunk=12)
     # Iterations that a while loop is taken to have, where work is shared out.
     assumed_trip_count: int = limit(16, shrunk=3)
     # Steps of the code of a loop at most.

@@ -66,6 +66,28 @@ def check(fun: Any, *args: Any, rtol: float = 2e-5) -> None:
     assert compiled.native is not None
 
 
+@pytest.mark.parametrize(
+    ("leaves", "size", "qualifies"),
+    [(60, 3, True), (300, 3, False), (300, 32, True), (15, 30, True), (30, 30, False)],
+)
+def test_loops_that_carry_too_much_are_no_code_in_registers(
+    leaves: int, size: int, qualifies: bool
+) -> None:
+    """LLVM takes odd rows apart, and time by the square of what it hands on."""
+
+    def fun(*tree: Any) -> Any:
+        def body(carry: Any, _: Any) -> Any:
+            return [x * 0.5 + y for x, y in zip(carry, carry[1:] + carry[:1])], ()
+
+        return lax.scan(body, list(tree), None, length=3)[0]
+
+    tree = [normal(size) for _ in range(leaves)]
+    closed = staged(lambda *a: fun(*a), *tree)
+    assert in_registers(closed) == qualifies
+    if not qualifies:
+        assert_compiles(closed, *tree, rtol=2e-5)
+
+
 # ------------------------------------------------------------ every op in a loop
 
 

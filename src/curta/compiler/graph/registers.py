@@ -46,6 +46,7 @@ from curta.compiler.loops.registers import (
     Table,
     WhileLoop,
     Write,
+    phis_of,
 )
 from curta.config import config
 from curta.control.cond import Cond
@@ -431,13 +432,17 @@ class RegisterLowering:
         places: Sequence[Buffer | None] = arrays[: len(initial)]
         places = places or [None] * len(initial)
         now: list[Atom] = []
+        phis = 0
         for x, keep, array in zip(initial, kept, places, strict=True):
             if keep:
                 now.append(x)
             elif self.may_be_in_place(x.aval):
                 now.append(self.in_place_carries.enter(x, level, array))
             else:
-                now.append(self.place(x.aval, level + 1))
+                now.append(inside := self.place(x.aval, level + 1))
+                phis += phis_of(self.buffers[inside].size)
+        if phis > config.tuning.register_carries:
+            raise CannotUseRegisters("too much is carried")
         return now
 
     def _then(

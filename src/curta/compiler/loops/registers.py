@@ -197,6 +197,15 @@ def pretty_steps(steps: tuple[Step, ...], indent: str = "    ") -> Iterator[str]
             yield from pretty_steps(step.body, deeper)
 
 
+def phis_of(size: int) -> int:
+    """The values that LLVM hands from iteration to iteration for so many numbers.
+
+    Vectors of other numbers of lanes than powers of two it takes apart.
+    """
+    in_vector = size > config.tuning.register_scalars and not size & (size - 1)
+    return 1 if in_vector else size
+
+
 def code_cost(steps: tuple[Step, ...], iterations: int = UNKNOWN) -> int:
     """What running the steps costs, in simple scalar operations.
 

@@ -1,0 +1,100 @@
+"""Modules of a program: kernels at their own levels, compiled at the same time."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.compiler import steps
+from curta.compiler.linked import Source
+from curta.compiler.llvm import target
+from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.support.threads import parallel_for_address
+from curta.config import config, tuning
+from curta.signals import at_once
+
+X = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
+
+
+@pytest.fixture
+def entries(monkeypatch: pytest.MonkeyPatch) -> list[Source]:
+    """The entries that are linked during a test, with what they call."""
+    found: list[Source] = []
+    linking = steps.link
+
+    def link(sources: Any) -> Any:
+        found.append(sources[0])
+        return linking(sources)
+
+    monkeypatch.setattr(steps, "link", link)
+    return found
+
+
+def run(fun: Any, *args: Any, fused: bool = True) -> list[np.ndarray[Any, Any]]:
+    closed = curta.make_jaxpr(fun)(*args)
+    made = compile_jaxpr(closed, parallel_for=parallel_for_address, optimise=fused)
+    return made(*args)
+
+
+def test_a_kernel_is_compiled_at_its_own_level(entries: list[Source]) -> None:
+    def fun(x: Any, large: Any) -> Any:
+        return x @ x.T, curta.nn.softmax(large, axis=-1)
+
+    large = np.linspace(0, 3, 1 << 20, dtype=np.float32).reshape(1 << 10, 1 << 10)
+    got = run(lambda x, y: (fun(x, y), jnp.sin(x.T)), X, large)
+    (entry,) = entries
+    assert entry.level == target.QUICK
+    assert sorted(m.level for m in entry.callees) == [target.QUICK, target.GOOD]
+    np.testing.assert_allclose(got[1].sum(-1), 1, rtol=1e-5)
+
+
+def test_a_short_program_of_one_level_is_one_module(entries: list[Source]) -> None:
+    run(lambda x: (jnp.sin(x), x.sum(0)), X)
+    (entry,) = entries
+    assert entry.callees == ()
+
+
+def test_modules_are_cut_by_size_with_the_same_results(entries: list[Source]) -> None:
+    def fun(x: Any) -> Any:
+        return [jnp.sin(x[:, : 1 + i % 5] * i).sum(i % 2) for i in range(12)]
+
+    whole = run(fun, X, fused=False)
+    with tuning(dataclasses.replace(config.tuning, module_ir=100, parallel_ir=0)):
+        parts = run(fun, X, fused=False)
+    one, many = entries
+    assert len(one.callees) < len(many.callees)
+    assert len({n for m in many.callees for n in m.names}) == sum(
+        len(m.names) for m in many.callees
+    )
+    for a, b in zip(whole, parts, strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+def test_what_is_compiled_at_once_comes_in_order() -> None:
+    texts = [
+        (f"define i64 @f() {{\n  ret i64 {i}\n}}\n", level)
+        for i in range(6)
+        for level in (target.QUICK, target.GOOD)
+    ]
+    with tuning(dataclasses.replace(config.tuning, parallel_ir=0)):
+        together = target.compile_texts(texts)
+    assert together == [target.compile_text(*t) for t in texts]
+
+
+def test_errors_of_threads_are_raised_and_the_first_wins() -> None:
+    met = threading.Barrier(2)
+
+    def work(x: int) -> int:
+        met.wait(10)
+        if x:
+            raise ValueError(x)
+        return x
+
+    with pytest.raises(ValueError, match="2"):
+        at_once(work, [0, 2], 2)
