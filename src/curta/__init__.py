@@ -39,6 +39,10 @@ with _collector_at_rest():
         pure_callback as pure_callback,
     )
     from curta.api.checkpoint import checkpoint as checkpoint, remat as remat
+    from curta.api.compiler_options import (
+        CompilerEffortLevel as CompilerEffortLevel,
+        Inline as Inline,
+    )
     from curta.api.custom_derivatives import (
         custom_jvp as custom_jvp,
         custom_vjp as custom_vjp,
@@ -71,7 +75,11 @@ with _collector_at_rest():
     from curta.api.kernel_cache import (
         kernel_cache_statistics as kernel_cache_statistics,
     )
-    from curta.api.meshes import make_mesh as make_mesh, set_mesh as set_mesh
+    from curta.api.meshes import (
+        get_mesh as get_mesh,
+        make_mesh as make_mesh,
+        set_mesh as set_mesh,
+    )
     from curta.api.placing import reshard as reshard
     from curta.api.pmap import pmap as pmap
     from curta.api.scopes import named_call as named_call, named_scope as named_scope
@@ -134,6 +142,10 @@ with _collector_at_rest():
     from curta.core.array import Array as Array
     from curta.core.compile_time import (
         ensure_compile_time_eval as ensure_compile_time_eval,
+    )
+    from curta.core.mesh import (
+        get_abstract_mesh as get_abstract_mesh,
+        use_abstract_mesh as use_abstract_mesh,
     )
     from curta.core.partition_spec import PartitionSpec as _PartitionSpec
     from curta.core.shape_struct import ShapeDtypeStruct as ShapeDtypeStruct

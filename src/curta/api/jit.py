@@ -21,6 +21,7 @@ from curta.api.arguments import (
     check_outputs,
     leaf_names,
 )
+from curta.api.compiler_options import Inline, is_inlined_early
 from curta.api.jit_advice import advise_of_keys, advise_of_tracing
 from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_plans
 from curta.api.jit_log import Signature, explain_miss, timed
@@ -478,7 +479,7 @@ def jit(
     keep_unused: bool = False,
     device: Any = None,
     backend: str | None = None,
-    inline: bool = False,
+    inline: bool | Inline = False,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
     """Compile a function: run it once on tracers, and machine code from then on.
@@ -491,7 +492,7 @@ def jit(
       donate_argnums, donate_argnames: arguments whose memory the outputs may take;
         they cannot be used afterwards.
       keep_unused: keep inputs that the function does not read.
-      inline: put the eqns, not a call of them, into an enclosing jaxpr.
+      inline: put the eqns, not a call of them, into an enclosing jaxpr; or an `Inline`.
       in_shardings, out_shardings: where arguments and results are to be: a `Sharding`,
         a `PartitionSpec` over the mesh in scope, or trees of them that are prefixes of
         the arguments' and the result's. None leaves it open.
@@ -533,7 +534,7 @@ def jit(
             donate_argnums,
             donate_argnames,
             keep_unused=keep_unused,
-            inline=inline,
+            inline=is_inlined_early(inline),
             in_shardings=given,
             out_shardings=wanted,
             moves=device is not None or backend is not None,

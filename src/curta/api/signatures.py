@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sized
 from typing import Any, Concatenate, ParamSpec, Protocol, TypedDict, TypeVar, overload
 
+from curta.api.compiler_options import Inline
 from curta.core.array import Array, ArrayLike
 
 P = ParamSpec("P")
@@ -146,5 +147,5 @@ class JitKeywords(TypedDict, total=False):
     keep_unused: bool
     device: Any
     backend: str | None
-    inline: bool
+    inline: bool | Inline
     compiler_options: dict[str, Any] | None

@@ -139,6 +139,11 @@ from curta.lax.generators import (
     rng_bit_generator as rng_bit_generator,
     rng_uniform as rng_uniform,
 )
+from curta.lax.horner import (
+    log2 as log2,
+    one_minus_square as one_minus_square,
+    polynomial as polynomial,
+)
 from curta.lax.indexing import (
     gather as gather,
     index_take as index_take,

@@ -192,6 +192,7 @@ from curta.numpy.elementary import (
     tanh as tanh,
     trunc as trunc,
 )
+from curta.numpy.extremes import minmax as minmax, top_k as top_k
 from curta.numpy.files import (
     array_repr as array_repr,
     array_str as array_str,

@@ -23,6 +23,7 @@ from curta.scipy.special.entropies import (
     xlog1py as xlog1py,
     xlogy as xlogy,
 )
+from curta.scipy.special.erfcinv import erfcinv as erfcinv
 from curta.scipy.special.error_functions import (
     dawsn as dawsn,
     erf as erf,

@@ -1,0 +1,161 @@
+"""Functions that JAX 0.11 and 0.12 added; values from NumPy and SciPy."""
+
+import numpy as np
+import pytest
+import scipy.special as sp
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.scipy import special
+from curta.test_util import check_grads
+
+
+def every_way(function, *args):
+    """What `function` gives: eagerly, compiled, and mapped over a first axis of 1."""
+    plain = function(*args)
+    mapped = curta.vmap(function)(*(jnp.asarray(x)[None] for x in args))
+    for other in curta.jit(function)(*args), curta.tree.map(lambda x: x[0], mapped):
+        for ours, its in zip(curta.tree.leaves(plain), curta.tree.leaves(other)):
+            assert ours.dtype == its.dtype
+            np.testing.assert_allclose(ours, its, rtol=1e-6)
+    return plain
+
+
+# ---- lax
+
+
+@pytest.mark.parametrize("terms", [1, 2, 5, 8, 9, 20])
+def test_polynomial_is_that_of_numpy(terms):
+    coefficients = np.linspace(-1, 2, terms).astype("f4")
+    x = np.linspace(-1.1, 0.9, 7).astype("f4")
+    wanted = np.polynomial.polynomial.polyval(x, coefficients)
+    got = every_way(lambda x: lax.polynomial(x, [*coefficients]), x)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    check_grads(lambda x: lax.polynomial(x, [*coefficients]), (x,), 2, rtol=0.05)
+
+
+def test_polynomial_of_arrays_of_coefficients():
+    x, c = jnp.arange(3.0)[None], jnp.array([[1.0], [2.0]])
+    assert lax.polynomial(x, [0.0, c]).tolist() == [[0, 1, 2], [0, 2, 4]]
+    assert lax.polynomial(2.0, [1, 2]).dtype == np.float32
+    assert lax.polynomial(2, [1, 2]).dtype == np.int32
+    assert lax.polynomial(x, []).tolist() == [[0, 0, 0]]
+    assert lax.polynomial(jnp.inf, [0.0, 1.0]) == np.inf
+    with pytest.raises(TypeError, match="same number of dimensions, got"):
+        lax.polynomial(jnp.ones(3), [1.0, c])
+
+
+def test_a_short_unroll_makes_a_loop():
+    coefficients = [1.0, 2.0, 3.0]
+    jaxpr = curta.make_jaxpr(lambda x: lax.polynomial(x, coefficients, unroll=2))(2.0)
+    assert "scan" in [e.primitive.name for e in jaxpr.jaxpr.eqns]
+    assert lax.polynomial(2.0, coefficients, unroll=2) == 17
+
+
+def test_log2():
+    x = np.array([1e-30, 0.5, 1.0, 8.0], "f4")
+    np.testing.assert_allclose(every_way(lax.log2, x), np.log2(x), rtol=1e-6)
+    assert lax.log2(0.0) == -np.inf and np.isnan(lax.log2(-1.0))
+    z = np.complex64(1 + 2j)
+    np.testing.assert_allclose(lax.log2(z), np.log2(z), rtol=1e-6)
+    with pytest.raises(TypeError, match="log2 does not accept dtype int32"):
+        lax.log2(3)
+
+
+def test_one_minus_square_cancels_nowhere():
+    x = np.array([0.5, 1 - 2.0**-20, -3.0], "f4")
+    wanted = (1 - x.astype("f8") ** 2).astype("f4")
+    np.testing.assert_allclose(every_way(lax.one_minus_square, x), wanted, rtol=1e-6)
+    np.testing.assert_allclose(curta.grad(lax.one_minus_square)(1e-30), -2e-30)
+    assert lax.one_minus_square(3) == -8
+
+
+# ---- numpy
+
+
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_minmax(axis, keepdims):
+    x = np.array([[3, -7, 2], [8, 4, 1]], "i4")
+    low, high = every_way(lambda x: jnp.minmax(x, axis, None, keepdims), x)
+    assert low.tolist() == x.min(axis, keepdims=keepdims).tolist()
+    assert high.tolist() == x.max(axis, keepdims=keepdims).tolist()
+
+
+def test_minmax_with_initial_and_where():
+    x = jnp.array([3.0, -7.0, 2.0])
+    assert jnp.minmax(x, initial=(-9, 9)) == (-9, 9)
+    assert jnp.minmax(x, initial=0) == (-7, 3)
+    assert jnp.minmax(x, where=x > 0, initial=(5, 0)) == (2, 3)
+    assert np.isnan(jnp.minmax(jnp.array([1.0, np.nan]))).all()
+    with pytest.raises(ValueError, match="zero-size array"):
+        jnp.minmax(jnp.zeros(0))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f2", "i4", "u1", "bool"])
+@pytest.mark.parametrize("mode", ["largest", "smallest"])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_top_k(dtype, mode, axis):
+    x = np.array([[3, 0, 2, 0], [9, 7, 0, 8]]).astype(dtype)
+    count = x.shape[axis] - 1
+    order = np.argsort(x, axis, kind="stable")
+    if mode == "largest":
+        order = np.argsort(-x.astype("f8"), axis, kind="stable")
+    order = np.take(order, range(count), axis)
+    values, places = every_way(lambda x: jnp.top_k(x, count, axis=axis, mode=mode), x)
+    assert values.dtype == x.dtype and places.dtype == np.int32
+    np.testing.assert_array_equal(places, order)
+    np.testing.assert_array_equal(values, np.take_along_axis(x, order, axis))
+
+
+def test_top_k_refuses():
+    with pytest.raises(ValueError, match="not compatible with complex"):
+        jnp.top_k(jnp.array([1j]), 1)
+    with pytest.raises(ValueError, match="mode must be 'largest' or 'smallest'"):
+        jnp.top_k(jnp.ones(2), 1, mode="best")
+
+
+# ---- scipy.special
+
+
+def test_erfcinv():
+    y = np.array([1e-30, 1e-6, 0.1, 0.5, 0.999, 1.0, 1.001, 1.5, 1.9], "f4")
+    np.testing.assert_allclose(
+        every_way(special.erfcinv, y), sp.erfcinv(y), rtol=2e-6, atol=1e-12
+    )
+    assert np.signbit(special.erfcinv(1.0)) == 0
+    assert special.erfcinv(jnp.array([0.0, 2.0])).tolist() == [np.inf, -np.inf]
+    assert np.isnan(special.erfcinv(jnp.array([-0.1, 2.1]))).all()
+    assert special.erfcinv(jnp.float16(0.5)).dtype == np.float16
+    check_grads(special.erfcinv, (y[2:],), 2, rtol=0.05)
+    with pytest.raises(ValueError, match="complex-valued"):
+        special.erfcinv(1j)
+
+
+# ---- the rest
+
+
+def test_inline_options():
+    def names(inline):
+        half = curta.jit(lambda x: x / 2, inline=inline)
+        return [e.primitive.name for e in curta.make_jaxpr(half)(1.0).jaxpr.eqns]
+
+    assert names(curta.Inline.JAX_EARLY) == names(True) == ["div"]
+    for option in set(curta.Inline) - {curta.Inline.JAX_EARLY}:
+        assert names(option) == names(False) == ["jit"]
+    with pytest.raises(ValueError, match="Invalid inline option: 'early'"):
+        curta.jit(len, inline="early")
+
+
+def test_effort_levels():
+    assert curta.CompilerEffortLevel("O2") is curta.CompilerEffortLevel(29)
+    with pytest.raises(ValueError, match="O9"):
+        curta.CompilerEffortLevel("O9")
+
+
+def test_meshes_in_scope_by_their_newer_names():
+    assert curta.get_mesh is curta.sharding.get_mesh
+    assert curta.get_abstract_mesh is curta.sharding.get_abstract_mesh
+    with curta.use_abstract_mesh(curta.sharding.AbstractMesh((1,), ("x",))):
+        assert curta.get_abstract_mesh().axis_names == ("x",)
