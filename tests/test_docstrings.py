@@ -71,8 +71,8 @@ def section(doc: str, title: str) -> str:
 def described(doc: str) -> set[str]:
     """The parameters that "Args:" names: `x: ...`, or `x, y: ...`."""
     text = textwrap.dedent(section(doc, "Args"))
-    entries = re.findall(r"^(?! )((?:.|\n )*?): ", text, re.MULTILINE)
-    return {name.strip(" *`\n") for entry in entries for name in entry.split(",")}
+    entries = re.findall(r"^(?! )(.*?): ", text, re.MULTILINE)
+    return {name.strip(" *`") for entry in entries for name in entry.split(",")}
 
 
 def raised(doc: str) -> set[str]:
@@ -106,6 +106,8 @@ def test_functions_of_several_parameters_tell_them(module):
             wrong[name] = f"Args names {', '.join(others)}"
         elif not is_told_what_returns(doc):
             wrong[name] = "no Returns"
+        elif re.match(r"\s*\w+: ", section(doc, "Returns")):
+            wrong[name] = "Returns begins with a word that the site takes for a name"
         elif not raised(doc) and f"{module}.{name}" not in RAISES_NOTHING:
             wrong[name] = "no Raises"
         elif unknown := [x for x in raised(doc) if not is_exception(x)]:

@@ -178,8 +178,8 @@ def lstm(
       precision: of the products; see `curta.lax.Precision`.
 
     Returns:
-      y: (batch, time, directions * hidden_size), with zeros behind the sequences.
-      h, c: the states after the sequences, like `h_0` and `c_0`.
+      A tuple (y, h, c): y is (batch, time, directions * hidden_size), with zeros behind
+      the sequences, h and c are the states after them, like `h_0` and `c_0`.
 
     Raises:
       NotImplementedError: for lengths of another dtype, and for dropout.

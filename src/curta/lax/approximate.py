@@ -58,8 +58,9 @@ def approx_min_k(
     """The `k` least elements along a dim, ascending, and their int32 places.
 
     Args:
-      operand, k, reduction_dimension, recall_target, reduction_input_size_override,
-        aggregate_to_topk: as for `approx_max_k`.
+      operand, k, reduction_dimension: as for `approx_max_k`.
+      recall_target, reduction_input_size_override: as for `approx_max_k`.
+      aggregate_to_topk: as for `approx_max_k`.
 
     Returns:
       The elements, in the dtype of `operand`, and their places, int32.

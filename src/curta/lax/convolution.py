@@ -325,8 +325,10 @@ def conv_general_dilated_patches(
     Args:
       lhs: an array of n + 2 dims: a batch, features, and n spatial dims.
       filter_shape: the n sizes of windows.
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision,
-        preferred_element_type: as for `conv_general_dilated`.
+      window_strides, padding, lhs_dilation, rhs_dilation: as for
+        `conv_general_dilated`.
+      dimension_numbers, precision, preferred_element_type: as for
+        `conv_general_dilated`.
 
     Returns:
       An array with the windows along its feature dim: feature after feature, each with

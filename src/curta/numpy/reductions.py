@@ -315,8 +315,8 @@ def all(
         (default) for all.
 
     Returns:
-      Booleans: `a`'s shape without the reduced axes (or with size 1 there). True of no
-      elements.
+      Booleans, of `a`'s shape without the reduced axes (or with size 1 there). True
+      of no elements.
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers.
@@ -351,8 +351,8 @@ def any(
         (default) for all.
 
     Returns:
-      Booleans: `a`'s shape without the reduced axes (or with size 1 there). False of no
-      elements.
+      Booleans, of `a`'s shape without the reduced axes (or with size 1 there). False
+      of no elements.
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers.

@@ -369,8 +369,8 @@ def welch(
     """The spectral density of a signal, by Welch's method.
 
     Args:
-      x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis,
-        average: as for `csd`.
+      x, fs, window, nperseg, noverlap, nfft: as for `csd`.
+      detrend, return_onesided, scaling, axis, average: as for `csd`.
 
     Returns:
       Frequencies and the density, real.
