@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
@@ -14,9 +15,14 @@ from curta.api.jit_options import split_arguments
 from curta.config import config
 from curta.core.evaluate import const_as_numpy
 from curta.core.shape_struct import ShapeDtypeStruct
+from curta.core.sharding import NamedSharding
 from curta.dtypes import physical_dtype
 from curta.errors import ConcretizationTypeError
 from curta.on_demand import late
+from curta.partition.costs import traffic_of
+from curta.partition.partition import partition
+from curta.runtime.array import ArrayImpl
+from curta.runtime.host_runs import spans_hosts
 
 # Few programs ask for it.
 costs: Any = late("curta.api.explain_costs")
@@ -45,10 +51,12 @@ class Explain:
             )
         arguments = split_arguments(self._jitted._options, args, kwargs)
         leaves = tree_util.tree_leaves((arguments.dynamic, arguments.options))
-        closed = traced.lower()._live
+        lowered = traced.lower()
+        closed = lowered._live
         values = [*map(_storage, leaves, closed.in_avals)]
         name = traced.fun_name
-        return Explanation(costs.program_cost(name, closed, values, self._seconds))
+        cost = costs.program_cost(name, closed, values, self._seconds)
+        return Explanation(_with_hosts(cost, closed, leaves, lowered))
 
     def diff(self, other: Callable[..., Any]) -> Callable[..., Difference]:
         """A function that compares this one with another on the same arguments."""
@@ -73,8 +81,9 @@ def explain(fun: Callable[..., Any], *, seconds: float = 0.3) -> Explain:
 
     Returns:
       A function of the arguments of `fun`, arrays or `ShapeDtypeStruct`s (then of
-      zeros), which gives an `Explanation`: it prints, shows a page in notebooks and is
-      saved as one by `save(path)`. `explain(f).diff(g)(*args)` compares two functions.
+      zeros), which gives an `Explanation`, for arguments on several hosts with the
+      collectives between these: it prints, shows a page in notebooks and is saved as
+      one by `save(path)`. `explain(f).diff(g)(*args)` compares two functions.
 
     Raises:
       NotImplementedError: another backend than Curta's own runs programs.
@@ -133,6 +142,20 @@ class Difference:
         return str(texts.difference(self.first.cost, self.second.cost))
 
     __repr__ = __str__
+
+
+def _with_hosts(cost: Any, closed: Any, leaves: Any, lowered: Any) -> Any:
+    """The costs, with what hosts send each other if the arguments are on several."""
+    places = [x.sharding if isinstance(x, ArrayImpl) else None for x in leaves]
+    places = [s if isinstance(s, NamedSharding) else None for s in places]
+    several = (s for s in places if s and spans_hosts(list(s.mesh.devices.flat)))
+    first = next(several, None)
+    if first is None:
+        return cost
+    outs = tree_util.tree_leaves(lowered.compile().output_shardings)
+    local = partition(closed, first.mesh, places, outs)
+    sent = str(traffic_of(local.closed)).splitlines()
+    return dataclasses.replace(cost, collectives=(*cost.collectives, *sent))
 
 
 def _storage(x: Any, aval: Any) -> np.ndarray[Any, Any]:
