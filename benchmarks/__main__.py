@@ -11,6 +11,8 @@ from types import ModuleType
 from benchmarks.array_cases import ARRAY_CASES
 from benchmarks.cases import CASES
 from benchmarks.conv_cases import CONV_CASES
+from benchmarks.donated_cases import DONATED_CASES
+from benchmarks.first_calls import FIRST_CALLS
 from benchmarks.harness import attempt, measure
 from benchmarks.linalg_cases import LINALG_CASES
 from benchmarks.loop_cases import LOOPS
@@ -33,14 +35,14 @@ def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
     one_process = (
         *(CASES, ARRAY_CASES, LINALG_CASES, RANDOM_CASES, CONV_CASES, LOOPS),
-        RNN_CASES,
+        *(RNN_CASES, DONATED_CASES),
     )
     for case in itertools.chain(*one_process):
         if only in case.name:
             timing = attempt(partial(measure, case, curta, jax, seconds))
             floor = machine.floor(case.read, case.written, case.flops)
             yield Row(case.name, case.target, timing, floor)
-    for name, measure_processes, target in (*PROCESSES, *RNN_PROCESSES):
+    for name, measure_processes, target in (*PROCESSES, *RNN_PROCESSES, *FIRST_CALLS):
         if only in name:
             yield Row(name, target, attempt(measure_processes), is_size="size" in name)
 

@@ -8,13 +8,15 @@ import pytest
 from benchmarks.__main__ import library
 from benchmarks.cases import CASES, jit_dict
 from benchmarks.conv_cases import CONV_CASES
+from benchmarks.donated_cases import DONATED_CASES
+from benchmarks.first_calls import FIRST_CALLS
 from benchmarks.harness import Case, Timing, attempt, measure
 from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine
 from benchmarks.report import Row
 from benchmarks.rnn_cases import RNN_CASES
 
-ALL = (*CASES, *CONV_CASES, *LOOPS, *RNN_CASES)
+ALL = (*CASES, *CONV_CASES, *LOOPS, *RNN_CASES, *DONATED_CASES[:2])
 QUICK = [case for case in ALL if case.flops + case.read < 1e7]
 
 
@@ -26,6 +28,14 @@ def lib():
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
 def test_programs_run(case, lib):
     lib.block_until_ready(case.make(lib)())
+
+
+def test_programs_of_first_calls_are_python():
+    cold = [row for row in FIRST_CALLS if row[0].startswith("cold: ")]
+    assert len(cold) * 2 == len(FIRST_CALLS)
+    for name, measured, _ in cold:
+        program, _ = measured.args
+        compile(program.format(lib="curta"), name, "exec")
 
 
 def test_measure_times_both(lib):

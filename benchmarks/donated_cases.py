@@ -1,0 +1,34 @@
+"""Steps over trees of many arrays, kept and donated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.harness import Case, Thunk
+
+_LEAVES = (100, 300, 1000)
+
+
+def _step(lib: Any, count: int, donate: bool) -> Thunk:
+    step = lib.jit(
+        lambda tree: [x * 0.5 + 1 for x in tree],
+        donate_argnums=(0,) if donate else (),
+    )
+    state = [[lib.numpy.full(3 + i % 5, float(i)) for i in range(count)]]
+
+    def call() -> Any:
+        state[0] = step(state[0])
+        return state[0]
+
+    for _ in range(40):  # to the fixed point, so that both libraries answer alike
+        call()
+    return call
+
+
+def _case(count: int, donate: bool) -> Case:
+    kind = "donated" if donate else "kept"
+    name = f"step over {count} {kind} arrays"
+    return Case(name, lambda lib: _step(lib, count, donate), 0.5)
+
+
+DONATED_CASES = [_case(n, d) for n in _LEAVES for d in (False, True)]
