@@ -1,9 +1,10 @@
-"""Write docs/coverage.md: which public names of JAX 0.10 Curta has.
+"""Write docs/coverage.md: which public names of JAX Curta has, by release.
 
     python tools/coverage.py            # write the page
     python tools/coverage.py --check    # fail if the page is not up to date
 
-The names come from jax_names.txt beside this file. A name is *present* when Curta has
+The names come from jax_names.txt beside this file, of the release that is followed by
+default, and from jax_names_added.txt, of what later ones added. A name is *present* when Curta has
 it and it is more than a `raise`; it is *tested* when a test or an example in a
 docstring mentions it, or, for a primitive, when the conformance tests cover its class.
 """
@@ -22,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import curta
+from curta.api_version import DEFAULT, RELEASES
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -39,9 +41,9 @@ REASONS = {
 MISSING = object()
 
 
-def namespaces() -> Iterator[tuple[str, list[str]]]:
-    """The namespaces of jax_names.txt (without the leading `jax.`) with their names."""
-    text = (HERE / "jax_names.txt").read_text()
+def namespaces(file: str = "jax_names.txt") -> Iterator[tuple[str, list[str]]]:
+    """The namespaces of a list (without the leading `jax.`) with their names."""
+    text = (HERE / file).read_text()
     for section in re.split(r"^\[", text, flags=re.MULTILINE)[1:]:
         title, body = section.split("]\n", 1)
         yield title, body.split()
@@ -106,6 +108,24 @@ def rows() -> Iterator[tuple[str, list[str], list[str], list[str]]]:
         yield namespace, names, missing, untested
 
 
+def added() -> str:
+    """A section on what each later release added."""
+    rows = []
+    for title, names in namespaces("jax_names_added.txt"):
+        release, namespace = title.split(":")
+        found = {name: lookup(namespace, name) for name in names}
+        missing = [n for n, v in found.items() if v is MISSING or is_stub(v)]
+        have = listed([n for n in names if n not in missing])
+        rows.append(f"| {release} | `{full(namespace)}` | {have} | {listed(missing)} |")
+    return (
+        "\n## What later releases added\n\n"
+        "These names are there whichever version is followed ([which JAX](which_jax.md)"
+        ").\n\n| release | namespace | present | missing |\n|---|---|---|---|\n"
+        + "\n".join(rows)
+        + "\n"
+    )
+
+
 def reason_of(namespace: str, name: str) -> str:
     """Why a name is missing; that of its namespace if it has none of its own."""
     whole = f"{namespace}.{name}" if namespace else name
@@ -139,8 +159,9 @@ def page() -> str:
             details.append(f"### `{title}`\n\n" + "\n\n".join(lines) + "\n")
     return (
         "# Coverage\n\n"
-        "Written by `make coverage` from the list of JAX 0.10.2's public names in\n"
-        "`tools/jax_names.txt`. *Present*: Curta has the name, and it is no stub.\n"
+        f"Written by `make coverage` from the list of JAX {RELEASES[DEFAULT]}'s public"
+        " names in\n`tools/jax_names.txt`, and for what came later, up to JAX"
+        f" {[*RELEASES.values()][-1]}, from\n`tools/jax_names_added.txt`. *Present*: Curta has the name, and it is no stub.\n"
         "*Tested*: a test or a docstring's example mentions it, or, for a primitive,\n"
         "the conformance tests cover it. The functions of `numpy`, `lax`, `nn`,\n"
         "`random`, `scipy`, `image` and `ops` have rows in `tests/functions` besides,\n"
@@ -151,6 +172,7 @@ def page() -> str:
         + "\n".join(table)
         + "\n\n## What is missing or untested\n\n"
         + "\n".join(details)
+        + added()
     )
 
 
