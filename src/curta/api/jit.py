@@ -489,8 +489,7 @@ def jit(
         Left out, `jit` returns a decorator.
       static_argnums, static_argnames: arguments that are compile-time constants, by
         place or name; they must be hashable, and each value compiles anew.
-      donate_argnums, donate_argnames: arguments whose memory the outputs may take;
-        they cannot be used afterwards.
+      donate_argnums, donate_argnames: arguments used up: outputs may take their memory.
       keep_unused: keep inputs that the function does not read.
       inline: put the eqns, not a call of them, into an enclosing jaxpr; or an `Inline`.
       in_shardings, out_shardings: where arguments and results are to be: a `Sharding`,
