@@ -4,9 +4,10 @@
     python tools/coverage.py --check    # fail if the page is not up to date
 
 The names come from jax_names.txt beside this file, of the release that is followed by
-default, and from jax_names_added.txt, of what later ones added. A name is *present* when
-Curta has it and it is more than a `raise`; it is *tested* when a test or an example in
-a docstring mentions it, or, for a primitive, when the conformance tests cover its class.
+default, and from jax_names_added.txt, of what later ones added. A name is *present*
+when Curta has it and it is more than a `raise`; it is *tested* when a test or an
+example in a docstring mentions it, or, for a primitive, when the conformance tests
+cover its class.
 """
 
 from __future__ import annotations
@@ -162,7 +163,8 @@ def page() -> str:
         f"Written by `make coverage` from the list of JAX {RELEASES[DEFAULT]}'s public"
         " names in\n`tools/jax_names.txt`, and for what came later, up to JAX"
         f" {[*RELEASES.values()][-1]}, from\n"
-        "`tools/jax_names_added.txt`. *Present*: Curta has the name, and it is no stub.\n"
+        "`tools/jax_names_added.txt`. *Present*: Curta has the name, and it is no"
+        " stub.\n"
         "*Tested*: a test or a docstring's example mentions it, or, for a primitive,\n"
         "the conformance tests cover it. The functions of `numpy`, `lax`, `nn`,\n"
         "`random`, `scipy`, `image` and `ops` have rows in `tests/functions` besides,\n"
