@@ -357,3 +357,33 @@ class TestShardings:
         ]:
             with pytest.raises(NotImplementedError, match="a sparse result cannot be"):
                 call()
+
+
+DENSE = jnp.eye(2)
+OF_ANOTHER_FORMAT = {
+    "coo_matvec": lambda: sparse.coo_matvec(DENSE, jnp.ones(2)),
+    "coo_matmat": lambda: sparse.coo_matmat(DENSE, DENSE),
+    "csr_matvec": lambda: sparse.csr_matvec(DENSE, jnp.ones(2)),
+    "csr_matmat": lambda: sparse.csr_matmat(DENSE, DENSE),
+    "bcoo_update_layout": lambda: sparse.bcoo_update_layout(DENSE, n_batch=1),
+    "bcoo_reshape": lambda: sparse.bcoo_reshape(DENSE, new_sizes=(4,)),
+    "bcoo_broadcast_in_dim": lambda: sparse.bcoo_broadcast_in_dim(
+        DENSE, shape=(2, 2), broadcast_dimensions=(0, 1)
+    ),
+    "bcoo_conv_general_dilated": lambda: sparse.bcoo_conv_general_dilated(
+        DENSE[None], DENSE[None], window_strides=(1,), padding="SAME"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_ANOTHER_FORMAT)
+def test_dense_arrays_where_sparse_ones_belong(name):
+    kind = name.split("_")[0].upper()
+    with pytest.raises(TypeError, match=f"{name}: input should be {kind} array"):
+        OF_ANOTHER_FORMAT[name]()
+
+
+def test_dimension_numbers_of_gather():
+    x = BCOO.fromdense(DENSE)
+    with pytest.raises(TypeError, match="must be a lax.GatherDimensionNumbers, got 3"):
+        sparse.bcoo_gather(x, jnp.array([[0]]), 3, (1, 2))

@@ -23,6 +23,15 @@ def _missing(name: str) -> Callable[..., NoReturn]:
     return method
 
 
+def require_format(name: str, kind: type[JAXSparse], format: str, mat: Any) -> None:
+    """Raise TypeError for a matrix that is not of the format of a function."""
+    if not isinstance(mat, kind):
+        raise TypeError(
+            f"{name}: input should be {format} array, got type(mat)={type(mat)}. Make"
+            f" one with {format}.fromdense."
+        )
+
+
 class JAXSparse(abc.ABC):
     """A matrix, or array, of which only some elements are stored.
 

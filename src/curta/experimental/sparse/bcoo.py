@@ -259,9 +259,19 @@ def bcoo_fromdense(
     Args:
       mat: array.
       nse: how many elements to store, of each batch; has to be given in jit. What is
-        too much is dropped, what is missing stored as zeros outside.
-      n_batch, n_dense: the first and last dims that are kept as they are.
-      index_dtype: of the indices.
+        too much is dropped, what is missing stored as zeros outside. By default as many
+        as are not zero.
+      n_batch, n_dense: the first and last dims that are kept as they are; none by
+        default.
+      index_dtype: of the indices; int32 by default.
+
+    Returns:
+      A `BCOO` of the shape and dtype of the array.
+
+    Raises:
+      ValueError: for numbers of dims that do not fit.
+      TypeError: for what is no array, and a negative `nse`.
+      ConcretizationTypeError: for a traced array without `nse`.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

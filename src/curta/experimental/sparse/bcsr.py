@@ -359,7 +359,19 @@ def bcsr_fromdense(
     n_dense: int = 0,
     index_dtype: Any = np.int32,
 ) -> BCSR:
-    """The array without its zeros; see `bcoo_fromdense`.
+    """The array without its zeros.
+
+    Args:
+      mat, nse, n_batch, n_dense, index_dtype: as for `bcoo_fromdense`; two dims are
+        neither of batches nor dense.
+
+    Returns:
+      A `BCSR` of the shape and dtype of the array.
+
+    Raises:
+      ValueError: for another number of sparse dims.
+      TypeError: for what is no array.
+      ConcretizationTypeError: for a traced array without `nse`.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -414,12 +426,23 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
-    """The elements of a dense array at given places, as data (*batch, nse, *dense).
+    """The elements of a dense array at given places.
+
+    Args:
+      indices: columns, integers (*batch, nse).
+      indptr: where the rows begin, integers (*batch, rows + 1).
+      mat: array (*batch, rows, columns, *dense).
+
+    Returns:
+      Data (*batch, nse, *dense) of the dtype of the array.
+
+    Raises:
+      ValueError: for an array of fewer dims.
+      TypeError: for what is no array.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
-    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
-    >>> y = sparse.BCSR.from_bcoo(x)
+    >>> y = sparse.BCSR.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
     >>> sparse.bcsr_extract(y.indices, y.indptr, jnp.arange(6).reshape(2, 3))
     Array([0, 2, 4], dtype=int32)
     """
@@ -437,15 +460,22 @@ def bcsr_dot_general(
 ) -> Any:
     """`lax.dot_general` of a `BCSR` and a dense array, in either order.
 
-    The result is dense, and split as `out_sharding` says.
+    Args:
+      lhs, rhs: the arrays.
+      dimension_numbers, precision, preferred_element_type: as for `lax.dot_general`.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      A dense array; a sparse one if both are.
+
+    Raises:
+      TypeError: for numbers or shapes that do not fit.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
-    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
+    >>> x = sparse.BCSR.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
     >>> numbers = (([1], [0]), ([], []))
-    >>> sparse.bcsr_dot_general(
-    ...     sparse.BCSR.from_bcoo(x), jnp.ones(3, int), dimension_numbers=numbers
-    ... )
+    >>> sparse.bcsr_dot_general(x, jnp.ones(3, int), dimension_numbers=numbers)
     Array([3, 3], dtype=int32)
     """
     if isinstance(lhs, BCSR) and not isinstance(rhs, JAXSparse):
@@ -475,12 +505,24 @@ def bcsr_broadcast_in_dim(
     broadcast_dimensions: Sequence[int],
     sharding: Any = None,
 ) -> BCSR:
-    """The array in a greater shape, of two dims; it cannot be split by `sharding`.
+    """The array in a greater shape, with two sparse dims.
+
+    Args:
+      mat: a `BCSR`.
+      shape: the shape of the result.
+      broadcast_dimensions: where each dim of `mat` lies in the result.
+      sharding: not supported.
+
+    Returns:
+      A `BCSR` of this shape.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+      NotImplementedError: for a result of other than two sparse dims, and `sharding`.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
-    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
-    >>> y = sparse.BCSR.from_bcoo(x)
+    >>> y = sparse.BCSR.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
     >>> sparse.bcsr_broadcast_in_dim(
     ...     y, shape=(2, 2, 3), broadcast_dimensions=(1, 2)
     ... ).shape
@@ -500,8 +542,7 @@ def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
-    >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
-    >>> y = sparse.BCSR.from_bcoo(x)
+    >>> y = sparse.BCSR.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
     >>> sparse.bcsr_concatenate([y, y], dimension=0).shape
     (4, 3)
     """

@@ -11,6 +11,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import tree_util
 from curta.core.primitive import Primitive, primitive_of
+from curta.experimental.sparse.base import require_format
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.coordinates import TRACED_NSE, _bcoo_fromdense
 from curta.experimental.sparse.matrices import Matrix, check_product
@@ -193,7 +194,20 @@ coo_matmat_p: Primitive = primitive_of(CooMatmat)
 def coo_fromdense(
     mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
 ) -> COO:
-    """The matrix without its zeros, with room for `nse` elements.
+    """The matrix without its zeros.
+
+    Args:
+      mat: a matrix.
+      nse: how many elements there is room for; by default as many as are not zero.
+      index_dtype: of the indices; int32 by default.
+
+    Returns:
+      A `COO` of the shape and dtype of the matrix.
+
+    Raises:
+      ValueError: for another rank.
+      TypeError: for what is no array.
+      ConcretizationTypeError: for a traced matrix without `nse`.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -225,12 +239,24 @@ def coo_todense(mat: COO) -> Any:
 def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
     """mat v, or matᵀ v.
 
+    Args:
+      mat: a `COO` (m, n).
+      v: a vector (n,), or (m,) with `transpose`.
+      transpose: whether to multiply with the transposed matrix.
+
+    Returns:
+      A vector (m,), or (n,).
+
+    Raises:
+      TypeError: for what is no `COO`, and shapes that do not fit.
+
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
     >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
     >>> sparse.coo_matvec(sparse.COO.fromdense(x.todense()), jnp.ones(3, int))
     Array([3, 3], dtype=int32)
     """
+    require_format("coo_matvec", COO, "COO", mat)
     return _coo_matvec(
         mat.data, mat.row, mat.col, v, spinfo=mat._info, transpose=transpose
     )
@@ -239,6 +265,17 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
 def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
     """mat B, or matᵀ B.
 
+    Args:
+      mat: a `COO` (m, n).
+      B: a matrix (n, k), or (m, k) with `transpose`.
+      transpose: whether to multiply with the transposed matrix.
+
+    Returns:
+      A matrix (m, k), or (n, k).
+
+    Raises:
+      TypeError: for what is no `COO`, and shapes that do not fit.
+
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
     >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
@@ -246,6 +283,7 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
     Array([[3],
            [3]], dtype=int32)
     """
+    require_format("coo_matmat", COO, "COO", mat)
     return _coo_matmat(
         mat.data, mat.row, mat.col, B, spinfo=mat._info, transpose=transpose
     )

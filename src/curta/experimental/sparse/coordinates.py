@@ -328,8 +328,18 @@ def bcoo_extract(
 ) -> Any:
     """The elements of a dense array where a sparse one stores its own.
 
-    Of indices that occur twice only the first gets the element, unless they are said
-    to be unique.
+    Args:
+      sparr: a `BCOO`.
+      arr: an array of the same shape.
+      assume_unique: whether indices occur once; as `sparr` says by default. Of indices
+        that occur twice only the first gets the element, otherwise.
+
+    Returns:
+      A `BCOO` with the indices of `sparr` and the dtype of `arr`.
+
+    Raises:
+      TypeError: for what is no `BCOO` or no array.
+      ValueError: for another shape.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

@@ -11,6 +11,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import tree_util
 from curta.core.primitive import Primitive, primitive_of
+from curta.experimental.sparse.base import require_format
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.coo import coordinate_product
 from curta.experimental.sparse.coordinates import TRACED_NSE, _bcoo_fromdense
@@ -195,7 +196,20 @@ csr_matmat_p: Primitive = primitive_of(CsrMatmat)
 def csr_fromdense(
     mat: Any, *, nse: int | None = None, index_dtype: Any = np.int32
 ) -> CSR:
-    """The matrix without its zeros, with room for `nse` elements.
+    """The matrix without its zeros.
+
+    Args:
+      mat: a matrix.
+      nse: how many elements there is room for; by default as many as are not zero.
+      index_dtype: of the indices; int32 by default.
+
+    Returns:
+      A `CSR` of the shape and dtype of the matrix.
+
+    Raises:
+      ValueError: for another rank.
+      TypeError: for what is no array.
+      ConcretizationTypeError: for a traced matrix without `nse`.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -227,17 +241,40 @@ def csr_todense(mat: CSR, *, transpose: bool = False) -> Any:
 def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
     """mat v, or matᵀ v.
 
+    Args:
+      mat: a `CSR` (m, n).
+      v: a vector (n,), or (m,) with `transpose`.
+      transpose: whether to multiply with the transposed matrix.
+
+    Returns:
+      A vector (m,), or (n,).
+
+    Raises:
+      TypeError: for what is no `CSR`, and shapes that do not fit.
+
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
     >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
     >>> sparse.csr_matvec(sparse.CSR.fromdense(x.todense()), jnp.ones(3, int))
     Array([3, 3], dtype=int32)
     """
+    require_format("csr_matvec", CSR, "CSR", mat)
     return _csr_matvec(*mat._buffers(), v, shape=mat.shape, transpose=transpose)
 
 
 def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
     """mat B, or matᵀ B.
+
+    Args:
+      mat: a `CSR` (m, n).
+      B: a matrix (n, k), or (m, k) with `transpose`.
+      transpose: whether to multiply with the transposed matrix.
+
+    Returns:
+      A matrix (m, k), or (n, k).
+
+    Raises:
+      TypeError: for what is no `CSR`, and shapes that do not fit.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -246,6 +283,7 @@ def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
     Array([[3],
            [3]], dtype=int32)
     """
+    require_format("csr_matmat", CSR, "CSR", mat)
     return _csr_matmat(*mat._buffers(), B, shape=mat.shape, transpose=transpose)
 
 

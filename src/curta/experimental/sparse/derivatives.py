@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import Any
 
 import curta.api.grad as dense_grad
@@ -82,6 +83,20 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """`curta.value_and_grad` by sparse arguments.
 
+    Args:
+      fun: function of arrays, dense or sparse, to a scalar.
+      argnums: the positional argument(s) to differentiate in; by default the first.
+      has_aux: whether `fun` returns a pair whose second part is passed through.
+      **kwargs: further ones of `curta.value_and_grad`.
+
+    Returns:
+      A function of the same arguments that returns the value and the gradient, which
+      stores what the argument does.
+
+    Raises:
+      TypeError: if `fun` is not callable; when the function is called, where that of
+        `curta.value_and_grad` raises it.
+
     >>> from curta.experimental import sparse
     >>> from curta import numpy as jnp
     >>> x = sparse.BCOO.fromdense(jnp.array([1.0, 0.0, 2.0]))
@@ -105,6 +120,16 @@ def grad(
     **kwargs: Any,
 ) -> Callable[..., Any]:
     """`curta.grad` by sparse arguments: gradients store what the arguments do.
+
+    Args:
+      fun, argnums, has_aux, **kwargs: as for `value_and_grad`.
+
+    Returns:
+      A function of the same arguments that returns the gradient, and with `has_aux` the
+      auxiliary value.
+
+    Raises:
+      TypeError: where `value_and_grad` does.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -146,7 +171,8 @@ def _jacobian(transform: Callable[..., Any]) -> Callable[..., Any]:
 
         return call
 
-    apply.__doc__ = _JACOBIAN.format(name=transform.__name__)
+    further = ", allow_int" if "allow_int" in signature(transform).parameters else ""
+    apply.__doc__ = _JACOBIAN.format(name=transform.__name__, further=further)
     return functools.update_wrapper(apply, transform, ("__name__", "__qualname__"), ())
 
 
@@ -154,7 +180,16 @@ _JACOBIAN = """As `curta.{name}`, by the stored elements of sparse arguments.
 
     The Jacobian by a sparse argument is sparse in the dims of that argument.
 
-    Raises NotImplementedError for arguments with batch dims.
+    Args:
+      fun, argnums, has_aux, holomorphic{further}: as for `curta.{name}`.
+
+    Returns:
+      A function of the same arguments that returns the Jacobian, of arguments that are
+      sparse a `BCOO`.
+
+    Raises:
+      NotImplementedError: when the function is called, for arguments with batch dims.
+      TypeError, ValueError: where `curta.{name}` does.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

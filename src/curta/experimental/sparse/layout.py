@@ -14,6 +14,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.core.primitive import Primitive, primitive_of
 from curta.errors import ConcretizationTypeError
+from curta.experimental.sparse.base import require_format
 from curta.experimental.sparse.coordinates import (
     Coordinates,
     full_batch,
@@ -210,9 +211,20 @@ def bcoo_update_layout(
 ) -> Any:
     """The same array with other numbers of batch and dense dims.
 
-    More of them store more elements, unless their sizes are 1: that raises
-    SparseEfficiencyError, or warns if `on_inefficient` is "warn", or is done silently
-    if it is None.
+    Args:
+      mat: a `BCOO`.
+      n_batch, n_dense: the numbers of dims; by default those that it has.
+      on_inefficient: what is done where more elements are stored, as they are with more
+        dims unless their sizes are 1: "error" raises, "warn" warns, None does it
+        silently.
+
+    Returns:
+      A `BCOO` of the same shape.
+
+    Raises:
+      SparseEfficiencyError: where more elements are stored, with "error".
+      ValueError: for numbers of dims that do not fit, and another `on_inefficient`.
+      TypeError: for what is no `BCOO`.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -221,6 +233,7 @@ def bcoo_update_layout(
     Array([[1, 0],
            [0, 3]], dtype=int32)
     """
+    require_format("bcoo_update_layout", Coordinates, "BCOO", mat)
     n_batch = mat.n_batch if n_batch is None else operator.index(n_batch)
     n_dense = mat.n_dense if n_dense is None else operator.index(n_dense)
     if on_inefficient not in ("error", "warn", None):

@@ -34,7 +34,21 @@ def empty(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> Any:
-    """An array that stores nothing; `kwds` are those of the format.
+    """An array that stores nothing.
+
+    Args:
+      shape: its shape.
+      dtype: its dtype, by default the default float.
+      index_dtype: of the indices; int32 by default.
+      sparse_format: "bcoo" (the default), "bcsr", "coo", "csr" or "csc".
+      **kwds: those of the format.
+
+    Returns:
+      An array of this format.
+
+    Raises:
+      ValueError: for another format.
+      TypeError: for what is no dtype or no shape.
 
     >>> from curta.experimental import sparse
     >>> sparse.empty((2, 3)).nse
@@ -54,7 +68,22 @@ def eye(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> Any:
-    """Ones on diagonal k of a matrix (N, M); `kwds` are those of the format.
+    """Ones on diagonal k of a matrix (N, M).
+
+    Args:
+      N, M: the sizes; M is N by default.
+      k: the diagonal, above the main one if positive; 0 by default.
+      dtype: its dtype, by default the default float.
+      index_dtype: of the indices; int32 by default.
+      sparse_format: "bcoo" (the default), "coo", "csr" or "csc".
+      **kwds: those of the format.
+
+    Returns:
+      A matrix of this format.
+
+    Raises:
+      ValueError: for another format.
+      TypeError: for what is no dtype, and sizes that are no integers.
 
     >>> from curta.experimental import sparse
     >>> sparse.eye(2).todense()

@@ -6,6 +6,7 @@ from typing import Any
 
 import curta.numpy as jnp
 from curta import lax
+from curta.experimental.sparse.base import require_format
 from curta.experimental.sparse.coordinates import Coordinates, is_inside, row_of
 from curta.experimental.sparse.layout import fewer
 from curta.experimental.sparse.util import over_batch, refuse_sharding
@@ -111,6 +112,19 @@ def bcoo_conv_general_dilated(
 
     It is computed densely, and the result stores everything.
 
+    Args:
+      lhs, rhs: the operands.
+      window_strides, padding, **options: as for `lax.conv_general_dilated`.
+      out_sharding: not supported.
+
+    Returns:
+      A `BCOO`.
+
+    Raises:
+      TypeError, ValueError, RuntimeError: where `lax.conv_general_dilated` does;
+        TypeError if no operand is sparse.
+      NotImplementedError: for `out_sharding`.
+
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
     >>> x = sparse.BCOO.fromdense(jnp.array([[1, 0, 2], [0, 3, 0]]))
@@ -121,8 +135,9 @@ def bcoo_conv_general_dilated(
     ... )
     BCOO(float32[1, 1, 2], nse=2)
     """
+    sparse = lhs if isinstance(lhs, Coordinates) else rhs
+    require_format("bcoo_conv_general_dilated", Coordinates, "BCOO", sparse)
     dense = [x.todense() if isinstance(x, Coordinates) else x for x in (lhs, rhs)]
     refuse_sharding("bcoo_conv_general_dilated", out_sharding)
     out = lax.conv_general_dilated(*dense, window_strides, padding, **options)
-    kind = type(lhs) if isinstance(lhs, Coordinates) else type(rhs)
-    return kind.fromdense(out, nse=out.size)
+    return type(sparse).fromdense(out, nse=out.size)

@@ -26,7 +26,11 @@ from curta.experimental.sparse.rearranging import (
     bcoo_squeeze,
     bcoo_transpose,
 )
-from curta.primitives.indexing.numbers import GatherScatterMode
+from curta.primitives.indexing.numbers import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    require_kind,
+)
 
 
 def bcoo_slice(
@@ -37,6 +41,19 @@ def bcoo_slice(
     strides: Sequence[int] | None = None,
 ) -> Any:
     """A part of the array, as by `lax.slice`.
+
+    Args:
+      mat: a `BCOO`.
+      start_indices, limit_indices: integers, one for each dim.
+      strides: how far elements lie apart; 1 by default.
+
+    Returns:
+      A `BCOO` of the same dtype.
+
+    Raises:
+      TypeError: for what is no `BCOO`.
+      ValueError: for indices outside, other numbers of them, and strides that are not
+        positive.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -92,6 +109,19 @@ def bcoo_dynamic_slice(
     mat: Coordinates, start_indices: Sequence[Any], slice_sizes: Sequence[int]
 ) -> Any:
     """A part of known size from a traced place on, as by `lax.dynamic_slice`.
+
+    Args:
+      mat: a `BCOO`.
+      start_indices: integer scalars, one for each dim.
+      slice_sizes: the shape of the part.
+
+    Returns:
+      A `BCOO` of shape `slice_sizes` and the same dtype.
+
+    Raises:
+      TypeError: for what is no `BCOO`, sizes that do not fit, and indices that are no
+        integers.
+      ValueError: for another number of indices than of dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -168,8 +198,21 @@ def bcoo_gather(
 ) -> Any:
     """`lax.gather` of an array in batched coordinates.
 
-    Indices have to be in bounds, or are clipped: NotImplementedError for other modes,
-    and for batching dims.
+    Args:
+      operand: a `BCOO`.
+      start_indices, dimension_numbers, slice_sizes: as for `lax.gather`.
+      unique_indices, indices_are_sorted: as for `lax.gather`.
+      mode: "promise_in_bounds" (the default) or "clip".
+      fill_value: of no effect with these modes.
+
+    Returns:
+      A `BCOO` of the same dtype.
+
+    Raises:
+      NotImplementedError: for other modes, and batching dims.
+      TypeError: for what is no `BCOO` or no dimension numbers, and indices that are no
+        integers.
+      ValueError: for unknown modes.
 
     >>> from curta import lax, numpy as jnp
     >>> from curta.experimental import sparse
@@ -178,6 +221,7 @@ def bcoo_gather(
     >>> sparse.bcoo_gather(x, jnp.array([[3], [1]]), numbers, (1,)).todense()
     Array([30, 10], dtype=int32)
     """
+    require_kind("bcoo_gather", GatherDimensionNumbers, dimension_numbers)
     mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else mode
     allowed = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.CLIP
     if GatherScatterMode.from_any(mode) not in allowed:

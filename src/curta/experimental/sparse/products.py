@@ -69,8 +69,17 @@ def bcoo_dot_general(
 ) -> Any:
     """`lax.dot_general` where one operand, or both, are in batched coordinates.
 
-    The result is dense if one of them is: only then may `out_sharding` split it, else
-    NotImplementedError is raised.
+    Args:
+      lhs, rhs: the arrays.
+      dimension_numbers, precision, preferred_element_type: as for `lax.dot_general`.
+      out_sharding: how a dense result is split over explicit axes of the mesh.
+
+    Returns:
+      A dense array if one operand is dense, else a `BCOO`.
+
+    Raises:
+      TypeError: for numbers or shapes that do not fit.
+      NotImplementedError: for `out_sharding` of a sparse result.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -309,7 +318,19 @@ bcoo_dot_general_sampled_p: Primitive = primitive_of(BcooDotGeneralSampled)
 def bcoo_dot_general_sampled(
     A: Any, B: Any, indices: Any, *, dimension_numbers: Any
 ) -> Any:
-    """The elements of a product of dense arrays at the `indices` (*batch, nse, n).
+    """The elements of a product of dense arrays at given indices.
+
+    Args:
+      A, B: the arrays.
+      indices: integers (*batch, nse, n), for a product of n dims but those of batches.
+      dimension_numbers: as for `lax.dot_general`.
+
+    Returns:
+      The elements (*batch, nse).
+
+    Raises:
+      TypeError: for numbers or shapes that do not fit, and indices that are no
+        integers.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

@@ -15,6 +15,7 @@ from curta.api.tracing import eval_shape
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.shapes import canonicalize_axes, canonicalize_shape
+from curta.experimental.sparse.base import require_format
 from curta.experimental.sparse.coordinates import (
     Coordinates,
     from_linear,
@@ -144,7 +145,19 @@ def bcoo_reshape(
 ) -> Any:
     """The array in another shape; batch, sparse and dense dims do not mix.
 
-    A `sharding` raises NotImplementedError.
+    Args:
+      mat: a `BCOO`.
+      new_sizes: the shape, of as many elements.
+      dimensions: the order in which the dims are read; theirs by default.
+      sharding: not supported.
+
+    Returns:
+      A `BCOO` of shape `new_sizes` and the same dtype.
+
+    Raises:
+      ValueError: for a shape that does not fit.
+      TypeError: for what is no `BCOO`, and dimensions that are no permutation.
+      NotImplementedError: for `sharding`, and batch dims that the buffers do not store.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -154,6 +167,7 @@ def bcoo_reshape(
            [2, 0],
            [3, 0]], dtype=int32)
     """
+    require_format("bcoo_reshape", Coordinates, "BCOO", mat)
     refuse_sharding("bcoo_reshape", sharding)
     batch = mat.shape[: mat.n_batch]
     if any(x.shape[: mat.n_batch] != batch for x in (mat.data, mat.indices)):
@@ -250,7 +264,20 @@ def bcoo_broadcast_in_dim(
     """The array in a greater shape, as by `lax.broadcast_in_dim`.
 
     New dims before the sparse ones are batch dims, those after dense ones are dense.
-    A `sharding` raises NotImplementedError.
+
+    Args:
+      mat: a `BCOO`.
+      shape: the shape of the result.
+      broadcast_dimensions: where each dim of `mat` lies in the result.
+      sharding: not supported.
+
+    Returns:
+      A `BCOO` of this shape and the same dtype.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+      TypeError: for what is no `BCOO`.
+      NotImplementedError: for `sharding`.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -260,6 +287,7 @@ def bcoo_broadcast_in_dim(
     ... ).shape
     (2, 2, 3)
     """
+    require_format("bcoo_broadcast_in_dim", Coordinates, "BCOO", mat)
     refuse_sharding("bcoo_broadcast_in_dim", sharding)
     shape = tuple(shape)
     at = tuple(map(operator.index, broadcast_dimensions))

@@ -32,13 +32,22 @@ def random_bcoo(
 
     Args:
       key: a random key.
-      shape, dtype: of the array.
-      nse: how many elements, of each batch; a number below 1 is a share of all.
-      n_batch, n_dense: the numbers of batch and dense dims.
+      shape: of the array.
+      dtype: of the array; float32 by default.
+      indices_dtype: of the indices; by default the default integer one.
+      nse: how many elements, of each batch; a number below 1 is a share of all; 0.2 by
+        default.
+      n_batch, n_dense: the numbers of batch and dense dims; 0 by default.
       unique_indices, sorted_indices: what the indices are to be.
       generator: draws the elements: `generator(key, shape, dtype, **kwds)`.
+      **kwds: for the generator.
 
-    ValueError for numbers of dims or elements that do not fit the shape.
+    Returns:
+      A `BCOO` of this shape and dtype.
+
+    Raises:
+      ValueError: for numbers of dims or elements that do not fit the shape.
+      TypeError: for what is no key, no dtype or no number.
 
     >>> from curta import random
     >>> from curta.experimental import sparse
