@@ -79,9 +79,10 @@ def test_a_plugin_that_cannot_call_python_says_so(client):
 
 
 def run(code, **environment):
-    """What a process says whose programs are run by the shim."""
+    """What a process says whose arrays are on the host; the shim can run programs."""
     given = {
         **os.environ,
+        "JAX_PLATFORMS": "cpu",
         "PJRT_NAMES_AND_LIBRARY_PATHS": f"shim{os.pathsep}{shim.build()}",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         **environment,
