@@ -245,10 +245,9 @@ class PjitFunction(Generic[P, R]):
         check_fits("pjit outputs", places, shapes, paths)
         given = self._in_shardings(arguments)
         check_layouts(wanted, out_leaves, closed.out_avals)
-        ins = self._options.in_shardings
-        check_layouts(ins, arguments.dynamic, signature.avals)
-        keep, moves = self._options.keep_unused, self._options.moves
-        tree = out_tree[-1]
+        options, tree = self._options, out_tree[-1]
+        check_layouts(options.in_shardings, arguments.dynamic, signature.avals)
+        keep, moves = options.keep_unused, options.moves
         plan = Staged(closed, captured, tree, donated, given, places, mesh, keep, moves)
         plan.signature = signature
         return plan
@@ -339,11 +338,8 @@ class PjitFunction(Generic[P, R]):
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
         avals = [self._abstract_aval(arguments, x) for x in leaves]
         places = self._in_shardings(arguments) or [*map(_place_of, leaves)]
-        axes, type_of = (
-            axes_in_scope(),
-            functools.partial(self._abstract_aval, arguments),
-        )
-        _, key = _plan_key(self._options, axes, args, kwargs, type_of)
+        type_of = functools.partial(self._abstract_aval, arguments)
+        _, key = _plan_key(self._options, axes_in_scope(), args, kwargs, type_of)
         staged = self._plans.lookup(key, current_trace().memo())
         if staged is None:
             staged = self._make_plan(key, arguments, avals)
