@@ -23,7 +23,6 @@ from curta.scipy.special.entropies import (
     xlog1py as xlog1py,
     xlogy as xlogy,
 )
-from curta.scipy.special.erfcinv import erfcinv as erfcinv
 from curta.scipy.special.error_functions import (
     dawsn as dawsn,
     erf as erf,
@@ -67,6 +66,7 @@ from curta.scipy.special.integrals import (
     sici as sici,
     spence as spence,
 )
+from curta.scipy.special.inverse_errors import erfcinv as erfcinv
 
 __getattr__ = _elsewhere(
     __name__,
