@@ -21,6 +21,18 @@ __dir__: Listing = own(__name__)
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
 
+    Args:
+      k: whole numbers.
+      p: the probability of 1.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.bernoulli.logpmf(1, 0.5).round(4)
     Array(-0.6931, dtype=float32, weak_type=True)
@@ -34,6 +46,18 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
 
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
+
+    Args:
+      k: whole numbers.
+      p: the probability of 1.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.bernoulli.pmf(1, 0.3).round(4)

@@ -24,6 +24,18 @@ def logpdf(
 ) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: real numbers.
+      a, b: the shape parameters, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.beta.logpdf(0.5, 2.0, 3.0).round(4)
     Array(0.4055, dtype=float32, weak_type=True)
@@ -39,6 +51,18 @@ def pdf(
 ) -> Array:
     """The density.
 
+    Args:
+      x: real numbers.
+      a, b: the shape parameters, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.beta.pdf(0.5, 2.0, 3.0).round(4)
     Array(1.5, dtype=float32, weak_type=True)
@@ -50,6 +74,18 @@ def cdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The probability of a value of at most x.
+
+    Args:
+      x: real numbers.
+      a, b: the shape parameters, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+      ValueError: for complex numbers.
 
     >>> from curta.scipy import stats
     >>> stats.beta.cdf(0.5, 2.0, 3.0).round(4)
@@ -65,6 +101,18 @@ def logcdf(
 ) -> Array:
     """The logarithm of the cumulative distribution function.
 
+    Args:
+      x: real numbers.
+      a, b: the shape parameters, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+      ValueError: for complex numbers.
+
     >>> from curta.scipy import stats
     >>> stats.beta.logcdf(0.5, 2.0, 3.0).round(4)
     Array(-0.3747, dtype=float32, weak_type=True)
@@ -76,6 +124,18 @@ def sf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The probability of a value beyond x.
+
+    Args:
+      x: real numbers.
+      a, b: the shape parameters, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+      ValueError: for complex numbers.
 
     >>> from curta.scipy import stats
     >>> stats.beta.sf(0.5, 2.0, 3.0).round(4)
@@ -90,6 +150,18 @@ def logsf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
+
+    Args:
+      x: real numbers.
+      a, b: the shape parameters, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+      ValueError: for complex numbers.
 
     >>> from curta.scipy import stats
     >>> stats.beta.logsf(0.5, 2.0, 3.0).round(4)

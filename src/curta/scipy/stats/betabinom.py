@@ -24,6 +24,19 @@ def logpmf(
 ) -> Array:
     """The logarithm of the probability of k.
 
+    Args:
+      k: whole numbers.
+      n: the number of trials.
+      a, b: the parameters of the beta distribution, positive.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.betabinom.logpmf(1, 2, 1.0, 1.0).round(4)
     Array(-1.0986, dtype=float32, weak_type=True)
@@ -41,6 +54,19 @@ def pmf(
     k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0
 ) -> Array:
     """The probability of k.
+
+    Args:
+      k: whole numbers.
+      n: the number of trials.
+      a, b: the parameters of the beta distribution, positive.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.betabinom.pmf(2, 4, 2.0, 3.0).round(4)

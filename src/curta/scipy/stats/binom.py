@@ -20,6 +20,19 @@ __dir__: Listing = own(__name__)
 def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
 
+    Args:
+      k: whole numbers.
+      n: the number of trials.
+      p: the probability of success.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.binom.logpmf(1, 2, 0.5).round(4)
     Array(-0.6931, dtype=float32, weak_type=True)
@@ -35,6 +48,19 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
 
 def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
+
+    Args:
+      k: whole numbers.
+      n: the number of trials.
+      p: the probability of success.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.binom.pmf(2, 4, 0.5).round(4)

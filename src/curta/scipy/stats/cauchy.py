@@ -22,6 +22,16 @@ __dir__: Listing = own(__name__)
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.cauchy.logpdf(0.0).round(4)
     Array(-1.1447, dtype=float32, weak_type=True)
@@ -33,6 +43,16 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.cauchy.pdf(1.0).round(4)
     Array(0.1592, dtype=float32, weak_type=True)
@@ -42,6 +62,16 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
+
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.cdf(1.0).round(4)
@@ -54,6 +84,16 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the cumulative distribution function.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.cauchy.logcdf(1.0).round(4)
     Array(-0.2877, dtype=float32, weak_type=True)
@@ -63,6 +103,16 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
+
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.sf(1.0).round(4)
@@ -75,6 +125,16 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the survival function.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.cauchy.logsf(1.0).round(4)
     Array(-1.3863, dtype=float32, weak_type=True)
@@ -84,6 +144,16 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
+
+    Args:
+      q: probabilities in [0, 1].
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.ppf(0.75).round(4)
@@ -95,6 +165,16 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
+
+    Args:
+      q: probabilities in [0, 1].
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.isf(0.75).round(4)

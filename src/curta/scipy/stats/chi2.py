@@ -25,6 +25,18 @@ def logpdf(
 ) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: real numbers.
+      df: the degrees of freedom, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.chi2.logpdf(1.0, 2).round(4)
     Array(-1.1931, dtype=float32, weak_type=True)
@@ -38,6 +50,18 @@ def logpdf(
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
+    Args:
+      x: real numbers.
+      df: the degrees of freedom, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.chi2.pdf(2.0, 3.0).round(4)
     Array(0.2076, dtype=float32, weak_type=True)
@@ -47,6 +71,18 @@ def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
 
 def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
+
+    Args:
+      x: real numbers.
+      df: the degrees of freedom, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.cdf(2.0, 3.0).round(4)
@@ -61,6 +97,18 @@ def logcdf(
 ) -> Array:
     """The logarithm of the cumulative distribution function.
 
+    Args:
+      x: real numbers.
+      df: the degrees of freedom, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.chi2.logcdf(2.0, 3.0).round(4)
     Array(-0.8496, dtype=float32, weak_type=True)
@@ -70,6 +118,18 @@ def logcdf(
 
 def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
+
+    Args:
+      x: real numbers.
+      df: the degrees of freedom, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.sf(2.0, 3.0).round(4)
@@ -83,6 +143,18 @@ def logsf(
     x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
+
+    Args:
+      x: real numbers.
+      df: the degrees of freedom, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.logsf(2.0, 3.0).round(4)

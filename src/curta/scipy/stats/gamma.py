@@ -22,6 +22,18 @@ def logpdf(
 ) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: real numbers.
+      a: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.gamma.logpdf(1.0, 2.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
@@ -35,6 +47,18 @@ def logpdf(
 def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
+    Args:
+      x: real numbers.
+      a: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.gamma.pdf(1.0, 2.0).round(4)
     Array(0.3679, dtype=float32, weak_type=True)
@@ -44,6 +68,18 @@ def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 
 def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
+
+    Args:
+      x: real numbers.
+      a: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.cdf(1.0, 2.0).round(4)
@@ -58,6 +94,18 @@ def logcdf(
 ) -> Array:
     """The logarithm of the cumulative distribution function.
 
+    Args:
+      x: real numbers.
+      a: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.gamma.logcdf(1.0, 2.0).round(4)
     Array(-1.3309, dtype=float32, weak_type=True)
@@ -67,6 +115,18 @@ def logcdf(
 
 def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
+
+    Args:
+      x: real numbers.
+      a: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.sf(1.0, 2.0).round(4)
@@ -80,6 +140,18 @@ def logsf(
     x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
+
+    Args:
+      x: real numbers.
+      a: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.logsf(1.0, 2.0).round(4)

@@ -21,6 +21,16 @@ __dir__: Listing = own(__name__)
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.logistic.logpdf(0.0).round(4)
     Array(-1.3863, dtype=float32, weak_type=True)
@@ -32,6 +42,16 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.logistic.pdf(1.0).round(4)
     Array(0.1966, dtype=float32, weak_type=True)
@@ -41,6 +61,16 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
+
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.logistic.cdf(1.0).round(4)
@@ -53,6 +83,16 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.logistic.sf(1.0).round(4)
     Array(0.2689, dtype=float32, weak_type=True)
@@ -64,6 +104,16 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def ppf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
+    Args:
+      q: probabilities in [0, 1].
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.logistic.ppf(0.75).round(4)
     Array(1.0986, dtype=float32, weak_type=True)
@@ -74,6 +124,16 @@ def ppf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def isf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
+
+    Args:
+      q: probabilities in [0, 1].
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.logistic.isf(0.75).round(4)

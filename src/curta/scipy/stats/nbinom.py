@@ -20,6 +20,19 @@ __dir__: Listing = own(__name__)
 def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
 
+    Args:
+      k: whole numbers.
+      n: the number of successes.
+      p: the probability of success.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.nbinom.logpmf(1, 1, 0.5).round(4)
     Array(-1.3863, dtype=float32, weak_type=True)
@@ -33,6 +46,19 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
 
 def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
+
+    Args:
+      k: whole numbers.
+      n: the number of successes.
+      p: the probability of success.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.nbinom.pmf(2, 3, 0.5).round(4)

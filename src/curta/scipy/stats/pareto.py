@@ -22,6 +22,18 @@ def logpdf(
 ) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: real numbers.
+      b: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.pareto.logpdf(2.0, 1.0).round(4)
     Array(-1.3863, dtype=float32, weak_type=True)
@@ -35,6 +47,18 @@ def logpdf(
 def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
+    Args:
+      x: real numbers.
+      b: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.pareto.pdf(2.0, 3.0).round(4)
     Array(0.1875, dtype=float32, weak_type=True)
@@ -44,6 +68,18 @@ def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
 
 def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
+
+    Args:
+      x: real numbers.
+      b: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.cdf(2.0, 3.0).round(4)
@@ -59,6 +95,18 @@ def logcdf(
 ) -> Array:
     """The logarithm of the cumulative distribution function.
 
+    Args:
+      x: real numbers.
+      b: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.pareto.logcdf(2.0, 3.0).round(4)
     Array(-0.1335, dtype=float32, weak_type=True)
@@ -73,6 +121,18 @@ def logcdf(
 def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
+    Args:
+      x: real numbers.
+      b: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.pareto.sf(2.0, 3.0).round(4)
     Array(0.125, dtype=float32, weak_type=True)
@@ -85,6 +145,18 @@ def logsf(
 ) -> Array:
     """The logarithm of the survival function.
 
+    Args:
+      x: real numbers.
+      b: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.pareto.logsf(2.0, 3.0).round(4)
     Array(-2.0794, dtype=float32, weak_type=True)
@@ -96,6 +168,17 @@ def logsf(
 
 def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
+
+    Args:
+      q: probabilities in [0, 1].
+      b: the shape parameter, positive.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.ppf(0.5, 3.0).round(4)

@@ -21,6 +21,18 @@ __dir__: Listing = own(__name__)
 def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
 
+    Args:
+      k: whole numbers.
+      mu: the mean, not negative.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.poisson.logpmf(1, 1.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
@@ -34,6 +46,18 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
 
+    Args:
+      k: whole numbers.
+      mu: the mean, not negative.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.poisson.pmf(2, 1.5).round(4)
     Array(0.251, dtype=float32, weak_type=True)
@@ -43,6 +67,18 @@ def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
 
 def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of a value of at most k.
+
+    Args:
+      k: real numbers.
+      mu: the mean, not negative.
+      loc: what is added to the number; 0 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.poisson.cdf(2, 1.5).round(4)

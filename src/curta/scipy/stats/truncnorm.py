@@ -45,6 +45,18 @@ def logpdf(
 ) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: real numbers.
+      a, b: the limits, in standard deviations.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.truncnorm.logpdf(0.0, -1.0, 1.0).round(4)
     Array(-0.5372, dtype=float32)
@@ -60,6 +72,18 @@ def pdf(
 ) -> Array:
     """The density.
 
+    Args:
+      x: real numbers.
+      a, b: the limits, in standard deviations.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.truncnorm.pdf(0.5, -1.0, 2.0).round(4)
     Array(0.4301, dtype=float32)
@@ -73,6 +97,18 @@ def cdf(
 ) -> Array:
     """The probability of a value of at most x.
 
+    Args:
+      x: real numbers.
+      a, b: the limits, in standard deviations.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, and what is no array.
+      ValueError: for shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.truncnorm.cdf(0.5, -1.0, 2.0).round(4)
     Array(0.6509, dtype=float32)
@@ -85,6 +121,18 @@ def logcdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the cumulative distribution function.
+
+    Args:
+      x: real numbers.
+      a, b: the limits, in standard deviations.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, and what is no array.
+      ValueError: for shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.truncnorm.logcdf(0.5, -1.0, 2.0).round(4)
@@ -110,6 +158,18 @@ def sf(
 ) -> Array:
     """The probability of a value beyond x.
 
+    Args:
+      x: real numbers.
+      a, b: the limits, in standard deviations.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, and what is no array.
+      ValueError: for shapes that do not broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.truncnorm.sf(0.5, -1.0, 2.0).round(4)
     Array(0.3491, dtype=float32)
@@ -122,6 +182,18 @@ def logsf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
+
+    Args:
+      x: real numbers.
+      a, b: the limits, in standard deviations.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, and what is no array.
+      ValueError: for shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.truncnorm.logsf(0.5, -1.0, 2.0).round(4)

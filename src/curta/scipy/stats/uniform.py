@@ -20,6 +20,17 @@ __dir__: Listing = own(__name__)
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.uniform.logpdf(0.5, 0.0, 2.0).round(4)
     Array(-0.6931, dtype=float32, weak_type=True)
@@ -32,6 +43,17 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
+
     >>> from curta.scipy import stats
     >>> stats.uniform.pdf(0.25).round(4)
     Array(1., dtype=float32, weak_type=True)
@@ -41,6 +63,17 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
+
+    Args:
+      x: real numbers.
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for complex numbers, what is no array, and shapes that do not
+        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.uniform.cdf(0.25).round(4)
@@ -53,6 +86,16 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
+
+    Args:
+      q: probabilities in [0, 1].
+      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
+
+    Returns:
+      Floats, of the shape to which the arguments broadcast.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.uniform.ppf(0.25).round(4)
