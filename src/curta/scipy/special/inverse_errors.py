@@ -21,7 +21,7 @@ def erfcinv(y: ArrayLike) -> Array:
 
     >>> from curta.scipy import special
     >>> special.erfcinv(1.0)
-    Array(0., dtype=float32, weak_type=True)
+    Array(0., dtype=float32)
     """
     (y,) = inexact_operands("erfcinv", y)
     if jnp.issubdtype(y.dtype, np.complexfloating):
