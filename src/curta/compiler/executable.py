@@ -134,7 +134,8 @@ class Executable:
 
 
 def _addresses(arrays: Sequence[NDArray]) -> list[int]:
-    return [x.__array_interface__["data"][0] for x in arrays]
+    # Not by `__array_interface__`, in which NumPy ends the process for want of memory.
+    return [x.ctypes.data for x in arrays]
 
 
 def _contiguous(array: Any, aval: ShapedArray) -> NDArray:

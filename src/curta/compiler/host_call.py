@@ -158,7 +158,8 @@ def fail(error: BaseException) -> None:
 def _raise_pending() -> NoReturn:
     error, _pending.error = _pending.error, None
     try:
-        raise error or KeyboardInterrupt
+        # Without one ctypes did not come to the call, for want of memory.
+        raise error or MemoryError("a function in Python could not be called")
     finally:
         del error
 
@@ -172,8 +173,7 @@ def _signals_kept() -> Iterator[None]:
     before = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
-        trace = unraisable.exc_traceback
-        if trace is not None and trace.tb_frame.f_code is _CODE:
+        if getattr(unraisable.object, "__code__", None) is _CODE:
             _pending.error = unraisable.exc_value
         else:
             before(unraisable)
