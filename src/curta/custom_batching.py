@@ -59,10 +59,10 @@ class custom_vmap(CustomFunction[P, R]):
                 " using def_vmap."
             )
         leaves, in_tree = tree_util.tree_flatten((args, {}))
-        found = traced("custom_vmap fun", self.fun, in_tree, [*map(typeof, leaves)])
-        consts, out_tree = found.consts, found.out_tree
+        result = traced("custom_vmap fun", self.fun, in_tree, [*map(typeof, leaves)])
+        consts, out_tree = result.consts, result.out_tree
         op = CustomVmapCall(
-            found.closed(consts, [*map(typeof, consts)]),
+            result.closed(consts, [*map(typeof, consts)]),
             _FlatRule(self.vmap_rule, in_tree, out_tree),
             len(consts),
             function_name(self.vmap_rule),

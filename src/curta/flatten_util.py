@@ -45,7 +45,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     unravel = _Unravel(treedef, shapes, own, dtype)
     if not leaves:
         return lax.full((0,), 0, dtype), unravel
-    if any(found != dtype for found in own):
+    if any(result != dtype for result in own):
         leaves = [lax.convert_element_type(leaf, dtype) for leaf in leaves]
     parts = [
         lax.reshape(leaf, (math.prod(shape),)) for leaf, shape in zip(leaves, shapes)
@@ -71,10 +71,10 @@ class _Unravel:
                 f"{np.shape(vector)}, but expected shape {expected}"
             )
         uniform = all(dtype == self.dtype for dtype in self.dtypes)
-        found = dtypes.dtype(vector)
-        if not uniform and found != self.dtype:
+        result = dtypes.dtype(vector)
+        if not uniform and result != self.dtype:
             raise TypeError(
-                f"unravel function given array of dtype {found}, but expected dtype "
+                f"unravel function given array of dtype {result}, but expected dtype "
                 f"{self.dtype}. Cast the vector with astype first."
             )
         ends = list(itertools.accumulate(sizes))

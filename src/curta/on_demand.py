@@ -108,8 +108,8 @@ def without_parts(package: str, public: frozenset[str] = _NONE) -> Listing:
     """`__dir__` of a package: without the submodules it is made of but the `public`."""
 
     def dir_() -> list[str]:
-        found = vars(sys.modules[package]).items()
-        return [n for n, x in found if n in public or not isinstance(x, ModuleType)]
+        result = vars(sys.modules[package]).items()
+        return [n for n, x in result if n in public or not isinstance(x, ModuleType)]
 
     return dir_
 
@@ -151,6 +151,6 @@ class late:
     def __getattr__(self, name: str) -> Any:
         if name == "__wrapped__":  # `inspect` asks every object for it
             raise AttributeError(name)
-        found = getattr(importlib.import_module(self._late_name), name)
-        setattr(self, name, found)
-        return found
+        result = getattr(importlib.import_module(self._late_name), name)
+        setattr(self, name, result)
+        return result

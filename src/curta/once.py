@@ -110,9 +110,9 @@ def once(make: Callable[..., T]) -> _lru_cache_wrapper[T]:
                 made.setdefault(args, value)
             return made[args]
 
-    found = functools.cache(guarded)  # finds in native code what is made already
-    found.__wrapped__ = make
-    return found
+    result = functools.cache(guarded)  # finds in native code what is made already
+    result.__wrapped__ = make
+    return result
 
 
 class Interned(Generic[T]):

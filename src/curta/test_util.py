@@ -132,8 +132,8 @@ def check_vjp(
     cotangents = _random_like(out, rng)
     conjugate = functools.partial(tree_util.tree_map, _conjugate)
     pulled = conjugate(pullback(conjugate(cotangents)))
-    found, expected = _inner(tangents, pulled), _inner(out_tangents, cotangents)
-    check_close(found, expected, atol, rtol, f"{err_msg} cotangent projection")
+    result, expected = _inner(tangents, pulled), _inner(out_tangents, cotangents)
+    check_close(result, expected, atol, rtol, f"{err_msg} cotangent projection")
 
 
 def check_close(

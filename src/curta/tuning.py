@@ -478,7 +478,7 @@ _NAMED = {"default": DEFAULT, "shrunk": SHRUNK}
 
 def parse_tuning(value: Any) -> Tuning:
     """A tuning: the object itself, or its name."""
-    found = _NAMED.get(value, value) if isinstance(value, str) else value
-    if not isinstance(found, Tuning):
+    result = _NAMED.get(value, value) if isinstance(value, str) else value
+    if not isinstance(result, Tuning):
         raise ValueError(f"expected a Tuning or one of {list(_NAMED)}, got {value!r}")
-    return found
+    return result

@@ -116,15 +116,15 @@ def leaf_names(
     """
     names, rest = _positional_names(fun)
     places = range(len(args)) if argnums is None else argnums
-    found = []
+    result = []
     for place, arg in zip(places, args, strict=True):
         base = names[place] if place < len(names) else f"{rest}[{place - len(names)}]"
         for path, _ in tree_util.tree_leaves_with_path(arg):
-            found.append(base + tree_util.keystr(path))
+            result.append(base + tree_util.keystr(path))
     for key in sorted(kwargs):
         for path, _ in tree_util.tree_leaves_with_path(kwargs[key]):
-            found.append(key + tree_util.keystr(path))
-    return tuple(found)
+            result.append(key + tree_util.keystr(path))
+    return tuple(result)
 
 
 def aval_of(x: Any) -> Any:

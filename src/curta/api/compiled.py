@@ -135,8 +135,8 @@ class Compiled(Stage):
         { lambda ; a:f32[2@i]. let b:f32[2@i] = add a 1.0:f32[] in (b,) }
         """
         if self._of_plugin is not None:
-            found: str = self._of_plugin.optimized_text()
-            return found
+            result: str = self._of_plugin.optimized_text()
+            return result
         return self._staged.closed.pretty_print(types=self._run.destinations.types())
 
     # By JAX's names: constants are part of programs here, and no arguments of them.
@@ -176,10 +176,10 @@ class Compiled(Stage):
     def cost_analysis(self) -> dict[str, float]:
         """An estimate of the work, by the plugin where it has one."""
         try:
-            found = self._of_plugin and self._of_plugin.cost_analysis()
+            result = self._of_plugin and self._of_plugin.cost_analysis()
         except JaxRuntimeError:  # not every plugin estimates
-            found = None
-        return found or super().cost_analysis()
+            result = None
+        return result or super().cost_analysis()
 
     def memory_analysis(self) -> MemoryAnalysis:
         """The bytes of arguments, outputs and temporaries, on one device."""

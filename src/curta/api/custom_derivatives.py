@@ -180,17 +180,17 @@ def _check_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> None:
     for out, t in zip(outs, tangents, strict=True):
         primal = typeof(out).strip_weak_type()
         expected = primal.to_tangent_aval()
-        found = t.aval if isinstance(t, SymbolicZero) else typeof(t)
-        if (found.shape, found.dtype) != (expected.shape, expected.dtype):
-            wrong.append((primal, expected, found))
+        result = t.aval if isinstance(t, SymbolicZero) else typeof(t)
+        if (result.shape, result.dtype) != (expected.shape, expected.dtype):
+            wrong.append((primal, expected, result))
     if not wrong:
         return
-    primal, expected, found = wrong[0]
+    primal, expected, result = wrong[0]
     if len(outs) == 1:
         raise TypeError(
             "Custom JVP rule must produce primal and tangent outputs with"
             f" corresponding shapes and dtypes. Expected {expected.str_short()}"
-            f" (tangent type of {primal.str_short()}) but got {found.str_short()}."
+            f" (tangent type of {primal.str_short()}) but got {result.str_short()}."
         )
     listing = "\n".join(
         f"  primal {p.str_short()} with tangent {f.str_short()}, expecting tangent {e}"
@@ -421,20 +421,20 @@ class _FlatVJP:
         res = tree_util.tree_unflatten(residual_tree, map(typed, residuals))
         shown = [ct if type(ct) is SymbolicZero else as_result(ct) for ct in cts]
         ct = tree_util.tree_unflatten(out_tree, shown)
-        found = owner.bwd(*self.fixed, res, ct)
+        result = owner.bwd(*self.fixed, res, ct)
         args_tree = self.in_tree.children()[0]
-        found = tuple(found) if isinstance(found, list) else found
+        result = tuple(result) if isinstance(result, list) else result
         rule = function_name(owner.bwd)
         try:
             leaves = tree_util.broadcast_prefix(
-                found,
+                result,
                 tree_util.tree_unflatten(args_tree, self.avals),
                 is_leaf=lambda x: x is None,
             )
         except (ValueError, TypeError):
-            raise TypeError(self._structure_error(rule, found, args_tree)) from None
-        if not isinstance(found, tuple):
-            raise TypeError(self._structure_error(rule, found, args_tree))
+            raise TypeError(self._structure_error(rule, result, args_tree)) from None
+        if not isinstance(result, tuple):
+            raise TypeError(self._structure_error(rule, result, args_tree))
         return [
             self._cotangent(rule, i, x, a)
             for i, (x, a) in enumerate(zip(leaves, self.avals, strict=True))
@@ -465,12 +465,12 @@ class _FlatVJP:
                     " None here instead of a SymbolicZero object."
                 )
             return Zero(expected)
-        found = typeof(ct)
-        if found.dtype == dtypes.float0 and found.shape == expected.shape:
+        result = typeof(ct)
+        if result.dtype == dtypes.float0 and result.shape == expected.shape:
             return Zero(expected)
         # Any dtype will do for a number's cotangent: rules widen narrow floats.
-        same = found.shape == expected.shape and (
-            found.dtype == expected.dtype
+        same = result.shape == expected.shape and (
+            result.dtype == expected.dtype
             or dtypes.issubdtype(expected.dtype, np.inexact)
         )
         if not same and not config.jax_disable_bwd_checks:
@@ -478,7 +478,7 @@ class _FlatVJP:
                 "Custom VJP bwd rule must produce an output with the same"
                 " type as the args tuple of the primal function, but at output leaf"
                 f" {i} the bwd rule {rule} produced an output of type"
-                f" {found.str_short()},"
+                f" {result.str_short()},"
                 " corresponding to an input of type"
                 f" {aval.str_short()} whose cotangent type is {expected.str_short()}."
             )

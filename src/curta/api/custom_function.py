@@ -176,18 +176,18 @@ class PrimalFunction(FlatFunction):
         if self.out_tree is None or self.out_avals is None:
             return
         avals = [typeof(x) for x in outs]
-        found = _type_tree(out_tree, avals)
+        result = _type_tree(out_tree, avals)
         expected = _type_tree(self.out_tree, self.out_avals)
         if out_tree != self.out_tree:
             raise TypeError(
-                f"{what} first element had container/pytree structure:\n    {found}\n"
+                f"{what} first element had container/pytree structure:\n    {result}\n"
                 f"while the {kind} had output container/pytree structure:\n"
                 f"    {expected}."
             )
         pairs = zip(avals, self.out_avals, strict=True)
         if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in pairs):
             raise TypeError(
-                f"{what} first element had shapes/dtypes of:\n    {found}\nwhile the"
+                f"{what} first element had shapes/dtypes of:\n    {result}\nwhile the"
                 f" {kind} had output shapes/dtypes of:\n    {expected}"
             )
 

@@ -45,9 +45,9 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
         return out, _closed_rule(rule, out)
 
     def bwd(rule: tree_util.Partial, cotangent: Any) -> Any:
-        found = rule(cotangent)
-        is_leaf = tree_util.treedef_is_leaf(tree_util.tree_structure(found))
-        return (found,) if is_leaf else found
+        result = rule(cotangent)
+        is_leaf = tree_util.treedef_is_leaf(tree_util.tree_structure(result))
+        return (result,) if is_leaf else result
 
     update_wrapper(wrapped_fun, fun)
     wrapped_fun.defvjp(fwd, bwd)
@@ -76,8 +76,8 @@ def _closed_rule(rule: Callable[..., Any], out: Any) -> tree_util.Partial:
         cts, found_tree = tree_util.tree_flatten(cotangent)
         if found_tree != out_tree:
             raise TypeError(f"cotangent has structure {found_tree}, not {out_tree}")
-        found = eval_jaxpr(closed.jaxpr, consts, *cts)
-        return tree_util.tree_unflatten(flat.out_tree, found)
+        result = eval_jaxpr(closed.jaxpr, consts, *cts)
+        return tree_util.tree_unflatten(flat.out_tree, result)
 
     return tree_util.Partial(call, closed.consts)
 

@@ -198,14 +198,14 @@ class _Call:
         return whole if infer is None else self._specs(self.out_tree, infer(*given))
 
     def _specs(self, tree: Any, shardings: Any) -> list[PartitionSpec]:
-        found = tree.flatten_up_to(shardings)
-        for s in found:
+        result = tree.flatten_up_to(shardings)
+        for s in result:
             if not isinstance(s, NamedSharding):
                 raise ValueError(
                     f"Custom Partitioning rules must return Sharding. Got {s!r}, which"
                     " is no NamedSharding"
                 )
-        return [s.spec for s in found]
+        return [s.spec for s in result]
 
     def _on_shards(self, mesh: Mesh) -> Any:
         specs = [typeof(x).sharding.spec for x in self.leaves]
@@ -237,9 +237,9 @@ class _Call:
 
 
 def _check_results(out: Any, wanted: Sequence[ShapedArray]) -> None:
-    found = [typeof(x) for x in tree_util.tree_leaves(out)]
-    if [(a.shape, a.dtype) for a in found] != [(a.shape, a.dtype) for a in wanted]:
+    result = [typeof(x) for x in tree_util.tree_leaves(out)]
+    if [(a.shape, a.dtype) for a in result] != [(a.shape, a.dtype) for a in wanted]:
         raise ValueError(
-            f"Mismatch in result shapes. {found} vs {list(wanted)}: the function that"
+            f"Mismatch in result shapes. {result} vs {list(wanted)}: the function that"
             " `partition` gives returns other shards than its shardings say"
         )

@@ -295,11 +295,11 @@ def _debugger(backend: str | None) -> Callable[..., None]:
 def _stack() -> list[FrameType]:
     """The frames outside this module, the innermost first."""
     frame: FrameType | None = sys._getframe(2)
-    found = []
+    result = []
     while frame is not None:
-        found.append(frame)
+        result.append(frame)
         frame = frame.f_back
-    return found
+    return result
 
 
 def _is_live(x: Any) -> bool:

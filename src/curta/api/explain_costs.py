@@ -275,14 +275,14 @@ def _limits() -> Limits:
     x = np.zeros(_COPIED, np.float32)
     copying = measure(copy, [x], parallel_for_address, 0.2).kernels
     multiplying = measure(dot, [square], parallel_for_address, 0.2).kernels
-    found = {
+    result = {
         "bytes": 2 * x.nbytes / max(sum(copying), 1e-9),
         "flops": 2 * _SIDE**3 / max(sum(multiplying), 1e-9),
         "threads": threads,
     }
     if not _is_busy():  # else the next process measures again
-        cache.write(name, json.dumps(found).encode())
-    return Limits(**found)
+        cache.write(name, json.dumps(result).encode())
+    return Limits(**result)
 
 
 def _is_busy() -> bool:

@@ -156,13 +156,13 @@ def value_and_grad(
         partial, chosen = partial_in(fun, places, args, kwargs)
         for leaf in tree_util.tree_leaves(chosen):
             check_input("grad", leaf, holomorphic, allow_int)
-        found = forward("grad", fun, partial, chosen, has_aux)
-        (value,) = _scalar_output(found, holomorphic)
+        result = forward("grad", fun, partial, chosen, has_aux)
+        (value,) = _scalar_output(result, holomorphic)
         one = scalar_of(typeof(value), 1)
-        gradient = found.linear.pull(found.residuals, [one])
+        gradient = result.linear.pull(result.residuals, [one])
         if single:
             (gradient,) = gradient
-        return ((found.out, found.aux) if has_aux else found.out), gradient
+        return ((result.out, result.aux) if has_aux else result.out), gradient
 
     return value_and_grad_fun
 

@@ -250,10 +250,10 @@ def hessian(
 def _of_type(like: Any, x: Any) -> Any:
     """Derivatives in dtype and weak type like a value; floats0 as integer zeros."""
     dtype, weak_type = typeof(like).dtype, typeof(like).weak_type
-    found = typeof(x)
-    if found.dtype == dtypes.float0:
+    result = typeof(x)
+    if result.dtype == dtypes.float0:
         return _array(np.zeros(np.shape(x), dtype), weak_type)
-    if (found.dtype, found.weak_type) == (dtype, weak_type):
+    if (result.dtype, result.weak_type) == (dtype, weak_type):
         return x
     return ConvertElementType(dtype, weak_type)(x)
 

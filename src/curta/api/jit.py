@@ -261,17 +261,17 @@ class PjitFunction(Generic[P, R]):
             )
         mesh = self._mesh() if self._options.uses_resources else None
         args = arguments.dynamic
-        found = flat_shardings("in_shardings", given, args, mesh)
+        result = flat_shardings("in_shardings", given, args, mesh)
         names = functools.partial(leaf_names, self._fun, args, {}, [*arguments.places])
-        leaves = tree_util.tree_leaves(args) if found else ()
+        leaves = tree_util.tree_leaves(args) if result else ()
         shapes = [getattr(x, "shape", ()) for x in leaves]
-        check_fits("pjit arguments", found, shapes, names)
-        return found
+        check_fits("pjit arguments", result, shapes, names)
+        return result
 
     def _mesh(self) -> Mesh | None:
         """The mesh in scope: that of `with mesh:`, if this function heeds it."""
-        found = scope()
-        return found.resources if self._options.uses_resources else found.concrete
+        result = scope()
+        return result.resources if self._options.uses_resources else result.concrete
 
     def _leaf_aval(self, x: Any, arguments: Arguments) -> ShapedArray:
         if type(x) is ArrayImpl:

@@ -113,12 +113,12 @@ def advise_of_keys(fun: Callable[..., Any], jaxpr: Jaxpr) -> None:
     try:
         jaxpr_key_use(jaxpr)
     except KeyReuseError as error:
-        found = "\n".join(str(error).splitlines()[:3])  # without JAX's page
+        result = "\n".join(str(error).splitlines()[:3])  # without JAX's page
         advise(
             "keys",
-            found,
+            result,
             f"{_subject(fun)}, uses a random key twice, and what is drawn depends on"
-            f" each other. {found}\nUse each key once: key, other ="
+            f" each other. {result}\nUse each key once: key, other ="
             " random.split(key).",
         )
 
@@ -130,8 +130,8 @@ def _subject(fun: Callable[..., Any]) -> str:
 def _code(fun: Any) -> types.CodeType | None:
     while isinstance(fun, functools.partial):
         fun = fun.func
-    found = getattr(fun, "__code__", None)
-    return found if isinstance(found, types.CodeType) else None
+    result = getattr(fun, "__code__", None)
+    return result if isinstance(result, types.CodeType) else None
 
 
 def _may_change(code: types.CodeType) -> bool:

@@ -105,10 +105,10 @@ class Staged(Plan):
         """
         if any(places) and not self.in_shardings:
             return self._call(name, places)
-        found: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
-        if found is None:
-            found = self.__dict__.setdefault("_compiled", self._call(name))
-        return found
+        result: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
+        if result is None:
+            result = self.__dict__.setdefault("_compiled", self._call(name))
+        return result
 
     def _call(self, name: str, places: Shardings = ()) -> CompiledCall | CallOnRefs:
         if self.has_refs:
@@ -158,23 +158,23 @@ class JitPlans(PlanTable):
 
         `memo` is what is kept with the current trace: plans that are good for it alone.
         """
-        found: Staged | None = self.get(key)
-        return found if found is not None or not memo else memo.get((self, key))
+        result: Staged | None = self.get(key)
+        return result if result is not None or not memo else memo.get((self, key))
 
     def keep_first(self, key: Any, plan: Staged, memo: dict[Any, Any] | None) -> Staged:
         """Remember a plan, unless another thread has; the one that is there.
 
         One that closes over tracers is kept in `memo`, where there is one.
         """
-        found: Staged
+        result: Staged
         if not plan.closes_over_tracers:
-            found = self.get(key) or self.keep(key, plan)
+            result = self.get(key) or self.keep(key, plan)
         elif memo is None:
-            found = plan
+            result = plan
         else:
             make_room(memo, config.tuning.plans)
-            found = memo.setdefault((self, key), plan)
-        return found
+            result = memo.setdefault((self, key), plan)
+        return result
 
     def signatures(self) -> list[Signature]:
         """What the function was traced for."""
@@ -182,8 +182,8 @@ class JitPlans(PlanTable):
 
     def of_signature(self, signature: Signature) -> Staged | None:
         """A plan, which may be there under another key."""
-        found = list(self.values())
-        return next((p for p in found if p.signature == signature), None)
+        result = list(self.values())
+        return next((p for p in result if p.signature == signature), None)
 
     def clear(self) -> None:
         super().clear()

@@ -134,16 +134,16 @@ def closest_differences(
 def _differences(
     wanted: Signature, other: Signature, names: Sequence[str]
 ) -> list[str]:
-    found = []
+    result = []
     if wanted.in_tree != other.in_tree:
-        found.append(
+        result.append(
             f"different input pytree:\n    now {wanted.in_tree} and before"
             f" {other.in_tree}"
         )
     elif wanted.avals != other.avals:
-        found.append("different input types:" + _aval_lines(wanted, other, names))
+        result.append("different input types:" + _aval_lines(wanted, other, names))
     if wanted.static != other.static:
-        found.append(_static_difference(wanted.static, other.static))
+        result.append(_static_difference(wanted.static, other.static))
     if wanted.context is not other.context or wanted.axes != other.axes:
         named = wanted.context.names, wanted.context.values, other.context.values
         changed = [
@@ -151,8 +151,8 @@ def _differences(
             for name, a, b in zip(*named, strict=True)
             if a != b
         ]
-        found.append("different tracing context: " + "; ".join(changed))
-    return found
+        result.append("different tracing context: " + "; ".join(changed))
+    return result
 
 
 def _aval_lines(wanted: Signature, other: Signature, names: Sequence[str]) -> str:

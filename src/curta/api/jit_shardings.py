@@ -34,8 +34,8 @@ class ShardingTree(NamedTuple):
         wrapped = tree_util.tree_unflatten(self.tree, map(_Given, self.layouts))
         if isinstance(wrapped, list):
             wrapped = tuple(wrapped)
-        found = tree_util.broadcast_prefix(wrapped, value)
-        return [x.layout for x in found]
+        result = tree_util.broadcast_prefix(wrapped, value)
+        return [x.layout for x in result]
 
 
 class _Given:
@@ -96,15 +96,15 @@ def _check_once(what: str, spec: PartitionSpec) -> None:
 
 def context_mesh(*, heeds_with: bool = True) -> Any:
     """The mesh in scope, by `set_mesh`, or the older `with mesh:` if that is heeded."""
-    found = scope()
-    concrete = found.concrete
+    result = scope()
+    concrete = result.concrete
     if concrete is not None:
         # `use_abstract_mesh` may have given its devices other axes.
-        same = found.abstract in (concrete.abstract_mesh, EMPTY_ABSTRACT_MESH)
-        return concrete if same else found.abstract
-    if not found.abstract.empty:
-        return found.abstract
-    return (found.resources if heeds_with else None) or EMPTY_MESH
+        same = result.abstract in (concrete.abstract_mesh, EMPTY_ABSTRACT_MESH)
+        return concrete if same else result.abstract
+    if not result.abstract.empty:
+        return result.abstract
+    return (result.resources if heeds_with else None) or EMPTY_MESH
 
 
 def resolved(user: str, what: str, place: Any, mesh: Mesh | None = None) -> Any:
@@ -142,11 +142,11 @@ def flat_shardings(
     if isinstance(specs, list) and what == "in_shardings":
         specs = tuple(specs)
     try:
-        found = tree_util.broadcast_prefix(specs, value, is_leaf=_is_leaf)
+        result = tree_util.broadcast_prefix(specs, value, is_leaf=_is_leaf)
     except ValueError:
         raise ValueError(_mismatch(what, specs, value)) from None
     whole = None if mesh is None else NamedSharding(mesh, PartitionSpec())
-    return [whole if x is None else resolved(user, what, x, mesh) for x in found]
+    return [whole if x is None else resolved(user, what, x, mesh) for x in result]
 
 
 def check_fits(

@@ -54,9 +54,9 @@ class LinearMap:
             jaxpr = only_to(jaxpr, [w for w, nonzero in pairs if nonzero])
         args = [LinearArg(v.aval) for v in jaxpr.invars]
         with Transforming("transpose"):
-            found = iter(backward_pass(jaxpr, residuals, args, given))
+            result = iter(backward_pass(jaxpr, residuals, args, given))
         cts = [
-            next(found) if n else Zero(a.to_tangent_aval())
+            next(result) if n else Zero(a.to_tangent_aval())
             for a, n in zip(self.in_avals, self.in_nonzero, strict=True)
         ]
         flags = [True] * len(cts) if wanted is None else wanted
@@ -69,9 +69,9 @@ class LinearMap:
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The output tangents, as the tree of outputs."""
         given = [t for t, n in zip(tangents, self.in_nonzero, strict=True) if n]
-        found = iter(eval_jaxpr(self.jaxpr, residuals, *given))
+        result = iter(eval_jaxpr(self.jaxpr, residuals, *given))
         outs = [
-            next(found) if n else instantiate(Zero(a.to_tangent_aval()))
+            next(result) if n else instantiate(Zero(a.to_tangent_aval()))
             for a, n in zip(self.out_avals, self.out_nonzero, strict=True)
         ]
         return tree_util.tree_unflatten(self.out_tree, [as_result(x) for x in outs])
@@ -174,8 +174,8 @@ class FlatWithAux:
 
     def aux(self, arrays: Sequence[Any]) -> list[Any]:
         """The auxiliary leaves, with the arrays among them as given."""
-        found = iter(arrays)
-        return [next(found) if is_array else x for is_array, x in self.others]
+        result = iter(arrays)
+        return [next(result) if is_array else x for is_array, x in self.others]
 
     def without_aux(self, lin: Linearized) -> Jaxpr:
         """The tangent jaxpr without the outputs of the auxiliary value."""

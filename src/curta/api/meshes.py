@@ -70,15 +70,15 @@ def make_mesh(
             "`axis_shapes` passed to `make_mesh` should be a sequence of ints. Got"
             f" {axis_sizes}"
         ) from None
-    found = list(all_devices() if devices is None else devices)
+    result = list(all_devices() if devices is None else devices)
     count = math.prod(sizes)
-    if count > len(found):
+    if count > len(result):
         raise ValueError(
-            f"Number of devices {len(found)} must be >= the product of mesh_shape"
+            f"Number of devices {len(result)} must be >= the product of mesh_shape"
             f" {sizes}. More CPU devices: set jax_num_cpu_devices={count}."
         )
     types = (AxisType.Explicit,) * len(sizes) if axis_types is None else axis_types
-    return Mesh(device_grid(sizes, found[:count]), axis_names, types)
+    return Mesh(device_grid(sizes, result[:count]), axis_names, types)
 
 
 def create_device_mesh(
@@ -95,13 +95,13 @@ def create_device_mesh(
     >>> create_device_mesh((1, 1)).shape
     (1, 1)
     """
-    found = list(all_devices() if devices is None else devices)
-    if math.prod(mesh_shape) != len(found):
+    result = list(all_devices() if devices is None else devices)
+    if math.prod(mesh_shape) != len(result):
         raise ValueError(
-            f"Number of devices {len(found)} must equal the product of mesh_shape"
+            f"Number of devices {len(result)} must equal the product of mesh_shape"
             f" {tuple(mesh_shape)}"
         )
-    return device_grid(mesh_shape, found)
+    return device_grid(mesh_shape, result)
 
 
 def create_hybrid_device_mesh(

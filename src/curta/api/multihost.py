@@ -69,12 +69,12 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
                     " tiled=True"
                 )
             return _whole(x)
-        found = np.asarray(x)
+        result = np.asarray(x)
         over_devices = len(getattr(x, "devices", lambda: ())()) > 1
         if of_process().count == 1:
-            return found if tiled or over_devices else found[None]
-        rows = agreement.stacked(found)
-        if not tiled or not found.ndim:
+            return result if tiled or over_devices else result[None]
+        rows = agreement.stacked(result)
+        if not tiled or not result.ndim:
             return rows
         return rows.reshape(rows.shape[0] * rows.shape[1], *rows.shape[2:])
 
@@ -86,8 +86,8 @@ def _whole(x: ArrayImpl) -> NDArray:
     place = x._storage_or_place()
     if type(place) is DeviceData:
         return gathered(place)
-    found: NDArray = place.gathered() if hasattr(place, "gathered") else x._value
-    return found
+    result: NDArray = place.gathered() if hasattr(place, "gathered") else x._value
+    return result
 
 
 def sync_global_devices(name: str) -> None:
@@ -269,16 +269,16 @@ def ltg_batcher(
 @once
 def _told_to_stop() -> list[int]:
     """The signals by which this process was told that it will be stopped soon."""
-    found: list[int] = []
+    result: list[int] = []
     before = signal.getsignal(signal.SIGTERM)
 
     def note(number: int, frame: Any) -> None:
-        found.append(number)
+        result.append(number)
         if callable(before):
             before(number, frame)
 
     signal.signal(signal.SIGTERM, note)
-    return found
+    return result
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:

@@ -67,7 +67,7 @@ def sum_of_terms(
     """
     axes = place.spec.unreduced
     specs = [typeof(x).sharding.spec.for_rank(typeof(x).ndim) for x in operands]
-    found = [
+    result = [
         tuple(spec.partitions[d] for d in dims)
         for spec, dims in zip(specs, summed, strict=True)
     ]
@@ -76,16 +76,16 @@ def sum_of_terms(
             "lhs or rhs passed to dot_general cannot be unreduced. Got"
             f" {', '.join(str(typeof(x)) for x in operands)}"
         )
-    if len({*found}) > 1:
+    if len({*result}) > 1:
         raise ShardingTypeError(
             "lhs and rhs contracting dims should be sharded identically when"
             " out_sharding provided to dot_general mentions unreduced_axes. Got"
-            f" {found[0]} and {found[1]}"
+            f" {result[0]} and {result[1]}"
         )
-    if axes != {n for e in found[0] for n in entry_axes(e)}:
+    if axes != {n for e in result[0] for n in entry_axes(e)}:
         raise ShardingTypeError(
             "out_sharding's unreduced axes should be equal to the contracting specs."
-            f" Got unreduced axes={set(axes)} and contracting spec={found[0]}"
+            f" Got unreduced axes={set(axes)} and contracting spec={result[0]}"
         )
     return terms_on_devices(fun, operands, summed, place)
 

@@ -33,7 +33,7 @@ def _is_leaf(x: Any) -> bool:
 
 def _spread(what: str, shardings: Any, x: Any) -> list[Any]:
     try:
-        found = tree_util.broadcast_prefix(shardings, x, is_leaf=_is_leaf)
+        result = tree_util.broadcast_prefix(shardings, x, is_leaf=_is_leaf)
     except ValueError:
         errors = tree_util.prefix_errors(shardings, x, is_leaf=_is_leaf)
         detail = "".join(f"\n{error(what)}" for error in errors)
@@ -41,7 +41,7 @@ def _spread(what: str, shardings: Any, x: Any) -> list[Any]:
             f"{what} specification must be a tree prefix of the corresponding value."
             f"{detail}"
         ) from None
-    return list(found)
+    return list(result)
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
@@ -291,10 +291,10 @@ def auto_axes(
             raise TypeError("Missing required keyword argument: 'out_sharding'")
         if wanted is None:
             wanted = kwargs.pop("out_sharding")
-        found = _changed_mesh("auto_axes", axes, AxisType.Auto, wanted)
-        if found is None or {*found[0].auto_axes} == {*found[2]}:
+        result = _changed_mesh("auto_axes", axes, AxisType.Auto, wanted)
+        if result is None or {*result[0].auto_axes} == {*result[2]}:
             return fun(*args, **kwargs)
-        before, inner, _ = found
+        before, inner, _ = result
         with use_abstract_mesh(inner):
             args = tree_util.tree_map(lambda x: _without_axes(x, inner), args)
             out = fun(*args, **kwargs)
@@ -341,13 +341,13 @@ def explicit_axes(
             raise TypeError("Missing required keyword argument: 'in_sharding'")
         if wanted is None:
             wanted = kwargs.pop("in_sharding")
-        found = _changed_mesh("explicit_axes", axes, AxisType.Explicit, None)
-        if found is None:
+        result = _changed_mesh("explicit_axes", axes, AxisType.Explicit, None)
+        if result is None:
             raise ValueError(
                 "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter"
                 " into a mesh context when using `explicit_axes` API."
             )
-        before, inner, _ = found
+        before, inner, _ = result
         with use_abstract_mesh(inner):
             out = fun(*reshard(args, wanted), **kwargs)
         with use_abstract_mesh(before):
@@ -374,21 +374,21 @@ def _changed_mesh(
 ) -> tuple[AbstractMesh, AbstractMesh, tuple[Any, ...]] | None:
     """The mesh in scope, the same with other axis types, and the axes concerned."""
     around = get_abstract_mesh()
-    found: AbstractMesh | None = None
+    result: AbstractMesh | None = None
     for s in tree_util.tree_leaves(shardings, is_leaf=_is_leaf):
         if isinstance(s, NamedSharding) and isinstance(s.mesh, (Mesh, AbstractMesh)):
-            if found is not None and found is not s.mesh.abstract_mesh:
+            if result is not None and result is not s.mesh.abstract_mesh:
                 raise ValueError(
                     f"Shardings passed to {user} should have the same mesh. Got one"
-                    f" mesh {found} and another {s.mesh}"
+                    f" mesh {result} and another {s.mesh}"
                 )
-            found = s.mesh.abstract_mesh
-    if found is not None and not around.empty and found is not around:
+            result = s.mesh.abstract_mesh
+    if result is not None and not around.empty and result is not around:
         raise ValueError(
-            f"Context mesh {around} must match the mesh passed to shardings {found}."
+            f"Context mesh {around} must match the mesh passed to shardings {result}."
             " Recommended approach is to use `jax.set_mesh` context manager."
         )
-    mesh = around if found is None else found
+    mesh = around if result is None else result
     if mesh.empty:
         return None
     names = mesh.axis_names if axes is None else axes

@@ -171,7 +171,7 @@ class _Options:
             axes = tuple(a for i, a in enumerate(axes) if i not in places)
         full = (tuple(dynamic), kwargs)
         try:
-            found = tree_util.broadcast_prefix((axes, 0), full, is_leaf=_is_none)
+            result = tree_util.broadcast_prefix((axes, 0), full, is_leaf=_is_none)
         except ValueError:
             error, *_ = tree_util.prefix_errors((axes, 0), full, is_leaf=_is_none)
             named = (
@@ -185,7 +185,7 @@ class _Options:
                 " of `in_axes` must be a tree prefix of that tuple. But it was not a"
                 f" prefix.{named if kwargs else ''}"
             ) from None
-        return tuple(found)
+        return tuple(result)
 
     def _size(self, leaves: Sequence[Any], axes: Sequence[int | None]) -> int:
         sizes = []
@@ -222,11 +222,11 @@ class _Options:
     def _chosen(self, size: int) -> tuple[Any, ...]:
         """The devices for that many slices; ValueError if there are too few."""
         given = self.devices
-        found = local_devices(backend=self.backend) if given is None else given
-        if size > len(found):
+        result = local_devices(backend=self.backend) if given is None else given
+        if size > len(result):
             raise ValueError(
                 f"compiling computation that requires {size} logical devices, but only"
-                f" {len(found)} XLA devices are available (num_replicas={size},"
+                f" {len(result)} XLA devices are available (num_replicas={size},"
                 " num_partitions=1). Use vmap, or ask for more devices with"
                 f" jax_num_cpu_devices={size}."
             )
@@ -236,7 +236,7 @@ class _Options:
                 f" of local devices passed to pmap. Got axis_size={size},"
                 f" num_local_devices={len(given)}."
             )
-        return tuple(found[:size])
+        return tuple(result[:size])
 
     def _all_devices(self, size: int) -> tuple[Any, ...]:
         """Those of all processes that run it, each of which has so many slices."""

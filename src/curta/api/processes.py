@@ -82,14 +82,14 @@ def initialize(
     True
     >>> distributed.shutdown()
     """
-    found = launched(os.environ)
-    if found is not None:
-        coordinator_address = coordinator_address or found.coordinator
-        num_processes = found.count if num_processes is None else num_processes
-        process_id = found.index if process_id is None else process_id
-    by_mpi = _is_by_mpi(found, coordinator_address, num_processes)
-    if by_mpi and found is not None and found.otherwise and not mpi.is_there():
-        coordinator_address, by_mpi = found.otherwise, False
+    result = launched(os.environ)
+    if result is not None:
+        coordinator_address = coordinator_address or result.coordinator
+        num_processes = result.count if num_processes is None else num_processes
+        process_id = result.index if process_id is None else process_id
+    by_mpi = _is_by_mpi(result, coordinator_address, num_processes)
+    if by_mpi and result is not None and result.otherwise and not mpi.is_there():
+        coordinator_address, by_mpi = result.otherwise, False
     if coordinator_address is None and not by_mpi:
         raise ValueError("coordinator_address should be defined.")
     index, count = _checked(process_id, num_processes)
@@ -109,7 +109,7 @@ def initialize(
         processes = starts.over_mpi(count, limits)
     else:
         processes = starts.over_tcp(address, index, count, limits)
-    _choose_devices(local_device_ids, found, count)
+    _choose_devices(local_device_ids, result, count)
     global_state.process_id, global_state.num_processes = index, count
     global_state.coordinator_address = coordinator_address or "MPI"
     global_state.processes = processes

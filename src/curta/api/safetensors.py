@@ -95,10 +95,10 @@ class Reader:
         """An array of which the dtype and the shape are known."""
         if name not in self._entries:
             raise self._damaged(f"it has no array {name}")
-        kind, found, begin, end = self._entries[name]
+        kind, result, begin, end = self._entries[name]
         nbytes = math.prod(shape) * dtype.itemsize
-        if kind != _NAMES[dtype.name] or found != shape or end - begin != nbytes:
-            raise self._damaged(f"array {name} is {kind}{list(found)} in it")
+        if kind != _NAMES[dtype.name] or result != shape or end - begin != nbytes:
+            raise self._damaged(f"array {name} is {kind}{list(result)} in it")
         if not 0 <= begin <= end <= len(self._bytes) - self._begin:
             raise self._damaged(f"array {name} does not end in it")
         data = self._bytes[self._begin + begin : self._begin + end]

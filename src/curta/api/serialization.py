@@ -155,12 +155,12 @@ class _Loader(pickle.Unpickler):
 
     def persistent_load(self, pid: tuple[int, int]) -> Device:
         number, place = pid
-        found = self.chosen[place : place + 1] if self.chosen else ()
+        result = self.chosen[place : place + 1] if self.chosen else ()
         if not self.chosen and number in self.by_id:
             return self.by_id[number]
-        if not found:
+        if not result:
             raise ValueError(
                 f"the function was compiled for device {number} and others, but there"
                 f" are {self.chosen or list(self.by_id.values())}."
             )
-        return found[0]
+        return result[0]

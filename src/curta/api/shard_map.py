@@ -230,12 +230,12 @@ def _flat_specs(
             for s in specs
         ]
     try:
-        found = tree_util.broadcast_prefix(in_specs, args, is_leaf=lambda x: x is None)
+        result = tree_util.broadcast_prefix(in_specs, args, is_leaf=lambda x: x is None)
     except ValueError:
         error, *_ = tree_util.prefix_errors(in_specs, args)
         raise error("shard_map in_specs") from None
-    check_in_specs(fun, mesh, in_specs, args, found)
-    return list(found)
+    check_in_specs(fun, mesh, in_specs, args, result)
+    return list(result)
 
 
 class _Call:
@@ -266,9 +266,9 @@ class _Call:
     def run(self) -> Any:
         dynamic = [x for x, s in zip(self.leaves, self.specs) if s is not None]
         in_specs = [s for s in self.specs if s is not None]
-        found: list[Any] = []
-        closed = self._stage(dynamic, in_specs, found)
-        out_tree, out_specs = found
+        result: list[Any] = []
+        closed = self._stage(dynamic, in_specs, result)
+        out_tree, out_specs = result
         self._check_captured(closed.consts)
         closed, captured = residuals_as_inputs(closed)
         op = ShardMap(

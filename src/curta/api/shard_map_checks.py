@@ -58,13 +58,13 @@ def checked_axes(
 
 def _vmapped_axes() -> frozenset[Any]:
     """The explicit axes over which what an enclosing `vmap` maps is split."""
-    found: set[Any] = set()
+    result: set[Any] = set()
     trace: Trace | None = current_trace()
     while trace is not None:
         if isinstance(trace, BatchTrace):
-            found.update(trace.axis.explicit)
+            result.update(trace.axis.explicit)
         trace = trace.parent
-    return frozenset(found)
+    return frozenset(result)
 
 
 def _checked_mesh(mesh: Any) -> Mesh | AbstractMesh:
@@ -157,12 +157,12 @@ def check_explicit(
         if spec is None:
             continue
         aval = typeof(x)
-        given, found = spec.for_rank(aval.ndim), aval.sharding.spec
+        given, result = spec.for_rank(aval.ndim), aval.sharding.spec
         shown = given.update(_without_small(mesh, given))
-        if shown.partitions != found.partitions:
+        if shown.partitions != result.partitions:
             raise ValueError(
                 f"in_specs passed to shard_map: {given} does not match the specs of the"
-                f" input: {found} for arg: {aval}. `in_specs` is an optional argument"
+                f" input: {result} for arg: {aval}. `in_specs` is an optional argument"
                 " so you can omit specifying it and shard_map will infer the in_specs"
                 " from the arguments. If you want to reshard your inputs, you can use"
                 " `jax.reshard` on the arguments and then pass those args to shard_map."

@@ -31,10 +31,10 @@ class ShardTracer(JitTracer):
     __slots__ = ()
 
     def concrete_value(self) -> Any:
-        found = super().concrete_value()
+        result = super().concrete_value()
         trace = self._trace
-        if found is not None or not trace.checks or self.aval.mat.vur:
-            return found
+        if result is not None or not trace.checks or self.aval.mat.vur:
+            return result
         values = trace.values_of(self)
         return None if values is None else values[0]
 
@@ -94,8 +94,8 @@ class ShardTrace(JaxprTrace):
             self.checks,
         )
         with mesh_context(self.outside), use_trace(base_trace()):
-            (found,) = op(*args)
-            return list(wrap(found._storage(), found.aval.unplaced()))
+            (result,) = op(*args)
+            return list(wrap(result._storage(), result.aval.unplaced()))
 
     def _program(self, var: Any) -> ClosedJaxpr:
         """What was recorded so far, of it what a variable depends on."""

@@ -329,13 +329,13 @@ def held_in_parts(
 ) -> ArrayImpl:
     """The array of what the devices of this process hold: of plugins, or on hosts."""
     on_plugin = sharding.devices[0].hardware is not None
-    found = {}
+    result = {}
     for device, x in pieces.items():
         stays = on_plugin and type(x) is DeviceData
         away = isinstance(x, (Pending, RemoteData)) and not stays
-        found[device] = x.wait() if away else x
+        result[device] = x.wait() if away else x
     make = assembled if on_plugin else hosts_data.assembled
-    return held(make(aval, sharding, found), aval, sharding)
+    return held(make(aval, sharding, result), aval, sharding)
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:

@@ -86,7 +86,7 @@ class SdyShardingRule:
             entries = spec.for_rank(rank).partitions
             for factor, entry in zip(_factors(mapping, rank), entries, strict=True):
                 axes_of[factor] = axes_of.get(factor) or entry_axes(entry)
-        found = []
+        result = []
         for mapping, rank in zip(self.result_mappings, outs, strict=True):
             used: set[Any] = set()
             entries = []
@@ -94,8 +94,8 @@ class SdyShardingRule:
                 axes = [n for n in axes_of.get(factor, ()) if n not in used]
                 used.update(axes)
                 entries.append(entry_of(axes))
-            found.append(PartitionSpec(*entries))
-        return found
+            result.append(PartitionSpec(*entries))
+        return result
 
 
 def _factors(mapping: ArrayMapping, rank: int) -> Iterator[Any]:

@@ -83,9 +83,9 @@ class Stage:
 
     def with_arguments(self, name: str, in_tree: Any, names: Sequence[str]) -> Self:
         """The same stage of a function whose arguments have these leaves."""
-        found = copy.copy(self)
-        found.fun_name, found.in_tree, found._arg_names = name, in_tree, names
-        return found
+        result = copy.copy(self)
+        result.fun_name, result.in_tree, result._arg_names = name, in_tree, names
+        return result
 
     @property
     def out_tree(self) -> Any:

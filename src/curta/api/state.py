@@ -124,9 +124,9 @@ def _clear(folder: str, kept: str) -> None:
 
 def _saved(name: str, x: Any, below: str) -> tuple[Leaf, Mapping[Piece, NDArray]]:
     """A leaf, and the elements of the pieces that this process writes."""
-    found = scalar_leaf(name, x)
-    if found is not None:
-        return found, {}
+    result = scalar_leaf(name, x)
+    if result is not None:
+        return result, {}
     if isinstance(x, Tracer):
         raise UnexpectedTracerError(f"state.save of a traced value: {name} is {x}")
     if not isinstance(x, (ArrayImpl, np.ndarray, np.generic)):
@@ -227,13 +227,13 @@ def describe(path: str | os.PathLike[str]) -> Any:
     [ShapeDtypeStruct(shape=(2,), dtype=bfloat16), 3]
     """
     index = _index(os.fspath(path))
-    found = [
+    result = [
         leaf.value
         if leaf.aval is None
         else ShapeDtypeStruct(leaf.aval.shape, leaf.aval.dtype)
         for leaf in index.leaves
     ]
-    return tree_of(index.tree, found)
+    return tree_of(index.tree, result)
 
 
 def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
@@ -265,11 +265,11 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
     index = _index(folder)
     readers: dict[str, Reader] = {}
     wanted, tree = _wanted(index, like)
-    found = [
+    result = [
         _read(folder, leaf, w, readers)
         for leaf, w in zip(index.leaves, wanted, strict=True)
     ]
-    return tree_of(index.tree, found) if tree is None else tree.unflatten(found)
+    return tree_of(index.tree, result) if tree is None else tree.unflatten(result)
 
 
 def _wanted(index: _Index, like: Any) -> tuple[Sequence[Any], Any]:

@@ -48,7 +48,7 @@ def leaf_text(leaf: Leaf) -> dict[str, Any]:
             value = [value.real, value.imag]
         return {"name": leaf.name, "kind": leaf.kind, "value": value}
     dtype = leaf.aval.dtype
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "name": leaf.name,
         "kind": leaf.kind,
         "shape": list(leaf.aval.shape),
@@ -57,8 +57,8 @@ def leaf_text(leaf: Leaf) -> dict[str, Any]:
         "pieces": [[list(p.start), list(p.shape), p.file] for p in leaf.pieces],
     }
     if isinstance(dtype, dtypes.KeyDType):
-        found["key"] = [dtype.tag, dtype.words, dtype.serial]
-    return found
+        result["key"] = [dtype.tag, dtype.words, dtype.serial]
+    return result
 
 
 def leaf_of(text: dict[str, Any]) -> Leaf:
@@ -128,8 +128,8 @@ def tree_of(text: Any, leaves: Sequence[Any]) -> Any:
 
 def named_leaves(tree: Any) -> list[tuple[str, Any]]:
     """The leaves of a pytree with the paths to them."""
-    found = tree_util.tree_leaves_with_path(tree)
-    return [(tree_util.keystr(path), leaf) for path, leaf in found]
+    result = tree_util.tree_leaves_with_path(tree)
+    return [(tree_util.keystr(path), leaf) for path, leaf in result]
 
 
 def index_text(step: int | None, tree: Any, leaves: Sequence[Leaf]) -> str:

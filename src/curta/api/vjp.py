@@ -85,9 +85,9 @@ def vjp(
     """
     check_callable(fun)
     _check_no_axes("vjp", reduce_axes)
-    found = forward("vjp", fun, fun, primals, has_aux)
-    pullback = VJP.of(found)
-    return (found.out, pullback, found.aux) if has_aux else (found.out, pullback)
+    result = forward("vjp", fun, fun, primals, has_aux)
+    pullback = VJP.of(result)
+    return (result.out, pullback, result.aux) if has_aux else (result.out, pullback)
 
 
 def fwd_and_bwd(
@@ -178,9 +178,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
-    found = forward("linearize", fun, fun, primals, has_aux)
-    push = tree_util.Partial(_Pushforward(found.linear), found.residuals)
-    return (found.out, push, found.aux) if has_aux else (found.out, push)
+    result = forward("linearize", fun, fun, primals, has_aux)
+    push = tree_util.Partial(_Pushforward(result.linear), result.residuals)
+    return (result.out, push, result.aux) if has_aux else (result.out, push)
 
 
 class _Pushforward:
@@ -198,20 +198,20 @@ class _Pushforward:
                 " takes tangents in the tree structure of the primal values"
             )
         for t, aval in zip(leaves, linear.in_avals, strict=True):
-            expected, found = aval.to_tangent_aval(), typeof(t)
-            if (found.shape, found.dtype) != (expected.shape, expected.dtype):
+            expected, result = aval.to_tangent_aval(), typeof(t)
+            if (result.shape, result.dtype) != (expected.shape, expected.dtype):
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with"
                     f" the original primal values:\nGot tangent aval"
-                    f" {found.str_short()} for primal aval {aval.str_short()} but"
+                    f" {result.str_short()} for primal aval {aval.str_short()} but"
                     f" expected {expected.str_short()}."
                 )
-            if more := found.vma - expected.vma:
+            if more := result.vma - expected.vma:
                 axes = tuple(sorted(more, key=str))
                 raise ValueError(
                     "linearized function called on tangent values inconsistent with"
                     " the original primal values:\nGot tangent aval"
-                    f" {found.str_short()} for primal aval {aval.str_short()}, which"
+                    f" {result.str_short()} for primal aval {aval.str_short()}, which"
                     " does not vary so. This might be fixed by applying"
                     f" `jax.lax.pcast(..., {axes}, to='varying')` to the primal value"
                     " passed to `jax.linearize`."
@@ -307,8 +307,8 @@ class _Transposed:
                 )
         args = [LinearArg(a) for a in self.jaxpr.in_avals]
         with Transforming("transpose"):
-            found = backward_pass(self.jaxpr, consts, args, cts)
-        leaves = [as_result(instantiate(ct)) for ct in found]
+            result = backward_pass(self.jaxpr, consts, args, cts)
+        leaves = [as_result(instantiate(ct)) for ct in result]
         return tuple(tree_util.tree_unflatten(self.in_tree, leaves))
 
 

@@ -116,12 +116,12 @@ def _mapped(
     sum_match: bool,
 ) -> Any:
     with Transforming("vmap"):
-        outs, found = batch_with_refs(_checked(flat), axis, leaves, dims)
+        outs, result = batch_with_refs(_checked(flat), axis, leaves, dims)
     out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
     wanted = _prefix("out_axes", out_axes, out_tree)
     placed = [
         put_axis(x, d, w, axis.size, sum_match)
-        for x, d, w in zip(outs, found, wanted, strict=True)
+        for x, d, w in zip(outs, result, wanted, strict=True)
     ]
     return tree_util.tree_unflatten(flat.out_tree, placed)
 
@@ -136,15 +136,15 @@ def _vmap_vmappables(
     size: int | None,
     sum_match: bool,
 ) -> Any:
-    found = specs(axes, (args, kwargs))
+    result = specs(axes, (args, kwargs))
     leaves = tree_util.tree_leaves((args, kwargs), is_leaf=is_vmappable)
     arrays = [not is_vmappable(x) for x in leaves]
     if size is None:
         plain = [x for x, a in zip(leaves, arrays, strict=True) if a]
-        dims = [d for d, a in zip(found, arrays, strict=True) if a]
+        dims = [d for d, a in zip(result, arrays, strict=True) if a]
         size = _axis_size(fun, args, kwargs, plain, dims, None)
     axis = BatchAxis(size, name)
-    return batch_vmappables(fun, axis, args, kwargs, found, out_axes, sum_match)
+    return batch_vmappables(fun, axis, args, kwargs, result, out_axes, sum_match)
 
 
 def _names(given: Any) -> Any:
@@ -324,11 +324,11 @@ def _inconsistent(
 
 def _described_leaves(fun: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
     names = parameter_names(fun)
-    found = []
+    result = []
     for place, arg in enumerate(args):
         known = place < len(names)
         base = f"argument {names[place]}" if known else f"args[{place}]"
         paths = tree_util.tree_leaves_with_path(arg)
-        found += [base + tree_util.keystr(path) for path, _ in paths]
+        result += [base + tree_util.keystr(path) for path, _ in paths]
     paths = tree_util.tree_leaves_with_path(kwargs)
-    return found + [f"kwargs{tree_util.keystr(path)}" for path, _ in paths]
+    return result + [f"kwargs{tree_util.keystr(path)}" for path, _ in paths]

@@ -118,11 +118,11 @@ def specs(axes: Any, tree: Any) -> list[Any]:
         axes, is_leaf=lambda x: x is None or is_spec(x)
     )
     parts = prefix.flatten_up_to(tree)
-    found = []
+    result = []
     for axis, part in zip(given, parts, strict=True):
         count = len(tree_util.tree_leaves(part, is_leaf=is_vmappable))
-        found += [axis] * count
-    return found
+        result += [axis] * count
+    return result
 
 
 def put_axis(

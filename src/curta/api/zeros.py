@@ -25,11 +25,11 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """
 
     def zero(x: Any) -> Any:
-        found = zero_tangent(typeof(x))
+        result = zero_tangent(typeof(x))
         return (
-            SymbolicZero(found.aval)
+            SymbolicZero(result.aval)
             if symbolic_zeros
-            else as_result(instantiate(found))
+            else as_result(instantiate(result))
         )
 
     return tree_util.tree_map(zero, val)

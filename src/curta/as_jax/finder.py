@@ -138,20 +138,20 @@ def _private(name: str) -> ModuleType:
 
 def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleType:
     """A module with the names of another and some more."""
-    found = ModuleType(name)
-    found.__path__ = []
+    result = ModuleType(name)
+    result.__path__ = []
     kept = ("__path__", "__getattr__", "__dir__")
     known = vars(module).items()
-    vars(found).update({k: v for k, v in known if k[:2] != "__" or k in kept})
+    vars(result).update({k: v for k, v in known if k[:2] != "__" or k in kept})
     for key, path in names.items():
         place, _, attribute = path.rpartition(".")
-        setattr(found, key, getattr(importlib.import_module(place), attribute))
-    return found
+        setattr(result, key, getattr(importlib.import_module(place), attribute))
+    return result
 
 
 def _install() -> None:
-    found = sys.modules.get(_THEIRS)
-    if found is not None and not isinstance(found.__loader__, _Alias):
+    result = sys.modules.get(_THEIRS)
+    if result is not None and not isinstance(result.__loader__, _Alias):
         raise ImportError(
             "JAX has been imported already: import curta.as_jax before anything that"
             " imports jax."

@@ -70,9 +70,9 @@ def _measured(options: argparse.Namespace, folder: str, calls: bool) -> dict[str
     if not os.path.exists(report):
         raise UsageError("the program ended without Python's own end (os._exit)")
     with open(report) as file:
-        found = json.load(file)
+        result = json.load(file)
     os.unlink(report)
-    return {"wall": wall, **found}
+    return {"wall": wall, **result}
 
 
 def _text(report: dict[str, Any]) -> str:

@@ -43,12 +43,12 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what was found; 1 if something does not work."""
-    found = list(findings(Machine()))
-    for finding in found:
+    result = list(findings(Machine()))
+    for finding in result:
         print(f"{finding.level:<6}{finding.text}")
         if finding.remedy:
             print(f"      {finding.remedy}")
-    counts = [sum(f.level == level for f in found) for level in ("fault", "slow")]
+    counts = [sum(f.level == level for f in result) for level in ("fault", "slow")]
     print(f"{counts[0]} faults, {counts[1]} things that are slow")
     return 1 if counts[0] else 0
 
@@ -78,12 +78,12 @@ def _results(machine: Machine) -> Iterator[Finding]:
     x = np.linspace(-1, 1, 96 * 96, dtype=np.float32).reshape(96, 96)
     wanted = (np.exp(x) @ x).sum(1)
     try:
-        found = np.asarray(jit(_program)(x))
+        result = np.asarray(jit(_program)(x))
     except (OSError, RuntimeError, MemoryError) as error:
         kind = type(error).__name__
         yield Finding("fault", f"a compiled function fails: {kind}: {error}")
         return
-    if np.allclose(found, wanted, rtol=1e-4, atol=1e-3):
+    if np.allclose(result, wanted, rtol=1e-4, atol=1e-3):
         yield Finding("ok", "a compiled function gives what NumPy gives")
     else:
         yield Finding("fault", "a compiled function gives wrong numbers: report a bug")

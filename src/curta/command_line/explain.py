@@ -55,13 +55,13 @@ def _function(name: str) -> Callable[..., Any]:
     if os.getcwd() not in sys.path and not sys.flags.safe_path:
         sys.path.insert(0, os.getcwd())
     try:
-        found = importlib.import_module(module)
+        result = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise
         raise UsageError(f"there is no module {module!r} here") from None
     try:
-        function: Callable[..., Any] = reduce(getattr, path.split("."), found)
+        function: Callable[..., Any] = reduce(getattr, path.split("."), result)
     except AttributeError as error:
         raise UsageError(str(error)) from None
     return function
@@ -73,8 +73,8 @@ def argument(text: str) -> Any:
     >>> argument("f32[2,3]").shape, argument("(1, 2.5)")
     ((2, 3), (1, 2.5))
     """
-    found = _TYPE.fullmatch(text)
-    if found is None:
+    result = _TYPE.fullmatch(text)
+    if result is None:
         try:
             return ast.literal_eval(text)
         except (ValueError, SyntaxError):
@@ -82,7 +82,7 @@ def argument(text: str) -> Any:
                 f"{text!r} is neither a type, as f32[128,256], nor a number or"
                 " structure of Python"
             ) from None
-    name, dims = found.groups()
+    name, dims = result.groups()
     shape = tuple(int(n) for n in dims.split(",") if n.strip())
     try:
         dtype = _DTYPES[name]

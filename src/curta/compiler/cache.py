@@ -96,29 +96,29 @@ def kept_object_file(name: str, write: Callable[[], str], level: int) -> bytes:
 
 def object_files(codes: Sequence[Code]) -> list[bytes]:
     """The object files of several names; what is compiled is at the same time."""
-    found = {c.name: read(c.name) for c in codes}
-    missing = [c for c in codes if found[c.name] is None]
+    result = {c.name: read(c.name) for c in codes}
+    missing = [c for c in codes if result[c.name] is None]
     texts = [(c.write(), c.level) for c in missing]
     start = time.perf_counter()
     compiled = target.compile_texts(texts)
     spent = time.perf_counter() - start
     folder = usable_folder() if missing else None
     for code, data in zip(missing, compiled, strict=True):
-        found[code.name] = data
+        result[code.name] = data
         _count(misses=int(folder is not None), compiles=1)
         if folder is not None:
             _write(folder, code.name, data)
     _count(compile_seconds=spent)
-    return [found[c.name] or b"" for c in codes]
+    return [result[c.name] or b"" for c in codes]
 
 
 def read(name: str) -> bytes | None:
     """What is kept under a name; None if it is not there or not to be trusted."""
     folder = usable_folder()
-    found = None if folder is None else _read(os.path.join(folder, name))
-    if found is not None:
+    result = None if folder is None else _read(os.path.join(folder, name))
+    if result is not None:
         _count(hits=1)
-    return found
+    return result
 
 
 def write(name: str, content: bytes) -> None:
@@ -208,8 +208,8 @@ class Entry:
 
 def entries(folder: str) -> Iterator[Entry]:
     """The files in a folder of the cache, in any order."""
-    with contextlib.suppress(OSError), os.scandir(folder) as found:
-        for entry in found:
+    with contextlib.suppress(OSError), os.scandir(folder) as result:
+        for entry in result:
             with contextlib.suppress(OSError):
                 info = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(info.st_mode):

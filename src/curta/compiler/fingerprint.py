@@ -104,12 +104,12 @@ def _source_stamp() -> str | None:
     """The versions and the state of the source; None if it is not known for sure."""
     root = os.path.dirname(os.path.dirname(__file__))
     try:
-        found = [os.stat(path) for path in _sources(root)]
+        result = [os.stat(path) for path in _sources(root)]
     except OSError:  # an archive
         return None
-    if max(x.st_mtime_ns for x in found) > time.time_ns() - _RECENT_NS:
+    if max(x.st_mtime_ns for x in result) > time.time_ns() - _RECENT_NS:
         return None
-    stamps = [(x.st_mtime_ns, x.st_size) for x in found]
+    stamps = [(x.st_mtime_ns, x.st_size) for x in result]
     return f"{sys.version} {np.__version__} {blas.location()} {stamps}"
 
 

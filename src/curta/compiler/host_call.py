@@ -111,8 +111,8 @@ def _entry(
         try:
             table = words.from_address(address)
             places = list(table)
-            found = function(*map(_at, ins, places[len(outs) :]))
-            for view, place, value in zip(outs, places, found, strict=False):
+            result = function(*map(_at, ins, places[len(outs) :]))
+            for view, place, value in zip(outs, places, result, strict=False):
                 target = _at(view, place)
                 target[...] = value.reshape(target.shape)
             table[-1] = DONE

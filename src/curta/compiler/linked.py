@@ -98,13 +98,13 @@ def link(sources: Sequence[Source]) -> list[Linked]:
 def _collect(source: Source, absent: dict[str, Source]) -> None:
     """Add what a module needs and is not in memory."""
     if not source.made:
-        found = _in_memory.get(source.recipe)
-        if found is None:
+        result = _in_memory.get(source.recipe)
+        if result is None:
             absent[source.file] = source
             for callee in source.callees:
                 _collect(callee, absent)
         else:
-            source.made.append(found)
+            source.made.append(result)
 
 
 def _linked_source(source: Source, objects: Mapping[str, bytes]) -> Linked:

@@ -49,8 +49,8 @@ def mpi_call(eqn: Eqn) -> NativeProgram | None:
         isinstance(v, Literal) for v in eqn.invars
     ):
         return None
-    found = _call(engine, eqn)
-    return None if found is None else _program(engine, eqn, found)
+    result = _call(engine, eqn)
+    return None if result is None else _program(engine, eqn, result)
 
 
 def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:

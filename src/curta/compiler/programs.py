@@ -36,12 +36,12 @@ Type = tuple[str, tuple[int, ...]]
 def find_program(name: ProgramName, parallel_for: Launcher) -> Executable | None:
     """The program kept under a name; None if it, or some of its code, is not there."""
     start = time.perf_counter()
-    found = cache.read(name.text)
-    if found is None:
+    result = cache.read(name.text)
+    if result is None:
         cache.log(name.title, f"miss: there is no {name.text[:12]}")
         return None
     try:
-        program = _Maker(name, parallel_for).executable(marshal.loads(found))
+        program = _Maker(name, parallel_for).executable(marshal.loads(result))
     except (LookupError, ImportError) as gone:  # ImportError: of OpenBLAS
         cache.log(name.title, f"miss: {name.text[:12]} is not whole, {gone}")
         return None

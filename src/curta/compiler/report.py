@@ -198,7 +198,7 @@ def _fused(
     for i, group in enumerate(groups):
         for buffer in dict.fromkeys(b for item in group.items for b in written(item)):
             writers[buffer].append(i)
-    found: list[set[Eqn]] = [set() for _ in groups]
+    result: list[set[Eqn]] = [set() for _ in groups]
     for buffer, by in writers.items():
         there = values[buffer]
         for order, i in enumerate(by):
@@ -207,11 +207,11 @@ def _fused(
             if order == len(by) - 1 and len(there) > 1:
                 own = there[order:]
             for v in own:
-                _reach(made_by[v], made_by, program, found[i])
-    for group, eqns in zip(groups, found, strict=True):
+                _reach(made_by[v], made_by, program, result[i])
+    for group, eqns in zip(groups, result, strict=True):
         if isinstance(group.items[0], ControlItem | RegisterItem | HostItem):
             _reach(group.items[0].eqn, made_by, program, eqns)  # it may have no values
-    return [tuple(sorted(eqns, key=place.__getitem__)) for eqns in found]
+    return [tuple(sorted(eqns, key=place.__getitem__)) for eqns in result]
 
 
 def _reach(

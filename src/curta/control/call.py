@@ -52,9 +52,9 @@ class JaxprOp(TakesRefs):
     def discharged(
         self, args: Sequence[Any], given: Flags, written: Flags, refs: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        found = self.with_jaxpr(discharge_jaxpr(self.jaxpr, given, written))(*args)
+        result = self.with_jaxpr(discharge_jaxpr(self.jaxpr, given, written))(*args)
         count = len(self.jaxpr.out_avals)
-        return found[:count], found[count:]
+        return result[:count], result[count:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         nonzero = tuple(type(t) is not Zero for t in tangents)
@@ -62,9 +62,9 @@ class JaxprOp(TakesRefs):
         given = [t for t in tangents if type(t) is not Zero]
         results = self.with_jaxpr(jaxpr)(*primals, *given)
         count = len(self.jaxpr.out_avals)
-        found = iter(results[count:])
+        result = iter(results[count:])
         return results[:count], [
-            next(found) if n else zero_tangent(a)
+            next(result) if n else zero_tangent(a)
             for a, n in zip(self.jaxpr.out_avals, out_nonzero, strict=True)
         ]
 
@@ -78,9 +78,9 @@ class JaxprOp(TakesRefs):
         jaxpr, out_nonzero = transpose_jaxpr(self.jaxpr, linear, nonzero)
         known = [x for x in args if not is_linear(x)]
         given = [ct for ct in cotangent if type(ct) is not Zero]
-        found = iter(self.with_jaxpr(jaxpr)(*known, *given))
+        result = iter(self.with_jaxpr(jaxpr)(*known, *given))
         flags = iter(out_nonzero)
-        return [next(found) if f and next(flags) else None for f in linear]
+        return [next(result) if f and next(flags) else None for f in linear]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]

@@ -332,11 +332,11 @@ class Computing(HostCall):
             x = np.asarray(out)
             x = np.array(x, dtypes.canonicalize_dtype(x.dtype), order="C")
             for what in "shape", "dtype":
-                wanted, found = getattr(aval, what), getattr(x, what)
-                if wanted != found:
+                wanted, result = getattr(aval, what), getattr(x, what)
+                if wanted != result:
                     raise RuntimeError(
                         f"Incorrect output {what} for return value #{i}: Expected:"
-                        f" {wanted}, Actual: {found}"
+                        f" {wanted}, Actual: {result}"
                     )
             arrays.append(x)
         return arrays

@@ -56,8 +56,8 @@ def jvp_body(
         for flags in groups:
             primals += [next(rest) for _ in flags]
             tangents += [next(rest) for f in flags if f]
-        found = run_closed(mixed, [*primals, *tangents])
-        outs, dots = found[: n + len(ys)], found[n + len(ys) :]
+        result = run_closed(mixed, [*primals, *tangents])
+        outs, dots = result[: n + len(ys)], result[n + len(ys) :]
         moving = sum(carry)
         return [*outs[:n], *dots[:moving], *outs[n:], *dots[moving:]]
 

@@ -75,11 +75,11 @@ class Cond(TakesRefs):
     def discharged(
         self, args: Sequence[Any], given: Flags, written: Flags, refs: Sequence[Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        found = self.with_branches(
+        result = self.with_branches(
             tuple(discharge_jaxpr(b, given[1:], written[1:]) for b in self.branches)
         )(*args)
         count = len(self.branches[0].out_avals)
-        return found[:count], found[count:]
+        return result[:count], result[count:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         nonzero = tuple(type(t) is not Zero for t in tangents[1:])
@@ -87,9 +87,9 @@ class Cond(TakesRefs):
         given = [t for t in tangents[1:] if type(t) is not Zero]
         results = self.with_branches(branches)(*primals, *given)
         avals = self.branches[0].out_avals
-        found = iter(results[len(avals) :])
+        result = iter(results[len(avals) :])
         return results[: len(avals)], [
-            next(found) if n else zero_tangent(a)
+            next(result) if n else zero_tangent(a)
             for a, n in zip(avals, out_nonzero, strict=True)
         ]
 
@@ -104,9 +104,9 @@ class Cond(TakesRefs):
         return partial.joined(out_unknown, results, self.with_branches(later), rest)
 
     def pruned(self, used: Flags) -> tuple[Cond, Flags, Flags]:
-        found = [prune_outputs(b, used) for b in self.branches]
-        reads = tuple(map(any, zip(*(r for _, r in found), strict=True)))
-        branches = tuple(with_inputs(b, reads) for b, _ in found)
+        result = [prune_outputs(b, used) for b in self.branches]
+        reads = tuple(map(any, zip(*(r for _, r in result), strict=True)))
+        branches = tuple(with_inputs(b, reads) for b, _ in result)
         return self.with_branches(branches), (True, *reads), used
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
@@ -116,8 +116,8 @@ class Cond(TakesRefs):
         branches = _transpose_branches(self.branches, linear, nonzero)
         known = [x for x in operands if not is_linear(x)]
         given = [ct for ct in cotangent if type(ct) is not Zero]
-        found = iter(self.with_branches(branches)(index, *known, *given))
-        return [None, *(next(found) if f else None for f in linear)]
+        result = iter(self.with_branches(branches)(index, *known, *given))
+        return [None, *(next(result) if f else None for f in linear)]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -129,8 +129,8 @@ class Cond(TakesRefs):
             return self._select(axis, args, dims)
         plain = [batch_jaxpr(b, axis, tuple(operand_dims)) for b in self.branches]
         forced = tuple(
-            any(d is not None for d in found)
-            for found in zip(*(found for _, found in plain), strict=True)
+            any(d is not None for d in result)
+            for result in zip(*(result for _, result in plain), strict=True)
         )
         branches = tuple(
             batch_jaxpr(b, axis, tuple(operand_dims), forced)[0] for b in self.branches
@@ -149,9 +149,9 @@ class Cond(TakesRefs):
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
         for branch in self.branches:
             checker.expect(checker.checked(branch).effects)
-        found = [checker.checked(branch) for branch in self.branches]
-        op = self.with_branches(tuple(c.closed for c in found))
-        merged = found[0].with_metadata_of(found)
+        result = [checker.checked(branch) for branch in self.branches]
+        op = self.with_branches(tuple(c.closed for c in result))
+        merged = result[0].with_metadata_of(result)
         index, *operands = args
         return checker.apply(merged, functools.partial(op, index), operands)
 
@@ -271,8 +271,8 @@ def shared_residuals(
     own: Sequence[Any], avals: Sequence[ShapedArray], places: Sequence[int]
 ) -> list[Any]:
     """A branch's own residuals at their places, and zeros at the others."""
-    found = dict(zip(places, own, strict=True))
-    return [found[i] if i in found else _nothing(a) for i, a in enumerate(avals)]
+    result = dict(zip(places, own, strict=True))
+    return [result[i] if i in result else _nothing(a) for i, a in enumerate(avals)]
 
 
 def _nothing(aval: ShapedArray) -> Any:

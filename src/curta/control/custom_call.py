@@ -101,9 +101,9 @@ class CustomCall(JaxprOp):
         n = self.const_count
         call = ArraysForRefs(self.call, self.jaxpr.in_avals[n:], given[n:], written)
         jaxpr = discharge_jaxpr(self.jaxpr, given, written)
-        found = dataclasses.replace(self, jaxpr=jaxpr, call=call)(*args)
+        result = dataclasses.replace(self, jaxpr=jaxpr, call=call)(*args)
         count = len(self.jaxpr.out_avals)
-        return found[:count], found[count:]
+        return result[:count], result[count:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         n = self.const_count

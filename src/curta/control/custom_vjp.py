@@ -73,9 +73,9 @@ class CustomVJP:
             self.symbolic_zeros,
         )
         given = [t for t in tangents if type(t) is not Zero]
-        found = iter(op(*residuals, *given))
+        result = iter(op(*residuals, *given))
         return outs, [
-            next(found) if d else zero_tangent(typeof(x))
+            next(result) if d else zero_tangent(typeof(x))
             for x, d in zip(outs, differentiable, strict=True)
         ]
 
@@ -103,8 +103,8 @@ class CustomVJP:
         count, bwd = made
         # Arguments among the residuals are not read from the op.
         given = dict(zip(both.jaxpr.invars, args, strict=True))
-        found = zip(both.jaxpr.outvars[count:], results[count:], strict=True)
-        return results[:count], [given.get(v, x) for v, x in found], bwd
+        result = zip(both.jaxpr.outvars[count:], results[count:], strict=True)
+        return results[:count], [given.get(v, x) for v, x in result], bwd
 
     def stage(self, avals: Sequence[ShapedArray]) -> Flat:
         """The function, staged: a jaxpr that remembers the rules."""
@@ -156,10 +156,10 @@ class CustomVJP:
                 made[:] = len(outs), bwd
                 return [*outs, *residuals]
 
-            results, found = batch(run, axis, primals, dims, outer)
+            results, result = batch(run, axis, primals, dims, outer)
             n, bwd = made
-            outs, out_dims[:] = aligned(results[:n], found[:n], axis, dims)
-            given_dims = [*found[n:], *out_dims]
+            outs, out_dims[:] = aligned(results[:n], result[:n], axis, dims)
+            given_dims = [*result[n:], *out_dims]
             return outs, results[n:], _batched_bwd(bwd, axis, dims, given_dims)
 
         return dataclasses.replace(self, fun=fun, fwd=fwd, out_dims=out_dims)
@@ -188,9 +188,9 @@ def _batched_bwd(
             ]
             for i, ct in zip(given, args[n:], strict=True):
                 shown[i] = ct
-            found = bwd(args[:n], shown)
-            zero[:] = [type(ct) is Zero for ct in found]
-            return [ct for ct in found if type(ct) is not Zero]
+            result = bwd(args[:n], shown)
+            zero[:] = [type(ct) is Zero for ct in result]
+            return [ct for ct in result if type(ct) is not Zero]
 
         args = [*residuals, *(cts[i] for i in given)]
         arg_dims = [*given_dims[:n], *(ct_dims[i] for i in given)]
@@ -314,8 +314,8 @@ class CustomLinear(TakesRefs):
             for a, d in zip(self.out_avals, self.out_differentiable, strict=True)
         ]
         shown = [show_zero(ct, self.symbolic_zeros) for ct in cts]
-        found = self.bwd(args[: self.residual_count], shown)
-        wanted = [ct for ct, n in zip(found, self.nonzero, strict=True) if n]
+        result = self.bwd(args[: self.residual_count], shown)
+        wanted = [ct for ct, n in zip(result, self.nonzero, strict=True) if n]
         assert all(map(is_linear, args[self.residual_count :]))
         return [None] * self.residual_count + [
             None if type(ct) is Zero else ct for ct in wanted

@@ -64,9 +64,9 @@ class CustomVmapCall(JaxprOp):
         )
         results = op(*primals, *[instantiate(tangents[n + i]) for i in places])
         outs = results[: len(wanted)]
-        found = iter(results[len(wanted) :])
+        result = iter(results[len(wanted) :])
         return outs, [
-            next(found) if w else zero_tangent(a)
+            next(result) if w else zero_tangent(a)
             for a, w in zip(self.jaxpr.out_avals, wanted, strict=True)
         ]
 
@@ -127,10 +127,10 @@ class _JvpOfRule:
             tangents: list[Any] = [zero_tangent(typeof(x)) for x in values[:n]]
             for i, t in zip(self.places, values[n:], strict=True):
                 tangents[i] = t
-            outs, found = jvp(run, values[:n], tangents)
+            outs, result = jvp(run, values[:n], tangents)
             wanted = [
                 (t, f)
-                for x, t, f in zip(outs, found, out_inside)
+                for x, t, f in zip(outs, result, out_inside)
                 if is_differentiable(x)
             ]
             out_inside.extend(f for _, f in wanted)

@@ -37,10 +37,10 @@ class LinearCall(JaxprOp):
                 "linear_call cannot be differentiated in its residuals: apply"
                 " stop_gradient to them, or define the derivative with custom_jvp"
             )
-        found = self(*primals[:n], *map(instantiate, tangents[n:]))
+        result = self(*primals[:n], *map(instantiate, tangents[n:]))
         return self(*primals), [
             t if a.to_tangent_aval() is a else zero_tangent(a)
-            for a, t in zip(self.jaxpr.out_avals, found, strict=True)
+            for a, t in zip(self.jaxpr.out_avals, result, strict=True)
         ]
 
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:

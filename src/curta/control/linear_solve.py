@@ -63,8 +63,8 @@ class LinearSolve(JaxprOp):
         solver = self.jaxprs.solve
         count = self.const_lengths.solve
         parts = [
-            [Var(a) for a in found.in_avals[:n]] if found is not None else []
-            for found, n in zip(self.jaxprs, self.const_lengths, strict=True)
+            [Var(a) for a in result.in_avals[:n]] if result is not None else []
+            for result, n in zip(self.jaxprs, self.const_lengths, strict=True)
         ]
         parts[2] = list(solver.jaxpr.invars[:count])
         invars = [v for part in parts for v in part] + list(solver.jaxpr.invars[count:])
@@ -77,11 +77,11 @@ class LinearSolve(JaxprOp):
 
     def parts(self, args: Sequence[Any]) -> tuple[SolveParts, list[Any]]:
         """What belongs to the constants of each function, and to b."""
-        found, start = [], 0
+        result, start = [], 0
         for n in self.const_lengths:
-            found.append(list(args[start : start + n]))
+            result.append(list(args[start : start + n]))
             start += n
-        return SolveParts(*found), list(args[start:])
+        return SolveParts(*result), list(args[start:])
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return self.jaxprs.solve.out_avals
@@ -114,9 +114,9 @@ class LinearSolve(JaxprOp):
         flags = nonzero + (False,) * self.size
         jaxpr, out_nonzero = jvp_jaxpr(matvec, flags)
         given = [t for t in dots if type(t) is not Zero]
-        found = iter(run_closed(jaxpr, [*primals, *given])[self.size :])
+        result = iter(run_closed(jaxpr, [*primals, *given])[self.size :])
         return [
-            next(found) if n else zero_tangent(a)
+            next(result) if n else zero_tangent(a)
             for a, n in zip(matvec.out_avals, out_nonzero, strict=True)
         ]
 
@@ -142,8 +142,8 @@ class LinearSolve(JaxprOp):
             )
         op = LinearSolve(self.const_lengths.transposed(), self.jaxprs.transposed())
         every = [x for part in consts.transposed() for x in part]
-        found = op(*every, *map(instantiate, cotangent[: self.size]))
-        return [None] * len(every) + list(found[: len(b)])
+        result = op(*every, *map(instantiate, cotangent[: self.size]))
+        return [None] * len(every) + list(result[: len(b)])
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -176,7 +176,7 @@ def _batched_jaxprs(
     aux = len(op.jaxprs.solve.out_avals) - op.size
     flags = tuple(d is not None for d in b_dims)
     while True:
-        made, found = [], [flags]
+        made, result = [], [flags]
         for jaxpr, part in zip(op.jaxprs, const_dims, strict=True):
             if jaxpr is None:
                 made.append(None)
@@ -186,8 +186,8 @@ def _batched_jaxprs(
             more = (True,) * (len(jaxpr.out_avals) - op.size)
             batched, out = batch_jaxpr(jaxpr, axis, inputs, flags + more)
             made.append(batched)
-            found.append(tuple(d is not None for d in out[: op.size]))
-        joined = tuple(map(any, zip(*found, strict=True)))
+            result.append(tuple(d is not None for d in out[: op.size]))
+        joined = tuple(map(any, zip(*result, strict=True)))
         if joined == flags:
             return SolveParts(*made), flags, flags + (True,) * aux
         flags = joined

@@ -40,12 +40,12 @@ def discharged_scan(
     assert not any(carry_given)
     moved, kept = parted(consts, const_written)
     body = _scan_body(op, given, written)
-    found = op.with_body(body, len(kept), len(moved) + len(carry))(
+    result = op.with_body(body, len(kept), len(moved) + len(carry))(
         *kept, *moved, *carry, *xs
     )
     count = len(moved)
     end = count + len(op.jaxpr.out_avals)
-    return found[count:end], [*found[:count], *found[end:]]
+    return result[count:end], [*result[:count], *result[end:]]
 
 
 @kept_with_jaxpr
@@ -60,8 +60,8 @@ def _scan_body(op: Any, given: Flags, written: Flags) -> ClosedJaxpr:
     def run(*args: Any) -> list[Any]:
         kept, moved = args[:n_kept], args[n_kept : n_kept + count]
         consts = merged(moved, kept, const_written)
-        found = run_closed(closed, [*consts, *args[n_kept + count :]])
-        outs, finals = found[:n_outs], found[n_outs:]
+        result = run_closed(closed, [*consts, *args[n_kept + count :]])
+        outs, finals = result[:n_outs], result[n_outs:]
         return [*finals[:count], *outs, *finals[count:]]
 
     consts, carry, xs = op.parts(closed.in_avals)
@@ -93,8 +93,8 @@ def discharged_while(
     cond, body = _while_jaxprs(op, given, tuple(body_written), places)
     cond_kept = [x for x, p in zip(cond_consts, places, strict=True) if p is None]
     loop = type(op)(cond, body, len(cond_kept), len(kept))
-    found = loop(*cond_kept, *kept, *moved, *carry)
-    return found[len(moved) :], found[: len(moved)]
+    result = loop(*cond_kept, *kept, *moved, *carry)
+    return result[len(moved) :], result[: len(moved)]
 
 
 @kept_with_jaxpr
@@ -117,8 +117,8 @@ def _while_jaxprs(
     def body(*args: Any) -> list[Any]:
         kept, moved = args[:n_kept], args[n_kept : n_kept + count]
         consts = merged(moved, kept, body_written)
-        found = run_closed(step, [*consts, *args[n_kept + count :]])
-        return [*found[n_outs:], *found[:n_outs]]
+        result = run_closed(step, [*consts, *args[n_kept + count :]])
+        return [*result[n_outs:], *result[:n_outs]]
 
     n_consts = len(body_written)
     changing, kept = parted(step.in_avals[:n_consts], body_written)

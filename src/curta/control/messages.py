@@ -104,13 +104,13 @@ def _sources(jaxpr: Jaxpr) -> Sources:
             box = sent if isinstance(eqn.op, Psend) else wanted
             for pair in eqn.op.perm:
                 box[eqn.op.axis_names, pair].append(i)
-    found: Sources = defaultdict(lambda: defaultdict(list))
+    result: Sources = defaultdict(lambda: defaultdict(list))
     for key in sent.keys() | wanted.keys():
         if len(sent[key]) != len(wanted[key]):
             raise _unmatched(key, sent, wanted)
         for target, source in zip(wanted[key], sent[key], strict=True):
-            found[target][source].append(key[1])
-    return found
+            result[target][source].append(key[1])
+    return result
 
 
 def _check_pairs(op: Message) -> None:

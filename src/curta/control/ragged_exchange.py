@@ -113,8 +113,8 @@ class RaggedAllToAll(Collective):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         if axis.name in self.axis_names:
-            outs, found = batch(lambda *xs: [self._exchanged(*xs)], axis, args, dims)
-            return outs[0], found[0]
+            outs, result = batch(lambda *xs: [self._exchanged(*xs)], axis, args, dims)
+            return outs[0], result[0]
         size = axis.size
         operand, output = (
             batch_dim_at(x, d, size, 0) for x, d in zip(args[:2], dims[:2])
@@ -137,8 +137,8 @@ class RaggedAllToAll(Collective):
         for name in reversed(self.axis_names):
             operand = self._along(AllGather, name)(operand)
         total = count * self._group_size()
-        found = _rows(operand, source)
-        return SelectN()(_each_row(lt(source, _number(total)), output), output, found)
+        result = _rows(operand, source)
+        return SelectN()(_each_row(lt(source, _number(total)), output), output, result)
 
     def _summed(self, cotangent: Any, source: Any, count: int) -> Any:
         """For each row that was sent the sum of the cotangents of its receivers."""

@@ -73,9 +73,9 @@ class Folding(Composed):
         nonzero = tuple(type(t) is not Zero for t in tangents)
         jaxpr, out_nonzero = jvp_jaxpr(expansion, nonzero)
         given = [t for t in tangents if type(t) is not Zero]
-        found = run_closed(jaxpr, [*primals, *given])
-        dots = iter(found[n:])
-        return found[:n], [
+        result = run_closed(jaxpr, [*primals, *given])
+        dots = iter(result[n:])
+        return result[:n], [
             next(dots) if f else zero_tangent(a)
             for a, f in zip(expansion.out_avals, out_nonzero, strict=True)
         ]
@@ -222,10 +222,10 @@ class ReduceWindow(Folding):
         def step(*values: Any) -> Sequence[Any]:
             wide, carry, place = values[: n + 1], values[n + 1 : -1], values[-1]
             parts = [_under(window, x, place, out) for x in wide]
-            found = run_closed(function, [*carry, *parts[1:]])
+            result = run_closed(function, [*carry, *parts[1:]])
             return [
                 select_n(parts[0], old, new)
-                for old, new in zip(carry, found, strict=True)
+                for old, new in zip(carry, result, strict=True)
             ]
 
         place = ShapedArray((len(shape),), np.dtype(np.int32))

@@ -219,12 +219,12 @@ def _cut_cond(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
     cuts = [_cut(b.jaxpr, flags[1:], policy) for b in branches]
     out_unknown = tuple(map(any, zip(*(c.out_unknown for c in cuts), strict=True)))
     cuts = [c._replace(out_unknown=out_unknown) for c in cuts]
-    found = [c.recomputing() for c in cuts]
-    avals, places = share_residuals([[v.aval for v in kept] for _, kept in found])
+    result = [c.recomputing() for c in cuts]
+    avals, places = share_residuals([[v.aval for v in kept] for _, kept in result])
     if not avals:
         return None
     first, second = [], []
-    for (later, own), branch, parts, at in zip(found, branches, cuts, places):
+    for (later, own), branch, parts, at in zip(result, branches, cuts, places):
         known = parts.making(own)
         known = known.replace(invars=unflagged(known.invars, flags[1:]))
         first.append(_filled(ClosedJaxpr(known, branch.consts), len(own), avals, at))

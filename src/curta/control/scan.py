@@ -99,9 +99,9 @@ class Scan(TakesRefs):
         order = range(self.length)
         for i in reversed(order) if self.reverse else order:
             row = [x[i] for x in xs]
-            found = evaluate(body.jaxpr, body.consts, [*consts, *carry, *row])
-            carry = found[: self.num_carry]
-            for y, value in zip(ys, found[self.num_carry :], strict=True):
+            result = evaluate(body.jaxpr, body.consts, [*consts, *carry, *row])
+            carry = result[: self.num_carry]
+            for y, value in zip(ys, result[self.num_carry :], strict=True):
                 y[i] = value
         return [*carry, *ys]
 
@@ -129,9 +129,13 @@ class Scan(TakesRefs):
         op = self.with_body(
             body, len(consts) + len(const_given), len(carry) + len(moving)
         )
-        found = op(*consts, *const_given, *carry, *moving, *xs, *x_given)
+        result = op(*consts, *const_given, *carry, *moving, *xs, *x_given)
         n, m = len(carry), len(moving)
-        carry_out, carry_found, ys = found[:n], iter(found[n : n + m]), found[n + m :]
+        carry_out, carry_found, ys = (
+            result[:n],
+            iter(result[n : n + m]),
+            result[n + m :],
+        )
         n_ys = len(self.jaxpr.out_avals) - n
         y_found = iter(ys[n_ys:])
         outs = [*carry_out, *ys[:n_ys]]
@@ -163,9 +167,9 @@ class Scan(TakesRefs):
         known_xs = unflagged(xs, x_u)
         fixed = run_closed(plan.fixed, known_consts)
         op = self.with_body(plan.known, len(known_consts), len(known_carry))
-        found = op(*known_consts, *known_carry, *known_xs)
+        result = op(*known_consts, *known_carry, *known_xs)
         n_known = plan.known_out_count
-        outs, stacked = found[:n_known], found[n_known:]
+        outs, stacked = result[:n_known], result[n_known:]
         available = {"fixed": fixed, "const": known_consts, "stacked": stacked}
         available["x"] = known_xs
         fixed_res = [available[kind][i] for kind, i in plan.constant_residuals]
@@ -237,12 +241,12 @@ class Scan(TakesRefs):
             reverse=not self.reverse,
         )
         given = [ct for ct in ct_ys if type(ct) is not Zero]
-        found = op(
+        result = op(
             *known_consts, *ct_consts, *ct_carry, *unflagged(xs, linear_xs), *given
         )
         k = len(ct_consts)
-        for_consts, for_carry = iter(found[:k]), found[k : k + n]
-        for_xs = iter(found[k + n :])
+        for_consts, for_carry = iter(result[:k]), result[k : k + n]
+        for_xs = iter(result[k + n :])
         return [
             *(next(for_consts) if f else None for f in linear_consts),
             *(ct if f else None for ct, f in zip(for_carry, linear_carry, strict=True)),
@@ -257,8 +261,8 @@ class Scan(TakesRefs):
         _, later, later_args = self._run_known(plan, linear, args)
         flags = (*plan.carry_unknown, *plan.y_unknown)
         cts = [ct for ct, f in zip(cotangent, flags, strict=True) if f]
-        found = later.transpose(cts, *later_args)
-        given = zip(found, map(is_linear, later_args), strict=True)
+        result = later.transpose(cts, *later_args)
+        given = zip(result, map(is_linear, later_args), strict=True)
         wanted = (ct for ct, f in given if f)
         return [next(wanted) if f else None for f in linear]
 
@@ -352,9 +356,9 @@ def _transposed_body(
         sums, rest = rest[:n_sums], rest[n_sums:]
         ct_carry, rest = rest[:n], rest[n:]
         xs, ct_ys = rest[:n_xs], rest[n_xs:]
-        found = run_closed(body, [*consts, *xs, *ct_carry, *ct_ys])
-        added = [add_tangents(a, b) for a, b in zip(sums, found[:n_sums], strict=True)]
-        return [*added, *found[n_sums:]]
+        result = run_closed(body, [*consts, *xs, *ct_carry, *ct_ys])
+        added = [add_tangents(a, b) for a, b in zip(sums, result[:n_sums], strict=True)]
+        return [*added, *result[n_sums:]]
 
     consts, carry, xs = op.parts(op.jaxpr.in_avals)
     outs = op.jaxpr.out_avals

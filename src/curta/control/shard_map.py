@@ -129,9 +129,9 @@ class ShardMap(JaxprOp):
         )
         results = op(*primals, *[t for t in tangents if type(t) is not Zero])
         count = len(self.out_specs)
-        outs, found = results[:count], iter(results[count:])
+        outs, result = results[:count], iter(results[count:])
         return outs, [
-            next(found) if n else zero_tangent(typeof(x))
+            next(result) if n else zero_tangent(typeof(x))
             for x, n in zip(outs, out_nonzero, strict=True)
         ]
 
@@ -150,9 +150,9 @@ class ShardMap(JaxprOp):
         with self.inside():
             op, out_nonzero = transposed(self, linear, nonzero)
         known = [x for x in args if not is_linear(x)]
-        found = iter(op(*known, *[ct for ct in cotangent if type(ct) is not Zero]))
+        result = iter(op(*known, *[ct for ct in cotangent if type(ct) is not Zero]))
         flags = iter(out_nonzero)
-        return [next(found) if f and next(flags) else None for f in linear]
+        return [next(result) if f and next(flags) else None for f in linear]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -321,10 +321,10 @@ def transposed(
     known = [s for s, f in zip(op.in_specs, linear, strict=True) if not f]
     given = [s.dual() for s, n in zip(op.out_specs, nonzero, strict=True) if n]
     wanted = [s.dual() for s, f in zip(op.in_specs, linear, strict=True) if f]
-    found = [*itertools.compress(wanted, out_nonzero)]
+    result = [*itertools.compress(wanted, out_nonzero)]
     if not op.check_vma:
-        body = _shared_out(op, body, [None] * len(known) + given, found)
-    return op.with_body(body, (*known, *given), found), out_nonzero
+        body = _shared_out(op, body, [None] * len(known) + given, result)
+    return op.with_body(body, (*known, *given), result), out_nonzero
 
 
 def _shared_out(

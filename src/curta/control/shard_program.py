@@ -58,10 +58,10 @@ def mapped_program(op: Any, mesh: Any, hosts: tuple[Any, ...] = ()) -> ClosedJax
         along = dict(hosts).get(name)
         axis = BatchAxis(mesh.shape[name], name, devices=True, hosts=along)
         dims = [0 if name in axes else None for axes in used]
-        outs, found = batch(lambda *xs: mapped(level + 1, xs), axis, args, dims)
+        outs, result = batch(lambda *xs: mapped(level + 1, xs), axis, args, dims)
         return [
             batch_dim_at(x, d, axis.size, 0) if name in axes else _any_of(x, d)
-            for x, d, axes in zip(outs, found, mentioned, strict=True)
+            for x, d, axes in zip(outs, result, mentioned, strict=True)
         ]
 
     def run(*args: Any) -> list[Any]:
@@ -89,8 +89,8 @@ class _Parts(NamedTuple):
 
 def _terms(spec: PartitionSpec, op: Any) -> tuple[Any, ...]:
     """The axes along which an array has the terms of a sum, dims in front."""
-    found: tuple[Any, ...] = op.mesh.in_order(spec.unreduced & op.axes)
-    return found
+    result: tuple[Any, ...] = op.mesh.in_order(spec.unreduced & op.axes)
+    return result
 
 
 def _laid_out(x: Any, spec: PartitionSpec, op: Any) -> Any:

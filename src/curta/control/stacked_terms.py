@@ -43,10 +43,10 @@ def axes_of(aval: Any) -> tuple[Any, ...]:
     where = getattr(aval, "placement", None)
     if where is None or not where.unreduced:
         return ()
-    found: tuple[Any, ...] = where.mesh.in_order(
+    result: tuple[Any, ...] = where.mesh.in_order(
         where.unreduced - {*where.mesh.manual_axes}
     )
-    return found
+    return result
 
 
 def has_terms(jaxpr: Jaxpr) -> bool:
@@ -77,15 +77,15 @@ def stacked(closed: ClosedJaxpr) -> ClosedJaxpr:
         with within(EMPTY_ABSTRACT_MESH, checks_varying=False, guesses=True):
             return _run(jaxpr, args[:count], args[count:])
 
-    found = stage(run, avals, jaxpr.debug_info)
-    inner, invars = found.jaxpr, found.jaxpr.invars
+    result = stage(run, avals, jaxpr.debug_info)
+    inner, invars = result.jaxpr, result.jaxpr.invars
     terms = [
         np.asarray(c._storage()) if axes_of(typeof(c)) else c for c in closed.consts
     ]
     constvars = (*inner.constvars, *invars[:count])
     return ClosedJaxpr(
         inner.replace(constvars=constvars, invars=invars[count:]),
-        [*found.consts, *terms],
+        [*result.consts, *terms],
     )
 
 
@@ -126,8 +126,8 @@ def _apply(eqn: Eqn, args: Sequence[Any]) -> Sequence[Any]:
         out = op(*args)
         return out if op.multiple_results else [out]
     if isinstance(op, (Cond, While)):
-        found: Sequence[Any] = with_jaxprs(op, stacked)(*args)
-        return found
+        result: Sequence[Any] = with_jaxprs(op, stacked)(*args)
+        return result
     if isinstance(op, Scan):
         return _scanned(op, args, axes, wanted)
     if any(map(_takes_sums, inner)):
@@ -179,10 +179,10 @@ def _mapped(
             return list(out) if eqn.op.multiple_results else [out]
         axis = BatchAxis(where.mesh.shape[names[level]])
         dims = [0 if names[level] in a else None for a in axes]
-        outs, found = batch(lambda *xs: over(level + 1, xs), axis, args, dims)
+        outs, result = batch(lambda *xs: over(level + 1, xs), axis, args, dims)
         return [
             batch_dim_at(x, d, axis.size, 0) if names[level] in w else x
-            for x, d, w in zip(outs, found, wanted, strict=True)
+            for x, d, w in zip(outs, result, wanted, strict=True)
         ]
 
     return over(0, args)

@@ -118,9 +118,9 @@ class While(TakesRefs):
         n_body = len(body_consts) + len(given)
         op = While(cond, body, self.cond_nconsts, n_body, self.masked)
         results = op(*cond_consts, *body_consts, *given, *carry, *moving)
-        outs, found = results[: len(carry)], iter(results[len(carry) :])
+        outs, result = results[: len(carry)], iter(results[len(carry) :])
         return outs, [
-            next(found) if n else zero_tangent(typeof(x))
+            next(result) if n else zero_tangent(typeof(x))
             for x, n in zip(outs, carry_nonzero, strict=True)
         ]
 
@@ -193,9 +193,9 @@ class While(TakesRefs):
             return run_closed(plan.step, [*consts, *state])
 
         def undo(state: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
-            found = run_closed(plan.undo, [*consts, *state, *cts[len(ct_consts) :]])
-            sums = map(add_tangents, cts[: len(ct_consts)], found)
-            return [*sums, *found[len(ct_consts) :]]
+            result = run_closed(plan.undo, [*consts, *state, *cts[len(ct_consts) :]])
+            sums = map(add_tangents, cts[: len(ct_consts)], result)
+            return [*sums, *result[len(ct_consts) :]]
 
         def goes_on(state: Sequence[Any]) -> Any:
             return run_closed(plan.condition, [*cond_consts, *state])[0]
@@ -365,9 +365,9 @@ def _batched_carry(
         return [d is not None for d in batch_jaxpr(closed, axis, dims)[1]]
 
     def after(carry: Flags) -> list[bool]:
-        found = is_batched(op.body_jaxpr, body_dims, carry)
+        result = is_batched(op.body_jaxpr, body_dims, carry)
         waits = is_batched(op.cond_jaxpr, cond_dims, carry)[0]
-        return [f or (waits and c) for f, c in zip(found, changed, strict=True)]
+        return [f or (waits and c) for f, c in zip(result, changed, strict=True)]
 
     carry = spread(carry, after)
     return carry, is_batched(op.cond_jaxpr, cond_dims, carry)[0]

@@ -59,9 +59,9 @@ class ShapedArray(AbstractValue):
             plain = ShapedArray(shape, dtype, weak_type, placement)
             return _placed_so(plain, sharding, manual_axis_type)
         key = (shape, dtype, weak_type, placement)
-        found = _interned.get(key)
-        if found is not None:
-            return found
+        result = _interned.get(key)
+        if result is not None:
+            return result
         sizes = tuple(d if isinstance(d, SymbolicDim) else int(d) for d in shape)
         return _intern(sizes, dtype, bool(weak_type), placement)
 
@@ -158,9 +158,9 @@ class ShapedArray(AbstractValue):
 
     def to_cotangent_aval(self) -> ShapedArray:
         """The aval of a cotangent: as that of a tangent, reduced if it is unreduced."""
-        found = self.to_tangent_aval()
+        result = self.to_tangent_aval()
         where = self.placement
-        return found if where is None else found.update(placement=where.dual())
+        return result if where is None else result.update(placement=where.dual())
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """`float32[3,4]`, or `f32[3,4]` with `short_dtypes`."""

@@ -73,11 +73,11 @@ def workspace(size: int) -> NDArray:
     Raises:
         OutOfMemoryError: the system has not enough.
     """
-    found = _pool.find(size + ALIGNMENT)
-    if found is None:
+    result = _pool.find(size + ALIGNMENT)
+    if result is None:
         _pool.drop_dead(below=size + ALIGNMENT)
-        found = _pool.new(size + ALIGNMENT)
-    return found[ALIGNMENT:]
+        result = _pool.new(size + ALIGNMENT)
+    return result[ALIGNMENT:]
 
 
 def ensure(size: int) -> None:
@@ -266,8 +266,8 @@ class _Pool:
         """A dead block of the size, or up to twice as large; None if there is none."""
         with self._lock:
             fitting = sorted(n for n in self._blocks if size <= n <= 2 * size)
-            found = (_dead(self._blocks[n]) for n in fitting)
-            return next((block for block in found if block is not None), None)
+            result = (_dead(self._blocks[n]) for n in fitting)
+            return next((block for block in result if block is not None), None)
 
     def new(self, size: int) -> NDArray:
         """A new block of at least a size, known to the pool from now on.

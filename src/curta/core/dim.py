@@ -87,9 +87,9 @@ def quotient(size: Any, shape: Sequence[Any]) -> Any:
     >>> quotient(12, (3, -1))
     4
     """
-    found, rest = divmod(size, math.prod(shape))
+    result, rest = divmod(size, math.prod(shape))
     if surely(lambda: rest == 0):
-        return -found
+        return -result
     raise InconclusiveDimensionOperation(
         f"Cannot divide evenly {size} elements among the dims {tuple(shape)}"
     )

@@ -152,15 +152,15 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
             )
         types = _axis_types(names, axis_types, "Mesh")
         key = (tuple(grid.flat), grid.shape, names, types)
-        found = _meshes.get(key)
-        if found is None:
-            found = object.__new__(cls)
-            found.devices = grid.copy()
-            found.devices.flags.writeable = False
-            found.axis_sizes = grid.shape
-            found.axis_names, found.axis_types = names, types
-            found = _meshes.shared(key, found)
-        return found
+        result = _meshes.get(key)
+        if result is None:
+            result = object.__new__(cls)
+            result.devices = grid.copy()
+            result.devices.flags.writeable = False
+            result.axis_sizes = grid.shape
+            result.axis_names, result.axis_types = names, types
+            result = _meshes.shared(key, result)
+        return result
 
     def __reduce__(self) -> Any:
         return Mesh, (self.devices, self.axis_names, self.axis_types)
@@ -312,13 +312,13 @@ class AbstractMesh(BaseMesh):
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         types = _axis_types(names, axis_types, "AbstractMesh")
         key = (tuple(axis_sizes), names, types, abstract_device)
-        found = _abstract_meshes.get(key)
-        if found is None:
-            found = object.__new__(cls)
-            found.axis_sizes, found.axis_names = key[0], names
-            found.axis_types, found.abstract_device = types, abstract_device
-            found = _abstract_meshes.shared(key, found)
-        return found
+        result = _abstract_meshes.get(key)
+        if result is None:
+            result = object.__new__(cls)
+            result.axis_sizes, result.axis_names = key[0], names
+            result.axis_types, result.abstract_device = types, abstract_device
+            result = _abstract_meshes.shared(key, result)
+        return result
 
     def __reduce__(self) -> Any:
         return _rebuild_abstract, (
@@ -433,8 +433,8 @@ _NOTHING = Scope()
 
 def scope() -> Scope:
     """What is in scope in this thread."""
-    found: Scope = config.curta_mesh_context or _NOTHING
-    return found
+    result: Scope = config.curta_mesh_context or _NOTHING
+    return result
 
 
 def get_abstract_mesh() -> AbstractMesh:

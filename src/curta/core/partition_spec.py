@@ -60,14 +60,14 @@ class PartitionSpec:
     ) -> PartitionSpec:
         entries = tuple(map(_canonical, partitions))
         key = (entries, _axes("unreduced", unreduced), _axes("reduced", reduced))
-        found = _specs.get(key)
-        if found is None:
+        result = _specs.get(key)
+        if result is None:
             _check(*key)
-            found = object.__new__(cls)
+            result = object.__new__(cls)
             for name, value in zip(("partitions", "unreduced", "reduced"), key):
-                object.__setattr__(found, name, value)
-            found = _specs.shared(key, found)
-        return found
+                object.__setattr__(result, name, value)
+            result = _specs.shared(key, result)
+        return result
 
     def __init_subclass__(cls) -> NoReturn:
         raise TypeError("Subclassing `jax.P` is prohibited.")

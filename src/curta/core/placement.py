@@ -95,13 +95,13 @@ def placement(
     if not split and not any(axes):
         return None
     key = (mesh, split, *axes)
-    found = _placements.get(key)
-    if found is None:
-        found = object.__new__(Placement)
+    result = _placements.get(key)
+    if result is None:
+        result = object.__new__(Placement)
         for name, value in zip(_FIELDS, key, strict=True):
-            setattr(found, name, value)
-        found = _placements.shared(key, found)
-    return found
+            setattr(result, name, value)
+        result = _placements.shared(key, result)
+    return result
 
 
 _placements: Interned[Placement] = Interned()
@@ -149,8 +149,8 @@ def placed_out_aval(op: Any, avals: Sequence[Any]) -> Any:
 
 def aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
     """The operands made to vary over the same manual axes, where the op needs it."""
-    found: Sequence[Any] = _rules[1](op, args)
-    return found
+    result: Sequence[Any] = _rules[1](op, args)
+    return result
 
 
 def placed_as(x: Any, have: Placement | None, want: Placement | None) -> Any:

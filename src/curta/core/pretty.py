@@ -294,11 +294,11 @@ def _hidden_address(match: re.Match[str]) -> str:
 
 def _letters(n: int) -> str:
     """a, b ... z, ba, bb ...: n in base 26."""
-    found = ""
-    while not found or n:
+    result = ""
+    while not result or n:
         n, digit = divmod(n, 26)
-        found = chr(ord("a") + digit) + found
-    return found
+        result = chr(ord("a") + digit) + result
+    return result
 
 
 def _unread(jaxpr: Jaxpr) -> Iterator[Var]:

@@ -55,12 +55,12 @@ class AbstractRef(AbstractValue):
     kind: str | None
 
     def __new__(cls, inner_aval: ShapedArray, kind: str | None = None) -> AbstractRef:
-        found = _interned.get((inner_aval, kind))
-        if found is None:
-            found = object.__new__(cls)
-            found.inner_aval, found.kind = inner_aval, kind
-            found = _interned.setdefault((inner_aval, kind), found)
-        return found
+        result = _interned.get((inner_aval, kind))
+        if result is None:
+            result = object.__new__(cls)
+            result.inner_aval, result.kind = inner_aval, kind
+            result = _interned.setdefault((inner_aval, kind), result)
+        return result
 
     @property
     def shape(self) -> tuple[int, ...]:

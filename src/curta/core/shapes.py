@@ -135,13 +135,13 @@ def integers(name: str, values: Any, least: int | None = 0) -> tuple[Any, ...]:
 
     Raises TypeError unless they are known integers, not below `least`: 0, 1 or None.
     """
-    found = sequence(name, values)
-    if not all(type(d) is int for d in found):
-        found = tuple(_integer(name, d, found) for d in found)
-    if least is not None and any(d < least for d in found):
+    result = sequence(name, values)
+    if not all(type(d) is int for d in result):
+        result = tuple(_integer(name, d, result) for d in result)
+    if least is not None and any(d < least for d in result):
         kind = "strictly positive" if least else "nonnegative"
-        raise TypeError(f"{name} must have every element be {kind}, got {found}.")
-    return found
+        raise TypeError(f"{name} must have every element be {kind}, got {result}.")
+    return result
 
 
 def _integer(name: str, value: Any, values: Sequence[Any]) -> Any:
@@ -174,18 +174,18 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> lax.broadcast_shapes((3, 1), (2, 1, 4))
     (2, 3, 4)
     """
-    found = [canonicalize_shape(shape) for shape in shapes]
-    for shape in found:
+    result = [canonicalize_shape(shape) for shape in shapes]
+    for shape in result:
         if any(d < 0 for d in shape):
             raise TypeError(
                 "Only non-negative indices are allowed when broadcasting static shapes,"
                 f" but got shape {shape}."
             )
-    rank = max(map(len, found), default=0)
+    rank = max(map(len, result), default=0)
     out = []
-    for sizes in zip(*((1,) * (rank - len(s)) + s for s in found), strict=True):
+    for sizes in zip(*((1,) * (rank - len(s)) + s for s in result), strict=True):
         distinct = {d for d in sizes if d != 1}
         if len(distinct) > 1:
-            raise ValueError(f"Incompatible shapes for broadcasting: shapes={found}")
+            raise ValueError(f"Incompatible shapes for broadcasting: shapes={result}")
         out.append(distinct.pop() if distinct else 1)
     return tuple(out)

@@ -50,11 +50,11 @@ class SourceInfo(NamedTuple):
         """The line number, 0 if unknown."""
         if self.code is None:
             return 0
-        found = self.code.co_firstlineno
+        result = self.code.co_firstlineno
         for start, stop, line in self.code.co_lines():
             if line is not None and start <= self.lasti < stop:
-                found = line
-        return found
+                result = line
+        return result
 
     @property
     def column(self) -> int:

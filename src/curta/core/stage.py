@@ -109,8 +109,8 @@ class JaxprTrace(Trace):
         elif is_python_scalar(x):
             return Literal(x)
         elif type(x) is RefTracer and x._trace is self:
-            found: Var = x._var
-            return found
+            result: Var = x._var
+            return result
         elif isinstance(x, SymbolicDim):
             return self.atom(x.as_value())
         aval = typeof(x)
@@ -204,19 +204,19 @@ class JaxprTrace(Trace):
     def _ancestry(self, tracer: JitTracer) -> tuple[list[Eqn], set[Var]]:
         """The eqns that a value depends on, in order, and what they read."""
         read: set[Any] = {tracer._var}
-        found = []
+        result = []
         for eqn in reversed(self.eqns):
             if any(v in read for v in eqn.outvars):
                 read.update(v for v in eqn.invars if type(v) is Var)
-                found.append(eqn)
-        return found[::-1], read
+                result.append(eqn)
+        return result[::-1], read
 
     def _argument_names(self, read: set[Var]) -> list[str]:
         names = self.debug_info.arg_names
         if len(names) != len(self.invars):
             return []
-        found = [n for v, n in zip(self.invars, names, strict=True) if v in read]
-        return list(dict.fromkeys(found))
+        result = [n for v, n in zip(self.invars, names, strict=True) if v in read]
+        return list(dict.fromkeys(result))
 
 
 _MOST_FIRST_LINES = 5
@@ -255,12 +255,12 @@ def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
         _out_avals.clear()
     if not op.takes_refs and any(map(is_ref_type, avals)):
         raise _refused_ref(op, avals)
-    found = placed_out_aval(op, avals)
+    result = placed_out_aval(op, avals)
     # Placement depends on the mesh in scope too.
     lasting = not (op.places_outputs or op.holds_functions)
     if lasting and all(a.placement is None for a in avals):
-        _out_avals[key] = found
-    return found
+        _out_avals[key] = result
+    return result
 
 
 def _refused_ref(op: Op, avals: Sequence[Any]) -> TypeError:

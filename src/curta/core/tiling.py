@@ -44,7 +44,7 @@ class Tiling:
     @functools.cached_property
     def places(self) -> list[tuple[int, ...]]:
         """For each device, which part along each dim it holds."""
-        found = []
+        result = []
         for device in itertools.product(*map(range, self.sizes)):
             place = []
             for axes in self.dims:
@@ -52,8 +52,8 @@ class Tiling:
                 for a in axes:
                     index = index * self.sizes[a] + device[a]
                 place.append(index)
-            found.append(tuple(place))
-        return found
+            result.append(tuple(place))
+        return result
 
     # ---- in XLA's words
 

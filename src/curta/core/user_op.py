@@ -127,10 +127,10 @@ class UserOp(Op):
 
     def lowered(self, *args: Any) -> Sequence[Any]:
         """The results by the lowering rule."""
-        found: Sequence[Any] = self._rule(lowering_rules, "lower")(
+        result: Sequence[Any] = self._rule(lowering_rules, "lower")(
             *args, **self.params()
         )
-        return found
+        return result
 
     def eval(self, *args: Any) -> Any:
         rule, base = self._rule(impl_rules, "eval"), base_trace()
@@ -147,8 +147,8 @@ class UserOp(Op):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         rule = self._rule(transpose_rules, "transpose")
-        found: Sequence[Any] = rule(cotangent, *args, **self.params())
-        return found
+        result: Sequence[Any] = rule(cotangent, *args, **self.params())
+        return result
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -167,8 +167,8 @@ class UserOp(Op):
         if self.primitive not in axis_batch_rules:
             return ()
         params = self.params()
-        found = params.get("axis_name", params.get("axes", ()))
-        return tuple(found) if isinstance(found, (tuple, list)) else (found,)
+        result = params.get("axis_name", params.get("axes", ()))
+        return tuple(result) if isinstance(result, (tuple, list)) else (result,)
 
 
 def _are_alike(x: Any, y: Any) -> bool:

@@ -51,8 +51,8 @@ class SignatureOf:
         if caller is None:
             return None
         try:
-            found = inspect.signature(getattr(caller, self._name))
+            result = inspect.signature(getattr(caller, self._name))
         except (TypeError, ValueError):
             raise AttributeError("__signature__") from None
-        vars(caller)["__signature__"] = found
-        return found
+        vars(caller)["__signature__"] = result
+        return result

@@ -122,11 +122,11 @@ def unpack_lstm_weights(
     >>> W_ih[0].shape, W_hh[0].shape, b_ih[0].shape
     ((12, 2), (12, 3), (12,))
     """
-    found: dict[str, dict[int, Any]] = {kind: {} for kind in _KINDS}
+    result: dict[str, dict[int, Any]] = {kind: {} for kind in _KINDS}
     layout = _layout(input_size, hidden_size, num_layers, bidirectional)
     for kind, layer, place, shape in layout:
-        found[kind][layer] = weights[place].reshape(shape)
-    w_ih, w_hh, b_ih, b_hh = (found[kind] for kind in _KINDS)
+        result[kind][layer] = weights[place].reshape(shape)
+    w_ih, w_hh, b_ih, b_hh = (result[kind] for kind in _KINDS)
     return w_ih, w_hh, b_ih, b_hh
 
 
@@ -265,8 +265,8 @@ def lstm_bwd(
     def run(*args: Any) -> tuple[Any, Any, Any]:
         return lstm(*args, lengths, *sizes, precision)
 
-    found = vjp(run, *primals)[1](tuple(gradients))
-    return (*found, jnp.zeros_like(lengths))
+    result = vjp(run, *primals)[1](tuple(gradients))
+    return (*result, jnp.zeros_like(lengths))
 
 
 def rnn_abstract_eval(

@@ -80,8 +80,8 @@ def get_topology_desc(
             " compiled for the processor they run on. See get_attached_topology; the"
             " setting jax_num_cpu_devices lets the CPU pose as several devices."
         )
-    found = ahead_of_time.topology_devices(platform or "tpu", topology_name, options)
-    return TopologyDescription(found)
+    result = ahead_of_time.topology_devices(platform or "tpu", topology_name, options)
+    return TopologyDescription(result)
 
 
 def make_mesh(

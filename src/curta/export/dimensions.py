@@ -162,7 +162,7 @@ def solve(
     Raises ValueError where they cannot be found; `verify` says whether they are right.
     """
     equations, given, scope = [], [], None
-    for i, (aval, found) in enumerate(zip(avals, actual, strict=True)):
+    for i, (aval, result) in enumerate(zip(avals, actual, strict=True)):
         symbolic = [k for k, d in enumerate(aval.shape) if is_symbolic_dim(d)]
         if symbolic:
             given.append(f"{place_of(tree, i)}.shape = {aval.shape}")
@@ -170,7 +170,7 @@ def solve(
             dim: Any = aval.shape[k]
             scope = dim.scope
             place = f"{place_of(tree, i)}.shape[{k}]"
-            equations.append(Equation(dim, found.shape[k], place))
+            equations.append(Equation(dim, result.shape[k], place))
     solution = Solution(equations, ",".join(given))
     if scope is not None:
         solution.check_constraints(scope)

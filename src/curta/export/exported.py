@@ -57,8 +57,8 @@ class DisabledSafetyCheck:
 
     def is_custom_call(self) -> str | None:
         """The target, of a `custom_call`."""
-        found = re.match("custom_call:(.+)$", self._impl)
-        return found and found[1]
+        result = re.match("custom_call:(.+)$", self._impl)
+        return result and result[1]
 
     def __repr__(self) -> str:
         return self._impl
@@ -233,14 +233,16 @@ class Exported:
         return _with_vjp(self)
 
     def _tree_mismatch(self, tree: Any) -> str:
-        found, expected = (
+        result, expected = (
             tree_util.tree_unflatten(t, [0] * t.num_leaves)
             for t in (tree, self.in_tree)
         )
         lines = [
             f"   - {path_text(path)} is a {thing} in the invocation and a {other} when"
             f" exported, so {reason}.\n"
-            for path, thing, other, reason in tree_util.equality_errors(found, expected)
+            for path, thing, other, reason in tree_util.equality_errors(
+                result, expected
+            )
         ]
         return (
             "The invocation args and kwargs must have the same pytree structure as when"
@@ -262,8 +264,8 @@ class Exported:
     def _apply(self, *args: Any) -> Sequence[Any]:
         """The function on flat arguments."""
         self._check_devices(args)
-        found = next((x.sharding for x in args if _is_over(x, self.nr_devices)), None)
-        there = Relocation(None if found is None else found.devices)
+        result = next((x.sharding for x in args if _is_over(x, self.nr_devices)), None)
+        there = Relocation(None if result is None else result.devices)
         closed = self._for_types(tuple([typeof(x) for x in args]), there)
         name = f"call_exported_{self.fun_name}"
         op = CallExported(closed, name, refined=self.uses_global_constants)
@@ -280,11 +282,11 @@ class Exported:
         if self.nr_devices == 1 or any(isinstance(x, Tracer) for x in args):
             return
         shardings = [x.sharding for x in args if hasattr(x, "sharding")]
-        found = max((s.num_devices for s in shardings), default=1)
-        if found != self.nr_devices:
+        result = max((s.num_devices for s in shardings), default=1)
+        if result != self.nr_devices:
             raise ValueError(
                 f"Function {self.fun_name} was exported for {self.nr_devices} devices"
-                f" and is called in a context with {found} devices, which is not"
+                f" and is called in a context with {result} devices, which is not"
                 " allowed. Put the arguments where `in_shardings_jax` says."
             )
 
@@ -294,17 +296,17 @@ class Exported:
         """The program for arguments of these types, on the devices where they are."""
         avals = tuple([a.strip_weak_type() for a in avals])
         key = avals, there
-        found = self._specialised.get(key)
-        if found is None:
+        result = self._specialised.get(key)
+        if result is None:
             for i, (expected, aval) in enumerate(zip(self.in_avals, avals)):
                 self._check_type(i, expected, aval)
             solution = solve(self.in_avals, self.in_tree, avals)
             solution.verify()
-            found = self.jaxpr
-            if has_symbolic_dims(self.in_avals) or any(shardings_within(found.jaxpr)):
-                found = Substitution(solution.values, there).closed(found)
-            found = self._specialised.setdefault(key, found)
-        return found
+            result = self.jaxpr
+            if has_symbolic_dims(self.in_avals) or any(shardings_within(result.jaxpr)):
+                result = Substitution(solution.values, there).closed(result)
+            result = self._specialised.setdefault(key, result)
+        return result
 
     def _check_type(self, i: int, expected: ShapedArray, aval: ShapedArray) -> None:
         if expected.ndim != aval.ndim:

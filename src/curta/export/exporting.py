@@ -234,21 +234,21 @@ def _placed_jit(fun: Any, given: tuple[Any, ...], wanted: tuple[Any, ...]) -> An
 
 def _cotangent_shardings(exported: Exported) -> list[Any]:
     """Where cotangents are expected: as the results are, or whole on all devices."""
-    found = [*exported._out_named_shardings]
-    named = [s for s in (*exported._in_named_shardings, *found) if s is not None]
+    result = [*exported._out_named_shardings]
+    named = [s for s in (*exported._in_named_shardings, *result) if s is not None]
     inner = shardings_within(exported.jaxpr.jaxpr)
     meshes = (getattr(x, "mesh", x) for x in (*named, *inner))
     several = (m for m in meshes if isinstance(m, Mesh) and m.size > 1)
     mesh = next(several, None)
     if mesh is None or mesh.explicit_axes:  # types say it
-        return found
+        return result
     for i, aval in enumerate(exported.out_avals):
-        if found[i] is None and aval.to_cotangent_aval().dtype != float0:
-            found[i] = NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
-    return found
+        if result[i] is None and aval.to_cotangent_aval().dtype != float0:
+            result[i] = NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
+    return result
 
 
 def _count(place: Any) -> int:
     """Over how many devices a mesh or sharding is."""
-    found = place.num_devices if isinstance(place, Sharding) else place.size
-    return int(found)
+    result = place.num_devices if isinstance(place, Sharding) else place.size
+    return int(result)

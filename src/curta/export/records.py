@@ -42,13 +42,13 @@ def _is_own(cls: type) -> bool:
 @once
 def parameter_classes() -> dict[str, type]:
     """The other classes of parameters, by name."""
-    found: dict[str, type] = {}
+    result: dict[str, type] = {}
     for name in sorted(n for n in list(sys.modules) if n.startswith(_PACKAGES)):
         for value in vars(sys.modules[name]).values():
             own = isinstance(value, type) and value.__module__ == name
             if own and is_parameter_class(value):
-                found.setdefault(value.__name__, value)
-    return found
+                result.setdefault(value.__name__, value)
+    return result
 
 
 def is_parameter_class(cls: Any) -> bool:

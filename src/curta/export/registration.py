@@ -99,10 +99,10 @@ def register_pytree_node_serialization(
             "If `from_children` is not present, you must call first"
             f" `jax.tree_util.register_pytree_node` for `{nodetype}`"
         )
-    found = StoredType(
+    result = StoredType(
         nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children
     )
-    _by_type[nodetype] = _by_name[serialized_name] = found
+    _by_type[nodetype] = _by_name[serialized_name] = result
     return nodetype
 
 

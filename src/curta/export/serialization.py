@@ -91,8 +91,8 @@ class Decoder:
 
     def generator(self, content: Any) -> Any:
         name, usual = content
-        found = implementation_of(name)
-        return found if usual else found.one_by_one()
+        result = implementation_of(name)
+        return result if usual else result.one_by_one()
 
     # ---- types
 
@@ -180,8 +180,10 @@ class Decoder:
         if kind in _TREES:
             return make_treedef(_TREES[kind], None, [c._node for c in children])
         if kind == "dict":
-            found = dict(zip(meta, ([0] * c.num_leaves for c in children), strict=True))
-            trees = {k: c.unflatten(found[k]) for k, c in zip(meta, children)}
+            result = dict(
+                zip(meta, ([0] * c.num_leaves for c in children), strict=True)
+            )
+            trees = {k: c.unflatten(result[k]) for k, c in zip(meta, children)}
             return tree_util.tree_structure(trees)
         name, data = meta
         stored = stored_type_named(name)

@@ -56,10 +56,10 @@ class Substitution:
 
     def jaxpr(self, jaxpr: Jaxpr) -> Jaxpr:
         """The jaxpr at these sizes; one that occurs many times stays one."""
-        found = self._known.get(id(jaxpr))
-        if found is None:
-            found = self._known[id(jaxpr)] = _Renaming(self).jaxpr(jaxpr)
-        return found
+        result = self._known.get(id(jaxpr))
+        if result is None:
+            result = self._known[id(jaxpr)] = _Renaming(self).jaxpr(jaxpr)
+        return result
 
     def value(self, x: Any) -> Any:
         """Any parameter of an op at these sizes; the same object if nothing changes."""
@@ -71,11 +71,11 @@ class Substitution:
             shape = self.value(x.shape)
             return x if shape is x.shape else x.update(shape=shape)
         if isinstance(x, (ClosedJaxpr, Jaxpr)):
-            found = self._known.get(id(x))
-            if found is None:
+            result = self._known.get(id(x))
+            if result is None:
                 made = self.closed(x) if isinstance(x, ClosedJaxpr) else self.jaxpr(x)
-                found = self._known[id(x)] = made
-            return found
+                result = self._known[id(x)] = made
+            return result
         if isinstance(x, (tuple, list)):
             items = [self.value(item) for item in x]
             if all(a is b for a, b in zip(items, x, strict=True)):
@@ -106,10 +106,10 @@ class _Renaming:
         self.vars: dict[Var, Var] = {}
 
     def var(self, v: Var) -> Var:
-        found = self.vars.get(v)
-        if found is None:
-            found = self.vars[v] = Var(self.substitution.value(v.aval))
-        return found
+        result = self.vars.get(v)
+        if result is None:
+            result = self.vars[v] = Var(self.substitution.value(v.aval))
+        return result
 
     def atom(self, x: Atom) -> Atom:
         return x if isinstance(x, Literal) else self.var(x)

@@ -43,12 +43,12 @@ def get_backend(platform: str | Client | None = None) -> Client:
     """
     if isinstance(platform, Client):
         return platform
-    found = backends().get(platform or get_default_device().platform)
-    if found is None:
+    result = backends().get(platform or get_default_device().platform)
+    if result is None:
         raise RuntimeError(
             f"Unknown backend {platform}. Available backends are {[*backends()]}"
         )
-    return found
+    return result
 
 
 def clear_backends() -> None:

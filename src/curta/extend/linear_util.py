@@ -260,13 +260,13 @@ def merge_linear_aux(
     >>> linear_util.merge_linear_aux(lambda: "note", empty)
     (True, 'note')
     """
-    found = []
+    result = []
     for thunk, is_first in ((first, True), (second, False)):
         with contextlib.suppress(StoreException):
-            found.append((is_first, thunk()))
-    if len(found) != 1:
-        raise StoreException(f"{'both' if found else 'neither'} store occupied")
-    return found[0]
+            result.append((is_first, thunk()))
+    if len(result) != 1:
+        raise StoreException(f"{'both' if result else 'neither'} store occupied")
+    return result[0]
 
 
 def cache(

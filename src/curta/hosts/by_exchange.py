@@ -74,10 +74,10 @@ class ByExchange(ProcessEngine):
     def _permute(
         self, call: Call, to: tuple[int, ...], source: int | None, x: NDArray
     ) -> NDArray | None:
-        found = None if source is None else np.empty_like(x)
-        receives = {} if source is None or found is None else {source: found}
+        result = None if source is None else np.empty_like(x)
+        receives = {} if source is None or result is None else {source: result}
         self._swap(call, dict.fromkeys(to, x), receives)
-        return found
+        return result
 
     def _place(self, call: Call) -> int:
         return call.members.index(self.index)

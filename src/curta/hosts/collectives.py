@@ -83,12 +83,12 @@ class Collectives(Engine):
         to = tuple(b for a, b in pairs if a == place and b != place)
         source = next((a for a, b in pairs if b == place), None)
         call = self._call("permute", group, x, str(tuple(pairs)), len(to))
-        found = None
+        result = None
         if len(members) > 1:
-            found = self._permute(call, to, None if source == place else source, x)
+            result = self._permute(call, to, None if source == place else source, x)
         if source == place:
-            found = x.copy()
-        return np.zeros_like(x) if found is None else found
+            result = x.copy()
+        return np.zeros_like(x) if result is None else result
 
     def _call(
         self,

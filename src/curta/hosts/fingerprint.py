@@ -52,8 +52,8 @@ def _gathered(group: HostGroup, texts: Sequence[str]) -> list[list[str]]:
     padded = np.zeros(sizes.max(), np.uint8)
     padded[: data.size] = data
     rows = engine.all_gather(group, padded, 0).reshape(group.size, -1)
-    found = [row[: n - 1].tobytes() for row, n in zip(rows, sizes, strict=True)]
-    return [text.decode().split("\0") for text in found]
+    result = [row[: n - 1].tobytes() for row, n in zip(rows, sizes, strict=True)]
+    return [text.decode().split("\0") for text in result]
 
 
 def _first_difference(known: list[list[str]]) -> int:
@@ -68,8 +68,8 @@ def _message(
     hosts: Sequence[int], at: int, known: list[list[str]], places: list[str]
 ) -> str:
     def text(i: int) -> str:
-        found = known[i][at] if at < len(known[i]) else "the end of the program"
-        return found + (f" ({places[i]})" if places[i] else "")
+        result = known[i][at] if at < len(known[i]) else "the end of the program"
+        return result + (f" ({places[i]})" if places[i] else "")
 
     # Those that differ from most are the ones to look at.
     texts = [x[at] if at < len(x) else None for x in known]

@@ -75,11 +75,11 @@ def _of_slurm(environment: Environment) -> str | None:
     job = environment.get("SLURM_JOB_ID")
     if not nodes or not job:
         return None
-    found = re.match(r"([^,[]+)(?:\[([^],-]+))?", nodes)
-    if found is None:
+    result = re.match(r"([^,[]+)(?:\[([^],-]+))?", nodes)
+    if result is None:
         return None
     port = environment.get("JAX_COORDINATOR_PORT") or int(job) % 4096 + 61440
-    return f"{found[1]}{found[2] or ''}:{port}"
+    return f"{result[1]}{result[2] or ''}:{port}"
 
 
 def _of_tpus(environment: Environment) -> Launched | None:

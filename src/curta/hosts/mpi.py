@@ -62,8 +62,8 @@ def is_there() -> bool:
 def operation(kind: str, dtype: np.dtype[Any]) -> tuple[str, str] | None:
     """The names of MPI's type and operation for a fold; None if it has none."""
     name = _TYPES.get(dtype.name)
-    found = None if name is None else _OPERATIONS[dtype.kind].get(kind)
-    return None if name is None or found is None else (name, found)
+    result = None if name is None else _OPERATIONS[dtype.kind].get(kind)
+    return None if name is None or result is None else (name, result)
 
 
 class MPIEngine(ByExchange):
@@ -141,11 +141,11 @@ class MPIEngine(ByExchange):
 
     def comm(self, members: tuple[int, ...]) -> Any:
         """The communicator of hosts, whose ranks are in their order."""
-        found = self._comms.get(members)
-        if found is None:
+        result = self._comms.get(members)
+        if result is None:
             group = self._world.Get_group().Incl(members)
-            found = self._comms[members] = self._world.Create_group(group)
-        return found
+            result = self._comms[members] = self._world.Create_group(group)
+        return result
 
     # ---- collectives
 

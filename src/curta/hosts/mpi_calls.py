@@ -124,10 +124,10 @@ class Calls:
 
     def all_reduce(self, kind: str) -> MPICall | None:
         """`MPI_Allreduce`."""
-        found = self._operation(kind)
-        if found is None:
+        result = self._operation(kind)
+        if result is None:
             return None
-        type_, op = found
+        type_, op = result
         return self._made(
             *("all_reduce", "MPI_Allreduce", kind, OPERAND, RESULT),
             *(self._size, type_, op, _handle(self._comm)),
@@ -135,10 +135,10 @@ class Calls:
 
     def reduce_scatter(self, kind: str, dim: int) -> MPICall | None:
         """`MPI_Reduce_scatter_block`, where parts lie one after the other."""
-        found = self._operation(kind)
-        if found is None or math.prod(self._shape[:dim]) != 1:
+        result = self._operation(kind)
+        if result is None or math.prod(self._shape[:dim]) != 1:
             return None
-        type_, op = found
+        type_, op = result
         each = self._size // self._group.size
         return self._made(
             *("reduce_scatter", "MPI_Reduce_scatter_block", f"{kind}, dim {dim}"),
@@ -207,8 +207,8 @@ class Calls:
 def _slot(outer: int, inner: int, parts: int) -> Any:
     row = MPI.BYTE.Create_contiguous(inner)
     strided = row.Create_vector(outer, 1, parts)
-    found = strided.Create_resized(0, inner)
-    return found.Commit()
+    result = strided.Create_resized(0, inner)
+    return result.Commit()
 
 
 @once

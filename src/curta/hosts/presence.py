@@ -82,7 +82,7 @@ class Presence:
         self._asked += 1
         number = f"{self._index}.{self._asked}"
         self._send(b"states?", number.encode())
-        found = []
+        result = []
         end = time.monotonic() + seconds
         for process in processes:
             left = b"%f" % max(0.0, end - time.monotonic())
@@ -92,8 +92,8 @@ class Presence:
             except JaxRuntimeError:  # process 0 has ended meanwhile
                 status, text = b"gone", b""
             said = text.decode() if status == b"ok" else "does not answer"
-            found.append(f"process {process} {said}")
-        return "; ".join(found)
+            result.append(f"process {process} {said}")
+        return "; ".join(result)
 
     def reason(self, seconds: float) -> HostsError | None:
         """What failed, if it becomes known within so many seconds."""

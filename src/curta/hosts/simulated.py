@@ -69,8 +69,8 @@ class _Run:
             if len(meeting.values) == len(call.members):
                 del self._meetings[key]
                 values = [meeting.values[m] for m in call.members]
-                found = combine(values)
-                meeting.results = dict(zip(call.members, found, strict=True))
+                result = combine(values)
+                meeting.results = dict(zip(call.members, result, strict=True))
                 for member in call.members:
                     self._waiting.pop(member, None)
                 meeting.over.notify_all()
@@ -208,11 +208,11 @@ def _running() -> Any:
 
 
 def _thread(host: int) -> _HostThread:
-    found = _threads().get(host)
-    if found is None or not found.is_alive():  # a forked process has no other threads
-        found = _threads()[host] = _HostThread(host)
-        found.start()
-    return found
+    result = _threads().get(host)
+    if result is None or not result.is_alive():  # a forked process has no other threads
+        result = _threads()[host] = _HostThread(host)
+        result.start()
+    return result
 
 
 def run_on_hosts(function: Callable[[int], Any], hosts: Iterable[int]) -> list[Any]:

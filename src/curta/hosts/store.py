@@ -103,8 +103,8 @@ class Table:
             done = self.set(key, value, verb == b"reset")
             return [b"ok" if done else b"exists", b""]
         if verb == b"get":
-            found = self.get(key, float(value))
-            return [b"none", b""] if found is None else [b"ok", found]
+            result = self.get(key, float(value))
+            return [b"none", b""] if result is None else [b"ok", result]
         if verb == b"add":
             return [b"ok", self.add(key, int(value))]
         if verb == b"folder":

@@ -59,9 +59,9 @@ def leaving(collective: str, operand: int, members: int) -> int:
 @once
 def of_host(host: int) -> Traffic:
     """The counts of a host that this process runs."""
-    found = Traffic()
-    _known()[host] = found
-    return found
+    result = Traffic()
+    _known()[host] = result
+    return result
 
 
 @once

@@ -73,8 +73,8 @@ class PartialVal(tuple[Any, Any]):
 
     def get_aval(self) -> ShapedArray:
         """The aval of the value, known or not."""
-        found: ShapedArray = typeof(self[1]) if self.is_known() else self[0]
-        return found
+        result: ShapedArray = typeof(self[1]) if self.is_known() else self[0]
+        return result
 
 
 def trace_to_jaxpr_nounits(
@@ -150,12 +150,12 @@ def dce_jaxpr(
     >>> len(used.eqns), inputs
     (1, [False, True])
     """
-    found = _without_dead_code(jaxpr, used_outputs, within=True)
-    needed = {v for e in found.eqns for v in e.invars} | {*found.outvars}
+    result = _without_dead_code(jaxpr, used_outputs, within=True)
+    needed = {v for e in result.eqns for v in e.invars} | {*result.outvars}
     if isinstance(instantiate, bool):
         instantiate = [instantiate] * len(jaxpr.invars)
     kept = [
         keep or v in needed for v, keep in zip(jaxpr.invars, instantiate, strict=True)
     ]
     invars = tuple(v for v, keep in zip(jaxpr.invars, kept, strict=True) if keep)
-    return found.replace(invars=invars), kept
+    return result.replace(invars=invars), kept

@@ -41,8 +41,8 @@ def check_index(
         places = np.asarray(known).ravel()
         bad = _is_bad(places, shape[axis], wrap, window)
         if bad.any():
-            found = places[bad.argmax()]
-            raise IndexOutOfRange(source, shape, axis, window, found).to_raise()
+            result = places[bad.argmax()]
+            raise IndexOutOfRange(source, shape, axis, window, result).to_raise()
         return
     size = typeof(index).size
     if size:

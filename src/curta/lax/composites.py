@@ -56,12 +56,12 @@ def composite(
         leaves, structure = tree.flatten(args)
         if any(isinstance(x, Tracer) for x in attributes.values()):
             raise _leak(name, "as an attribute in")
-        found: list[Any] = []
+        result: list[Any] = []
 
         def run(*flat: Any) -> list[Any]:
             out = decomposition(*tree.unflatten(structure, flat), **attributes)
             outs, out_tree = tree.flatten(out)
-            found.append(out_tree)
+            result.append(out_tree)
             return outs
 
         avals = [typeof(x) for x in leaves]
@@ -70,7 +70,7 @@ def composite(
             raise _leak(name, "as a constant in")
         described = tuple(_described(k, v) for k, v in attributes.items())
         op = Composite(closed, name, described, version)
-        return tree.unflatten(found[0], op(*leaves))
+        return tree.unflatten(result[0], op(*leaves))
 
     return call
 

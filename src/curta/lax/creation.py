@@ -101,9 +101,10 @@ def full(
     """
     shape = canonicalize_shape(shape)
     check_nonnegative("broadcast_in_dim shape", shape)
-    if found := np.shape(fill_value):
+    if shape_of_value := np.shape(fill_value):
         raise TypeError(
-            f"full must be called with scalar fill_value, got fill_value.shape {found}."
+            "full must be called with scalar fill_value, got fill_value.shape"
+            f" {shape_of_value}."
         )
     if dtype is None:
         dtype, weak_type = dtypes.dtype_and_weak_type(fill_value)
@@ -180,9 +181,11 @@ def full_like(
     shape = aval.shape if shape is None else canonicalize_shape(shape)
     dtype = aval.dtype if dtype is None else dtype
     if sharding is None and not isinstance(x, Tracer):
-        found = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
-        same = found is not None and (shape == aval.shape or found.is_fully_replicated)
-        sharding = found if same and _is_known(found) else None
+        result = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+        same = result is not None and (
+            shape == aval.shape or result.is_fully_replicated
+        )
+        sharding = result if same and _is_known(result) else None
     if not weak_type:
         out = full(shape, fill_value, dtype, sharding=sharding)
     else:

@@ -175,8 +175,8 @@ def canonicalize_precision(precision: Any) -> Any:
     if isinstance(precision, (tuple, list)) and len(precision) == 2:
         left, right = (_precision(p, precision) for p in precision)
         return left, right
-    found = _precision(precision, precision)
-    return found, found
+    result = _precision(precision, precision)
+    return result, result
 
 
 def _precision(name: Any, given: Any) -> Precision:

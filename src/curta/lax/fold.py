@@ -102,9 +102,9 @@ def reduce(
     flat, inits, structure = _flat("reduce", operands, init_values)
     axes = _axes(flat, dimensions)
     if len(flat) == 1:
-        found = _known(computation, inits[0], _KNOWN)
-        if found is not None:
-            out = found(flat[0], axes)
+        result = _known(computation, inits[0], _KNOWN)
+        if result is not None:
+            out = result(flat[0], axes)
             weak = all(typeof(x).weak_type for x in (flat[0], inits[0]))
             return tree.unflatten(
                 structure, [convert_element_type(out, typeof(out).dtype, weak)]
@@ -175,9 +175,9 @@ def reduce_window(
         (window_dimensions, window_strides, padding, base_dilation, window_dilation),
     )
     if len(flat) == 1:
-        found = _known(computation, inits[0], _KNOWN_WINDOWS)
-        if found is not None:
-            return tree.unflatten(structure, [found(*fields)(flat[0])])
+        result = _known(computation, inits[0], _KNOWN_WINDOWS)
+        if result is not None:
+            return tree.unflatten(structure, [result(*fields)(flat[0])])
     closed, out_tree = _scalar_function("reduce_window", computation, inits, structure)
     op = ReduceWindow(closed.jaxpr, tuple(closed.consts), *fields)
     return tree.unflatten(structure, op(*flat, *inits))
@@ -253,8 +253,8 @@ def _scalar_function(
     def run(*args: Any) -> list[Any]:
         n = len(inits)
         both = [tree.unflatten(structure, part) for part in (args[:n], args[n:])]
-        outs, found = tree.flatten(computation(*both))
-        out_tree.append(found)
+        outs, result = tree.flatten(computation(*both))
+        out_tree.append(result)
         return outs
 
     avals = [typeof(x) for x in inits]
@@ -264,8 +264,8 @@ def _scalar_function(
             f"{name} output must have the same tree structure as the operands"
             f" {structure} vs. {out_tree[0]}"
         )
-    found = [(a.shape, a.dtype) for a in closed.out_avals]
-    if found != [(a.shape, a.dtype) for a in avals]:
+    result = [(a.shape, a.dtype) for a in closed.out_avals]
+    if result != [(a.shape, a.dtype) for a in avals]:
         shown = ", ".join(a.str_short() for a in closed.out_avals)
         wanted = ", ".join(a.str_short() for a in avals)
         raise ValueError(

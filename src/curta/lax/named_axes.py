@@ -96,10 +96,10 @@ def checked_groups(axis_name: AxisName, groups: Groups) -> Any:
     if len(names_of(axis_name)) > 1:
         raise NotImplementedError("axis_index_groups is for a single named axis")
     name = "axis_index_groups"
-    found = tuple(sequence(name, group) for group in sequence(name, groups))
-    if sorted(i for g in found for i in g) != [*range(axis_size(axis_name))]:
+    result = tuple(sequence(name, group) for group in sequence(name, groups))
+    if sorted(i for g in result for i in g) != [*range(axis_size(axis_name))]:
         raise ValueError("axis_index_groups must cover all indices exactly once")
-    return tuple(tuple(map(int, g)) for g in found)
+    return tuple(tuple(map(int, g)) for g in result)
 
 
 def manual_names(names: Sequence[Any]) -> tuple[Any, ...]:
@@ -114,16 +114,16 @@ def state(x: Any, names: Sequence[Any], user: str) -> str:
     """How a value relates to these manual axes; ValueError if to some differently."""
     mat = typeof(x).mat
     kinds = ("varying", "unreduced", "reduced")
-    found = {
+    result = {
         next((k for k in kinds if n in getattr(mat, k)), "invarying") for n in names
     }
-    if len(found) > 1:
+    if len(result) > 1:
         raise ValueError(
             f"{user} can only accept axis_name which corresponds to one of varying,"
             " unreduced, reduced or invarying state of the input. Got input type:"
-            f" {typeof(x)}, axes: {tuple(names)} and input state: {found}"
+            f" {typeof(x)}, axes: {tuple(names)} and input state: {result}"
         )
-    return found.pop()
+    return result.pop()
 
 
 def is_unreduced(x: Any, names: Sequence[Any], groups: Any, user: str) -> bool:

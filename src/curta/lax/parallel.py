@@ -248,11 +248,11 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
             f"ppermute perm must be pairs (source, destination), got {perm}"
         )
     for k, what in enumerate(("sources", "destinations")):
-        found = [pair[k] for pair in pairs]
-        if len(set(found)) != len(found) or not all(0 <= i < size for i in found):
+        result = [pair[k] for pair in pairs]
+        if len(set(result)) != len(result) or not all(0 <= i < size for i in result):
             raise ValueError(
                 f"ppermute sources and destinations must be unique and below the axis"
-                f" size {size}, got {what} {found}"
+                f" size {size}, got {what} {result}"
             )
     if len(names) == 1:
         return tree_util.tree_map(Ppermute(names, pairs), x)
@@ -266,8 +266,8 @@ def _permuted(x: Any, names: tuple[Any, ...], pairs: Sequence[Any]) -> Any:
     for s, t in pairs:
         source[t] = s
     mine = dynamic_index_in_dim(np.asarray(source), axis_index(names), 0, False)
-    found = dynamic_index_in_dim(rows, max(mine, np.int32(0)), 0, False)
-    return select(mine >= 0, found, full(typeof(found).unplaced(), 0))
+    result = dynamic_index_in_dim(rows, max(mine, np.int32(0)), 0, False)
+    return select(mine >= 0, result, full(typeof(result).unplaced(), 0))
 
 
 def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:

@@ -61,15 +61,15 @@ def reduce_sum(
 
 def _axes(name: str, axes: Sequence[int]) -> tuple[int, ...]:
     """`axes` as a tuple of ints; TypeError for anything else."""
-    found = tuple(axes)
-    if all(type(d) is int for d in found):
-        return found
+    result = tuple(axes)
+    if all(type(d) is int for d in result):
+        return result
     try:
-        return tuple(map(operator.index, found))
+        return tuple(map(operator.index, result))
     except TypeError as error:
         if type(error) is not TypeError:  # a traced value
             raise
-        raise TypeError(f"{name} axes must be integers, got {found}.") from None
+        raise TypeError(f"{name} axes must be integers, got {result}.") from None
 
 
 def _refuse_half_precision(aval: ShapedArray, axes: Sequence[int]) -> None:

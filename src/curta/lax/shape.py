@@ -66,11 +66,11 @@ def reshape(
     """
     shape = canonicalize_shape(new_sizes)
     if dimensions is not None:
-        dims, found = static_axes(dimensions), operand_shape("reshape", operand)
-        if set(dims) != {*range(len(found))} or len(dims) != len(found):
+        dims, result = static_axes(dimensions), operand_shape("reshape", operand)
+        if set(dims) != {*range(len(result))} or len(dims) != len(result):
             raise TypeError(
                 "reshape dimensions must be a permutation of operand dimensions, got"
-                f" dimensions {dims} for shape {found}."
+                f" dimensions {dims} for shape {result}."
             )
         operand = transpose(operand, dims)
     if shape and isinstance(operand, Array) and operand.shape == shape:

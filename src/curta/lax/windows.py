@@ -145,10 +145,10 @@ def reduce_window_shape_tuple(
 
 def _dilation(name: str, dilation: Any) -> tuple[int, ...]:
     """The entries of a dilation; TypeError unless all are positive integers."""
-    found = integers(f"{name} dilation", dilation, None)
-    if any(d < 1 for d in found):
+    result = integers(f"{name} dilation", dilation, None)
+    if any(d < 1 for d in result):
         raise TypeError(f"All dilations must be positive, got {dilation}.")
-    return found
+    return result
 
 
 def explicit_padding(name: str, padding: Any) -> tuple[tuple[int, int], ...]:

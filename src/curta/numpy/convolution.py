@@ -112,7 +112,7 @@ def _slide(x: Any, window: Any, mode: str, precision: Any, dtype: Any) -> Any:
     }
     if mode not in borders:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    found = lax.conv_general_dilated(
+    result = lax.conv_general_dilated(
         lax.expand_dims(x, (0, 1)),
         lax.expand_dims(window, (0, 1)),
         (1,),
@@ -120,4 +120,4 @@ def _slide(x: Any, window: Any, mode: str, precision: Any, dtype: Any) -> Any:
         precision=precision,
         preferred_element_type=dtype,
     )
-    return lax.squeeze(found, (0, 1))
+    return lax.squeeze(result, (0, 1))

@@ -69,10 +69,10 @@ def _roots(p: Any) -> Any:
 def _roots_and_nan(p: Any, zeros: Any) -> Any:
     p = where(zeros == len(p), 1, p)
     # The zeros, moved to the end, only add roots at 0.
-    found = _roots(roll(p, -zeros))
-    found = lax.sort_key_val(found == 0, found)[1]
-    nan = np.asarray(complex(np.nan, np.nan), found.dtype)
-    return where(arange(found.size) < found.size - zeros, found, nan)
+    result = _roots(roll(p, -zeros))
+    result = lax.sort_key_val(result == 0, result)[1]
+    nan = np.asarray(complex(np.nan, np.nan), result.dtype)
+    return where(arange(result.size) < result.size - zeros, result, nan)
 
 
 def polyfit(

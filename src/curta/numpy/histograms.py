@@ -188,9 +188,9 @@ def histogram2d(
     x, y = promote_dtypes(x, y)
     sample = lax.concatenate([lax.expand_dims(x, (0,)), lax.expand_dims(y, (0,))], 0)
     if x.ndim != 1:
-        found = "too many" if x.ndim else "not enough"
+        count = "too many" if x.ndim else "not enough"
         raise ValueError(
-            f"{found} values to unpack (expected 2): histogram2d takes two vectors, got"
+            f"{count} values to unpack (expected 2): histogram2d takes two vectors, got"
             f" arrays of shape {x.shape}"
         )
     sample = lax.transpose(sample, (1, 0))

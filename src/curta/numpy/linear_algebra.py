@@ -309,9 +309,9 @@ def _check_core_dims(name: str, signature: str, x1: Any, x2: Any) -> None:
     """Raise ValueError unless a matrix and a vector of its size are among the dims."""
     vector, matrix, last = (x2, x1, -1) if name == "matvec" else (x1, x2, -2)
     if vector.ndim < 1 or matrix.ndim < 2:
-        found = matrix if matrix.ndim < 2 else vector
+        result = matrix if matrix.ndim < 2 else vector
         raise ValueError(
-            f"input with shape {found.shape} does not have enough dimensions for all"
+            f"input with shape {result.shape} does not have enough dimensions for all"
             f" core dimensions of {name}, whose signature is {signature!r}"
         )
     if vector.shape[-1] != matrix.shape[last]:

@@ -182,10 +182,10 @@ def _checked(name: str, args: Sequence[Any]) -> list[Any]:
     check_operands(name, *args)
     args = [_through_protocol(x) for x in args]
     try:
-        found = [dtypes.dtype(x) for x in args]
+        result = [dtypes.dtype(x) for x in args]
     except TypeError:
         raise refused_operand(name, *args) from None
-    if dtypes.float0 in found:
+    if dtypes.float0 in result:
         raise TypeError(
             f"Called {name} with a float0 array. float0s do not support any operations"
             " by design because they are not compatible with non-trivial vector"
@@ -194,8 +194,10 @@ def _checked(name: str, args: Sequence[Any]) -> list[Any]:
             " zeros array. \nIf you didn't expect to get a float0 you might have"
             " accidentally taken a gradient with respect to an integer argument."
         )
-    if len(set(found)) > 1 and any(isinstance(d, dtypes.ExtendedDType) for d in found):
-        listing = ", ".join(map(str, found))
+    if len(set(result)) > 1 and any(
+        isinstance(d, dtypes.ExtendedDType) for d in result
+    ):
+        listing = ", ".join(map(str, result))
         raise TypeError(f"{name} does not accept dtypes {listing}.")
     return args
 

@@ -81,8 +81,8 @@ def _in1d(x: Any, tests: Any, invert: bool, method: str) -> Any:
             return lax.reduce_and(lax.ne(rows, columns), (1,))
         return lax.reduce_or(lax.eq(rows, columns), (1,))
     tests = lax.sort(tests)
-    found = getitem(tests, searchsorted(tests, x))
-    return lax.ne(x, found) if invert else lax.eq(x, found)
+    result = getitem(tests, searchsorted(tests, x))
+    return lax.ne(x, result) if invert else lax.eq(x, result)
 
 
 def union1d(

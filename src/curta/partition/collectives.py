@@ -64,9 +64,9 @@ def _without_repeats(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _uses(jaxpr: Jaxpr) -> Counter[Any]:
-    found = Counter(v for e in jaxpr.eqns for v in e.invars if type(v) is Var)
-    found.update(v for v in jaxpr.outvars if type(v) is Var)
-    return found
+    result = Counter(v for e in jaxpr.eqns for v in e.invars if type(v) is Var)
+    result.update(v for v in jaxpr.outvars if type(v) is Var)
+    return result
 
 
 def _is_sum(eqn: Eqn | None) -> bool:

@@ -61,18 +61,18 @@ class Traffic(NamedTuple):
     @property
     def nbytes(self) -> Counter[str]:
         """The bytes that leave a host, by collective."""
-        found: Counter[str] = Counter()
+        result: Counter[str] = Counter()
         for m in self.collectives:
-            found[m.name] += m.count * m.nbytes
-        return found
+            result[m.name] += m.count * m.nbytes
+        return result
 
     @property
     def counts(self) -> Counter[str]:
         """How often each collective is called."""
-        found: Counter[str] = Counter()
+        result: Counter[str] = Counter()
         for m in self.collectives:
-            found[m.name] += m.count
-        return found
+            result[m.name] += m.count
+        return result
 
     @property
     def total(self) -> int:

@@ -42,7 +42,7 @@ def common_fits(
                 continue
             own = part.split[d]
             members = hosts.size_of(own)
-            taken = {n for f, found in axes.items() if (f,) != dims[d] for n in found}
+            taken = {n for f, result in axes.items() if (f,) != dims[d] for n in result}
             if (
                 _may_have_rows(op, rel, dims[d], window, members)
                 and axes.get(dims[d][0], own) == own
@@ -56,8 +56,8 @@ def common_fits(
                 part = with_dim(part, d, *equal(part, d, hosts), hosts)
                 parts[i] = part
     fits = {
-        f: _common(f, found, rel, parts, hosts)
-        for f, found in axes.items()
+        f: _common(f, result, rel, parts, hosts)
+        for f, result in axes.items()
         if f not in given
     }
     return parts, fits
@@ -121,19 +121,19 @@ def _candidates(
     """Rows that hosts may be given: what all have, or those that some have."""
     size, every = window.size, window.every
     alike = [(w, rows) for w, rows in uses if w.every == every]
-    found = []
+    result = []
     if not once:
         first = max(w.first for w, _ in alike)
         rows = min(w.first + rows for w, rows in alike) - first
         both = Window(size, every, first)
         if rows > 0 and both.reaches(rows, members):
-            found.append(Fit(axes, both, rows))
+            result.append(Fit(axes, both, rows))
     rows = max(every, size - (members - 1) * every)
     least = min(0, size - members * every)
     for first in [*(w.first for w, _ in alike), least // 2]:
         first = min(0, max(least, first))
-        found.append(Fit(axes, Window(size, every, first), rows))
-    return found
+        result.append(Fit(axes, Window(size, every, first), rows))
+    return result
 
 
 def _cost(
@@ -159,16 +159,16 @@ def windows_of(
     dims: Sequence[tuple[int, ...]], fits: Mapping[int, Fit]
 ) -> list[Window | None]:
     """The windows of the dims of a value that has these factors."""
-    found = fits_of(dims, fits)
-    return [found[d].window if d in found else None for d in range(len(dims))]
+    result = fits_of(dims, fits)
+    return [result[d].window if d in result else None for d in range(len(dims))]
 
 
 def with_fits(
     shape: Sequence[int], dims: Sequence[tuple[int, ...]], fits: Mapping[int, Fit]
 ) -> tuple[int, ...]:
     """The shape of a part with these rows."""
-    found = fits_of(dims, fits)
-    return tuple(found[d].rows if d in found else n for d, n in enumerate(shape))
+    result = fits_of(dims, fits)
+    return tuple(result[d].rows if d in result else n for d, n in enumerate(shape))
 
 
 def folding(

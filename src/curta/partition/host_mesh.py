@@ -65,7 +65,7 @@ class HostMesh:
         into pieces that are not next to each other; along such axes it is whole.
         """
         used: set[Any] = set()
-        found = []
+        result = []
         for entry, size in zip(entries, shape, strict=True):
             axes = []
             for n in entry_axes(entry):
@@ -76,8 +76,8 @@ class HostMesh:
                 if self.local_sizes.get(n, 1) > 1:
                     break
             used.update(axes)
-            found.append(tuple(axes))
-        return tuple(found)
+            result.append(tuple(axes))
+        return tuple(result)
 
     def of_sharding(self, sharding: Sharding | None, shape: Sequence[int]) -> Split:
         """How hosts hold an array of a sharding; whole if it is of no mesh."""
@@ -92,12 +92,12 @@ class HostMesh:
 
     def index(self, host: int, shape: Sequence[int], split: Split) -> tuple[slice, ...]:
         """The part of an array that a host has."""
-        found = []
+        result = []
         for n, axes in zip(shape, split, strict=True):
             size = n // self.size_of(axes)
             k = self.group(axes).index(host) if axes else 0
-            found.append(slice(k * size, (k + 1) * size))
-        return tuple(found)
+            result.append(slice(k * size, (k + 1) * size))
+        return tuple(result)
 
 
 def host_mesh(mesh: Mesh) -> HostMesh:

@@ -73,12 +73,12 @@ def _joined_bits(
     """What one host along `axes` has read, where others have zeros."""
     aval = typeof(part.value)
     if aval.dtype.kind in "biu":
-        found: Part = made_by.folded(part, "or", axes, wanted)
-        return found
+        result: Part = made_by.folded(part, "or", axes, wanted)
+        return result
     bits = np.dtype(f"uint{8 * aval.dtype.itemsize}")
     x = BitcastConvertType(bits)(part.value)
-    found = made_by.folded(part._replace(value=x), "or", axes, wanted)
-    return found._replace(value=BitcastConvertType(aval.dtype)(found.value))
+    result = made_by.folded(part._replace(value=x), "or", axes, wanted)
+    return result._replace(value=BitcastConvertType(aval.dtype)(result.value))
 
 
 def _has_bits(aval: ShapedArray) -> bool:
@@ -108,9 +108,9 @@ def _gather(
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     rel = factors(op, avals, outs)
     taken = {rel.operands[0][d][0]: axes}
-    found = made_by.axes_of_factors(rel, parts, wanted, taken)
+    result = made_by.axes_of_factors(rel, parts, wanted, taken)
     splits = [
-        tuple(tuple(n for f in dim for n in found.get(f, ())) for dim in dims)
+        tuple(tuple(n for f in dim for n in result.get(f, ())) for dim in dims)
         for dims in (*rel.operands, *rel.results)
     ]
     shape = hosts.local_shape(outs[0].shape, splits[2])
@@ -208,9 +208,9 @@ def _scatter(
     folded = {f for f, _ in rel.reduced}
     rel = dataclasses.replace(rel, whole=rel.whole | folded, reduced=())
     given = {rel.operands[0][d][0]: axes}
-    found = made_by.axes_of_factors(rel, parts, wanted, given)
+    result = made_by.axes_of_factors(rel, parts, wanted, given)
     splits = [
-        tuple(tuple(n for f in dim for n in found.get(f, ())) for dim in dims)
+        tuple(tuple(n for f in dim for n in result.get(f, ())) for dim in dims)
         for dims in (*rel.operands, *rel.results)
     ]
     x, indices, updates = (
@@ -262,8 +262,8 @@ def _dynamic_slice(
     here = between(numbers, 0, rows)
     x = chosen(here, d, x, exact_scalar(0, typeof(x).dtype))
     split = (*part.split[:d], (), *part.split[d + 1 :])
-    found = _joined_bits(made_by, Part(x, split), axes, wanted[0])
-    return [made_by.refined(found, wanted[0])]
+    result = _joined_bits(made_by, Part(x, split), axes, wanted[0])
+    return [made_by.refined(result, wanted[0])]
 
 
 @along_cut.register

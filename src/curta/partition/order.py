@@ -38,11 +38,11 @@ def _first_rows(part: Part, dim: int, hosts: HostMesh) -> Part | None:
     part = settled(part, hosts, but=dim)
     window, axes = part.window(dim, hosts), part.split[dim]
     group = hosts.group(axes)
-    found = Window(window.size, window.every, 0)
-    if not found.reaches(window.every, group.size):
+    result = Window(window.size, window.every, 0)
+    if not result.reaches(window.every, group.size):
         return None
     x = reached(part.value, dim, window, 0, window.every, group)
-    return with_dim(part, dim, x, axes, hosts, found)
+    return with_dim(part, dim, x, axes, hosts, result)
 
 
 @along_cut.register
@@ -102,9 +102,9 @@ def _arg_reduction(
     place = _numbered(place, window.every, group)
     best, place = (HostGather(group, dim)(y) for y in (best, place))
     winner = expand_dims(op(best), (dim,))
-    found = Squeeze((dim,))(take_places(place, winner, dim))
+    result = Squeeze((dim,))(take_places(place, winner, dim))
     split = tuple(axes for d, axes in enumerate(part.split) if d != dim)
-    return [made_by.refined(Part(found, split), wanted[0])]
+    return [made_by.refined(Part(result, split), wanted[0])]
 
 
 def _numbered(place: Any, every: int, group: Any) -> Any:
@@ -135,8 +135,8 @@ def _greatest(
     best, winner = TopK(op.k, dim)(best)
     assert members * kept >= op.k
     split = (*part.split[:dim], (), *part.split[dim + 1 :])
-    found = [best, take_places(place, winner, dim)]
-    pairs = zip(found, wanted, strict=True)
+    result = [best, take_places(place, winner, dim)]
+    pairs = zip(result, wanted, strict=True)
     return [made_by.refined(Part(x, split), want) for x, want in pairs]
 
 
@@ -156,6 +156,6 @@ def _rev(
         pairs = tuple((k, last - k) for k in range(group.size))
         first = window.size - last * window.every - window.first - rows
         x = HostPermute(group, pairs)(part.value)
-        found = Window(window.size, window.every, first)
-        part = with_dim(part, d, x, axes, hosts, found)
+        result = Window(window.size, window.every, first)
+        part = with_dim(part, d, x, axes, hosts, result)
     return [part._replace(value=op(part.value))]

@@ -57,7 +57,7 @@ def windowed(
 ) -> Part:
     """A part some of whose dims have windows, which may be those of equal parts."""
     shape = typeof(value).shape
-    found = tuple(
+    result = tuple(
         None
         if w is None
         or (w.first, w.every) == (0, shape[d])
@@ -65,7 +65,7 @@ def windowed(
         else w
         for d, w in enumerate(windows)
     )
-    return Part(value, split, found if any(found) else ())
+    return Part(value, split, result if any(result) else ())
 
 
 def whole(value: Any) -> Part:
@@ -103,13 +103,13 @@ def equal(part: Part, dim: int, hosts: HostMesh) -> tuple[Any, tuple[Any, ...]]:
     """The value with equal parts of a dim, or the whole dim, and the axes it has."""
     axes, window = part.split[dim], part.window(dim, hosts)
     group = hosts.group(axes)
-    found = None
+    result = None
     if window.size % group.size == 0:
         every = window.size // group.size
-        found = shared_out(part.value, dim, window, every, group)
-    if found is None:
+        result = shared_out(part.value, dim, window, every, group)
+    if result is None:
         return gathered(part.value, dim, window, group), ()
-    return found, axes
+    return result, axes
 
 
 def resharded(part: Part, target: Split, hosts: HostMesh) -> Any:
@@ -157,9 +157,9 @@ def with_fit(
         if window.every == fit.window.every:
             return reached(x, dim, window, fit.window.first, fit.rows, group)
         if (fit.window.first, fit.window.every) == (0, fit.rows):
-            found = shared_out(x, dim, window, fit.rows, group)
-            if found is not None:
-                return found
+            result = shared_out(x, dim, window, fit.rows, group)
+            if result is not None:
+                return result
         x = gathered(x, dim, window, group)
     return taken(x, dim, fit.window.every, fit.window.first, fit.rows, group)
 

@@ -138,20 +138,20 @@ class Partitioner:
         ins: Sequence[Split],
         outs: Sequence[Split] | None,
     ) -> tuple[ClosedJaxpr, list[Split]]:
-        found: list[Split] = []
+        result: list[Split] = []
 
         def run(*args: Any) -> list[Any]:
             parts = [Part(x, split) for x, split in zip(args, ins, strict=True)]
             results = self.jaxpr(closed, parts, outs)
             results = [settled(part, self.hosts) for part in results]
-            found[:] = [part.split for part in results]
+            result[:] = [part.split for part in results]
             return [part.value for part in results]
 
         with within(EMPTY_ABSTRACT_MESH, checks_varying=False, guesses=True):
             pairs = zip(closed.in_avals, ins, strict=True)
             avals = [self.local_aval(aval, split) for aval, split in pairs]
             local = stage(run, avals, closed.jaxpr.debug_info)
-        return with_fewer_collectives(local), found
+        return with_fewer_collectives(local), result
 
     def local_aval(self, aval: ShapedArray, split: Split) -> ShapedArray:
         """The aval of the part of one host."""
@@ -207,8 +207,8 @@ class Partitioner:
                 ]
                 pairs = zip(eqn.outvars, wanted, strict=True)
                 wanted = [s if any(s) else ends.get(v, s) for v, s in pairs]
-                found = self.eqn(eqn, parts, wanted)
-                for v, part in zip(eqn.outvars, found, strict=True):
+                result = self.eqn(eqn, parts, wanted)
+                for v, part in zip(eqn.outvars, result, strict=True):
                     shape = part.shape(self.hosts)
                     assert shape == v.aval.shape, (eqn.op.name, shape, v.aval)
                     env[v] = part
@@ -217,15 +217,15 @@ class Partitioner:
 
     def eqn(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> Sequence[Part]:
         """The results of an eqn, split as `wanted` or coarser."""
-        found = updates.known_results(eqn, parts) if eqn.outvars else None
-        if found is None:
-            found = along_cut(eqn.op, self, eqn, parts, wanted)
-        if found is not None:
-            return found
+        result = updates.known_results(eqn, parts) if eqn.outvars else None
+        if result is None:
+            result = along_cut(eqn.op, self, eqn, parts, wanted)
+        if result is not None:
+            return result
         if local_results.dispatch(type(eqn.op)) not in KEEP_WINDOWS:
             parts = [settled(part, self.hosts) for part in parts]
-        found = local_results(eqn.op, self, eqn, parts, wanted)
-        return self.mapped(eqn, parts, wanted) if found is None else found
+        result = local_results(eqn.op, self, eqn, parts, wanted)
+        return self.mapped(eqn, parts, wanted) if result is None else result
 
     # ---- ops on elements
 
@@ -251,16 +251,16 @@ class Partitioner:
             tuple(_axes_of_dim(rel, dim, axes) for dim in dims) for dims in rel.results
         ]
         results = self.applied(eqn.op, rel, outs, values, splits, fits)
-        found = [
+        result = [
             windowed(x, split, windows_of(dims, fits), self.hosts)
             for x, split, dims in zip(results, splits, rel.results, strict=True)
         ]
         for f, kind in folded:
-            found = [
+            result = [
                 self.folded(part, kind, axes[f], want)
-                for part, want in zip(found, wanted, strict=True)
+                for part, want in zip(result, wanted, strict=True)
             ]
-        return [self.refined(part, want) for part, want in zip(found, wanted)]
+        return [self.refined(part, want) for part, want in zip(result, wanted)]
 
     def applied(
         self,
@@ -280,8 +280,8 @@ class Partitioner:
         if isinstance(op, Iota):
             axes = splits[0][op.dimension]
             return [local_iota(op, local[0], axes, self.hosts)]
-        found = local_op(op, shapes, local)(*values)
-        return found if op.multiple_results else [found]
+        result = local_op(op, shapes, local)(*values)
+        return result if op.multiple_results else [result]
 
     def axes_of_factors(
         self,
@@ -295,7 +295,7 @@ class Partitioner:
         First come those `given`, then sums over what all operands have in parts, then
         what is wanted of results, then how the larger operands are.
         """
-        found: dict[int, Axes] = {**given}
+        result: dict[int, Axes] = {**given}
         used: set[Any] = {n for axes in given.values() for n in axes}
         for f, _ in rel.reduced:
             places = [
@@ -305,7 +305,7 @@ class Partitioner:
                 if dim[:1] == (f,)
             ]
             if places and all(axes == places[0] for axes in places):
-                self.give(rel, (f,), places[0], found, used)
+                self.give(rel, (f,), places[0], result, used)
         by_size = sorted(
             zip(parts, rel.operands, strict=True),
             key=lambda pair: -typeof(pair[0].value).size,
@@ -315,8 +315,8 @@ class Partitioner:
             *((part.split, dims) for part, dims in by_size),
         ]:
             for axes, dim in zip(split, dims, strict=True):
-                self.give(rel, dim, axes, found, used)
-        return self._contiguous(rel, found)
+                self.give(rel, dim, axes, result, used)
+        return self._contiguous(rel, result)
 
     def _contiguous(self, rel: Factors, found: dict[int, Axes]) -> dict[int, Axes]:
         """The factors that are split, but those inside of one that is not all split."""
@@ -367,14 +367,14 @@ class Partitioner:
     ) -> list[Any]:
         """The operands, zeros on all but the first host where they count once."""
         first = eq(HostIndex(self.hosts.group(axes))(), np.int32(0))
-        found = []
+        result = []
         for i, x in enumerate(values):
             if i in rel.once:
                 aval = typeof(x)
                 mask = BroadcastInDim(aval.shape, ())(first)
                 x = select_n(mask, zeros(aval), x)
-            found.append(x)
-        return found
+            result.append(x)
+        return result
 
     def folded(self, part: Part, kind: str, axes: Axes, wanted: Split) -> Part:
         """The fold over the parts of hosts along `axes`; of each its own, if wanted."""

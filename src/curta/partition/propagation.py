@@ -86,7 +86,7 @@ class Walk:
         self, entries: Sequence[Entries], outs: Sequence[ShapedArray]
     ) -> Shardings:
         """The splits of outputs, as shardings."""
-        found = []
+        result = []
         for split, aval in zip(entries, outs, strict=True):
             spec = PartitionSpec(*self.possible(split, aval.shape))
             if aval.placement is not None:
@@ -95,8 +95,8 @@ class Walk:
             mesh = self.mesh_of(aval)
             if not mesh.explicit_axes or {*spec.used_axes()} & {*mesh.auto_axes}:
                 spec = normalised(spec)
-            found.append(over_axes(mesh, spec))
-        return found
+            result.append(over_axes(mesh, spec))
+        return result
 
     def mesh_of(self, aval: ShapedArray) -> Mesh:
         """The mesh of an output: its axes are of the types that its type says."""
@@ -143,8 +143,8 @@ class Walk:
             env = self.forward(jaxpr, split, wishes)
             self.found.update(env)
             self.known[key] = env
-        found: Mapping[Var, Entries] = self.known[key]
-        return found
+        result: Mapping[Var, Entries] = self.known[key]
+        return result
 
     def tried(self, jaxpr: Jaxpr, split: Sequence[Entries]) -> Mapping[Var, Entries]:
         """How the values of a jaxpr are split by its inputs alone."""
@@ -165,8 +165,8 @@ class Walk:
         for eqn in jaxpr.eqns:
             operands = [_read(env, v) for v in eqn.invars]
             wanted = [wishes.get(v, ()) for v in eqn.outvars]
-            found = self.eqn(eqn, operands, wanted)
-            for v, own, wish in zip(eqn.outvars, found, wanted, strict=True):
+            result = self.eqn(eqn, operands, wanted)
+            for v, own, wish in zip(eqn.outvars, result, wanted, strict=True):
                 env[v] = own if any(own) or not wish else wish
         return env
 
@@ -190,7 +190,7 @@ class Walk:
 
         Constants are made where they are needed, so that nothing is said of them.
         """
-        found: dict[Var, Entries] = {}
+        result: dict[Var, Entries] = {}
         bound = {*jaxpr.constvars, *jaxpr.invars}.difference(free) | _constants(jaxpr)
 
         def wish(atom: Any, entries: Entries) -> None:
@@ -202,17 +202,19 @@ class Walk:
                 kept.append(entry if axes <= left else None)
                 left -= axes
             if any(kept) and any(split := self.possible(kept, atom.aval.shape)):
-                found.setdefault(atom, split)
+                result.setdefault(atom, split)
 
         for v, entries in zip(jaxpr.outvars, wanted, strict=False):
             wish(v, entries)
         for eqn in reversed(jaxpr.eqns):
             outs = [_read(env, v) for v in eqn.outvars]
-            outs = [e if any(e) else found.get(v, e) for e, v in zip(outs, eqn.outvars)]
+            outs = [
+                e if any(e) else result.get(v, e) for e, v in zip(outs, eqn.outvars)
+            ]
             if outs:
                 for v, entries in zip(eqn.invars, self.operands(eqn, env, outs)):
                     wish(v, entries)
-        return found
+        return result
 
     def operands(
         self, eqn: Eqn, env: Mapping[Var, Entries], outs: Sequence[Entries]
@@ -224,8 +226,8 @@ class Walk:
             key = inner, given, tuple(outs)
             if key not in self.known:
                 within = self.tried(inner, given)
-                found = self.wishes(inner, within, outs, inner.invars)
-                self.known[key] = [found.get(v, ()) for v in inner.invars]
+                result = self.wishes(inner, within, outs, inner.invars)
+                self.known[key] = [result.get(v, ()) for v in inner.invars]
             wanted: Sequence[Entries] = self.known[key]
             return wanted
         avals = [v.aval for v in eqn.invars]
@@ -301,9 +303,9 @@ class Walk:
         """The splits of the final carry and of the stacked outputs."""
         first = op.num_consts + op.num_carry
         rows = [*split[:first], *(e[1:] for e in split[first:])]
-        found = self.jaxpr(op.jaxpr.jaxpr, rows)
-        ys = [(None, *e) for e in found[op.num_carry :]]
-        return [*found[: op.num_carry], *ys]
+        result = self.jaxpr(op.jaxpr.jaxpr, rows)
+        ys = [(None, *e) for e in result[op.num_carry :]]
+        return [*result[: op.num_carry], *ys]
 
 
 _WITH_SPECS = (ShardMap, CustomPartitioning)
@@ -312,12 +314,12 @@ _CONSTANT = (BroadcastInDim, ConvertElementType, Elementwise, Iota)
 
 def _constants(jaxpr: Jaxpr) -> set[Var]:
     """The values that are made of nothing but literals, one by one."""
-    found: set[Any] = set()
+    result: set[Any] = set()
     for eqn in jaxpr.eqns:
         if isinstance(eqn.op, _CONSTANT):
-            if all(type(v) is Literal or v in found for v in eqn.invars):
-                found.update(eqn.outvars)
-    return found
+            if all(type(v) is Literal or v in result for v in eqn.invars):
+                result.update(eqn.outvars)
+    return result
 
 
 def _read(env: Mapping[Var, Entries], atom: Any) -> Entries:

@@ -33,6 +33,6 @@ def _drawn(
     shape = hosts.local_shape(op.shape, own)
     dims = tuple(d for d, axes in enumerate(own) if axes)
     starts = [first_row(hosts.group(own[d]), shape[d]) for d in dims]
-    found = RandomPart(op, shape, dims)(x, *starts)
-    assert typeof(found).shape[rank:] == shape
-    return [Part(found, (*front, *own))]
+    result = RandomPart(op, shape, dims)(x, *starts)
+    assert typeof(result).shape[rank:] == shape
+    return [Part(result, (*front, *own))]

@@ -71,8 +71,8 @@ def _inspect(
 def _call(
     op: JaxprOp, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
-    found: Sequence[Part] = made_by.jaxpr(op.jaxpr, parts, hints=wanted)
-    return found
+    result: Sequence[Part] = made_by.jaxpr(op.jaxpr, parts, hints=wanted)
+    return result
 
 
 @local_results.register
@@ -80,8 +80,8 @@ def _composed(
     op: Composed, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
     closed = op.expansion([v.aval.unplaced() for v in eqn.invars])
-    found: Sequence[Part] = made_by.jaxpr(closed, parts, hints=wanted)
-    return found
+    result: Sequence[Part] = made_by.jaxpr(closed, parts, hints=wanted)
+    return result
 
 
 KEEP_WINDOWS = (local_results.dispatch(object), _placing, _call, _composed)
@@ -101,8 +101,8 @@ def _remat(
 def _shard_map(
     op: ShardMap, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
-    found = on_one_host(op, made_by.hosts, parts, [v.aval for v in eqn.outvars])
-    return _call(op, made_by, eqn, parts, wanted) if found is None else found
+    result = on_one_host(op, made_by.hosts, parts, [v.aval for v in eqn.outvars])
+    return _call(op, made_by, eqn, parts, wanted) if result is None else result
 
 
 @local_results.register
@@ -116,12 +116,12 @@ def _scan(
     splits = [*map(_finer, [part.split for part in carry], wanted)]
     for _ in range(_ROUNDS):
         ins = [*fixed[0], *splits, *fixed[1]]
-        _, found = made_by.staged(op.jaxpr, ins)
-        better = [*map(_finer, splits, found)]
+        _, result = made_by.staged(op.jaxpr, ins)
+        better = [*map(_finer, splits, result)]
         if better == splits:
             break
         splits = better
-    outs = [*splits, *found[op.num_carry :]]
+    outs = [*splits, *result[op.num_carry :]]
     body, _ = made_by.staged(op.jaxpr, [*fixed[0], *splits, *fixed[1]], outs)
     values = _values(made_by, parts, [*fixed[0], *splits, *stacked])
     results = _scanned(op, body, values)
@@ -152,10 +152,10 @@ def _with_hoisted(
     body: ClosedJaxpr, consts: list[Any]
 ) -> tuple[ClosedJaxpr, list[Any]]:
     """A body, and its constants, with collectives of constants taken out."""
-    found = hoisted(body, len(consts))
-    if found is None:
+    result = hoisted(body, len(consts))
+    if result is None:
         return in_buckets(body), consts
-    return in_buckets(found.body), [*consts, *run_closed(found.before, consts)]
+    return in_buckets(result.body), [*consts, *run_closed(result.before, consts)]
 
 
 @local_results.register
@@ -166,8 +166,8 @@ def _while(
     cond_consts, body_consts, splits = op.parts(given)
     splits = [*map(_finer, splits, wanted)]
     for _ in range(_ROUNDS):
-        _, found = made_by.staged(op.body_jaxpr, [*body_consts, *splits])
-        better = [*map(_finer, splits, found)]
+        _, result = made_by.staged(op.body_jaxpr, [*body_consts, *splits])
+        better = [*map(_finer, splits, result)]
         if better == splits:
             break
         splits = better
@@ -238,5 +238,5 @@ def _on_first(op: Any, made_by: Any, parts: Parts) -> Sequence[Any]:
     branches = (stage(absent, avals), stage(lambda *xs: op(*xs), avals))
     first = eq(HostIndex(made_by.hosts.everyone)(), np.int32(0))
     index = convert_element_type(first, np.dtype("int32"))
-    found: Sequence[Any] = Cond(branches)(index, *values)
-    return found
+    result: Sequence[Any] = Cond(branches)(index, *values)
+    return result

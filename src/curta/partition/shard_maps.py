@@ -47,15 +47,15 @@ def on_one_host(
         return None
     shapes = [_whole_shape(part, hosts) for part in parts]
     ins = [_split(op, s, shape, hosts) for s, shape in zip(op.in_specs, shapes)]
-    found = [_split(op, s, a.shape, hosts) for s, a in zip(op.out_specs, outs)]
-    if None in ins or None in found:
+    result = [_split(op, s, a.shape, hosts) for s, a in zip(op.out_specs, outs)]
+    if None in ins or None in result:
         return None
     local = AbstractMesh(tuple(sizes.values()), tuple(sizes), op.mesh.axis_types)
     along = tuple((n, AlongHosts(hosts, n)) for n in hosts.axis_names if n in op.axes)
     program = mapped_program(op, local, along)
     values = [resharded(part, s, hosts) for part, s in zip(parts, ins) if s is not None]
     results = run_closed(program, values)
-    return [Part(x, s) for x, s in zip(results, found) if s is not None]
+    return [Part(x, s) for x, s in zip(results, result) if s is not None]
 
 
 def _whole_shape(part: Part, hosts: HostMesh) -> tuple[int, ...]:
@@ -106,9 +106,9 @@ class AlongHosts:
             out, dim = op.batch(axis._replace(size=size, hosts=None), args, dims)
             return self._own(out, dim, axis.size)
         if len(args) == 1 and getattr(op, "groups", None) is None:
-            found = self._direct(op, axis, args[0], dims[0])
-            if found is not None:
-                return found
+            result = self._direct(op, axis, args[0], dims[0])
+            if result is not None:
+                return result
         rows = [
             x if d is None else HostGather(self.group, 0)(_front(x, d, axis.size))
             for x, d in zip(args, dims, strict=True)

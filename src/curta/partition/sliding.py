@@ -107,7 +107,7 @@ def _over_result(
         return None
     least = min(0, size - members * every)
     number, d = dim.operands[0]
-    found = []
+    result = []
     for first in dict.fromkeys((least // 2, 0, least)):
         need = (rows - 1) * dim.stride + dim.extent
         start = first * dim.stride - dim.low
@@ -118,8 +118,8 @@ def _over_result(
         fit = Fit(axes, Window(window.size, window.every, begin), count)
         out = Fit(axes, Window(size, every, first), rows)
         slide = _Slide(axes, dict.fromkeys(dim.operands, fit), out, (-lead, high))
-        found.append((_sent(slide, parts, hosts), slide))
-    sent, best = min(found, key=lambda pair: pair[0])
+        result.append((_sent(slide, parts, hosts), slide))
+    sent, best = min(result, key=lambda pair: pair[0])
     gathering = (members - 1) * window.every * len(dim.operands)
     return best if sent <= gathering else None
 
@@ -237,13 +237,13 @@ def _applied(
     for dim, slide in slides.items():
         if slide.kept is not None:
             results = [rows_of(x, dim.result, *slide.kept) for x in results]
-    found = [
+    result = [
         windowed(x, split, windows_of(dims, fits), hosts)
         for x, split, dims in zip(results, splits, rel.results, strict=True)
     ]
     folds = [(kind, axes[f]) for f, kind in rel.reduced if axes.get(f)]
     folds += [("sum", s.axes) for s in slides.values() if s.out is None]
-    return _folded(made_by, found, folds, wanted)
+    return _folded(made_by, result, folds, wanted)
 
 
 def _folded(
@@ -300,6 +300,6 @@ def _with_padding(op: Any, dim: Windowed, padding: tuple[int, int]) -> Any:
     d = dim.result
     if isinstance(op, ConvGeneralDilated):
         d = op.dimension_numbers.out_spec.index(d) - 2
-    found = [*op.padding]
-    found[d] = padding
-    return dataclasses.replace(op, padding=tuple(found))
+    result = [*op.padding]
+    result[d] = padding
+    return dataclasses.replace(op, padding=tuple(result))

@@ -43,10 +43,10 @@ def sliced(
     if not cut or 0 in eqn.outvars[0].aval.shape:
         return None
     for d in cut:
-        found = _cut_rows(part, d, *bounds[d], made_by.hosts)
-        if found is None:
+        result = _cut_rows(part, d, *bounds[d], made_by.hosts)
+        if result is None:
             return None
-        part = found
+        part = result
     local = typeof(part.value).shape
     bounds = [
         (0, local[d], 1) if part.split[d] else bound for d, bound in enumerate(bounds)
@@ -65,8 +65,8 @@ def _cut_rows(
     low = (start - window.first) % step
     first = (window.first + low - start) // step
     x = rows_of(x, dim, low, typeof(x).shape[dim], step)
-    found = Window(-((start - limit) // step), window.every // step, first)
-    return with_dim(part, dim, x, axes, hosts, found)
+    result = Window(-((start - limit) // step), window.every // step, first)
+    return with_dim(part, dim, x, axes, hosts, result)
 
 
 @along_cut.register
@@ -79,10 +79,10 @@ def _pad(
     if not cut or 0 in eqn.invars[0].aval.shape or 0 in eqn.outvars[0].aval.shape:
         return None
     for d in cut:
-        found = _padded(part, d, config[d], fill.value, made_by.hosts)
-        if found is None:
+        result = _padded(part, d, config[d], fill.value, made_by.hosts)
+        if result is None:
             return None
-        part = found
+        part = result
     rest = tuple((0, 0, 0) if d in cut else c for d, c in enumerate(config))
     x = part.value
     if any(map(any, rest)):

@@ -29,22 +29,22 @@ def elsewhere(
     op: Op, made_by: Any, rel: Factors, parts: Parts, axes: Mapping[int, Axes]
 ) -> dict[int, Axes]:
     """The axes of factors; those of dims that must be whole go to others."""
-    found = dict(axes)
+    result = dict(axes)
     if not isinstance(op, _BY_ROWS):
-        return found
+        return result
     kept = {dim for dims in rel.results for dim in dims}
-    used = {n for own in found.values() for n in own}
+    used = {n for own in result.values() for n in own}
     for part, dims in zip(parts, rel.operands, strict=True):
         for d, own in enumerate(part.split):
             if not own or used & {*own} or dims[d] in kept:
                 continue
             for dim in dims:
-                free = not any(f in rel.whole or f in found for f in dim)
+                free = not any(f in rel.whole or f in result for f in dim)
                 sizes = math.prod(rel.sizes[f] for f in dim[:1])
                 if dim and free and sizes % made_by.hosts.size_of(own) == 0:
-                    made_by.give(rel, dim, own, found, used)
+                    made_by.give(rel, dim, own, result, used)
                     break
-    return found
+    return result
 
 
 @along_cut.register

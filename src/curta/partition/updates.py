@@ -35,12 +35,12 @@ from curta.primitives.structure import BroadcastInDim, Reshape
 
 def known_integers(parts: Parts) -> list[int] | None:
     """The integers that scalars or vectors have, if they are known."""
-    found: list[int] = []
+    result: list[int] = []
     for part in parts:
         if not isinstance(part.value, (np.ndarray, np.generic, int)):
             return None
-        found += np.ravel(part.value).tolist()
-    return found
+        result += np.ravel(part.value).tolist()
+    return result
 
 
 def known_results(eqn: Eqn, parts: Parts) -> list[Part] | None:
@@ -52,8 +52,8 @@ def known_results(eqn: Eqn, parts: Parts) -> list[Part] | None:
     if getattr(aval.dtype, "kind", "V") not in "iub" or known_integers(parts) is None:
         return None
     pairs = zip(parts, eqn.invars, strict=True)
-    found = evaluate_op(eqn.op, [as_numpy(part.value, v.aval) for part, v in pairs])
-    return [Part(np.asarray(found[0]), ((),) * aval.ndim)]
+    result = evaluate_op(eqn.op, [as_numpy(part.value, v.aval) for part, v in pairs])
+    return [Part(np.asarray(result[0]), ((),) * aval.ndim)]
 
 
 _MOST = 8  # dims: there is an index for each
@@ -185,15 +185,15 @@ def _targets(
     hosts: HostMesh,
 ) -> dict[int, _Target] | None:
     """The dims that are cut along which places are written; None if one has no rows."""
-    found: dict[int, _Target] = {}
+    result: dict[int, _Target] = {}
     for d in changed:
         if operand.split[d] or update.split[d]:
             fit = _target(operand, update, d, starts[d], shape[d], hosts)
-            used = {n for target in found.values() for n in target.fit.axes}
+            used = {n for target in result.values() for n in target.fit.axes}
             if fit is None or used & {*fit.axes}:
                 return None
-            found[d] = _Target(fit, starts[d])
-    return found
+            result[d] = _Target(fit, starts[d])
+    return result
 
 
 def _target(
@@ -204,10 +204,10 @@ def _target(
         rows = typeof(operand.value).shape[dim]
         return Fit(operand.split[dim], operand.window(dim, hosts), rows)
     axes, window = update.split[dim], update.window(dim, hosts)
-    found = joined_rows(axes, window, start, size, hosts)
-    if found is None:
+    result = joined_rows(axes, window, start, size, hosts)
+    if result is None:
         return None
-    return Fit(axes, Window(size, found.every, found.first), found.rows)
+    return Fit(axes, Window(size, result.every, result.first), result.rows)
 
 
 def _own_fit(target: _Target, operand: int, size: int) -> Fit:

@@ -57,7 +57,7 @@ def pieces(
     window: Window, have: int, first: int, rows: int, members: int
 ) -> list[Piece]:
     """Where hosts that have rows of a window find others, from `first` on."""
-    found = []
+    result = []
     at, end = first, first + rows
     own_end = window.first + have
     while at < end:
@@ -78,15 +78,15 @@ def pieces(
             and k * window.every + at < window.size
             and k * window.every + until > 0
         )
-        found.append(Piece(step, place, until - at, pairs))
+        result.append(Piece(step, place, until - at, pairs))
         at = until
-    return found
+    return result
 
 
 def moved_rows(window: Window, have: int, first: int, rows: int, members: int) -> int:
     """How many rows a host sends so that each has those from `first` on."""
-    found = pieces(window, have, first, rows, members)
-    return sum(p.rows for p in found if p.step and p.pairs)
+    result = pieces(window, have, first, rows, members)
+    return sum(p.rows for p in result if p.step and p.pairs)
 
 
 def reached(

@@ -34,8 +34,8 @@ def wished_entries(
         for entry, dim in zip(entries, dims, strict=True):
             if entry is not None and reduced.issuperset(dim):
                 spread(relation, dim, entry_axes(entry), known, size_of)
-    found = []
+    result = []
     for dims in relation.operands:
         wanted = [entry_of(axes_of_dim(relation, dim, known, size_of)) for dim in dims]
-        found.append(tuple(wanted) if any(wanted) else ())
-    return found
+        result.append(tuple(wanted) if any(wanted) else ())
+    return result

@@ -62,8 +62,8 @@ class ApproxTopK(Composed):
                 f"operand must be a floating type, got {x.dtype.name}: convert it"
             )
         shape[self.reduction_dimension] = self._count(size, x.ndim)
-        found = x.update(shape=tuple(shape))
-        return [found, found.update(dtype=np.dtype(np.int32))]
+        result = x.update(shape=tuple(shape))
+        return [result, result.update(dtype=np.dtype(np.int32))]
 
     def _count(self, size: int, rank: int) -> int:
         """How many are found: F. Chern et al., "TPU-KNN", 2022, gives the formula."""

@@ -35,8 +35,10 @@ class OptimizationBarrier(Op):
         return self(*primals), self(*map(instantiate, tangents))
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        found = self(*map(instantiate, cotangent))
-        return [ct if is_linear(x) else None for ct, x in zip(found, args, strict=True)]
+        result = self(*map(instantiate, cotangent))
+        return [
+            ct if is_linear(x) else None for ct, x in zip(result, args, strict=True)
+        ]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]

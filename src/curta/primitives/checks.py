@@ -316,16 +316,16 @@ class Error:
 
     def get(self) -> str | None:
         """The text of the error, or None if there was none."""
-        found = self.get_exception()
-        return None if found is None else str(found)
+        result = self.get_exception()
+        return None if result is None else str(result)
 
     def get_exception(self) -> JaxException | None:
         """The error itself, or None if there was none."""
         shape = np.shape(next(iter(self._pred.values()), False))
         if not shape:
             return self._example(())
-        found = {place: self._example(place) for place in np.ndindex(*shape)}
-        mapping = {place: e for place, e in found.items() if e is not None}
+        result = {place: self._example(place) for place in np.ndindex(*shape)}
+        mapping = {place: e for place, e in result.items() if e is not None}
         return BatchedError(mapping) if mapping else None
 
     def throw(self) -> None:
@@ -341,8 +341,8 @@ class Error:
                     _as_array(x[place] if place else x, aval)
                     for x, aval in zip(self._payload[effect], effect.shape_dtypes)
                 ]
-                found: JaxException = tree_util.tree_unflatten(tree, numbers)
-                return found
+                result: JaxException = tree_util.tree_unflatten(tree, numbers)
+                return result
         return None
 
     def __repr__(self) -> str:

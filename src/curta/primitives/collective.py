@@ -67,8 +67,10 @@ class Collective(Op):
         if not self.takes_sums:
             self._check_no_sums(x, names)
         entries = out.placement.entries if out.placement else ()
-        found = self.manual_type(x, names)
-        where = placement(mesh, entries, found.varying, found.unreduced, found.reduced)
+        result = self.manual_type(x, names)
+        where = placement(
+            mesh, entries, result.varying, result.unreduced, result.reduced
+        )
         return out.update(placement=where)
 
     def _check_no_sums(self, x: ShapedArray, names: frozenset[Any]) -> None:
@@ -310,11 +312,11 @@ class AxisIndex(Op):
         return (self.axis_name,)
 
     def aval(self, *avals: ShapedArray) -> Any:
-        found = ShapedArray((), np.dtype("int32"))
+        result = ShapedArray((), np.dtype("int32"))
         if not self.varies:
-            return found
+            return result
         where = placement(get_abstract_mesh(), (), [self.axis_name])
-        return found.update(placement=where)
+        return result.update(placement=where)
 
     def eval(self, *args: Any) -> NoReturn:
         raise NameError(f"unbound axis name: {self.axis_name}")

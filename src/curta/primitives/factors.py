@@ -91,8 +91,8 @@ def _in_place(shapes: Shapes, outs: Shapes) -> Factors:
 
     table = Table()
     ins = tuple(table.dims(names(own), own) for own in shapes)
-    found = tuple(table.dims(names(own), own) for own in outs)
-    return Factors(tuple(table.sizes), ins, found, whole=frozenset(table.whole))
+    result = tuple(table.dims(names(own), own) for own in outs)
+    return Factors(tuple(table.sizes), ins, result, whole=frozenset(table.whole))
 
 
 @factors.register
@@ -158,8 +158,8 @@ def kept(avals: Avals, outs: Avals, changed: Iterable[int]) -> Factors:
 
 def _along(rel: Factors, dims: Iterable[int], results: int = 1) -> Factors:
     """With dims of results that lie as those of the first operand do."""
-    found = (Along(((0, d),), d, k) for d in dims for k in range(results))
-    return dataclasses.replace(rel, along=tuple(found))
+    result = (Along(((0, d),), d, k) for d in dims for k in range(results))
+    return dataclasses.replace(rel, along=tuple(result))
 
 
 @factors.register

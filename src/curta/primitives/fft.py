@@ -119,9 +119,9 @@ class Fft(Linear):
             each = _weights(typeof(cotangent), count / 2, count, even)
             return [Fft(FftType.IRFFT, lengths)(mul(conj(cotangent), each))]
         if self.fft_type == FftType.IRFFT:
-            found = Fft(FftType.RFFT, lengths)(cotangent)
-            each = _weights(typeof(found), 2 / count, 1 / count, even)
-            return [conj(mul(found, each))]
+            result = Fft(FftType.RFFT, lengths)(cotangent)
+            each = _weights(typeof(result), 2 / count, 1 / count, even)
+            return [conj(mul(result, each))]
         return [self(cotangent)]
 
     def batch(

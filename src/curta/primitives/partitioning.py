@@ -31,10 +31,10 @@ def out_entries(query: Query) -> list[Entries]:
         return [(None,) * a.ndim for a in query.outs]
     if query.strict:
         refuse_ambiguous(query.op, query)
-    found = _followed(query)
+    result = _followed(query)
     if query.strict:
-        refuse_moved(query, found)
-    return [_possible(query, e, a) for e, a in zip(found, query.outs, strict=True)]
+        refuse_moved(query, result)
+    return [_possible(query, e, a) for e, a in zip(result, query.outs, strict=True)]
 
 
 def _followed(query: Query) -> list[Entries]:
@@ -44,18 +44,18 @@ def _followed(query: Query) -> list[Entries]:
     for entries, dims in zip(query.entries, rel.operands, strict=True):
         for entry, dim in zip(entries, dims, strict=True):
             spread(rel, dim, entry_axes(entry), known, query.size_of, uneven=True)
-    found = [
+    result = [
         [entry_of(axes_of_dim(rel, dim, known, query.size_of)) for dim in dims]
         for dims in rel.results
     ]
     for near in (*rel.windowed, *rel.along):
-        entries = found[near.number]
+        entries = result[near.number]
         made_of = [query.entries[i][d] for i, d in near.operands]
         entries[near.result], *_ = [
             *(e for e in (entries[near.result], *made_of) if e is not None),
             None,
         ]
-    return [tuple(entries) for entries in found]
+    return [tuple(entries) for entries in result]
 
 
 def spread(
@@ -89,12 +89,12 @@ def axes_of_dim(
     rel: Factors, dim: Dim, known: Mapping[int, tuple[Any, ...]], size_of: Sizes
 ) -> list[Any]:
     """The axes along which a dim is split, as far as its parts lie together."""
-    found: list[Any] = []
+    result: list[Any] = []
     for f in dim:
-        found += known.get(f, ())
+        result += known.get(f, ())
         if size_of(known.get(f, ())) < rel.sizes[f]:
             break
-    return found
+    return result
 
 
 def _possible(query: Query, entries: Entries, aval: ShapedArray) -> Entries:

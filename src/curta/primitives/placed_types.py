@@ -39,12 +39,14 @@ from curta.primitives.unreduced_types import out_sums
 
 def _placed_out_aval(op: Any, avals: Sequence[ShapedArray]) -> Any:
     if op.places_outputs:
-        found = op.aval(*avals)
-        several = list(found) if op.multiple_results else [found]
+        result = op.aval(*avals)
+        several = list(result) if op.multiple_results else [result]
         several = [_in_scope(a) for a in several]
     else:
-        found = op.aval(*[a.unplaced() for a in avals])
-        several = _with_placement(op, avals, found if op.multiple_results else [found])
+        result = op.aval(*[a.unplaced() for a in avals])
+        several = _with_placement(
+            op, avals, result if op.multiple_results else [result]
+        )
     return several if op.multiple_results else several[0]
 
 
@@ -129,11 +131,11 @@ def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:
 
 
 def _check_alike(op: Any, mats: Sequence[ManualAxisType]) -> None:
-    found = list(dict.fromkeys(m.varying for m in mats))
-    if len(found) > 1:
+    result = list(dict.fromkeys(m.varying for m in mats))
+    if len(result) > 1:
         raise ValueError(
             f"Primitive {op.name} requires varying manual axes to match, but got"
-            f" {[set(f) for f in found]}. Cast the operands with jax.lax.pcast, or set"
+            f" {[set(f) for f in result]}. Cast the operands with jax.lax.pcast, or set"
             " jax_auto_pcast."
         )
 

@@ -122,7 +122,7 @@ def named(
     """The factors by the names of the dims of all operands and results."""
     table = Table()
     ins = tuple(map(table.dims, operands, [a.shape for a in avals]))
-    found = tuple(map(table.dims, results, [a.shape for a in outs]))
+    result = tuple(map(table.dims, results, [a.shape for a in outs]))
     kinds = tuple((table.numbers[n], kind) for n, kind in (reduced or {}).items())
     whole = frozenset(table.whole)
-    return Factors(tuple(table.sizes), ins, found, kinds, whole, frozenset(once))
+    return Factors(tuple(table.sizes), ins, result, kinds, whole, frozenset(once))

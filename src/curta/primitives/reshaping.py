@@ -14,7 +14,7 @@ def common_pieces(
     They come from the outside, to where there are none any more, as in (2, 3) and
     (3, 2); what is left of each dim follows.
     """
-    found = []
+    result = []
     left, right = [*old], [*new]
     i = j = 0
     while i < len(left) and j < len(right):
@@ -22,12 +22,12 @@ def common_pieces(
         size = math.gcd(left[i], right[j])
         ends = size == min(left[i], right[j])
         if size > 1:
-            found.append((i, j, size))
+            result.append((i, j, size))
             left[i], right[j] = left[i] // size, right[j] // size
         if not ends:
             break
         i, j = i + (left[i] == 1), j + (right[j] == 1)
-    return found, left, right
+    return result, left, right
 
 
 def reshape_groups(

@@ -93,10 +93,10 @@ def _elementwise(op: Op, query: Query) -> None:
 @refuse_ambiguous.register
 def _select(op: SelectN, query: Query) -> None:
     which, *cases = query.entries
-    found = {entries for entries in cases if any(entries)}
-    if len(found) > 1:
+    result = {entries for entries in cases if any(entries)}
+    if len(result) > 1:
         query.refuse("select cases must have the same shardings.")
-    if any(which) and found and which not in found:
+    if any(which) and result and which not in result:
         query.refuse(
             "select `which` must be scalar or have the same sharding as cases."
         )

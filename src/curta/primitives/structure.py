@@ -412,8 +412,8 @@ def full(aval: ShapedArray, value: Any) -> Any:
         scalar = _weak_scalar(value, aval.dtype)
     else:
         scalar = exact_scalar(value, aval.dtype)
-    found = BroadcastInDim(aval.shape, ())(scalar) if aval.shape else scalar
-    return placed_as(found, None, aval.placement)
+    result = BroadcastInDim(aval.shape, ())(scalar) if aval.shape else scalar
+    return placed_as(result, None, aval.placement)
 
 
 def _weak_scalar(value: Any, dtype: Any) -> Any:
@@ -425,10 +425,10 @@ def _weak_scalar(value: Any, dtype: Any) -> Any:
 
 def exact_scalar(value: Any, dtype: Any) -> Any:
     """A scalar of this dtype, of 64 bits too where NumPy's count as narrower ones."""
-    found = np.asarray(value, dtype)
+    result = np.asarray(value, dtype)
     if dtypes.canonicalize_dtype(dtype) == dtype:
-        return found[()]
-    return base_trace().array(found, ShapedArray((), dtype))
+        return result[()]
+    return base_trace().array(result, ShapedArray((), dtype))
 
 
 def zeros(aval: ShapedArray) -> Any:

@@ -18,13 +18,13 @@ def product(
     """The series of `op(x, y)`, linear in both: the convolution of theirs."""
     x, y = ([p, *(s or ())] for p, s in zip(primals, terms, strict=True))
     order = max(len(x), len(y))
-    found = [
+    result = [
         _sum(
             [op(x[i], y[k - i]) for i in range(k + 1) if i < len(x) and k - i < len(y)]
         )
         for k in range(order)
     ]
-    return found[0], found[1:]
+    return result[0], result[1:]
 
 
 def _sum(parts: Sequence[Any]) -> Any:

@@ -63,27 +63,27 @@ def _common(op: Op, what: str, found: Sequence[Axes]) -> Axes:
 
 def _common_reduced(op: Op, avals: Sequence[ShapedArray]) -> Axes:
     """The axes over which operands are reduced, all of them but numbers."""
-    found = _common(op, "reduced", [_reduced(a) for a in avals])
-    if not found or scope().guesses:
-        return found
+    result = _common(op, "reduced", [_reduced(a) for a in avals])
+    if not result or scope().guesses:
+        return result
     for a in avals:
         where = a.placement
         split = (
             () if where is None else (*where.varying, *where.spec(a.ndim).used_axes())
         )
-        if found & {*split}:
+        if result & {*split}:
             raise ShardingTypeError(
                 "Inputs cannot be sharded/varying on the same axes that another input"
                 " is reduced on. Reshard the input which is reduced to be sharded on"
                 " the mesh axes it is reduced on via `jax.sharding.reshard(inp,"
-                f" jax.P(...))`. Got input type: {a} and reduced spec: {set(found)}"
+                f" jax.P(...))`. Got input type: {a} and reduced spec: {set(result)}"
             )
-        if a.ndim and not found <= _reduced(a) | _unreduced(a):
+        if a.ndim and not result <= _reduced(a) | _unreduced(a):
             raise ShardingTypeError(
                 "Inputs cannot be replicated on the same axes that another input is"
-                f" reduced on. Got input type: {a} and reduced spec: {set(found)}"
+                f" reduced on. Got input type: {a} and reduced spec: {set(result)}"
             )
-    return found
+    return result
 
 
 @functools.singledispatch

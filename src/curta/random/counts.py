@@ -128,7 +128,7 @@ def _poisson_by_rejection(
         return (~accepted).any() & (i < most)
 
     def body(carry: Any) -> Any:
-        i, found, accepted, key = carry
+        i, result, accepted, key = carry
         key, key_u, key_v = split_key(key, 3)
         u = uniform(key_u, shape, lam.dtype) - 0.5
         v = uniform(key_v, shape, lam.dtype)
@@ -140,9 +140,9 @@ def _poisson_by_rejection(
         reject = (k < 0) | ((u_shifted < 0.013) & (v > u_shifted))
         within = s <= t
         accept = at_once | (~reject & within)
-        found = lax.select(accept, k, found)
+        result = lax.select(accept, k, result)
         accepted = accepted | accept
-        return i + 1, found, accepted, key
+        return i + 1, result, accepted, key
 
     start = (0, jnp.full(shape, -1, lam.dtype), jnp.zeros(shape, bool), key)
     return lax.while_loop(condition, body, start)[1].astype(dtype)
@@ -260,7 +260,7 @@ def _binomial_by_rejection(
         return (~accepted).any() & (i < most)
 
     def body(carry: Any) -> Any:
-        i, found, accepted, key = carry
+        i, result, accepted, key = carry
         key, key_u, key_v = split_key(key, 3)
         u = uniform(key_u, prob.shape, prob.dtype) - 0.5
         v = uniform(key_v, prob.shape, prob.dtype)
@@ -279,7 +279,7 @@ def _binomial_by_rejection(
             - _stirling_tail(count - k)
         )
         accept = at_once | (~reject & (v <= bound))
-        return i + 1, lax.select(accept, k, found), accepted | accept, key
+        return i + 1, lax.select(accept, k, result), accepted | accept, key
 
     start = (0, jnp.full_like(prob, -1), jnp.zeros(prob.shape, bool), key)
     return lax.while_loop(condition, body, start)[1].astype(dtype)

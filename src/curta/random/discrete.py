@@ -157,9 +157,9 @@ def choice(
             f"Cannot take a larger sample (size {draws}) than population (size"
             f" {count}) when 'replace=False'"
         )
-    found = _chosen(typed, array, count, tuple(shape), replace, p, axis, mode)
+    result = _chosen(typed, array, count, tuple(shape), replace, p, axis, mode)
     rest = array.shape[:axis] + tuple(shape) + array.shape[axis + 1 :]
-    return found.reshape(tuple(shape) if array.ndim == 0 else rest)
+    return result.reshape(tuple(shape) if array.ndim == 0 else rest)
 
 
 def _chosen(

@@ -276,8 +276,8 @@ def key_impl(keys: ArrayLike) -> str | PRNGSpec:
     'threefry2x32'
     """
     typed, _ = check_key("key_impl", keys, allow_batched=True)
-    found = _implementation(typed)
-    return found.name if found.name in implementation_names() else PRNGSpec(found)
+    result = _implementation(typed)
+    return result.name if result.name in implementation_names() else PRNGSpec(result)
 
 
 def key_dtype(impl_spec: Any = None) -> dtypes.KeyDType:

@@ -118,12 +118,12 @@ def uniform_draws(
     unsigned = _UINT[width]
     # Random bits for the mantissa, under the exponent of 1: floats in [1, 2).
     drawn = 8 if info.nmant < 8 else width
-    found = random_bits(key, drawn, shape)
+    result = random_bits(key, drawn, shape)
     if drawn != width:
-        found = lax.convert_element_type(found, unsigned)
-    found = lax.shift_right_logical(found, np.array(drawn - info.nmant, unsigned))
+        result = lax.convert_element_type(result, unsigned)
+    result = lax.shift_right_logical(result, np.array(drawn - info.nmant, unsigned))
     one = np.array(1.0, dtype).view(unsigned)
-    floats = lax.bitcast_convert_type(lax.bitwise_or(found, one), dtype)
+    floats = lax.bitcast_convert_type(lax.bitwise_or(result, one), dtype)
     floats = lax.sub(floats, np.array(1.0, dtype))
     spread = lax.mul(floats, lax.sub(maxval, minval))
     return lax.max(minval, lax.reshape(lax.add(spread, minval), shape))
@@ -283,8 +283,8 @@ def randint(
         low, high = int(info.min), int(info.max)
         minval = asarray(minval).astype("int32").clip(low, high)
         maxval = asarray(maxval).astype("int32").clip(low, high + 1)
-    found = _randint(typed, minval, maxval, sample_shape(shape), drawn)
-    return found.astype(chosen)
+    result = _randint(typed, minval, maxval, sample_shape(shape), drawn)
+    return result.astype(chosen)
 
 
 @inner_jit(static_argnames=("shape", "dtype"))

@@ -16,13 +16,13 @@ def sample_shape(shape: Any) -> tuple[int, ...]:
     """The shape as a tuple of ints; TypeError if it is none."""
     if not isinstance(shape, (int, tuple)):
         shape = sequence(shape)
-    found = canonicalize_shape(shape)
-    if any(d < 0 for d in found):
+    result = canonicalize_shape(shape)
+    if any(d < 0 for d in result):
         raise TypeError(
             "Only non-negative indices are allowed when broadcasting static shapes, but"
-            f" got shape {found}: sizes must not be negative."
+            f" got shape {result}: sizes must not be negative."
         )
-    return found
+    return result
 
 
 def sequence(shape: Any) -> tuple[Any, ...]:
@@ -40,12 +40,12 @@ def check_shape(name: str, shape: tuple[int, ...], *parameters: Any) -> None:
     """Raise ValueError unless the parameters' shapes broadcast to `shape`."""
     if not parameters:
         return
-    found = lax.broadcast_shapes(shape, *parameters)
-    if found != shape:
+    result = lax.broadcast_shapes(shape, *parameters)
+    if result != shape:
         raise ValueError(
             f"{name} parameter shapes must be broadcast-compatible with shape"
             " argument, and the result of broadcasting the shapes must equal the"
-            f" shape argument, but got result {found} for shape argument {shape}."
+            f" shape argument, but got result {result} for shape argument {shape}."
         )
 
 

@@ -39,8 +39,8 @@ def of_source(x: np.ndarray[Any, Any], source: int) -> np.ndarray[Any, Any]:
     words = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
     if here.index != source:
         words = np.zeros_like(words)
-    found = here.all_reduce(everyone(), "max", words)
-    return found.view(x.dtype).reshape(x.shape)
+    result = here.all_reduce(everyone(), "max", words)
+    return result.view(x.dtype).reshape(x.shape)
 
 
 def stacked(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -58,5 +58,5 @@ def different(values: Iterable[np.ndarray[Any, Any]]) -> list[int]:
     for x in values:
         digest.update(f"{x.dtype} {x.shape};".encode())
         digest.update(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data)
-    found = stacked(np.frombuffer(digest.digest(), np.uint8))
-    return [i for i, row in enumerate(found) if not np.array_equal(row, found[0])]
+    result = stacked(np.frombuffer(digest.digest(), np.uint8))
+    return [i for i, row in enumerate(result) if not np.array_equal(row, result[0])]

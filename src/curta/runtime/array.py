@@ -338,8 +338,8 @@ class ArrayImpl(Array):
     @property
     def device(self) -> Device | Sharding:
         """The device that holds the array, or its sharding if there are several."""
-        found = self.sharding
-        return found.devices[0] if found.num_devices == 1 else found
+        result = self.sharding
+        return result.devices[0] if result.num_devices == 1 else result
 
     @property
     def committed(self) -> bool:
@@ -375,11 +375,11 @@ class ArrayImpl(Array):
         self._storage_or_place()
         holders: dict[str, int] = {}
         shards = []
-        found, terms = self.sharding.index_map(self.shape), [()]
+        result, terms = self.sharding.index_map(self.shape), [()]
         if self._has_terms():
             terms = self.sharding.term_places()  # type: ignore[attr-defined]
-        terms = terms if len(terms) == len(found) else terms * len(found)
-        for (device, index), term in zip(found.items(), terms, strict=True):
+        terms = terms if len(terms) == len(result) else terms * len(result)
+        for (device, index), term in zip(result.items(), terms, strict=True):
             part = f"{index} {term}"
             replica = holders[part] = holders.get(part, -1) + 1
             shards.append(Shard(device, index, replica, self, term))
@@ -389,8 +389,8 @@ class ArrayImpl(Array):
         """The part on the device of number `index`, of as many as hold parts."""
         if self.is_fully_replicated:
             index = 0
-        found: ArrayImpl = self.addressable_shards[index].data
-        return found
+        result: ArrayImpl = self.addressable_shards[index].data
+        return result
 
     # ---- life
 

@@ -134,9 +134,9 @@ def backend_compile_and_load(
     if has_no_machine_type(closed):
         return None
     name = program_name(closed, (optimise, tuple(sorted(in_place.items()))))
-    found = None if name is None else find_program(name, parallel_for_address)
-    if found is not None or not _has_llvm():
-        return found
+    result = None if name is None else find_program(name, parallel_for_address)
+    if result is not None or not _has_llvm():
+        return result
     compiled = compile_jaxpr(
         closed,
         parallel_for=parallel_for_address,
@@ -153,8 +153,8 @@ def has_no_machine_type(closed: ClosedJaxpr) -> bool:
     jaxpr = closed.jaxpr
     variables = [v for eqn in closed.eqns for v in eqn.outvars]
     ends = (*jaxpr.constvars, *jaxpr.invars, *jaxpr.outvars)
-    found = {v.aval.dtype for v in (*ends, *variables)}
-    return any(dtypes.physical_dtype(d).type is np.void for d in found)
+    result = {v.aval.dtype for v in (*ends, *variables)}
+    return any(dtypes.physical_dtype(d).type is np.void for d in result)
 
 
 @once
@@ -198,8 +198,8 @@ def backend_of(devices: Sequence[Any] = ()) -> Backend:
         if name in _NAMED:
             return _NAMED[name]
         plugin = plugins.client(name.removeprefix("pjrt:"))
-    found: Backend = pjrt.PjrtBackend(plugin)
-    return found
+    result: Backend = pjrt.PjrtBackend(plugin)
+    return result
 
 
 # ---- programs of this CPU
@@ -233,9 +233,9 @@ def _raising(closed: ClosedJaxpr) -> Executable:
 
     def run_and_raise(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
         outs = run(*args)
-        found = checked.error(outs).get_exception()
-        if found is not None:
-            raise found.to_raise()
+        result = checked.error(outs).get_exception()
+        if result is not None:
+            raise result.to_raise()
         return outs[count(checked.effects) :]
 
     return run_and_raise

@@ -106,8 +106,8 @@ class DeviceData(RemoteData):
                 "unsafe_buffer_pointer() is for arrays on one device: take that of"
                 " each of addressable_shards."
             )
-        found: int = self.buffers[0].address()
-        return found
+        result: int = self.buffers[0].address()
+        return result
 
 
 def words_of(aval: ShapedArray) -> tuple[int, ...]:
@@ -153,10 +153,10 @@ def put(
         part = host if sharding.is_fully_replicated else host[indices[device]]
         place = _memory(device, sharding)
         buffers.append(device.hardware.client.put(part, place, immutable=True))
-    found = DeviceData(buffers, aval, sharding)
-    if found.is_here:
-        found._host = data
-    return found
+    result = DeviceData(buffers, aval, sharding)
+    if result.is_here:
+        result._host = data
+    return result
 
 
 def _memory(device: Any, sharding: Sharding) -> Any:

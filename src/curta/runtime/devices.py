@@ -239,8 +239,8 @@ def _platforms(wanted: str) -> tuple[str, ...]:
         return tuple(map(_initialised, there or names))
     if not may_have_plugins():
         return ("cpu",)
-    found = sorted(plugins.plugins().values(), key=lambda p: -p.priority)
-    return (*[p.name for p in found if _finds_a_device(p.name)], "cpu")
+    result = sorted(plugins.plugins().values(), key=lambda p: -p.priority)
+    return (*[p.name for p in result if _finds_a_device(p.name)], "cpu")
 
 
 def _is_missing(name: str) -> bool:
@@ -288,9 +288,9 @@ seen_platforms: set[str] = set()
 @once
 def _plugin_devices(name: str) -> tuple[Device, ...]:
     shown = plugins.platform_of(name).alias or name
-    found = plugins.client(name).devices
+    result = plugins.client(name).devices
     seen_platforms.add(name)
-    return tuple(Device(d.id, shown, d.kind, d.process_index, d) for d in found)
+    return tuple(Device(d.id, shown, d.kind, d.process_index, d) for d in result)
 
 
 def _cpu_devices() -> tuple[Device, ...]:
@@ -444,8 +444,8 @@ def default_backend() -> str:
     >>> curta.default_backend()
     'cpu'
     """
-    found = platforms()[0]
-    return "gpu" if found in ("cuda", "rocm") else found
+    result = platforms()[0]
+    return "gpu" if result in ("cuda", "rocm") else result
 
 
 def default_device() -> Device:

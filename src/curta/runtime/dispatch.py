@@ -234,8 +234,8 @@ class CompiledCall:
         if plan is None:
             call = CompiledCall(showing_parts(closed, given, mesh), name, *rest)
             plan = self._elsewhere.keep(key, Plan(call=call))
-        found: CompiledCall = plan.call
-        return found
+        result: CompiledCall = plan.call
+        return result
 
     def _on_devices(
         self,
@@ -396,7 +396,7 @@ def check_devices(
         devices_of[~i] = named.devices
     if len({*devices_of.values()}) < 2:
         return
-    found = []
+    result = []
     first = next(iter(devices_of.values()))
     other = next(i for i, devices in devices_of.items() if devices != first)
     for i in (next(iter(devices_of)), other):
@@ -405,12 +405,12 @@ def check_devices(
         platform = devices[0].platform.upper()
         where = f"with device ids {ids} on platform {platform}"
         if i < 0:
-            found.append(f"{needed[~i].by} {where}")
+            result.append(f"{needed[~i].by} {where}")
             continue
         arg = arg_names[i] if i < len(arg_names) else f"args[{i}]"
         shape = avals[i].unplaced().str_short()
-        found.append(f"argument {arg} of {name} with shape {shape} and {where}")
+        result.append(f"argument {arg} of {name} with shape {shape} and {where}")
     raise ValueError(
         "Received incompatible devices for jitted computation. Got"
-        f" {' and '.join(found)}. Bring them to the same devices with device_put."
+        f" {' and '.join(result)}. Bring them to the same devices with device_put."
     )

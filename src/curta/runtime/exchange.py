@@ -49,15 +49,15 @@ def exchanged(
 
     def run(host: int) -> NDArray | None:
         own = list(zip(have.get(host, ()), data.get(host, ()), strict=True))
-        found = None
+        result = None
         if host in want:
-            found = _of_own(own, want[host], dtype)
+            result = _of_own(own, want[host], dtype)
         if host in meeting:
-            _send(host, meeting, transfers, own, want.get(host), found, dtype)
-        return found
+            _send(host, meeting, transfers, own, want.get(host), result, dtype)
+        return result
 
-    found = on_each_host(sorted({*want, *meeting}), run, meet=bool(transfers))
-    return {host: part for host, part in found.items() if part is not None}
+    result = on_each_host(sorted({*want, *meeting}), run, meet=bool(transfers))
+    return {host: part for host, part in result.items() if part is not None}
 
 
 def planned(have: Pieces, want: Mapping[int, Index]) -> list[Transfer]:
@@ -66,22 +66,22 @@ def planned(have: Pieces, want: Mapping[int, Index]) -> list[Transfer]:
     for host, pieces in have.items():
         for number, index in enumerate(pieces):
             holders.setdefault(str(index), []).append((host, number, index))
-    found = []
+    result = []
     for target, wanted in want.items():
         for of_piece in holders.values():
             index = _common(of_piece[0][2], wanted)
             if index is None or any(host == target for host, _, _ in of_piece):
                 continue
             source, number, _ = of_piece[target % len(of_piece)]
-            found.append(Transfer(source, target, number, index))
-    return found
+            result.append(Transfer(source, target, number, index))
+    return result
 
 
 def _common(one: Index, other: Index) -> Index | None:
     """What two parts have in common, None if that is nothing."""
     pairs = zip(one, other, strict=True)
-    found = tuple(slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in pairs)
-    return None if any(s.start >= s.stop for s in found) else found
+    result = tuple(slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in pairs)
+    return None if any(s.start >= s.stop for s in result) else result
 
 
 def _within(index: Index, outer: Index) -> Index:

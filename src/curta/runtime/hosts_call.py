@@ -108,14 +108,14 @@ class HostsCall:
                     row[i] = own_copy(row[i])
             return self.run(*row)
 
-        found = on_each_host(sorted(self.hosts.hosts), run)
+        result = on_each_host(sorted(self.hosts.hosts), run)
         results: list[Any] = [
             np.zeros(a.shape, dtypes.float0) if a.dtype == dtypes.float0 else None
             for a in self.out_avals
         ]
         for n, k in enumerate(self._with_bits):
             layout = self.out_layouts[n]
-            parts = {host: outs[n] for host, outs in found.items()}
+            parts = {host: outs[n] for host, outs in result.items()}
             parts = one_of_equal(parts, layout, self._shapes[n])
             aval, sharding = self.out_avals[k], self.out_shardings[k]
             results[k] = HostsData(aval, sharding, layout, parts)
@@ -135,13 +135,13 @@ class HostsCall:
 
     def _in_place(self, own: ClosedJaxpr) -> Donation:
         """The donated arguments of the local program, with results of their types."""
-        found = {}
+        result = {}
         for i, k in self._donation.items():
             if k in self._with_bits:
                 i, n = i + len(self._captured), self._with_bits.index(k)
                 if own.in_avals[i] == own.out_avals[n]:
-                    found[i] = n
-        return found
+                    result[i] = n
+        return result
 
 
 def _stored(

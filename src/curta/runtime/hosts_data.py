@@ -193,12 +193,12 @@ def own_copy(x: NDArray) -> NDArray:
 def _shared(given: Mapping[int, tuple[Any, Any]], make: Any) -> dict[int, Any]:
     """What is made for each host, of equal keys once."""
     made: dict[Any, Any] = {}
-    found = {}
+    result = {}
     for host, (key, x) in given.items():
         if key not in made:
             made[key] = make(x)
-        found[host] = made[key]
-    return found
+        result[host] = made[key]
+    return result
 
 
 def sliced(data: NDArray, layout: HostLayout) -> dict[int, NDArray]:
@@ -206,8 +206,8 @@ def sliced(data: NDArray, layout: HostLayout) -> dict[int, NDArray]:
     indices = layout.parts(data.shape)
 
     def part(index: Index) -> NDArray:
-        found = data[index]
-        return data if found.shape == data.shape else own_copy(found)
+        result = data[index]
+        return data if result.shape == data.shape else own_copy(result)
 
     given = {h: (str(indices[h]), indices[h]) for h in hosts_here(layout.mesh)}
     return _shared(given, part)

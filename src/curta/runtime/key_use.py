@@ -30,8 +30,8 @@ _uses: dict[int, tuple[weakref.ref[ArrayImpl], _Use]] = {}
 
 def use_of(x: ArrayImpl) -> _Use:
     """What is known of a key array."""
-    found = _uses.get(id(x))
-    return found[1] if found is not None and found[0]() is x else _FRESH
+    result = _uses.get(id(x))
+    return result[1] if result is not None and result[0]() is x else _FRESH
 
 
 def _set_use(x: Any, use: _Use) -> None:

@@ -73,9 +73,9 @@ def needed_devices(
 def named_mesh(jaxpr: Jaxpr) -> NamedMesh | None:
     """The mesh that a program names, if it names one."""
     for eqn in jaxpr.eqns:
-        found = mesh_of_op(eqn.op)
-        if found is not None:
-            return found
+        result = mesh_of_op(eqn.op)
+        if result is not None:
+            return result
     return None
 
 
@@ -89,29 +89,29 @@ def mesh_of_op(op: Op) -> NamedMesh | None:
         mesh = op.target.mesh  # one without axes is over any devices
         return NamedMesh(mesh, _who(op)) if mesh.axis_names else None
     for jaxpr in jaxprs_in_params(op.params()):
-        found = named_mesh(jaxpr)
-        if found is not None:
-            return found
+        result = named_mesh(jaxpr)
+        if result is not None:
+            return result
     return None
 
 
 def named_devices(jaxpr: Jaxpr, out_shardings: Shardings = ()) -> list[NamedDevices]:
     """The devices that a program, or the place of its results, names."""
-    found = {n.devices: n for n in _named_by_ops(jaxpr)}
+    result = {n.devices: n for n in _named_by_ops(jaxpr)}
     for s in out_shardings:
         if s is not None and not _is_abstract(s):
             who = NamedDevices(s.devices, "explicit output sharding")
-            found.setdefault(s.devices, who)
-    return [*found.values()]
+            result.setdefault(s.devices, who)
+    return [*result.values()]
 
 
 @kept_with_jaxpr
 def _named_by_ops(jaxpr: Jaxpr) -> tuple[NamedDevices, ...]:
-    found: dict[Any, NamedDevices] = {}
+    result: dict[Any, NamedDevices] = {}
     for eqn in jaxpr.eqns:
         for named in devices_of_op(eqn.op):
-            found.setdefault(named.devices, named)
-    return tuple(found.values())
+            result.setdefault(named.devices, named)
+    return tuple(result.values())
 
 
 def devices_of_op(op: Op) -> tuple[NamedDevices, ...]:
@@ -126,7 +126,7 @@ def devices_of_op(op: Op) -> tuple[NamedDevices, ...]:
             return ()
         return (NamedDevices(named.mesh.flat_devices, named.by),)
     inner = (_named_by_ops(jaxpr) for jaxpr in jaxprs_in_params(op.params()))
-    return tuple(named for found in inner for named in found)
+    return tuple(named for result in inner for named in result)
 
 
 def _who(op: Op) -> str:

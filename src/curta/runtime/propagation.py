@@ -140,13 +140,13 @@ class Destinations:
 
     def results(self, placed: Shardings) -> Shardings:
         """Where the results are, given where the arguments are."""
-        found = program_shardings(self.closed, placed, self.around)
+        result = program_shardings(self.closed, placed, self.around)
         if not self.out_shardings:
-            return found
+            return result
         mesh = chosen_mesh(self.named, placed)
         default = None if mesh is None else over_axes(mesh, PartitionSpec())
         results = []
-        for s, wanted, aval in zip(found, self.out_shardings, self.closed.out_avals):
+        for s, wanted, aval in zip(result, self.out_shardings, self.closed.out_avals):
             if wanted is not None:
                 wanted.shard_shape(aval.shape)
             results.append(wanted or s or default)
@@ -240,8 +240,8 @@ def _op_shardings(
         mesh = retyped(mesh, op.target.mesh)
     walk = Walk(mesh)
     split = [walk.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)]
-    found = walk.shardings(walk.op(op, avals, split, outs), outs)
-    return _spelt_as_given(found, outs, shardings, avals)
+    result = walk.shardings(walk.op(op, avals, split, outs), outs)
+    return _spelt_as_given(result, outs, shardings, avals)
 
 
 _known_op_shardings = kept_by_settings(4096)(_op_shardings)
@@ -277,12 +277,12 @@ def _program_shardings(
             _show_all(closed.jaxpr, placed[0] if placed else default_sharding())
         return [(last or (placed[0] if placed else None))] * len(outs)
     walk = Walk(mesh)
-    found = walk.shardings(walked(walk, closed, shardings), outs)
-    found = _spelt_as_given(found, outs, shardings, closed.in_avals)
+    result = walk.shardings(walked(walk, closed, shardings), outs)
+    result = _spelt_as_given(result, outs, shardings, closed.in_avals)
     handed_on = [given.get(v) for v in closed.jaxpr.outvars]  # type: ignore
     return [
         s if s is not None and s.named and s.devices == mesh.flat_devices else f
-        for s, f in zip(handed_on, found, strict=True)
+        for s, f in zip(handed_on, result, strict=True)
     ]
 
 

@@ -247,8 +247,8 @@ class _Queue:
     def _lingers(self, number: int) -> bool:
         """Whether a job may take too long for a signal to wait for its end."""
         jobs = list(self._jobs)
-        found = (job.call.caller for job in jobs if job.number.value == number)
-        caller = next(found, None)
+        result = (job.call.caller for job in jobs if job.number.value == number)
+        caller = next(result, None)
         return caller is not None and (caller.lingers or caller.measured)
 
     def _cancel(self) -> None:

@@ -80,8 +80,8 @@ def _over(buffer: Buffer, device: Device) -> ArrayImpl:
 
 
 def _device(platform: str, number: int) -> Device:
-    found = devices(platform)
-    for device in found:
+    result = devices(platform)
+    for device in result:
         if device.local_hardware_id == number:
             return device
-    raise RuntimeError(f"no device {number} of platform {platform} is among {found}")
+    raise RuntimeError(f"no device {number} of platform {platform} is among {result}")

@@ -113,15 +113,15 @@ def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
 
 def _on_its_device(x: Any, copy: bool | None) -> ArrayImpl:
     """The array over the memory of a device that another library's array lies in."""
-    found: ArrayImpl = shared_memory.from_dlpack(x)
-    aval = found.aval.update(dtype=dtypes.canonicalize_dtype(found.dtype))
-    if aval.dtype == found.dtype:
-        return found.copy() if copy else found
+    result: ArrayImpl = shared_memory.from_dlpack(x)
+    aval = result.aval.update(dtype=dtypes.canonicalize_dtype(result.dtype))
+    if aval.dtype == result.dtype:
+        return result.copy() if copy else result
     if copy is False:
         raise _unshared()
-    data = found._storage().astype(aval.dtype)
-    assert found._sharding is not None
-    return held(put(data, aval, found._sharding), aval, found._sharding)
+    data = result._storage().astype(aval.dtype)
+    assert result._sharding is not None
+    return held(put(data, aval, result._sharding), aval, result._sharding)
 
 
 def _unshared() -> ValueError:

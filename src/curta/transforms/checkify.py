@@ -118,13 +118,13 @@ class Checker:
         if NaNError not in self.enabled:
             return
         outs = out if op.multiple_results else [out]
-        found = [
+        result = [
             any_of(ne(x, x))
             for x in outs
             if dtypes.issubdtype(typeof(x).dtype, np.inexact)
         ]
-        if found:
-            bad = functools.reduce(or_, found)
+        if result:
+            bad = functools.reduce(or_, result)
             self.error = self.error.adding(bad, NaNError(self.source, op.name))
 
     def divisor(self, x: Any) -> None:
@@ -218,18 +218,18 @@ def count(effects: Effects) -> int:
 def checked_jaxpr(closed: ClosedJaxpr, enabled: Kinds, effects: Effects) -> Checked:
     """The checked jaxpr for an error of the kinds `effects`."""
     n = count(effects)
-    found: list[Any] = []
+    result: list[Any] = []
 
     def run(*args: Any) -> list[Any]:
         checker = Checker(enabled, Error.of(effects, args[:n]))
         outs = checker.run(closed.jaxpr, closed.consts, args[n:])
         error = checker.error
-        found[:] = error.effects, Metadata(error._metadata)
+        result[:] = error.effects, Metadata(error._metadata)
         return [*error.leaves(), *outs]
 
     avals = [a for e in effects for a in e.avals()]
     staged = stage(run, [*avals, *closed.in_avals], closed.jaxpr.debug_info)
-    return Checked(staged, *found)
+    return Checked(staged, *result)
 
 
 def own_checks(closed: ClosedJaxpr, wanted: bool = True) -> Checked:

@@ -35,10 +35,10 @@ def dce_jaxpr(
 
 def _pruned(eqn: Eqn, live: set[Var]) -> Eqn:
     used = tuple(v in live for v in eqn.outvars)
-    found = None if all(used) or eqn.effects else eqn.op.pruned(used)
-    if found is None:
+    result = None if all(used) or eqn.effects else eqn.op.pruned(used)
+    if result is None:
         return eqn
-    op, reads, gives = found
+    op, reads, gives = result
     return eqn.replace(
         op=op,
         invars=tuple(v for v, r in zip(eqn.invars, reads, strict=True) if r),

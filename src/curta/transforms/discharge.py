@@ -113,13 +113,13 @@ def _refuse_aliases(op: TakesRefs, args: Sequence[Any]) -> None:
 @kept_with_jaxpr
 def accesses(jaxpr: Jaxpr) -> tuple[int, ...]:
     """What a jaxpr does to each of its inputs, as far as they are references."""
-    found: dict[Any, int] = {}
+    result: dict[Any, int] = {}
     for eqn in jaxpr.eqns:
         if any(is_ref_type(v.aval) for v in eqn.invars):
             op: Any = eqn.op
             for v, access in zip(eqn.invars, _endless(op.accesses()), strict=False):
-                found[v] = max(found.get(v, NOT_USED), access)
-    return tuple(found.get(v, NOT_USED) for v in jaxpr.invars)
+                result[v] = max(result.get(v, NOT_USED), access)
+    return tuple(result.get(v, NOT_USED) for v in jaxpr.invars)
 
 
 class DischargeTrace(Trace):

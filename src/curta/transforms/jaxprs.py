@@ -77,12 +77,12 @@ def batch_jaxpr(
     forced = (force,) * len(closed.out_avals) if isinstance(force, bool) else force
 
     def run(*args: Any) -> list[Any]:
-        outs, found = batch(jaxpr_as_fun(closed), axis, args, dims)
+        outs, result = batch(jaxpr_as_fun(closed), axis, args, dims)
         outs = [
             batch_dim_at(x, d, axis.size, 0) if f else x
-            for x, d, f in zip(outs, found, forced, strict=True)
+            for x, d, f in zip(outs, result, forced, strict=True)
         ]
-        out_dims[:] = [0 if f else d for d, f in zip(found, forced, strict=True)]
+        out_dims[:] = [0 if f else d for d, f in zip(result, forced, strict=True)]
         return outs
 
     avals = [
@@ -117,8 +117,8 @@ def transpose_jaxpr(
             next(given) if n else Zero(a.to_cotangent_aval())
             for a, n in zip(closed.out_avals, nonzero, strict=True)
         ]
-        found = backward_pass(closed.jaxpr, closed.consts, operands, cotangents)
-        wanted = [ct for ct, f in zip(found, linear, strict=True) if f]
+        result = backward_pass(closed.jaxpr, closed.consts, operands, cotangents)
+        wanted = [ct for ct, f in zip(result, linear, strict=True) if f]
         if instantiate_outputs:
             wanted = [instantiate(ct) for ct in wanted]
             _check_cotangents(wanted, mapped)
@@ -140,13 +140,13 @@ def transpose_jaxpr(
 def _check_cotangents(cts: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
     """Refuse cotangents of another dtype, which `custom_vjp` rules may give."""
     for ct, aval in zip(cts, avals, strict=True):
-        found = typeof(ct)
+        result = typeof(ct)
         wanted = aval.to_cotangent_aval().dtype, aval.dtype
-        if found.shape != aval.shape or found.dtype not in wanted:
+        if result.shape != aval.shape or result.dtype not in wanted:
             raise TypeError(
                 "a value of a loop or branch and its cotangent must have equal types,"
                 f" but they differ: {aval.str_short()} has a cotangent of type"
-                f" {found.str_short()}. Let the backward rule of custom_vjp that gives"
+                f" {result.str_short()}. Let the backward rule of custom_vjp that gives"
                 " it convert it."
             )
 

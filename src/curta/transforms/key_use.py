@@ -96,7 +96,7 @@ def used_at(first: SourceInfo | None, second: SourceInfo) -> str:
 def _signature(jaxpr: Jaxpr, uses: KeyUses) -> KeyReuseSignature:
     inputs = [*jaxpr.invars, *jaxpr.constvars]
     places = {v: i for i, v in reversed(list(enumerate(inputs)))}
-    found: list[Any] = [
+    result: list[Any] = [
         Sink(i, uses.consumed[v])
         for i, v in enumerate(inputs)
         if is_key(v) and np.any(uses.consumed.get(v, False))
@@ -106,10 +106,10 @@ def _signature(jaxpr: Jaxpr, uses: KeyUses) -> KeyReuseSignature:
             continue
         origin = uses.origin(v)
         if origin in places:
-            found.append(Forward(places[origin], i))
+            result.append(Forward(places[origin], i))
         elif not np.any(uses.of(v)):
-            found.append(Source(i))
-    return KeyReuseSignature(*found)
+            result.append(Source(i))
+    return KeyReuseSignature(*result)
 
 
 def while_key_use(

@@ -73,8 +73,8 @@ def _backwards(
         # The split of a cotangent is that of its primal, whatever its rule would say.
         split = any(v.aval.placement is not None for v in (*eqn.invars, *eqn.outvars))
         with guessing() if split else _PLAINLY:
-            found = eqn.op.transpose(cts, *operands)
-        accumulate(eqn.invars, found)
+            result = eqn.op.transpose(cts, *operands)
+        accumulate(eqn.invars, result)
     return [
         pending.get(var, Zero(var.aval.to_cotangent_aval())) if is_linear(x) else None
         for var, x in zip(jaxpr.invars, args, strict=True)

@@ -179,9 +179,9 @@ def _walk(tree: Any, leaves: list[Any], open_container: _Open) -> Node:
     while levels:
         kind, meta, rest, nodes = levels[-1]
         for value in rest:
-            found = open_container(value)
-            if found is not None:
-                levels.append((*found[:2], iter(found[2]), []))
+            result = open_container(value)
+            if result is not None:
+                levels.append((*result[:2], iter(result[2]), []))
                 break
             leaves.append(value)
             nodes.append(LEAF)

@@ -269,10 +269,10 @@ class CustomKind(Kind):
                 f"Custom node type mismatch: expected type: {self.type}, "
                 f"value: {tree!r}."
             )
-        children, found = self.flatten(tree)
-        if not same_metadata(meta, found):
+        children, result = self.flatten(tree)
+        if not same_metadata(meta, result):
             raise ValueError(
-                f"Mismatch custom node data: {meta!r} != {found!r}; value: {tree!r}."
+                f"Mismatch custom node data: {meta!r} != {result!r}; value: {tree!r}."
             )
         if len(children) != arity:
             raise ValueError(

@@ -425,11 +425,11 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     >>> tree_util.treedef_tuple([one, two])
     PyTreeDef(([*], *))
     """
-    found = list(treedefs)
-    for treedef in found:
+    result = list(treedefs)
+    for treedef in result:
         if not isinstance(treedef, PyTreeDef):
             raise TypeError(f"treedef_tuple takes PyTreeDefs, got {treedef}")
-    return make_treedef(tuple, None, [treedef._node for treedef in found])
+    return make_treedef(tuple, None, [treedef._node for treedef in result])
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:

@@ -27,10 +27,10 @@ def _canonical(eqn: Eqn, names: dict[Var, Atom]) -> Eqn:
     while parts := Loop.of(eqn) or Branches.of(eqn):
         if merged := parts.merge_operands():
             parts.rewrite(without_aliases)  # inside, the names of two values are one
-        found = parts.hand_on()
+        result = parts.hand_on()
         eqn = parts.to_eqn()
-        handed = {v: called(x, found) for v, x in handed.items()} | found
-        if not merged and not found:
+        handed = {v: called(x, result) for v, x in handed.items()} | result
+        if not merged and not result:
             break
     names.update(handed)
     return eqn

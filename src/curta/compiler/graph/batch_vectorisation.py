@@ -210,8 +210,8 @@ class BatchLowering(RegisterLowering):
 
     def candidates(self, shape: tuple[int, ...]) -> list[int | None]:
         """The dims that may be that of the examples."""
-        found = [k for k, d in enumerate(shape) if d == self.lane.extent]
-        return [*found] if found else [None]
+        result = [k for k, d in enumerate(shape) if d == self.lane.extent]
+        return [*result] if result else [None]
 
     def own(
         self, index: Sequence[Any], shape: tuple[int, ...], dim: int | None
@@ -249,9 +249,9 @@ class BatchLowering(RegisterLowering):
         size = size if dim is None else size // self.lane.extent
         if dtype.kind == "c":
             dtype, size = component(dtype), 2 * size
-        found = Buffer(f"r{self.builder.fresh()}", dtype, size)
-        self.dims[found] = dim
-        return found
+        result = Buffer(f"r{self.builder.fresh()}", dtype, size)
+        self.dims[result] = dim
+        return result
 
     def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
         for dim in self.candidates(aval.shape):
@@ -293,9 +293,9 @@ class BatchLowering(RegisterLowering):
         """Registers with a vector for each element if there is a dim of examples."""
         self.require(atom.aval)
         (dim, *_) = self.candidates(atom.aval.shape)
-        found = self.register(atom)
-        if self.dims.get(found) == dim:
-            return found
+        result = self.register(atom)
+        if self.dims.get(result) == dim:
+            return result
         return self.compute(
             atom.aval, self.level(atom), lambda index: self.elements.at(atom, index)
         )
@@ -304,12 +304,14 @@ class BatchLowering(RegisterLowering):
         known = constant_of(atom) if isinstance(atom, Literal) else None
         if isinstance(atom, Var) and atom in self.rows and atom not in self.buffers:
             row = lambda index: self.elements.at(atom, index)  # noqa: E731
-            self.buffers[atom] = found = self.compute(atom.aval, self._level[atom], row)
-            return found
-        found = super().register(atom)
+            self.buffers[atom] = result = self.compute(
+                atom.aval, self._level[atom], row
+            )
+            return result
+        result = super().register(atom)
         if known is not None or atom in self.known:
-            self.dims[found] = None
-        return found
+            self.dims[result] = None
+        return result
 
     def save(self, atom: Atom, array: Buffer, first: Affine) -> None:
         """A step that stores a value to an array, from the place `first` on."""

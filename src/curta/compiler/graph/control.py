@@ -114,10 +114,10 @@ def _add_branches(
 
 def _updated(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
     """Arguments that branches hand on, updated or as they are, with the result."""
-    found = dict[int, int]()
+    result = dict[int, int]()
     for out, argument in _common_roots(branches).items():
-        found.setdefault(argument, out)
-    return found
+        result.setdefault(argument, out)
+    return result
 
 
 def _common_roots(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
@@ -127,7 +127,7 @@ def _common_roots(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
     """
     roots = [_roots(b.jaxpr) for b in branches]
     touched = [_touched(b.jaxpr) for b in branches]
-    found = dict[int, int]()
+    result = dict[int, int]()
     for out, each in enumerate(zip(*roots, strict=True)):
         arguments = {i for i in each if i is not None}
         (i,) = arguments if len(arguments) == 1 else (None,)
@@ -135,8 +135,8 @@ def _common_roots(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
             root == i or i not in others
             for root, others in zip(each, touched, strict=True)
         ):
-            found[out] = i
-    return found
+            result[out] = i
+    return result
 
 
 def _roots(jaxpr: Jaxpr) -> list[int | None]:
@@ -262,9 +262,9 @@ def _loop_cost(
 
 def _buffer(lowering: ItemLowering, atom: Atom) -> Buffer:
     """Where an operand lies; literals are put into memory."""
-    found = lowering.buffer_of(atom)
-    if found is None:
-        found = lowering.new_buffer(atom.aval, f"literal{len(lowering.items)}")
+    result = lowering.buffer_of(atom)
+    if result is None:
+        result = lowering.new_buffer(atom.aval, f"literal{len(lowering.items)}")
         index = loop_dims(atom.aval.shape)
-        lowering.emit_map(found, index, lowering.elements.at(atom, index), "literal")
-    return found
+        lowering.emit_map(result, index, lowering.elements.at(atom, index), "literal")
+    return result

@@ -212,7 +212,7 @@ def _walks(conv: _Conv, d: int) -> list[_Walk]:
         stride = op.window_strides[d]
         return [_Walk(size, 0, 1, -low, stride, window, far, 0, 1)]
     holes = op.lhs_dilation[d]
-    found = []
+    result = []
     for phase in range(min(holes, size)):
         taps = [k for k in range(window) if (phase + k * far - low) % holes == 0]
         count = -(-(size - phase) // holes)
@@ -220,8 +220,10 @@ def _walks(conv: _Conv, d: int) -> list[_Walk]:
         tap = taps[0] if taps else 0
         first = (phase + tap * far - low) // holes
         spread = step * far // holes
-        found.append(_Walk(count, phase, holes, first, 1, len(taps), spread, tap, step))
-    return found
+        result.append(
+            _Walk(count, phase, holes, first, 1, len(taps), spread, tap, step)
+        )
+    return result
 
 
 def _product_items(lowering: ItemLowering, conv: _Conv, result: Buffer) -> None:
@@ -353,8 +355,8 @@ def _kernel(lowering: ItemLowering, conv: _Conv) -> _Kernel:
     inside, zero = b.within(column, conv.features), b.const(0, conv.working)
     value = element() if inside is None else b.guarded(inside, element, zero)
     lowering.emit_map(copy, index, value, "pack")
-    found = _strides(shape)
-    return _Kernel(copy, found[0], found[1], found[2:-2], found[-2], True)
+    result = _strides(shape)
+    return _Kernel(copy, result[0], result[1], result[2:-2], result[-2], True)
 
 
 def _pointwise(

@@ -310,12 +310,12 @@ def _svd(op: Any, a: Any) -> list[Any]:
     )  # fmt: skip
     call = Lapack("gesdd", arguments, tuple(outs), 8 * most * least**2, ((2, 0),))
     s, info, _, *both = call(swapped(a))
-    found = _unless(_failed(info, finite), s, *map(swapped, both))
+    result = _unless(_failed(info, finite), s, *map(swapped, both))
     if op.subset_by_index and not op.full_matrices:
         parts = (columns, columns, rows)
         bounds = (op.subset_by_index[0], min(op.subset_by_index[1], least))
-        return [f(x, *bounds) for f, x in zip(parts, found, strict=False)]
-    return found
+        return [f(x, *bounds) for f, x in zip(parts, result, strict=False)]
+    return result
 
 
 def _schur(op: Any, a: Any) -> list[Any]:
@@ -371,11 +371,11 @@ def _eig(op: Any, a: Any) -> list[Any]:
     *parts, _, left, right, info = call(swapped(a))
     vectors = [v for v, w in zip((left, right), wanted, strict=True) if w]
     if is_complex:
-        found = [*parts, *map(swapped, vectors)]
+        result = [*parts, *map(swapped, vectors)]
     else:
         pairs = [_paired(parts[1], v) for v in vectors]
-        found = [complex_(*parts), *map(swapped, pairs)]
-    return _unless(_failed(info, finite), *found)
+        result = [complex_(*parts), *map(swapped, pairs)]
+    return _unless(_failed(info, finite), *result)
 
 
 def _paired(imaginary: Any, rows_: Any) -> Any:
@@ -467,12 +467,12 @@ def _real_space(dtype: Any, count: int) -> list[Space]:
 def _unless(info: Any, *values: Any) -> list[Any]:
     """The values, NaN where a routine has failed."""
     failed = ne(info, BroadcastInDim(typeof(info).shape, ())(np.int32(0)))
-    found = []
+    result = []
     for x in values:
         aval = typeof(x)
         nan = BroadcastInDim(aval.shape, ())(not_a_number(aval.dtype))
-        found.append(select(_spread(failed, x), nan, x))
-    return found
+        result.append(select(_spread(failed, x), nan, x))
+    return result
 
 
 def _spread(flags: Any, like: Any) -> Any:

@@ -23,20 +23,20 @@ from curta.primitives.linalg.family import MatrixOp
 
 def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr with routines of the library that an op stands for, if there is one."""
-    found: ClosedJaxpr | None = None
+    result: ClosedJaxpr | None = None
     if isinstance(op, Fft):
         fourier = importlib.import_module("curta.compiler.graph.fourier")
-        found = fourier.transformed(op, avals)
+        result = fourier.transformed(op, avals)
     elif isinstance(op, ConvGeneralDilated):
-        found = by_parts(op, avals)
+        result = by_parts(op, avals)
     elif isinstance(op, MatrixOp):
-        found = matrix_program(op, avals) or _in_lanes(op, avals)
-        if found is None:
+        result = matrix_program(op, avals) or _in_lanes(op, avals)
+        if result is None:
             others = importlib.import_module("curta.compiler.graph.decompositions")
-            found = others.decomposed(op, avals)
+            result = others.decomposed(op, avals)
     else:
-        found = barrier(op, avals) or together(op, avals)
-    return found
+        result = barrier(op, avals) or together(op, avals)
+    return result
 
 
 def natively_in_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -44,13 +44,13 @@ def natively_in_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None
 
     Many that are too large for registers are better off in lanes.
     """
-    found: ClosedJaxpr | None = None
+    result: ClosedJaxpr | None = None
     if isinstance(op, MatrixOp) and matrix_program(op, avals) is None:
-        found = _in_lanes(op, avals)
-    return found or expanded(op, avals) or natively(op, avals)
+        result = _in_lanes(op, avals)
+    return result or expanded(op, avals) or natively(op, avals)
 
 
 def _in_lanes(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     loops = importlib.import_module("curta.compiler.graph.batched_matrix_loops")
-    found: ClosedJaxpr | None = loops.matrix_loop(op, avals)
-    return found
+    result: ClosedJaxpr | None = loops.matrix_loop(op, avals)
+    return result

@@ -45,9 +45,9 @@ class FusionPlan:
     @cached_property
     def refusals(self) -> Refusals:
         """Why other groups were not formed: of each item with all that it met."""
-        found: Refusals = {}
-        _fused(self.items, found)
-        return found
+        result: Refusals = {}
+        _fused(self.items, result)
+        return result
 
     def explain(self, first: Item, second: Item) -> str:
         """Why two items are in one kernel or not."""
@@ -130,7 +130,7 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
     A deeper map would go over its rows a second time. A deeper sum, of a product say,
     would have to compute the functions one by one.
     """
-    found: set[Item] = set()
+    result: set[Item] = set()
     depths: dict[Buffer, int] = {}  # of the deepest map that needs a buffer
     for item in reversed(items):
         if not isinstance(item, LoopItem):
@@ -150,8 +150,8 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
             and deepest <= own
             and item.work >= config.tuning.many_rows
         ):
-            found.add(item)
-    return found
+            result.add(item)
+    return result
 
 
 def _joined(item: LoopItem, group: FusionGroup) -> tuple[int | None, str]:

@@ -70,10 +70,10 @@ class _Draws:
 
     def _split(self, keys: Any, count: int) -> list[Any]:
         shape = typeof(keys).shape
-        found = RandomSplit((count,), self.op.partitionable, self.op.impl)(keys)
+        result = RandomSplit((count,), self.op.partitionable, self.op.impl)(keys)
         low, high = [0] * len(shape), list(shape)
         return [
-            Reshape(shape)(Slice((*low, i), (*high, i + 1), None)(found))
+            Reshape(shape)(Slice((*low, i), (*high, i + 1), None)(result))
             for i in range(count)
         ]
 

@@ -111,15 +111,15 @@ class Overwriting:
 def _aliases(jaxpr: Jaxpr, values: Values, host: frozenset[Eqn]) -> dict[Var, Var]:
     """Reshapes of what lies in memory, each with the first name of that memory."""
     lies = {*jaxpr.invars, *jaxpr.constvars, *values.materialised}
-    found: dict[Var, Var] = {}
+    result: dict[Var, Var] = {}
     for eqn in jaxpr.eqns:
         if not isinstance(eqn.op, Reshape) or eqn in host:
             continue
         (operand,), (out,) = eqn.invars, eqn.outvars
         if out in values.materialised and operand in lies:
             assert isinstance(operand, Var)
-            found[out] = found.get(operand, operand)
-    return found
+            result[out] = result.get(operand, operand)
+    return result
 
 
 def _is_single(update: Eqn) -> bool:

@@ -173,9 +173,9 @@ class BranchAliases:
 
     def names(self) -> list[Atom]:
         """The operands as the next branch knows them."""
-        found = {x: self._residents.alias(x, self._level) for x in self._owned}
-        self._aliases.append(found)
-        return [found.get(x, x) for x in self._operands]
+        result = {x: self._residents.alias(x, self._level) for x in self._owned}
+        self._aliases.append(result)
+        return [result.get(x, x) for x in self._operands]
 
     def leave(self, outs: Sequence[Atom]) -> None:
         """Take the large results of a branch; every branch leaves them alike."""
@@ -188,7 +188,7 @@ class BranchAliases:
         """The names of the large results; what has been updated is gone."""
         roots = self._roots or []
         for x in self._owned:
-            self._residents.end(x, roots, [found[x] for found in self._aliases])
+            self._residents.end(x, roots, [result[x] for result in self._aliases])
         level = self._level
         pairs = zip(avals, roots, strict=True)
         return [self._residents.name(aval, r, level, level) for aval, r in pairs]

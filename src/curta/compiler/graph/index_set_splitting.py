@@ -28,18 +28,18 @@ def read_by_maps(jaxpr: Jaxpr, host: frozenset[Eqn]) -> frozenset[Var]:
             if isinstance(atom, Var):
                 uses.setdefault(atom, []).append(eqn)
     returned = {v for v in jaxpr.outvars if isinstance(v, Var)}
-    found: set[Var] = set()
+    result: set[Var] = set()
     for eqn in reversed(jaxpr.eqns):
         for var in eqn.outvars:
             consumers = uses.get(var, [])
             if consumers and all(
                 _shifts(c, var)
                 and c not in host
-                and (c.outvars[0] in returned or c.outvars[0] in found)
+                and (c.outvars[0] in returned or c.outvars[0] in result)
                 for c in consumers
             ):
-                found.add(var)
-    return frozenset(found)
+                result.add(var)
+    return frozenset(result)
 
 
 def _shifts(eqn: Eqn, var: Var) -> bool:
@@ -62,7 +62,7 @@ def _distances(eqn: Eqn) -> list[tuple[int, Dims]]:
         for w in rel.windowed
         if w.stride == w.extent == w.dilation == 1
     }
-    found = []
+    result = []
     for i, dims in enumerate(rel.operands):
         if len(dims) == len(rel.results[0]):
             places = [
@@ -70,8 +70,8 @@ def _distances(eqn: Eqn) -> list[tuple[int, Dims]]:
                 for d, (dim, own) in enumerate(zip(dims, rel.results[0], strict=True))
             ]
             if None not in places:
-                found.append((i, tuple(p or 0 for p in places)))
-    return found
+                result.append((i, tuple(p or 0 for p in places)))
+    return result
 
 
 def split_index_set(

@@ -267,11 +267,11 @@ class ItemLowering:
     def _in_regions(self, var: Var) -> bool:
         """Make an item for each region of a map with seams, if it has some."""
         there = self.values.materialised
-        found = split_index_set(var, self.values.definitions, there.__contains__)
-        if len(found) == 1:
+        result = split_index_set(var, self.values.definitions, there.__contains__)
+        if len(result) == 1:
             return False
         shape, buffer = var.aval.shape, self._buffer(var, "v")
-        for region in found:
+        for region in result:
             index = loop_dims(tuple(high - low for low, high in region))
             place = [
                 as_index(i) + low for i, (low, _) in zip(index, region, strict=True)

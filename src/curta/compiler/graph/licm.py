@@ -45,10 +45,10 @@ def _dependence(loop: Loop) -> dict[Var, int]:
     depends |= {v: BY_ROW for v, _ in loop.rows}
     depends |= {c.inner: CARRIED for c in loop.carry}
     for eqn in loop.eqns:
-        found = max((_of(v, depends) for v in eqn.invars), default=CONSTANT)
+        result = max((_of(v, depends) for v in eqn.invars), default=CONSTANT)
         if eqn.effects:
-            found = CARRIED
-        depends.update((v, found) for v in eqn.outvars)
+            result = CARRIED
+        depends.update((v, result) for v in eqn.outvars)
     return depends
 
 

@@ -74,9 +74,9 @@ class _Sums:
             self.done.add(part)
             so_far = part.start
         for i, producer in enumerate(taken):
-            found = self._summed(producer)
+            result = self._summed(producer)
             out = total if i == len(taken) - 1 else Var(total.aval)
-            self.loop.after.append(Eqn(Add(), (so_far, found), (out,)))
+            self.loop.after.append(Eqn(Add(), (so_far, result), (out,)))
             so_far = out
 
     def finish(self) -> None:

@@ -176,8 +176,10 @@ class RegisterLowering:
     ) -> list[Var]:
         """Variables for arrays in memory: one for each array of a shape."""
         pairs = list(zip(arrays, avals, strict=True))
-        found = {pair: self.argument(pair[1], pair[0]) for pair in dict.fromkeys(pairs)}
-        return [found[pair] for pair in pairs]
+        result = {
+            pair: self.argument(pair[1], pair[0]) for pair in dict.fromkeys(pairs)
+        }
+        return [result[pair] for pair in pairs]
 
     def argument(self, aval: ShapedArray, array: Buffer) -> Var:
         """A variable for an array in memory."""
@@ -491,19 +493,19 @@ class RegisterLowering:
         large = [self.may_be_in_place(a) for a in avals]
         small = [not kept for kept in large]
         aliases = self.in_place_carries.alias_for_branches(operands, level)
-        blocks, found = [], []
+        blocks, result = [], []
         before, self._branch = self._branch, level + 1
         for branch in op.branches:
             with self.block(level) as block:
                 outs = self.run(branch, aliases.names())
                 aliases.leave(list(compress(outs, large)))
-                found.append(tuple(self.small(x) for x in compress(outs, small)))
+                result.append(tuple(self.small(x) for x in compress(outs, small)))
             blocks.append(tuple(block))
         self._branch = before
         kept = iter(aliases.results(list(compress(avals, large))))
         made = [self.place(a, level) for a in compress(avals, small)]
         places = tuple(self.buffers[r] for r in made)
-        self.add(Choice(which, tuple(blocks), tuple(found), places), level)
+        self.add(Choice(which, tuple(blocks), tuple(result), places), level)
         rest = iter(made)
         return [next(kept if in_place else rest) for in_place in large]
 

@@ -72,9 +72,9 @@ def routine_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) 
 
 def _in_memory(lowering: ItemLowering, atom: Atom) -> Buffer:
     """The buffer of an operand; a literal is stored for it."""
-    found = lowering.buffer_of(atom)
-    if found is None:
-        found = lowering.new_buffer(atom.aval, f"literal{len(lowering.avals)}")
+    result = lowering.buffer_of(atom)
+    if result is None:
+        result = lowering.new_buffer(atom.aval, f"literal{len(lowering.avals)}")
         index = loop_dims(atom.aval.shape)
-        lowering.emit_map(found, index, lowering.elements.at(atom, index), "literal")
-    return found
+        lowering.emit_map(result, index, lowering.elements.at(atom, index), "literal")
+    return result

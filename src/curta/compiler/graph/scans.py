@@ -65,10 +65,10 @@ def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
     before = BroadcastInDim(shape, tuple(range(axis + 1)))(before)
     place = Iota(np.dtype(np.int32), shape, axis)()
     first = np.int32(blocks - 1 if reverse else 0)
-    found = select_n(
+    result = select_n(
         eq(place, BroadcastInDim(shape, ())(first)), op.joined(before, inside), inside
     )
-    flat = Reshape((*outer, blocks * config.tuning.scan_block))(found)
+    flat = Reshape((*outer, blocks * config.tuning.scan_block))(result)
     start = gap if reverse else 0
     low, high = (*[0] * axis, start), (*outer, start + size)
     return Slice(low, high, None)(flat)

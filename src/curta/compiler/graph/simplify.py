@@ -70,9 +70,9 @@ def simplify(jaxpr: Jaxpr, rewrites: dict[str, Rewrite] | None = None) -> Jaxpr:
         results = _rewritten(eqn, context, rewrites)
         key = None if results is not None else _key(eqn)
         if key is not None:
-            found = known.setdefault(key, eqn.outvars)
-            if found is not eqn.outvars:
-                results = list(found)
+            result = known.setdefault(key, eqn.outvars)
+            if result is not eqn.outvars:
+                results = list(result)
         if results is None:
             context.add(eqn)
         else:

@@ -188,7 +188,7 @@ def _cholesky(op: Any, a: Any) -> list[Any]:
     shape = typeof(a).shape
     *_, size, _ = shape
     row, column = _numbers(shape)
-    found = zeros(typeof(a))
+    result = zeros(typeof(a))
     good = None
     for k in range(size):
         square = columns(rows(a, k, k + 1), k, k + 1)
@@ -200,13 +200,13 @@ def _cholesky(op: Any, a: Any) -> list[Any]:
         line = div(line, _spread(root, typeof(line).shape))
         line = _spread(line, shape)
         here = and_(eq(column, _full(row, k)), gt(row, _full(row, k)))
-        found = select(here, line, found)
+        result = select(here, line, result)
         corner = and_(eq(column, _full(row, k)), eq(row, _full(row, k)))
-        found = select(corner, _spread(root, shape), found)
+        result = select(corner, _spread(root, shape), result)
         a = sub(a, mul(line, conjugate(swapped(line))))
-    nan = not_a_number(typeof(found).dtype)
+    nan = not_a_number(typeof(result).dtype)
     bad = not_(_spread(good, shape))
-    return [select(bad, BroadcastInDim(shape, ())(nan), found)]
+    return [select(bad, BroadcastInDim(shape, ())(nan), result)]
 
 
 # --------------------------------------------------------------------- helpers

@@ -67,9 +67,9 @@ def _move(loop: Loop, eqn: Eqn) -> int:
 
 def _new_row_bytes(loop: Loop, eqn: Eqn) -> int:
     """The bytes of an iteration in arrays with a row for each that `eqn` has not."""
-    found = Loop.of(eqn)
-    assert found is not None
-    there = {v for v, _ in found.rows} | {v for _, v in found.stacked}
+    result = Loop.of(eqn)
+    assert result is not None
+    there = {v for v, _ in result.rows} | {v for _, v in result.stacked}
     avals = [v.aval for v, _ in loop.rows if v not in there]
     avals += [a.aval for a, v in loop.stacked if v not in there]
     return max(1, sum(a.size * a.dtype.itemsize for a in avals))

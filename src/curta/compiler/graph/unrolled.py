@@ -122,7 +122,7 @@ def _halved(
             return both()
         return b.guarded(b.compare("lt", row, rows - half), both, first[i])
 
-    found = [
+    result = [
         lowering.computed(
             ShapedArray((half, *aval.shape), start.dtype),
             args,
@@ -130,8 +130,8 @@ def _halved(
         )
         for i, start in enumerate(code.initial)
     ]
-    return found, lambda row, kept: tuple(
-        lowering.elements.at(a, (row, *kept)) for a in found
+    return result, lambda row, kept: tuple(
+        lowering.elements.at(a, (row, *kept)) for a in result
     )
 
 

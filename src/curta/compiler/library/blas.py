@@ -50,8 +50,8 @@ def addresses(names: Iterable[str]) -> dict[str, int]:
 
     With those of `enter_blas` and `leave_blas`, which code calls before and after.
     """
-    found = {name: address(name) for name in names}
-    return {**found, **_needed().buffers.addresses} if found else {}
+    result = {name: address(name) for name in names}
+    return {**result, **_needed().buffers.addresses} if result else {}
 
 
 def call(name: str, *words: int) -> None:
@@ -74,10 +74,10 @@ def buffers() -> blas_buffers.Buffers:
 
 
 def _needed() -> _Library:
-    found = _library()
-    if found is None:
+    result = _library()
+    if result is None:
         raise ImportError("linear algebra needs OpenBLAS: pip install scipy-openblas32")
-    return found
+    return result
 
 
 lapack.provide(call)
@@ -85,10 +85,10 @@ lapack.provide(call)
 
 def core_type() -> str:
     """The processor that OpenBLAS chose its kernels for."""
-    found = _library()
-    if found is None:
+    result = _library()
+    if result is None:
         return ""
-    name = found.library[f"{_PREFIX}openblas_get_corename"]
+    name = result.library[f"{_PREFIX}openblas_get_corename"]
     name.restype = ctypes.c_char_p
     return str(name().decode())
 

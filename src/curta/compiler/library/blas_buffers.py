@@ -159,11 +159,11 @@ def _slot(library: ctypes.CDLL, name: bytes) -> ctypes.c_uint64 | None:
     libc = ctypes.CDLL(None)
     if kind is None or not hasattr(libc, "dlinfo"):
         return None
-    found = ctypes.POINTER(_LinkMap)()
+    result = ctypes.POINTER(_LinkMap)()
     handle = ctypes.c_void_p(library._handle)
-    if libc.dlinfo(handle, ctypes.c_int(2), ctypes.byref(found)):  # RTLD_DI_LINKMAP
+    if libc.dlinfo(handle, ctypes.c_int(2), ctypes.byref(result)):  # RTLD_DI_LINKMAP
         return None
-    image = found.contents
+    image = result.contents
     tags = _tags(image.dynamic)
     if any(t not in tags for t in (_STRTAB, _SYMTAB, _PLTRELSZ, _JMPREL)):
         return None

@@ -78,12 +78,12 @@ def _map_buffer(module: Module) -> None:
     number = b.if_(fits, take, lambda: [b.const(I64, 1 << 62)])[0]
     there = b.compare("lt", number, b.load(I64, _field(b, COUNT)))
     base = b.load(PTR, _field(b, BASE))
-    found = b.if_(
+    result = b.if_(
         there,
         lambda: [b.offset(base, b.mul(number, limit), I8)],
         lambda: [b.call("mmap", PTR, *b.arguments)],
     )
-    b.ret(found[0])
+    b.ret(result[0])
 
 
 def _forks(module: Module) -> None:

@@ -28,18 +28,18 @@ def radices(size: int) -> list[int] | None:
         >>> radices(1000), radices(1024), radices(34)
         ([8, 5, 5, 5], [8, 8, 4, 4], None)
     """
-    found = []
+    result = []
     for prime in PRIMES[1:]:
         while size % prime == 0:
-            found.append(prime)
+            result.append(prime)
             size //= prime
     if size & (size - 1):
         return None
     bits = size.bit_length() - 1
     eights, rest = divmod(bits, 3)
     if rest == 1 and eights:
-        return [8] * (eights - 1) + [4, 4, *found]
-    return [8] * eights + [2**rest] * (rest > 0) + found
+        return [8] * (eights - 1) + [4, 4, *result]
+    return [8] * eights + [2**rest] * (rest > 0) + result
 
 
 def butterfly(b: Builder, points: Sequence[Complex], sign: int) -> list[Complex]:
@@ -57,11 +57,11 @@ def butterfly(b: Builder, points: Sequence[Complex], sign: int) -> list[Complex]
     first = 4 if size % 4 == 0 else next(p for p in PRIMES if size % p == 0)
     second = size // first
     columns = [butterfly(b, points[j::second], sign) for j in range(second)]
-    found: list[Complex] = [points[0]] * size
+    result: list[Complex] = [points[0]] * size
     for k in range(first):
         row = [turned(b, columns[j][k], sign * j * k, size) for j in range(second)]
-        found[k::first] = butterfly(b, row, sign)
-    return found
+        result[k::first] = butterfly(b, row, sign)
+    return result
 
 
 def product(b: Builder, x: Complex, y: Complex) -> Complex:
@@ -106,14 +106,14 @@ def _prime(b: Builder, points: Sequence[Complex], sign: int) -> list[Complex]:
     total = first
     for x in sums:
         total = _plus(b, total, x)
-    found: list[Complex] = [total] * size
+    result: list[Complex] = [total] * size
     for k in range(1, half + 1):
         angles = [2 * math.pi * (j * k % size) / size for j in range(1, half + 1)]
         even = _combined(b, sums, [math.cos(a) for a in angles], first)
         odd = _combined(b, differences, [math.sin(a) for a in angles], None)
-        found[k] = _plus_turned(b, even, odd, sign)
-        found[size - k] = _plus_turned(b, even, odd, -sign)
-    return found
+        result[k] = _plus_turned(b, even, odd, sign)
+        result[size - k] = _plus_turned(b, even, odd, -sign)
+    return result
 
 
 def _combined(

@@ -69,17 +69,17 @@ def panel_width(kind: str, columns: int, vector_bytes: int) -> int:
 
 def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     """The axes, outermost first, with neighbours that can be walked as one joined."""
-    found: list[Axis] = []
+    result: list[Axis] = []
     for axis in axes:
         if axis.extent == 1:
             continue
-        last = found[-1] if found else None
+        last = result[-1] if result else None
         n = axis.extent
         if last and (last.c, last.a, last.b) == (n * axis.c, n * axis.a, n * axis.b):
-            found[-1] = Axis(last.extent * n, axis.c, axis.a, axis.b)
+            result[-1] = Axis(last.extent * n, axis.c, axis.a, axis.b)
         else:
-            found.append(axis)
-    return tuple(found)
+            result.append(axis)
+    return tuple(result)
 
 
 def emit_contraction(module: Module, name: str, product: Contraction) -> None:
@@ -164,8 +164,8 @@ class _Emitter:
         Without blocks the first is None.
         """
         zero = b.const(I64, 0)
-        with _nested(b, self.blocks, (zero, zero, zero)) as found:
-            yield found
+        with _nested(b, self.blocks, (zero, zero, zero)) as result:
+            yield result
 
     def _outer(self, b: Builder, index: Value) -> tuple[Value, Value, Value]:
         """The offsets in the three arrays of an outer index."""
@@ -303,8 +303,8 @@ def _nested(
             b.add(a, b.mul(loop.index, first.a)),
             b.add(right, b.mul(loop.index, first.b)),
         )
-        with _nested(b, rest, here) as found:
-            yield found
+        with _nested(b, rest, here) as result:
+            yield result
 
 
 def _parted(steps: Sequence[Axis]) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:

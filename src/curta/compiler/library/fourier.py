@@ -154,8 +154,8 @@ class Transform(Routine):
             fine, coarse = np.arange(lanes), np.arange(0, second, lanes)
             parts.append(pass_roots(second, sign))
             for row in (fine, coarse):
-                found = roots(row[:, None] * column, self.size, sign)
-                parts.append(np.stack([found.real, found.imag], -2).ravel())
+                result = roots(row[:, None] * column, self.size, sign)
+                parts.append(np.stack([result.real, result.imag], -2).ravel())
         dtype = np.float32 if self.kind == "f32" else np.float64
         return np.concatenate(parts).astype(dtype)
 

@@ -134,11 +134,11 @@ class LUFactors(LaneAlgorithm):
         """The row of the first element of column k, from row k on, that is greatest."""
         b, size = m.b, m.size(m.load(a, k * self.n + k))
         with b.loop(k + 1, self.m, carried=[size, here]) as row:
-            size, found = row.carried
+            size, result = row.carried
             other = m.size(m.load(a, row.index * self.n + k))
             greater = b.compare("gt", other, size)
             number = b.splat(b.convert(row.index, "i32"), m.vector.lanes)
-            row.next(b.select(greater, other, size), b.select(greater, number, found))
+            row.next(b.select(greater, other, size), b.select(greater, number, result))
         return row.results[1]
 
     def _eliminate(self, m: LaneNumbers, a: Value, k: Value) -> None:
@@ -189,8 +189,8 @@ class Substitution(LaneAlgorithm):
 
         def element(row: Value, column: Value) -> Number:
             row, column = (column, row) if self.transposed[0] else (row, column)
-            found = m.load(a, row * n + column)
-            return m.conjugate(found) if self.conjugate else found
+            result = m.load(a, row * n + column)
+            return m.conjugate(result) if self.conjugate else result
 
         def place(row: Value, column: Value) -> Value:
             if self.transposed[1]:
@@ -211,8 +211,8 @@ class Substitution(LaneAlgorithm):
                 factor = m.negative(element(row, i))
                 with b.loop(0, self.width) as column:
                     at, other = (place(r, column.index) for r in (row, i))
-                    found = m.muladd(factor, m.load(x, other), m.load(x, at))
-                    m.store(found, x, at)
+                    result = m.muladd(factor, m.load(x, other), m.load(x, at))
+                    m.store(result, x, at)
 
 
 @dataclass(frozen=True)

@@ -169,27 +169,27 @@ def _fixed(
     b: Builder, call: BatchedCall, memory: Value
 ) -> list[Value | Result | Operand]:
     """The arguments, with the addresses of all that is the same for every matrix."""
-    found: list[Value | Result | Operand] = []
+    result: list[Value | Result | Operand] = []
     starts, lengths = iter(call.spaces), iter(call.lengths)
     for a in call.arguments:
         if isinstance(a, (Result, Operand)):
-            found.append(a)
+            result.append(a)
         elif isinstance(a, (Space, Work)):
-            found.append(b.offset(memory, next(starts), I8))
+            result.append(b.offset(memory, next(starts), I8))
             if isinstance(a, Work):
-                found.append(_place(b, [b.const(I32, next(lengths))]))
+                result.append(_place(b, [b.const(I32, next(lengths))]))
         elif isinstance(a, bytes):
-            found.append(_place(b, [b.const(I8, a[0])]))
+            result.append(_place(b, [b.const(I8, a[0])]))
         elif isinstance(a, float):
             part, count = _PARTS[call.name[0]]
-            found.append(_place(b, [b.const(part, x) for x in (a, 0.0)[:count]]))
+            result.append(_place(b, [b.const(part, x) for x in (a, 0.0)[:count]]))
         elif a is None:
-            found.append(Value("null", PTR, b))
+            result.append(Value("null", PTR, b))
         else:
-            found.append(_place(b, [b.const(I32, a)]))
+            result.append(_place(b, [b.const(I32, a)]))
     # Fortran wants the lengths of characters after everything else.
     letters = sum(isinstance(a, bytes) for a in call.arguments)
-    return [*found, *[b.const(I64, 1)] * letters]
+    return [*result, *[b.const(I64, 1)] * letters]
 
 
 def _place(b: Builder, values: Values) -> Value:

@@ -215,8 +215,8 @@ class _Emitter:
         lanes = self.vector.lanes
         whole = first + b.and_(last - first, -4 * lanes)
         with b.loop(first, whole, 4 * lanes) as loop:
-            found = collector.any_found(self.vector, loop.index, 4)
-            with b.when(found), b.loop(0, 4 * lanes, self.packs.lanes) as inner:
+            result = collector.any_found(self.vector, loop.index, 4)
+            with b.when(result), b.loop(0, 4 * lanes, self.packs.lanes) as inner:
                 collector.collect(self.packs, loop.index + inner.index)
         with b.loop(whole, last) as rest:
             collector.collect(key, rest.index)

@@ -39,20 +39,20 @@ class Pass:
 
 def passes(size: int) -> tuple[Pass, ...]:
     """The passes of a transform of a size that `radices` knows."""
-    found, stride, left = [], 1, size
+    result, stride, left = [], 1, size
     for radix in radices(size) or ():
         left //= radix
-        found.append(Pass(radix, left, stride))
+        result.append(Pass(radix, left, stride))
         stride *= radix
-    return tuple(found)
+    return tuple(result)
 
 
 def roots(step: NDArray, size: int, sign: int) -> NDArray:
     """exp(sign * 2 pi i step / size), from angles below a quarter of a turn."""
     quarter, rest = np.divmod(4 * (step % size), size)
     angle = (math.pi / 2) * (rest / size)
-    found = np.array([1, 1j, -1, -1j])[quarter] * (np.cos(angle) + 1j * np.sin(angle))
-    return found if sign > 0 else found.conj()
+    result = np.array([1, 1j, -1, -1j])[quarter] * (np.cos(angle) + 1j * np.sin(angle))
+    return result if sign > 0 else result.conj()
 
 
 def pass_roots(size: int, sign: int) -> NDArray:
@@ -61,8 +61,8 @@ def pass_roots(size: int, sign: int) -> NDArray:
     for p in passes(size):
         if p.roots:
             step = np.arange(p.count)[:, None] * np.arange(1, p.radix) * p.stride
-            found = roots(step, size, sign)
-            parts.append(np.stack([found.real, found.imag], -1).ravel())
+            result = roots(step, size, sign)
+            parts.append(np.stack([result.real, result.imag], -1).ravel())
     return np.concatenate(parts)
 
 

@@ -83,8 +83,8 @@ def _location() -> tuple[str, str] | None:
     except OSError:
         return folder, "unknown"
     values = (line.partition(" = '")[2] for line in text.splitlines())
-    found = next((v for v in values if v[:1].isdigit()), "unknown")
-    return folder, found.rstrip("'")
+    result = next((v for v in values if v[:1].isdigit()), "unknown")
+    return folder, result.rstrip("'")
 
 
 def version() -> str:
@@ -130,13 +130,13 @@ class _Machines:
         """A machine for a level, this block's own."""
         idle = self._idle[min(level, 1)]
         try:
-            found = idle.pop()
+            result = idle.pop()
         except IndexError:
-            found = self._new_machine(min(level, 1))
+            result = self._new_machine(min(level, 1))
         try:
-            yield found
+            yield result
         finally:
-            idle.append(found)
+            idle.append(result)
 
     def _new_machine(self, level: int) -> Any:
         raise NotImplementedError

@@ -259,11 +259,11 @@ class KernelModules:
 
     def _part(self, level: int) -> KernelModule:
         """The module of a level that is not full yet."""
-        found = self._current.get(level)
-        if found is None or found.size >= config.tuning.module_ir:
-            found = self._current[level] = KernelModule(level, self.new_module())
-            self.modules.append(found)
-        return found
+        result = self._current.get(level)
+        if result is None or result.size >= config.tuning.module_ir:
+            result = self._current[level] = KernelModule(level, self.new_module())
+            self.modules.append(result)
+        return result
 
 
 _SERIAL = "serial_for"

@@ -148,17 +148,17 @@ class Evaluator:
 
     def depends(self, expr: Expr) -> frozenset[Any]:
         """The loop variables (and stored buffers) that an expression varies with."""
-        found = self._dependence.get(expr)
-        if found is None:
+        result = self._dependence.get(expr)
+        if result is None:
             if any(e not in self._dependence for e in operands(expr)):
                 for operand in walk([expr]):  # operands first: it may be deep
                     self._find_dependence(operand)
-            found = self._find_dependence(expr)
-        return found
+            result = self._find_dependence(expr)
+        return result
 
     def _find_dependence(self, expr: Expr) -> frozenset[Any]:
-        found = self._dependence.get(expr)
-        if found is None:
+        result = self._dependence.get(expr)
+        if result is None:
             parts = [self.depends(e) for e in operands(expr)]
             if isinstance(expr, Load):
                 parts += [self._index_depends(expr.offset), frozenset([expr.buffer])]
@@ -166,17 +166,17 @@ class Evaluator:
                 parts.append(self._index_depends(expr.index))
             elif isinstance(expr, Placeholder):
                 parts.append(frozenset([expr]))
-            found = frozenset().union(*parts)
-            self._dependence[expr] = found
-        return found
+            result = frozenset().union(*parts)
+            self._dependence[expr] = result
+        return result
 
     def _index_depends(self, index: Affine) -> frozenset[Any]:
-        found = self._dependence.get(index)
-        if found is None:
+        result = self._dependence.get(index)
+        if result is None:
             loops = {a for a in index.atoms() if isinstance(a, LoopVar)}
             data = [self.depends(e) for e in index_operands(index)]
-            found = self._dependence[index] = frozenset(loops).union(*data)
-        return found
+            result = self._dependence[index] = frozenset(loops).union(*data)
+        return result
 
     # ----------------------------------------------------------- expressions
 
@@ -228,11 +228,11 @@ class Evaluator:
 
     def _splat(self, value: Value, lanes: int) -> Value:
         key = ("splat", value.type.kind, value.text, lanes)
-        found = self._memo.get(key)
-        if found is None:
-            found = self.b.splat(value, lanes)
-            self._remember(key, found)
-        return found
+        result = self._memo.get(key)
+        if result is None:
+            result = self.b.splat(value, lanes)
+            self._remember(key, result)
+        return result
 
     def _compare_index(self, expr: Instr) -> Value | None:
         """The comparison of an index with a constant, in 32 bits if it fits."""

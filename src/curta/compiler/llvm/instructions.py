@@ -63,11 +63,11 @@ class Instructions(ABC):
         if number == 0:  # 0 and -0.0 are equal
             return Value(literal(type_, number), type_, self)
         key = type_, number
-        found = self._constants.get(key)
-        if found is None:
-            found = Value(literal(type_, number), type_, self)
-            self._constants[key] = found
-        return found
+        result = self._constants.get(key)
+        if result is None:
+            result = Value(literal(type_, number), type_, self)
+            self._constants[key] = result
+        return result
 
     def vector(self, type_: Type, numbers: Sequence[float]) -> Value:
         """A constant with a number for each lane."""

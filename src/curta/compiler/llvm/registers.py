@@ -134,24 +134,24 @@ class _Registers(Evaluator):
         if len(values) == buffer.size:
             return values[i]
         key = ("number", buffer, i)
-        found = self._memo.get(key)
-        if found is None:
-            found = self.b.extract(values[0], i)
-            self._remember(key, found)
-        return found
+        result = self._memo.get(key)
+        if result is None:
+            result = self.b.extract(values[0], i)
+            self._remember(key, result)
+        return result
 
     def whole(self, buffer: Buffer) -> Value:
         """All numbers of a value in one vector."""
         values = self._held[buffer]
         if len(values) < buffer.size or buffer.size == 1:
             return values[0]
-        found = self._memo.get(("whole", buffer))
-        if found is None:
-            found = Value("poison", values[0].type.with_lanes(buffer.size), self.b)
+        result = self._memo.get(("whole", buffer))
+        if result is None:
+            result = Value("poison", values[0].type.with_lanes(buffer.size), self.b)
             for i, value in enumerate(values):
-                found = self.b.insert(found, value, i)
-            self._remember(("whole", buffer), found)
-        return found
+                result = self.b.insert(result, value, i)
+            self._remember(("whole", buffer), result)
+        return result
 
     # ------------------------------------------------------------- expressions
 
@@ -164,10 +164,10 @@ class _Registers(Evaluator):
             self.bind(lane, self.b.const(I64, 0))
 
     def _find_dependence(self, expr: Expr) -> frozenset[Any]:
-        found = super()._find_dependence(expr)
+        result = super()._find_dependence(expr)
         if isinstance(expr, Load) and expr.buffer in self._laned:
-            found = self._dependence[expr] = found | {self.lane}
-        return found
+            result = self._dependence[expr] = result | {self.lane}
+        return result
 
     def index(self, index: Affine) -> Value:
         places = self._places(index)
@@ -203,8 +203,8 @@ class _Registers(Evaluator):
         if key not in self._folded:
             args = [self._fold(a) for a in expr.args]
             known = all(a is not None for a in args) and _is_whole(expr)
-            found = _FOLDS[expr.name](*args) if known else None
-            self._folded[key] = None if found is None else found.astype(expr.dtype)
+            result = _FOLDS[expr.name](*args) if known else None
+            self._folded[key] = None if result is None else result.astype(expr.dtype)
         return self._folded[key]
 
     def _instruction(self, expr: Instr) -> Value:
@@ -385,12 +385,12 @@ class _Emitter:
         if values.in_lanes:
             compute = values.compute if step.lane is None else values.compute_lanes
             return values.hold(step.result, [compute(e) for e in step.values])
-        found = [values.compute_lanes(e) for e in step.values]
-        if step.lane is not None and len(found) > 1:  # the parts, side by side
+        result = [values.compute_lanes(e) for e in step.values]
+        if step.lane is not None and len(result) > 1:  # the parts, side by side
             size = step.lane.extent
             order = [i + part * size for i in range(size) for part in (0, 1)]
-            found = [self.b.shuffle(found[0], found[1], order)]
-        return values.hold(step.result, found)
+            result = [self.b.shuffle(result[0], result[1], order)]
+        return values.hold(step.result, result)
 
     def _rename(self, array: Buffer, result: Buffer) -> None:
         pointer = self.pointers[array]
@@ -506,12 +506,12 @@ class _Emitter:
     def _any(self, flags: Buffer) -> Value:
         """Whether some flag is set, of the examples that there are."""
         values = self.values.held(flags)
-        found = values[0]
+        result = values[0]
         for value in values[1:]:
-            found = self.b.or_(found, value)
-        if found.lanes > 1 and self.values.mask is not None:
-            found = self.b.and_(found, self.values.mask)
-        return self.b.any_lane(found)
+            result = self.b.or_(result, value)
+        if result.lanes > 1 and self.values.mask is not None:
+            result = self.b.and_(result, self.values.mask)
+        return self.b.any_lane(result)
 
     # ---------------------------------------------------------------- branches
 

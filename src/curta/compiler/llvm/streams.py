@@ -45,15 +45,15 @@ def streamed(
     read = {load.buffer for load in kernel.loads()}
     head = unaligned_head(stage, lane, vector_bytes)
     step = plan.piece if lane == plan.split else 0
-    found = set()
+    result = set()
     for store in stage.stores:
         offset, aligned = store.offset, LINE // max(1, store.buffer.dtype.itemsize)
         steps = [k for atom, k in offset.terms.items() if atom != lane]
         steps += [step, offset.const + head]
         contiguous = offset.coefficient(lane) == 1 and store.where is None
         if contiguous and _is_large(store) and not any(k % aligned for k in steps):
-            found.add((store.buffer, store.offset))
-    return frozenset(p for p in found if p[0] not in read)
+            result.add((store.buffer, store.offset))
+    return frozenset(p for p in result if p[0] not in read)
 
 
 def _is_large(store: Store) -> bool:

@@ -27,8 +27,8 @@ def worth_unrolling(stage: Stage, lane: LoopVar, lanes: int) -> bool:
 
 def decides(values: Evaluator, stage: Stage, dims: Sequence[LoopVar]) -> bool:
     """Whether the stage's guard varies with the first of the dims, not with others."""
-    found = values.depends(stage.guard())
-    return dims[0] in found and not found & {*dims[1:]}
+    result = values.depends(stage.guard())
+    return dims[0] in result and not result & {*dims[1:]}
 
 
 def place_for_choice(b: Builder) -> Value:

@@ -177,8 +177,8 @@ def _replacement(
     def replace(atom: IndexAtom) -> IndexAtom | int | None:
         if not isinstance(atom, LoopVar) or atom not in merge:
             return None
-        found = merge[atom]
-        return 0 if found is None else found[1]
+        result = merge[atom]
+        return 0 if result is None else result[1]
 
     return replace
 

@@ -67,8 +67,8 @@ def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
         for load in stage.loads:
             if load.buffer is not buffer:
                 continue
-            found = stores.get(load.offset)
-            if found is None or not _forwarded(found, at, plan):
+            result = stores.get(load.offset)
+            if result is None or not _forwarded(result, at, plan):
                 return False
     return True
 

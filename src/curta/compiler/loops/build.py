@@ -95,8 +95,8 @@ class ScalarBuilder:
     ) -> Expr:
         """The element at `offset`, of a dtype that is not complex."""
         key = ("load", buffer, offset, where)
-        found: Expr = self._intern(key, Load, buffer, offset, where, dtype)
-        return found
+        result: Expr = self._intern(key, Load, buffer, offset, where, dtype)
+        return result
 
     def placeholder(self, name: str, dtype: Any) -> Scalar:
         """An operand of a reduction's `combine`."""
@@ -159,8 +159,8 @@ class ScalarBuilder:
 
     def index_expression(self, index: Affine) -> Expr:
         """An index as an int64 expression."""
-        found: Expr = self._intern(("index", index), IndexValue, index)
-        return found
+        result: Expr = self._intern(("index", index), IndexValue, index)
+        return result
 
     def value(self, x: Scalar) -> Scalar:
         """`x` as an expression, should it be an index."""
@@ -482,14 +482,14 @@ class ScalarBuilder:
         for touched in (dtype, *(a.dtype for a in args)):
             if not is_native(touched):
                 raise CannotLowerOp(f"{name} of {touched}")
-        found: Expr = self._intern((name, dtype, args), Instr, name, args, dtype)
-        return found
+        result: Expr = self._intern((name, dtype, args), Instr, name, args, dtype)
+        return result
 
     def _intern(self, key: tuple[Any, ...], cls: Any, *fields: Any) -> Any:
-        found = self._nodes.get(key)
-        if found is None:
-            found = self._nodes[key] = cls(*fields)
-        return found
+        result = self._nodes.get(key)
+        if result is None:
+            result = self._nodes[key] = cls(*fields)
+        return result
 
 
 def is_native(dtype: Any) -> bool:

@@ -99,8 +99,8 @@ def acosh(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def asinh(b: Any, z: ComplexExpr) -> ComplexExpr:
-    found = asin(b, ComplexExpr(b.neg(z.im), z.re, z.dtype))
-    return ComplexExpr(found.im, b.neg(found.re), z.dtype)
+    result = asin(b, ComplexExpr(b.neg(z.im), z.re, z.dtype))
+    return ComplexExpr(result.im, b.neg(result.re), z.dtype)
 
 
 @_in_doubles
@@ -127,8 +127,8 @@ def atanh(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def atan(b: Any, z: ComplexExpr) -> ComplexExpr:
-    found = atanh(b, ComplexExpr(b.neg(z.im), z.re, z.dtype))
-    return ComplexExpr(found.im, b.neg(found.re), z.dtype)
+    result = atanh(b, ComplexExpr(b.neg(z.im), z.re, z.dtype))
+    return ComplexExpr(result.im, b.neg(result.re), z.dtype)
 
 
 def atan2(b: Any, y: ComplexExpr, x: ComplexExpr) -> ComplexExpr:

@@ -167,12 +167,12 @@ def _half_sum_root(b: Any, z: ComplexExpr) -> Any:
 def rsqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
     """1 / sqrt(z), which is 0 of infinities."""
     part = z.re.dtype
-    found = div(b, b.const(1, z.dtype), sqrt(b, z))
+    result = div(b, b.const(1, z.dtype), sqrt(b, z))
     end, zero = b.const(np.inf, part), b.const(0, part)
     ends = [b.compare("eq", b.abs(x), end) for x in (z.re, z.im)]
     infinite = b.or_(*ends)
-    im = b.select(infinite, b.copysign(zero, b.neg(z.im)), found.im)
-    return ComplexExpr(b.select(infinite, zero, found.re), im, z.dtype)
+    im = b.select(infinite, b.copysign(zero, b.neg(z.im)), result.im)
+    return ComplexExpr(b.select(infinite, zero, result.re), im, z.dtype)
 
 
 def _norm64(b: Any, z: ComplexExpr) -> Any:

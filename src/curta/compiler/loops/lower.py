@@ -95,10 +95,12 @@ class Elements:
             if not eqn.op.multiple_results:
                 results = (results,)
             self._memo[key] = results
-        found = results[eqn.outvars.index(var)]
+        result = results[eqn.outvars.index(var)]
         dtype = physical_dtype(var.aval.dtype)
         return (
-            found if found_dtype(found) == dtype else self.builder.convert(found, dtype)
+            result
+            if found_dtype(result) == dtype
+            else self.builder.convert(result, dtype)
         )
 
 

@@ -266,9 +266,9 @@ def blocks(code: RegisterCode, vector_bytes: int) -> Blocks:
     """
     if code.lane is None:
         return Blocks(1, 1, 1)
-    found = _expressions(code.steps)
-    sizes = [compute_size(e) for e in found if isinstance(e, (Instr, Load))]
-    heavy = sum(map(weight, found))
+    result = _expressions(code.steps)
+    sizes = [compute_size(e) for e in result if isinstance(e, (Instr, Load))]
+    heavy = sum(map(weight, result))
     lanes = max(1, vector_bytes // max(sizes, default=4)) * chains_of(heavy)
     while lanes >= 2 * code.lane.extent:
         lanes //= 2

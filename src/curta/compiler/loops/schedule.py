@@ -233,12 +233,12 @@ def _in_order(stage: Stage) -> bool:
 
 def _varies(expr: Expr) -> set[LoopVar]:
     """The loop variables below an expression."""
-    found: set[LoopVar] = set()
+    result: set[LoopVar] = set()
     for e in walk([expr]):
         index = e.offset if isinstance(e, Load) else getattr(e, "index", None)
         if index is not None:
-            found.update(a for a in index.atoms() if isinstance(a, LoopVar))
-    return found
+            result.update(a for a in index.atoms() if isinstance(a, LoopVar))
+    return result
 
 
 def compute_size(expr: Expr) -> int:

@@ -36,9 +36,9 @@ def _cond(b: Builder, op: Cond, index: Value, *operands: Value) -> Sequence[Valu
 
     branches = [region(branch) for branch in op.branches]
     types = [*[b.tokens[e].type for e in effects], *b.out_types]
-    found = b.emit("stablehlo.case", [index], types, branches)
-    b.tokens.update(zip(effects, found))
-    return found[len(effects) :]
+    result = b.emit("stablehlo.case", [index], types, branches)
+    b.tokens.update(zip(effects, result))
+    return result[len(effects) :]
 
 
 @rule(PlatformIndex)

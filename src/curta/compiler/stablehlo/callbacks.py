@@ -105,8 +105,8 @@ def _custom_call(
         key, sharding = _one_device(b, count)
         attributes[key] = sharding
     types = [*[TOKEN] * len(before), *b.out_types]
-    found = b.emit("stablehlo.custom_call", [*before, *xs], types, **attributes)
-    return (found[0] if before else None), found[len(before) :]
+    result = b.emit("stablehlo.custom_call", [*before, *xs], types, **attributes)
+    return (result[0] if before else None), result[len(before) :]
 
 
 def _list(items: Sequence[str]) -> Text:

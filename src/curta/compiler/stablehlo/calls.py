@@ -58,8 +58,8 @@ def _composite(b: Builder, op: Composite, *args: Value) -> Sequence[Value]:
         "name": op.called,
         "decomposition": Text(symbol(function.name)),
     }
-    found = {name: _described(*parts) for name, *parts in op.attributes}
-    described = {name: value for name, value in found.items() if value is not None}
+    result = {name: _described(*parts) for name, *parts in op.attributes}
+    described = {name: value for name, value in result.items() if value is not None}
     if described:
         attributes["composite_attributes"] = Text(dictionary(described))
     if op.version:

@@ -319,7 +319,7 @@ def axis_index(b: Builder, names: Sequence[Any]) -> Value:
 
 def _place_along(b: Builder, names: Sequence[Any]) -> Value:
     mesh = _manual(b, names).mesh
-    found: Value | None = None
+    result: Value | None = None
     for name in names:
         place = mesh.axis_names.index(name)
         behind = b.constant(np.uint32(math.prod(mesh.axis_sizes[place + 1 :])))
@@ -327,9 +327,9 @@ def _place_along(b: Builder, names: Sequence[Any]) -> Value:
         device = b.op("partition_id", [], size.type)
         device = b.op("divide", [device, behind], size.type)
         index = b.op("remainder", [device, size], size.type)
-        if found is not None:
-            before = b.op("multiply", [found, size], size.type)
+        if result is not None:
+            before = b.op("multiply", [result, size], size.type)
             index = b.op("add", [before, index], size.type)
-        found = index
-    assert found is not None
-    return b.op("convert", [found], "tensor<i32>")
+        result = index
+    assert result is not None
+    return b.op("convert", [result], "tensor<i32>")

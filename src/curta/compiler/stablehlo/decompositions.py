@@ -42,8 +42,8 @@ def _inlined(
     b: Builder, fun: Callable[..., Any], avals: Sequence[ShapedArray], *args: Value
 ) -> Value:
     """A function of arrays, as other ops."""
-    (found,) = lower_closed(b, stage(lambda *xs: [fun(*xs)], avals), args)
-    return found
+    (result,) = lower_closed(b, stage(lambda *xs: [fun(*xs)], avals), args)
+    return result
 
 
 def _in_single(b: Builder) -> list[ShapedArray]:
@@ -89,7 +89,7 @@ def _triangular_solve(b: Builder, op: TriangularSolve, a: Value, x: Value) -> Va
         _inlined(b, prepare, [b.ins[0]], a),
         _inlined(b, lambda x: convert_element_type(x, right.dtype), [b.ins[1]], x),
     ]
-    found = b.op(
+    result = b.op(
         "triangular_solve",
         operands,
         tensor_type(right),
@@ -98,4 +98,4 @@ def _triangular_solve(b: Builder, op: TriangularSolve, a: Value, x: Value) -> Va
         transpose_a=enum("transpose", how),
         unit_diagonal=op.unit_diagonal,
     )
-    return _inlined(b, lambda x: convert_element_type(x, out.dtype), [right], found)
+    return _inlined(b, lambda x: convert_element_type(x, out.dtype), [right], result)

@@ -108,10 +108,10 @@ class Number(SymbolicDim):
     __rmul__ = __mul__
 
     def __pow__(self, power: int) -> Number:
-        found = self
+        result = self
         for _ in range(power - 1):
-            found = found * self
-        return found
+            result = result * self
+        return result
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         if isinstance(other, int) and other == 1:
@@ -169,9 +169,11 @@ def number(b: Builder, dim: Any, type_: str) -> Value:
     if not is_symbolic_dim(dim):
         return number_constant(b, dim, type_)
     values = {k: Number(b, x, Ledger()) for k, x in b.numbers.items()}
-    found = dim._evaluate(values)
+    result = dim._evaluate(values)
     return (
-        found.value if isinstance(found, Number) else number_constant(b, found, type_)
+        result.value
+        if isinstance(result, Number)
+        else number_constant(b, result, type_)
     )
 
 
@@ -221,10 +223,10 @@ def _broadcast(
     b: Builder, xs: Sequence[Value], type_: Dynamic, attributes: Mapping[str, Any]
 ) -> Value:
     operands = [*xs, vector(b, type_.shape)]
-    (found,) = b.emit(
+    (result,) = b.emit(
         "stablehlo.dynamic_broadcast_in_dim", operands, [type_], **attributes
     )
-    return found
+    return result
 
 
 @_form("reshape")

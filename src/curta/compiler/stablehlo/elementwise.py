@@ -131,9 +131,9 @@ def _by_scalar_code(b: Builder, op: Any, *xs: Value) -> Value:
         x if d == w else b.op("convert", [x], with_element(x.type, element_type(w)))
         for x, d, w in zip(broadcast_all(b, xs), given, wide, strict=True)
     ]
-    (found,) = elementwise(b, shape, op.scalar, operands, wide)
+    (result,) = elementwise(b, shape, op.scalar, operands, wide)
     type_ = tensor_type(b.outs[0])
-    return found if found.type == type_ else b.op("convert", [found], type_)
+    return result if result.type == type_ else b.op("convert", [result], type_)
 
 
 def _computed(dtype: Any) -> Any:
@@ -167,12 +167,12 @@ def accuracy(op: Op) -> dict[str, Text]:
     mode, limits = "HIGHEST", ""
     if isinstance(wanted, exponential.Tolerance):
         mode = "TOLERANCE"
-        found = [
+        result = [
             f"{name} = {float_text(np.float64(value))}, "
             for name, value in [("atol", wanted.atol), ("rtol", wanted.rtol)]
             if value
         ]
-        limits = "".join(found) + f"ulps = {wanted.ulps}, " * (wanted.ulps != 0)
+        limits = "".join(result) + f"ulps = {wanted.ulps}, " * (wanted.ulps != 0)
     text = f"{limits}mode = #stablehlo.result_accuracy_mode<{mode}>"
     return {"result_accuracy": Text(f"#stablehlo.result_accuracy<{text}>")}
 
@@ -375,14 +375,14 @@ def _compare_keys(b: Builder, op: Op, *xs: Value) -> Value:
     each = compare(b, "EQ" if equal else "NE", *spread, kind="UNSIGNED")
     block = op_region(b, bitwise.and_ if equal else bitwise.or_, np.dtype(bool))
     start = b.constant(np.bool_(equal))
-    (found,) = b.emit(
+    (result,) = b.emit(
         "stablehlo.reduce",
         [each, start],
         [b.out_type],
         [block],
         dimensions=(len(shape),),
     )
-    return found
+    return result
 
 
 def compare(b: Builder, direction: str, x: Value, y: Value, *, kind: str) -> Value:

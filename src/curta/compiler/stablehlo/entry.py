@@ -78,8 +78,8 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     first = len(ordered_effects(closed.effects))
     before = len(program.numbers) - len(variables) + first
     attributes = function.argument_attributes[before:]
-    for i, found in zip(kept, attributes, strict=True):
-        _place(program, found, in_shardings[i], ins[i])
+    for i, result in zip(kept, attributes, strict=True):
+        _place(program, result, in_shardings[i], ins[i])
     names = [entry.argument_names[i] for i in kept] if entry.argument_names else []
     function.argument_names = [""] * before + names if names else ()
     _donate(entry, kept, closed, attributes, out_shardings, count, first)
@@ -88,10 +88,10 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     for k, i in enumerate(changed, first + len(outs) - len(changed)):
         if i in place_of:
             attributes[place_of[i]]["tf.aliasing_output"] = Text(f"{k} : i32")
-    for i, found in enumerate(results):
+    for i, result in enumerate(results):
         if entry.result_names:
-            found["jax.result_info"] = entry.result_names[i]
-        _place(program, found, out_shardings[i], outs[i])
+            result["jax.result_info"] = entry.result_names[i]
+        _place(program, result, out_shardings[i], outs[i])
     return program
 
 
@@ -105,8 +105,8 @@ def _discharged(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[int]]:
         return closed, []
     does = accesses(closed.jaxpr)
     written = tuple(g and a == WRITTEN for g, a in zip(given, does, strict=True))
-    found = discharge_jaxpr(closed, given, written)
-    return found, [i for i, w in enumerate(written) if w]
+    result = discharge_jaxpr(closed, given, written)
+    return result, [i for i, w in enumerate(written) if w]
 
 
 def _with_results(entry: Entry, count: int) -> Entry:
@@ -125,8 +125,8 @@ def _shardings(
     given: Sequence[Sharding | None], avals: Sequence[ShapedArray]
 ) -> list[Sharding | None]:
     """Where values are: as is said, or as their types say."""
-    found = list(given) or [None] * len(avals)
-    return [s or _of_type(a) for s, a in zip(found, avals, strict=True)]
+    result = list(given) or [None] * len(avals)
+    return [s or _of_type(a) for s, a in zip(result, avals, strict=True)]
 
 
 def _of_type(aval: ShapedArray) -> Sharding | None:
@@ -223,17 +223,17 @@ def _donate(
             waiting[aval.shape, aval.dtype].append(i)
     rest: dict[int, int] = defaultdict(int)
     for k, aval in enumerate(outs):
-        found = waiting[aval.shape, aval.dtype]
-        if not found:
+        result = waiting[aval.shape, aval.dtype]
+        if not result:
             rest[aval.size] += 1
             continue
-        i = found.popleft()
+        i = result.popleft()
         if count > 1 and out_shardings[k] is None:
             attributes[i]["jax.buffer_donor"] = True
         else:
             attributes[i]["tf.aliasing_output"] = Text(f"{k + first} : i32")
     unused = []
-    for i in sorted(i for found in waiting.values() for i in found):
+    for i in sorted(i for result in waiting.values() for i in result):
         if rest[avals[i].size]:
             rest[avals[i].size] -= 1
             attributes[i]["jax.buffer_donor"] = True

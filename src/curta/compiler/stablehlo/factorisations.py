@@ -60,14 +60,14 @@ def _converted(
 
 def _called(b: Builder, name: str, *args: Value, **attributes: Any) -> Sequence[Value]:
     ins, outs = (list(map(_working, avals)) for avals in (b.ins, b.outs))
-    found = b.emit(
+    result = b.emit(
         "stablehlo.custom_call",
         _converted(b, b.ins, ins, args),
         list(map(tensor_type, outs)),
         call_target_name=name,
         **attributes,
     )
-    return _converted(b, outs, b.outs, found)
+    return _converted(b, outs, b.outs, result)
 
 
 #: Those that are calls where they can be.

@@ -74,8 +74,8 @@ class Generator:
         def write(inner: Builder, *values: Value) -> list[Value]:
             words = [Words(inner, v, a) for v, a in zip(values, avals, strict=True)]
             with np.errstate(over="ignore"):
-                found = hash_(words[: len(key)], words[len(key) :])
-            return [w.value for w in found]
+                result = hash_(words[: len(key)], words[len(key) :])
+            return [w.value for w in result]
 
         types = [tensor_type(a) for a in avals]
         function = b.program.helper(name, types, write)
@@ -139,10 +139,10 @@ class ThreefryProgram(Generator):
         key, count = keys.unstacked(), math.prod(shape)
         if partitionable:
             x0, x1 = self.hash(*_over(key, _counters(self.b, count)))
-            found = _wide(x1, x0) if width == 64 else x0 ^ x1
+            result = _wide(x1, x0) if width == 64 else x0 ^ x1
         else:
-            found = self._stream_bits(key, width, count)
-        return found.reshape(*keys.shape[:-1], *shape)
+            result = self._stream_bits(key, width, count)
+        return result.reshape(*keys.shape[:-1], *shape)
 
     def _stream(self, key: Sequence[Words], count: int) -> Words:
         """`count` words by the older scheme: the counters in halves."""
@@ -162,9 +162,9 @@ class ThreefryProgram(Generator):
         per_word = 32 // width
         words = self._stream(key, -(-count // per_word))
         parts = [words >> (width * i) for i in range(per_word)]
-        found = stacked([p & ((1 << width) - 1) for p in parts])
-        found = found.reshape(*words.shape[:-1], words.shape[-1] * per_word)
-        return found.part(0, count)
+        result = stacked([p & ((1 << width) - 1) for p in parts])
+        result = result.reshape(*words.shape[:-1], words.shape[-1] * per_word)
+        return result.part(0, count)
 
 
 def _threefry(key: Sequence[Words], counter: Sequence[Words]) -> Sequence[Any]:
@@ -248,11 +248,11 @@ def each_drawn(
         ]
         place = iteration.op("add", [place, iteration.constant(np.int32(1))], types[0])
         body = iteration.finish(place, *following)
-    found = b.emit(
+    result = b.emit(
         "stablehlo.while", [x.value for x in carried], types, [condition, body]
     )
     after, bits = (
-        Words(b, v, x.aval) for v, x in zip(found[1:], carried[1:], strict=True)
+        Words(b, v, x.aval) for v, x in zip(result[1:], carried[1:], strict=True)
     )
     return after, bits
 
@@ -291,12 +291,12 @@ def drawn(
         rng_algorithm=algorithm,
     )
     after.hint, bits.hint = "output_state", "output"
-    found = Words(b, after, pair)
+    result = Words(b, after, pair)
     if given == UINT32:
         four = ShapedArray((2, 2), UINT32)
         back = b.op("bitcast_convert", [after], tensor_type(four))
-        found = Words(b, back, four).reshape(4)
-    return found, Words(b, bits, aval)
+        result = Words(b, back, four).reshape(4)
+    return result, Words(b, bits, aval)
 
 
 class UnsafeRbgProgram(RbgProgram):
@@ -327,14 +327,14 @@ class CounterProgram(Generator):
         pair, zero = _seed_words(seeds), zeros(self.b, seeds.shape)
         if self.impl.name == "threefry4x32":
             key = [*pair, zero, zero]
-            found = self.outlined(self.impl.name, self.impl.hash, key, [zero] * 4)
+            result = self.outlined(self.impl.name, self.impl.hash, key, [zero] * 4)
         else:
-            found = self._hash([zero] * self.impl.words, pair, first=True)
-        return stacked(found[: self.impl.words])
+            result = self._hash([zero] * self.impl.words, pair, first=True)
+        return stacked(result[: self.impl.words])
 
     def split(self, keys: Words, count: int, partitionable: bool) -> Words:
-        found = self._hash(*_over(keys.unstacked(), _counters(self.b, count)))
-        return stacked(found[: self.impl.words])
+        result = self._hash(*_over(keys.unstacked(), _counters(self.b, count)))
+        return stacked(result[: self.impl.words])
 
     def fold_in(self, keys: Words, data: Words) -> Words:
         counter = zeros(self.b, data.shape), data
@@ -345,10 +345,10 @@ class CounterProgram(Generator):
         words = self._hash(*over, first=True)
         if width == 64:
             high, low = self.impl.two_words(words)
-            found = _wide(low, high)
+            result = _wide(low, high)
         else:
-            found = functools.reduce(operator.xor, words)
-        return found.reshape(*keys.shape[:-1], *shape)
+            result = functools.reduce(operator.xor, words)
+        return result.reshape(*keys.shape[:-1], *shape)
 
 
 class CustomProgram(Generator):
@@ -370,8 +370,8 @@ class CustomProgram(Generator):
         each = [0] * len(xs)
         closed = stage(run, [x.aval for x in flat])
         (value,) = lower_closed(self.b, closed, [x.value for x in flat])
-        found = Words(self.b, value, closed.out_avals[0]).astype(dtype)
-        return found.reshape(*shape, *found.shape[1:])
+        result = Words(self.b, value, closed.out_avals[0]).astype(dtype)
+        return result.reshape(*shape, *result.shape[1:])
 
     def _keys(self, keys: Words) -> Words:
         return keys.reshape(*keys.shape[:-1], *self.impl.key_shape)
@@ -386,10 +386,10 @@ class CustomProgram(Generator):
 
     def split(self, keys: Words, count: int, partitionable: bool) -> Words:
         fun, shape = self.impl.of_one("split"), keys.shape[:-1]
-        found = self._mapped(
+        result = self._mapped(
             lambda k: fun(k, (count,)), shape, UINT32, self._keys(keys)
         )
-        return self._words(found)
+        return self._words(result)
 
     def fold_in(self, keys: Words, data: Words) -> Words:
         fun = self.impl.of_one("fold_in")
@@ -399,13 +399,13 @@ class CustomProgram(Generator):
 
     def bits(self, keys: Words, width: int, shape: Shape, partitionable: bool) -> Words:
         fun, dtype = self.impl.of_one("bits"), np.dtype(f"uint{width}")
-        found = self._mapped(
+        result = self._mapped(
             lambda k: fun(k, width, (math.prod(shape),)),
             keys.shape[:-1],
             dtype,
             self._keys(keys),
         )
-        return found.reshape(*keys.shape[:-1], *shape)
+        return result.reshape(*keys.shape[:-1], *shape)
 
 
 _PROGRAMS: dict[type[KeyImplementation], type[Generator]] = {

@@ -103,7 +103,7 @@ def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
         dims = numbers.start_index_map
         last = _last_starts(aval.shape, op.slice_sizes)
         inside = _are_inside(b, indices, places, [last[d] for d in dims])
-    found = b.op(
+    result = b.op(
         "gather",
         [x, indices],
         b.out_type,
@@ -122,13 +122,13 @@ def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
         indices_are_sorted=op.indices_are_sorted,
     )
     if inside is None:
-        return found
+        return result
     (out,) = b.outs
     mask = ShapedArray(out.shape, np.dtype(bool))
     batch = [d for d in range(out.ndim) if d not in numbers.offset_dims]
     inside = broadcast_in_dim(b, inside, mask, batch)
     fill = full(b, out, op.fill_value)
-    return b.op("select", [inside, found, fill], b.out_type)
+    return b.op("select", [inside, result, fill], b.out_type)
 
 
 def _last_starts(shape: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
@@ -144,12 +144,12 @@ def _limits(b: Builder, dims: Sequence[Any], dtype: Any) -> Value:
     least, most = int(dtypes.iinfo(dtype).min), int(dtypes.iinfo(dtype).max)
     if not any(map(is_symbolic_dim, dims)):
         return b.constant(np.array([min(max(d, least), most) for d in dims], dtype))
-    found = vector(b, dims)
+    result = vector(b, dims)
     if dtypes.itemsize_bits(dtype) < 32:
         limit = number_constant(b, most, number_type())
-        whole = b.op("broadcast_in_dim", [limit], found.type, broadcast_dimensions=())
-        found = b.op("minimum", [found, whole], found.type)
-    return converted(b, found, dtype)
+        whole = b.op("broadcast_in_dim", [limit], result.type, broadcast_dimensions=())
+        result = b.op("minimum", [result, whole], result.type)
+    return converted(b, result, dtype)
 
 
 def _are_inside(
@@ -198,16 +198,16 @@ def _scatter_parts(
     """Sums of complex numbers part by part: GPUs add no 16 bytes at once."""
     ins, outs, part = b.ins, b.outs, np.dtype(np.float64)
     element = element_type(part)
-    found = []
+    result = []
     for name in "real", "imag":
         given = [b.op(name, [v], with_element(v.type, element)) for v in (x, updates)]
         operand, places, values = ins
         operand, values = (ShapedArray(a.shape, part) for a in (operand, values))
         b.ins, b.outs = (operand, places, values), (operand,)
         combine = _combining(b, op, part)
-        found.append(scatter(b, op, given[0], indices, given[1], combine))
+        result.append(scatter(b, op, given[0], indices, given[1], combine))
     b.ins, b.outs = ins, outs
-    return b.op("complex", found, b.out_type)
+    return b.op("complex", result, b.out_type)
 
 
 @rule(ScatterApply)

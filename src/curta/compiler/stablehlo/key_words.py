@@ -28,8 +28,8 @@ def on_words(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
     """The op over a batch of words, which are the last dim of operands and results."""
     dims = [a.ndim if isinstance(a.dtype, KeyDType) else None for a in avals]
     words = next(a.dtype.words for a in avals if isinstance(a.dtype, KeyDType))
-    found = op.aval(*avals)
-    outs = found if op.multiple_results else [found]
+    result = op.aval(*avals)
+    outs = result if op.multiple_results else [result]
 
     def run(*args: Any) -> list[Any]:
         out, out_dims = _of_words(op).batch(BatchAxis(words), args, dims)

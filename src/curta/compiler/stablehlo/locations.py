@@ -74,13 +74,13 @@ class Locations:
         if isinstance(outer, NameStack):
             return outer
         key = id(outer.eqn), jaxpr
-        found = self._within.get(key)
-        if found is None:
+        result = self._within.get(key)
+        if result is None:
             around = self._inside(outer.outer, outer.jaxpr)
             path, within = paths(outer.eqn, around)
             # What is made of other ops is at the path to itself.
-            found = self._within[key] = within.get(jaxpr, path)
-        return found
+            result = self._within[key] = within.get(jaxpr, path)
+        return result
 
     def _alias(self, text: str) -> str:
         number = self._numbers.setdefault(text, len(self._numbers) + 1)

@@ -65,9 +65,9 @@ def while_loop(
     outs = step(inner, *inner.block.arguments[count:])
     body = inner.finish(*[inner.tokens[e] for e in effects], *outs)
     types = [x.type for x in initial]
-    found = b.emit("stablehlo.while", initial, types, [condition, body])
-    b.tokens.update(zip(effects, found))
-    return found[count:]
+    result = b.emit("stablehlo.while", initial, types, [condition, body])
+    b.tokens.update(zip(effects, result))
+    return result[count:]
 
 
 @rule(While)
@@ -176,12 +176,12 @@ class _Scan:
 
     def _joined(self, ys: Sequence[Value], rows: Sequence[Value]) -> list[Value]:
         """The results of the loop and those of the iterations left."""
-        found = []
+        result = []
         for y, row, aval in zip(ys, rows, self.y_avals, strict=True):
             parts = [row, y] if self.op.reverse else [y, row]
             type_ = tensor_type(aval)
-            found.append(self.b.op("concatenate", parts, type_, dimension=0))
-        return found
+            result.append(self.b.op("concatenate", parts, type_, dimension=0))
+        return result
 
     # ---- the loop
 
@@ -207,10 +207,10 @@ class _Scan:
                 self._read(b, x, self._blocks(a), index)
                 for x, a in zip(given, self.x_avals, strict=False)
             ]
-            outs, found = self._block(b, given[len(xs) : place], carry, rows)
+            outs, result = self._block(b, given[len(xs) : place], carry, rows)
             ys = [
                 self._write(b, y, row, self._blocks(a), index)
-                for y, row, a in zip(given[end:], found, self.y_avals, strict=True)
+                for y, row, a in zip(given[end:], result, self.y_avals, strict=True)
             ]
             one = b.constant(self.index.type(1))
             count = b.op("add", [count, one], count.type)
@@ -219,8 +219,8 @@ class _Scan:
         start = self.b.constant(self.index.type(0))
         initial = [*xs, *consts, start, *carry, *ys]
         effects = ordered_effects(self.op.effects)
-        found = while_loop(self.b, initial, effects, goes_on, step)
-        return found[place + 1 : end], found[end:]
+        result = while_loop(self.b, initial, effects, goes_on, step)
+        return result[place + 1 : end], result[end:]
 
     def _reversed(self, b: Builder, count: Value) -> Value:
         """`trips - count - 1`."""

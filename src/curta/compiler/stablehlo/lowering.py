@@ -162,10 +162,10 @@ class Program:
         return self._kept((name, *types, shapes, key), make)
 
     def _kept(self, key: Any, make: Callable[[], Function], *alive: Any) -> Function:
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = make(), alive
-        return found[0]
+        result = self._known.get(key)
+        if result is None:
+            result = self._known[key] = make(), alive
+        return result[0]
 
     def new_function(
         self, name: str, body: Block, results: Sequence[str], public: bool = False
@@ -307,10 +307,10 @@ class Builder:
         place, results = self.place, function.result_types
         if isinstance(place, Place) and place.part:
             self.place = place._replace(part=f"{place.part}/{name}")
-        found = self.emit("func.call", given, results, callee=function.name)
+        result = self.emit("func.call", given, results, callee=function.name)
         self.place = place
-        self.tokens.update(zip(effects, found))
-        return found[len(effects) :]
+        self.tokens.update(zip(effects, result))
+        return result[len(effects) :]
 
     def call_helper(self, function: Function, args: Sequence[Value]) -> list[Value]:
         """Call a function that no jaxpr stands for."""
@@ -382,16 +382,16 @@ def lower_jaxpr(
 
 def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
     """Append an op from `b.ins` to `b.outs`; the values of its results."""
-    found = rule_of(op)
-    if found is None and isinstance(op, Composed):
+    result = rule_of(op)
+    if result is None and isinstance(op, Composed):
         return lower_closed(b, op.expansion(b.ins), args)
-    if found is None:
+    if result is None:
         raise NotImplementedError(
             f"StableHLO lowering rule for primitive '{op.name}' not found, for"
             f" platforms {b.program.platforms}. {b.line}"
         )
-    if found not in _KNOW_KEYS and moves_keys(op, b.ins):
+    if result not in _KNOW_KEYS and moves_keys(op, b.ins):
         return lower_closed(b, on_words(op, b.ins), args)
-    results = found(b, op, *args)
+    results = result(b, op, *args)
     results = [results] if isinstance(results, Value) else results
     return constrained_results(b, op, results)

@@ -38,7 +38,7 @@ def _dot_general(b: Builder, op: DotGeneral, x: Value, y: Value) -> Value:
     (out,) = b.outs
     contract, batch = op.dimension_numbers
     way = way_of(op.precision, [a.dtype for a in b.ins], out.dtype)
-    found = b.op(
+    result = b.op(
         "dot_general",
         [converted(b, v, d) for v, d in zip((x, y), way.operands, strict=True)],
         tensor_type(ShapedArray(out.shape, way.sums)),
@@ -48,9 +48,9 @@ def _dot_general(b: Builder, op: DotGeneral, x: Value, y: Value) -> Value:
         algorithm=way.algorithm,
     )
     if way.sums == out.dtype:
-        return found
+        return result
     wide = ShapedArray(out.shape, way.sums)
-    return b.apply(ConvertElementType(out.dtype, False), [wide], found)[0]
+    return b.apply(ConvertElementType(out.dtype, False), [wide], result)[0]
 
 
 # --------------------------------------------------------------------- convolutions
@@ -152,9 +152,9 @@ def _fft(b: Builder, op: Fft, x: Value) -> Value:
     if op.fft_type == FftType.IRFFT:
         x = _over_first(b, x, FftType.IFFT, aval, outer, len(lengths))
         return _transformed(b, x, op.fft_type, inner, b.out_type)
-    found = _transformed(b, x, op.fft_type, inner, b.out_type)
+    result = _transformed(b, x, op.fft_type, inner, b.out_type)
     kind = FftType.IFFT if op.fft_type == FftType.IFFT else FftType.FFT
-    return _over_first(b, found, kind, out, outer, len(lengths))
+    return _over_first(b, result, kind, out, outer, len(lengths))
 
 
 def _transformed(

@@ -95,8 +95,8 @@ def _threefry(b: Builder, op: Threefry2x32, *xs: Value) -> Sequence[Value]:
     shape = b.outs[0].shape
     key0, key1, *counter = _words(b, *xs)
     key = [k if not k.shape else k.spread(shape) for k in (key0, key1)]
-    found = ThreefryProgram(b, None).hash(key, [c.spread(shape) for c in counter])
-    return [w.value for w in found]
+    result = ThreefryProgram(b, None).hash(key, [c.spread(shape) for c in counter])
+    return [w.value for w in result]
 
 
 _ALGORITHMS = {0: "DEFAULT", 1: "THREE_FRY", 2: "PHILOX"}
@@ -124,5 +124,5 @@ def _rng_uniform(b: Builder, op: RngUniform, low: Value, high: Value) -> Value:
 
 @rule(RandomGamma, keys=True)
 def _gamma(b: Builder, op: RandomGamma, *args: Value) -> Value:
-    (found,) = lower_closed(b, gamma_program(op, *b.ins), args)
-    return found
+    (result,) = lower_closed(b, gamma_program(op, *b.ins), args)
+    return result

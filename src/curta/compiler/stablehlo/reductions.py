@@ -68,9 +68,9 @@ def in_working_dtype(
     working = dtypes.working_dtype(aval.dtype)
     if working == aval.dtype:
         return fold(x, working)
-    found = fold(converted(b, x, working), working)
+    result = fold(converted(b, x, working), working)
     wide = ShapedArray(b.outs[0].shape, working)
-    return b.apply(ConvertElementType(aval.dtype, False), [wide], found)[0]
+    return b.apply(ConvertElementType(aval.dtype, False), [wide], result)[0]
 
 
 @rule(*_COMBINING)

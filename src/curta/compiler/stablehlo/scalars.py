@@ -42,10 +42,10 @@ def elementwise(
         operands.append(hole)
         emitter.define(hole, x, dtype)
     try:
-        found = code(made, *operands)
+        result = code(made, *operands)
     except CannotLowerOp as error:
         raise NotImplementedError(f"StableHLO of {error}") from error
-    several = found if isinstance(found, (list, tuple)) else [found]
+    several = result if isinstance(result, (list, tuple)) else [result]
     return [emitter.scalar(x) for x in several]
 
 
@@ -113,8 +113,8 @@ class _Emitter:
         tensors = [
             self.math.tensor(x, k, self.shape) for x, k in zip(xs, kinds, strict=True)
         ]
-        found: Any = FUNCTIONS[name](self.math, *tensors)
-        value: Value = found.value
+        result: Any = FUNCTIONS[name](self.math, *tensors)
+        value: Value = result.value
         return value
 
     def _compare(self, direction: str, expr: Instr, xs: Sequence[Value]) -> Value:

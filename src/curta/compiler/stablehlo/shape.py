@@ -88,9 +88,9 @@ def sized_op(
 ) -> Value:
     """An operation whose attributes may be symbolic where its shape is not."""
     if any(is_symbolic_dim(d) for dims in sizes.values() for d in dims):
-        found = dynamic_op(b, name, xs, type_, sizes)
-        assert found is not None
-        return found
+        result = dynamic_op(b, name, xs, type_, sizes)
+        assert result is not None
+        return result
     return b.op(name, xs, type_, **sizes)
 
 
@@ -101,9 +101,9 @@ def in_bytes(lower: Rule) -> Rule:
         ins, outs = b.ins, b.outs
         b.ins, b.outs = tuple(map(_of_bytes, ins)), tuple(map(_of_bytes, outs))
         xs = tuple(converted(b, x, a.dtype) for x, a in zip(xs, b.ins, strict=True))
-        found = lower(b, op, *xs)
+        result = lower(b, op, *xs)
         b.ins, b.outs = ins, outs
-        values = [found] if isinstance(found, Value) else found
+        values = [result] if isinstance(result, Value) else result
         return [converted(b, x, a.dtype) for x, a in zip(values, outs, strict=True)]
 
     def chosen(b: Builder, op: Op, *xs: Value) -> Value | Sequence[Value]:

@@ -56,8 +56,8 @@ def _shard_map(b: Builder, op: ShardMap, *xs: Value) -> Sequence[Value]:
         inner.numbers = dict(zip(b.numbers, arguments))
         inner.tokens = dict(zip(effects, arguments[first:]))
         with op.inside():
-            found = lower_closed(inner, body, arguments[len(before) :])
-        inner.emit("sdy.return", [*inner.tokens.values(), *found], [])
+            result = lower_closed(inner, body, arguments[len(before) :])
+        inner.emit("sdy.return", [*inner.tokens.values(), *result], [])
     results = b.emit(
         "sdy.manual_computation",
         [*b.numbers.values(), *[b.tokens[e] for e in effects], *xs],
@@ -122,9 +122,9 @@ def _between_shapes(
         )
     with op.inside():
         function = b.program.function(body, "shmap_body", manual)
-    found = b.emit("func.call", parts, function.result_types, callee=function.name)
+    result = b.emit("func.call", parts, function.result_types, callee=function.name)
     results = []
-    for x, spec, aval in zip(found, op.out_specs, b.outs, strict=True):
+    for x, spec, aval in zip(result, op.out_specs, b.outs, strict=True):
         dims = "unspecified_dims=[{}]".format(",".join(map(str, range(aval.ndim))))
         config = dims if free else ""
         by_hand = _manual_text(mesh, manual.axes, aval.ndim)

@@ -40,17 +40,17 @@ class Meshes:
     def name(self, axes: Sequence[tuple[Any, int]], only: int | None = None) -> str:
         """The name of the mesh with these axes, or of device number `only`."""
         key = tuple(axes), only
-        found = self._names.get(key)
-        if found is None:
+        result = self._names.get(key)
+        if result is None:
             base = "mesh" if axes else "empty_mesh"
             if only is not None:
                 base = f"maximal_mesh_{only}"
-            found, count = base, 0
-            while found in self._module.meshes:
-                found, count = f"{base}_{count}", count + 1
-            self._names[key] = found
-            self._module.meshes[found] = _mesh_text(axes, only)
-        return found
+            result, count = base, 0
+            while result in self._module.meshes:
+                result, count = f"{base}_{count}", count + 1
+            self._names[key] = result
+            self._module.meshes[result] = _mesh_text(axes, only)
+        return result
 
     def sharding(
         self, sharding: Sharding, rank: int, *, by_types: bool = False

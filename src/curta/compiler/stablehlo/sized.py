@@ -64,12 +64,12 @@ def define_sized(
     sizes = _sizes(b, ledger, dict(zip(kept, arguments[len(types) :])), shapes)
     solution = solve([SimpleNamespace(shape=shape) for shape in sizes])
     _check(b, ledger, solution.checks)
-    found = [solution.values[name] for name in variables]
+    result = [solution.values[name] for name in variables]
     outs = b.emit(
         "func.call",
         [
             *arguments[: len(given)],
-            *[x.value for x in found],
+            *[x.value for x in result],
             *arguments[len(given) :],
         ],
         inner.result_types,
@@ -86,7 +86,7 @@ def _sizes(
     shapes: Sequence[Sequence[Any]],
 ) -> list[list[Any]]:
     """The shapes of actual arguments: numbers in place of symbolic dims."""
-    found = []
+    result = []
     for i, shape in enumerate(shapes):
         sizes: list[Any] = list(shape)
         for d, dim in enumerate(shape):
@@ -96,8 +96,8 @@ def _sizes(
                 if number_type() != size.type:
                     size = b.op("convert", [size], number_type())
                 sizes[d] = Number(b, size, ledger)
-        found.append(sizes)
-    return found
+        result.append(sizes)
+    return result
 
 
 def _check(b: Builder, ledger: Ledger, checks: Sequence[Any]) -> None:
@@ -128,5 +128,7 @@ def _check(b: Builder, ledger: Ledger, checks: Sequence[Any]) -> None:
 
 @rule(DimAsValue)
 def _as_value(b: Builder, op: DimAsValue) -> Value:
-    found = number(b, op.dim, number_type())
-    return found if found.type == b.out_type else b.op("convert", [found], b.out_type)
+    result = number(b, op.dim, number_type())
+    return (
+        result if result.type == b.out_type else b.op("convert", [result], b.out_type)
+    )

@@ -64,26 +64,26 @@ def _ordered(b: Builder, x: Value, dtype: Any) -> tuple[Value, str]:
         return x, kind
     zero = b.constant(dtype.type(0))
     is_zero = compare(b, "EQ", x, zero, kind=kind)
-    found = b.op("select", [is_zero, b.constant(dtype.type(0)), x], x.type)
+    result = b.op("select", [is_zero, b.constant(dtype.type(0)), x], x.type)
     is_nan = compare(b, "NE", x, x, kind=kind)
     nan = b.constant(dtype.type(np.nan))
-    return b.op("select", [is_nan, nan, found], x.type), "TOTALORDER"
+    return b.op("select", [is_nan, nan, result], x.type), "TOTALORDER"
 
 
 def _lexicographic(
     b: Builder, xs: Sequence[tuple[Value, str]], ys: Sequence[tuple[Value, str]]
 ) -> Value:
     """Whether the first numbers come before the second ones."""
-    found = None
+    result = None
     for (x, kind), (y, _) in reversed(list(zip(xs, ys, strict=True))):
         less = compare(b, "LT", x, y, kind=kind)
-        if found is not None:
+        if result is not None:
             same = compare(b, "EQ", x, y, kind=kind)
-            tied = b.op("and", [same, found], found.type)
-            less = b.op("or", [less, tied], found.type)
-        found = less
-    assert found is not None
-    return found
+            tied = b.op("and", [same, result], result.type)
+            less = b.op("or", [less, tied], result.type)
+        result = less
+    assert result is not None
+    return result
 
 
 @rule(TopK)
@@ -106,6 +106,6 @@ def _top_k(b: Builder, op: TopK, x: Value) -> Sequence[Value]:
     bounds = [(0, d) for d in aval.shape]
     bounds[axis] = 0, op.k
     return [
-        slice_of(b, found, a, bounds)
-        for found, a in zip(sorted_, (aval, all_places), strict=True)
+        slice_of(b, result, a, bounds)
+        for result, a in zip(sorted_, (aval, all_places), strict=True)
     ]

@@ -133,11 +133,11 @@ class TensorBuilder:
             number = wrap(int(number), type_.bits)
         element = np.asarray(number, dtype)
         key = dtype, element.tobytes(), shape
-        found = self._constants.get(key)
-        if found is None:
+        result = self._constants.get(key)
+        if result is None:
             scalar = self.tensor(self.b.constant(element), type_.kind, ())
-            found = self._constants[key] = self.splat(scalar, shape)
-        return found
+            result = self._constants[key] = self.splat(scalar, shape)
+        return result
 
     def splat(self, x: Tensor, lanes: Shape) -> Tensor:
         """A scalar in every element."""
@@ -322,9 +322,9 @@ class TensorBuilder:
         types: Sequence[TensorType] = ()
         for body in (then, otherwise):
             with self._within([]):
-                found = body()
-                types = [x.type for x in found]
-                blocks.append(self._end(found))
+                result = body()
+                types = [x.type for x in result]
+                blocks.append(self._end(result))
         return self._structured("stablehlo.if", [condition], types, blocks)
 
     def _structured(
@@ -366,8 +366,8 @@ class TensorBuilder:
             loop = TensorLoop(inside[0], inside[1:])
             yield loop
             iteration = self._end([inside[0] + 1, *loop.following])
-        found = self._structured("stablehlo.while", initial, types, [test, iteration])
-        loop.results = found[1:]
+        result = self._structured("stablehlo.while", initial, types, [test, iteration])
+        loop.results = result[1:]
 
     def apart(self, name: str, rule: Callable[..., Tensor], xs: Tensors) -> Tensor:
         """A long rule for doubles, as a function of the module."""
@@ -392,8 +392,8 @@ class TensorBuilder:
         return 1.0 / (self.own["exp"](-x) + 1.0)
 
     def _log1p(self, x: Tensor, low: Tensor | None = None) -> Tensor:
-        found = self._same("log_plus_one", x)
-        return found if low is None else found + low / (x + 1.0)
+        result = self._same("log_plus_one", x)
+        return result if low is None else result + low / (x + 1.0)
 
     def _exp2(self, x: Tensor) -> Tensor:
         return self._same("exponential", x * float(np.log(2)))

@@ -63,9 +63,9 @@ def tensor(shape: Sequence[Any], element: str) -> str:
 
 def _dynamic(shape: Sequence[Any], element: str) -> Dynamic:
     dims = ["?x" if isinstance(d, SymbolicDim) else f"{d}x" for d in shape]
-    found = Dynamic(f"tensor<{''.join(dims)}{element}>")
-    found.shape = tuple(shape)
-    return found
+    result = Dynamic(f"tensor<{''.join(dims)}{element}>")
+    result.shape = tuple(shape)
+    return result
 
 
 def physical(aval: ShapedArray) -> ShapedArray:
@@ -78,8 +78,8 @@ def physical(aval: ShapedArray) -> ShapedArray:
 @functools.lru_cache(4096)
 def tensor_type(aval: ShapedArray) -> str:
     """The type of values of an aval."""
-    found = physical(aval)
-    return tensor(found.shape, element_type(found.dtype))
+    result = physical(aval)
+    return tensor(result.shape, element_type(result.dtype))
 
 
 def with_element(type_: str, element: str) -> str:

@@ -141,15 +141,15 @@ def _steps(op: Any, aval: ShapedArray) -> ClosedJaxpr:
     row = ShapedArray(shape, dtype)
 
     def step(before: Any, x: Any) -> Sequence[Any]:
-        found = op.joined(before, x)
-        return [found, found]
+        result = op.joined(before, x)
+        return [result, result]
 
     loop = Scan(stage(step, [row, row]), size, op.reverse, 0, 1)
 
     def run(x: Any) -> Sequence[Any]:
         rows = move_dim(convert_element_type(x, dtype), op.axis, 0)
-        _, found = loop(full(row, _identity(op, dtype)), rows)
-        return [convert_element_type(move_dim(found, 0, op.axis), aval.dtype)]
+        _, result = loop(full(row, _identity(op, dtype)), rows)
+        return [convert_element_type(move_dim(result, 0, op.axis), aval.dtype)]
 
     return stage(run, [ShapedArray(aval.shape, aval.dtype)])
 
@@ -187,7 +187,7 @@ def _select_and_scatter_add(
         interior_padding=[0] * aval.ndim,
     )
 
-    found = _select_and_scatter(
+    result = _select_and_scatter(
         b,
         op,
         [padded, source, b.constant(aval.dtype.type(0))],
@@ -196,7 +196,7 @@ def _select_and_scatter_add(
         [_comparison(b, op.select, aval.dtype), op_region(b, add, aval.dtype)],
     )
     bounds = [(lo, lo + d) for lo, d in zip(low, aval.shape, strict=True)]
-    return slice_of(b, found, wide, bounds)
+    return slice_of(b, result, wide, bounds)
 
 
 @rule(SelectAndScatter)
@@ -218,7 +218,7 @@ def _select_and_scatter(
     type_: str,
     regions: Sequence[Block],
 ) -> Value:
-    (found,) = b.emit(
+    (result,) = b.emit(
         "stablehlo.select_and_scatter",
         args,
         [type_],
@@ -227,7 +227,7 @@ def _select_and_scatter(
         window_strides=array(op.window_strides),
         padding=_padding(padding),
     )
-    return found
+    return result
 
 
 def _comparison(b: Builder, direction: str, dtype: Any) -> Block:

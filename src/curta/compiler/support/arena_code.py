@@ -48,13 +48,13 @@ def _exchange_arena(module: Module) -> None:
 def _take_arena(module: Module) -> None:
     b = module.function("take_arena", [I64], PTR)
     (size,) = b.arguments
-    found = _exchange(b, _null(b))
+    result = _exchange(b, _null(b))
 
     def there() -> Values:
-        return [b.compare("le", size, _size(b, found), unsigned=True)]
+        return [b.compare("le", size, _size(b, result), unsigned=True)]
 
     def ask() -> Values:
-        given = b.instruction(f"ptrtoint ptr {found} to i64", I64)
+        given = b.instruction(f"ptrtoint ptr {result} to i64", I64)
         answer = _call(b, TAKE, "KK", given, size)
 
         def read() -> Values:
@@ -64,9 +64,9 @@ def _take_arena(module: Module) -> None:
 
         return b.if_(_is_null(b, answer), lambda: [_null(b)], read)
 
-    none = _is_null(b, found)
+    none = _is_null(b, result)
     fits = b.if_(none, lambda: [b.const(I1, 0)], there)[0]
-    b.ret(b.if_(fits, lambda: [found], ask)[0])
+    b.ret(b.if_(fits, lambda: [result], ask)[0])
 
 
 def _give_arena(module: Module, most_parked: int) -> None:

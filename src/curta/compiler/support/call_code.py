@@ -130,17 +130,17 @@ class _Code:
     def _attribute(self) -> None:
         """Read an attribute, for its address alone: the reference is given back."""
         b = self.module.function("attribute", [PTR, PTR], PTR, exported=False)
-        found = b.call("PyObject_GetAttr", PTR, *b.arguments)
+        result = b.call("PyObject_GetAttr", PTR, *b.arguments)
 
         def none() -> Values:
             b.call("PyErr_Clear", None)
-            return [found]
+            return [result]
 
         def some() -> Values:
-            b.call("Py_DecRef", None, found)
-            return [found]
+            b.call("Py_DecRef", None, result)
+            return [result]
 
-        b.ret(b.if_(is_null(b, found), none, some)[0])
+        b.ret(b.if_(is_null(b, result), none, some)[0])
 
     # ---- results
 
@@ -159,18 +159,18 @@ class _Code:
             slot, _ = carried
             kept = b.call("PyList_GetItem", PTR, rings, first + slot)
             is_none = same(b, kept, _object(b, "none"))
-            found = b.if_(
+            result = b.if_(
                 is_none,
                 lambda: [self._new_result(b, entry, output, rings, first + slot)],
                 lambda: [self._if_dead(b, kept)],
             )
-            return [slot + 1, found[0]]
+            return [slot + 1, result[0]]
 
-        _, found = b.while_loop(start, searching, look)
+        _, result = b.while_loop(start, searching, look)
         made = b.if_(
-            is_null(b, found),
+            is_null(b, result),
             lambda: [_make(b, entry, SPARES, output)],
-            lambda: [found],
+            lambda: [result],
         )[0]
 
         def store() -> Values:

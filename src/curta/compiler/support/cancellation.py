@@ -90,10 +90,10 @@ def addresses() -> Mapping[str, int]:
     Raises:
         ImportError: there are none on this system.
     """
-    found = _code()
-    if found is None:
+    result = _code()
+    if result is None:
         raise ImportError("calls are not cancelled on this system")
-    return found.addresses
+    return result.addresses
 
 
 def call(address: int, table: int, place: int) -> int:
@@ -102,9 +102,9 @@ def call(address: int, table: int, place: int) -> int:
     Raises:
         BaseException: what the handler of a signal raised.
     """
-    found = _code()
-    if found is not None:
-        status: int = found.call(address, table, place)
+    result = _code()
+    if result is not None:
+        status: int = result.call(address, table, place)
         return status
     token = Token()
     ctypes.c_uint64.from_address(table + 8 * place).value = token.address

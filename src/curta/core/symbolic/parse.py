@@ -64,13 +64,13 @@ class Parser:
     # ---- tokens
 
     def _next(self) -> None:
-        found = _TOKEN.match(self.text, self.after)
+        result = _TOKEN.match(self.text, self.after)
         self.place = self.after
-        if found is None:
+        if result is None:
             self._fail(f"unexpected {self.text[self.after :].split()[0]!r}")
-        self.after = found.end()
-        self.kind = found.lastgroup or ""
-        self.token = found[self.kind]
+        self.after = result.end()
+        self.kind = result.lastgroup or ""
+        self.token = result[self.kind]
 
     def _fail(self, detail: str) -> NoReturn:
         raise ValueError(
@@ -81,8 +81,8 @@ class Parser:
 
     def _expect(self, token: str) -> None:
         if self.token != token:
-            found = repr(self.token) if self.token else "the end"
-            self._fail(f"expecting {token!r} but found {found}")
+            result = repr(self.token) if self.token else "the end"
+            self._fail(f"expecting {token!r} but found {result}")
         self._next()
 
     def _number(self) -> int:
@@ -103,10 +103,10 @@ class Parser:
 
     def dim(self) -> Poly:
         """The whole text as one dim."""
-        found = self._sum()
+        result = self._sum()
         if self.token:
             self._fail(f"expecting the end but found {self.token!r}")
-        return found
+        return result
 
     def _dims(self) -> None:
         if self.token == "(":
@@ -173,21 +173,21 @@ class Parser:
             self._next()
 
     def _term(self) -> Poly:
-        found = self._power()
+        result = self._power()
         while self.token == "*":
             self._next()
-            found = product(found, self._power())
-        return self.algebra.normal(found)
+            result = product(result, self._power())
+        return self.algebra.normal(result)
 
     def _power(self) -> Poly:
         base = self._factor()
         if self.token != "^":
             return base
         self._next()
-        found = constant(1)
+        result = constant(1)
         for _ in range(self._number()):
-            found = product(found, base)
-        return found
+            result = product(result, base)
+        return result
 
     def _factor(self) -> Poly:
         if self.kind == "number":
@@ -196,8 +196,8 @@ class Parser:
             self._next()
             return constant(-self._number())
         if self.kind != "name" or self.token == "_":
-            found = repr(self.token) if self.token else "the end"
-            self._fail(f"expecting a name or a number but found {found}")
+            result = repr(self.token) if self.token else "the end"
+            self._fail(f"expecting a name or a number but found {result}")
         name = self.token
         self._next()
         if name not in OPERATIONS:

@@ -125,10 +125,10 @@ class SymbolicScope:
             return self._choose(operation, p, q)
         divided = divide(p, q)
         if divided is not None:
-            found = divided[0] if operation == FLOORDIV else divided[1]
+            result = divided[0] if operation == FLOORDIV else divided[1]
         else:
-            found = of_factor(Factor(operation, (p, q)))
-        return self.normal(found)
+            result = of_factor(Factor(operation, (p, q)))
+        return self.normal(result)
 
     def _choose(self, operation: str, p: Poly, q: Poly) -> Poly:
         difference = self.normal(combine(p, 1, q, -1))

@@ -49,8 +49,8 @@ class Keyed:
     @property
     def size(self) -> int:
         """How large the expression is; for ordering only."""
-        found: int = self.key[0]
-        return found
+        result: int = self.key[0]
+        return result
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self.key == other.key
@@ -219,21 +219,21 @@ def of_factor(factor: Factor) -> Poly:
 
 def combine(p: Poly, i: int, q: Poly, j: int) -> Poly:
     """i·p + j·q."""
-    found = {t: i * k for t, k in p.terms}
+    result = {t: i * k for t, k in p.terms}
     for t, k in q.terms:
-        found[t] = found.get(t, 0) + j * k
-    return Poly(found)
+        result[t] = result.get(t, 0) + j * k
+    return Poly(result)
 
 
 def product(p: Poly, q: Poly) -> Poly:
     """p·q."""
-    found: dict[Term, int] = {}
+    result: dict[Term, int] = {}
     for s, i in p.terms:
         for t, j in q.terms:
             term = s.times(t)
             assert term is not None
-            found[term] = found.get(term, 0) + i * j
-    return Poly(found)
+            result[term] = result.get(term, 0) + i * j
+    return Poly(result)
 
 
 def divide(p: Poly, q: Poly) -> tuple[Poly, Poly] | None:

@@ -81,13 +81,13 @@ def get_tensorstore_spec(
 def _place(path: str) -> Spec:
     if "://" not in path:
         return {"driver": "file", "path": path}
-    found = _BUCKETS.fullmatch(path)
-    if found is None:
+    result = _BUCKETS.fullmatch(path)
+    if result is None:
         raise ValueError(
             "The ckpt_path should contain the bucket name and the file path inside the"
             f" bucket. Got: {path}"
         )
-    scheme, bucket, inside = found.groups()
+    scheme, bucket, inside = result.groups()
     return {"driver": _DRIVERS[scheme], "bucket": bucket, "path": inside}
 
 

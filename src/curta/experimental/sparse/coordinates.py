@@ -241,12 +241,12 @@ class BcooTodense(SparseOp):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         data, indices = args
-        found = _bcoo_extract(indices, cotangent)
+        result = _bcoo_extract(indices, cotangent)
         # A batch dim of size 1 serves them all.
         for i, size in enumerate(data.aval.shape[: indices.ndim - 2]):
-            if size == 1 != found.shape[i]:
-                found = found.sum(i, keepdims=True, dtype=found.dtype)
-        return [found, None]
+            if size == 1 != result.shape[i]:
+                result = result.sum(i, keepdims=True, dtype=result.dtype)
+        return [result, None]
 
     def batched(self, size: int) -> SparseOp:
         return BcooTodense(self.spinfo.with_batch(size))
@@ -386,8 +386,8 @@ class BcooFromdense(SparseOp):
         sizes = mask.shape[n_batch:]
 
         def stored(mask: Any) -> Any:
-            found = jnp.nonzero(mask.ravel(), size=nse, fill_value=mask.size)[0]
-            return from_linear(found, sizes).astype(self.index_dtype)
+            result = jnp.nonzero(mask.ravel(), size=nse, fill_value=mask.size)[0]
+            return from_linear(result, sizes).astype(self.index_dtype)
 
         indices = over_batch(stored, n_batch)(mask)
         if sizes:

@@ -59,8 +59,8 @@ def _data(tree: Any) -> Any:
 
 def _with_data(tree: Any, data: Any) -> Any:
     leaves, structure = tree_util.tree_flatten(tree, is_leaf=_is_sparse)
-    found = tree_util.tree_leaves(data)
-    made = [_same(x, d) if _is_sparse(x) else d for x, d in zip(leaves, found)]
+    result = tree_util.tree_leaves(data)
+    made = [_same(x, d) if _is_sparse(x) else d for x, d in zip(leaves, result)]
     return tree_util.tree_unflatten(structure, made)
 
 

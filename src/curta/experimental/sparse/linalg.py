@@ -93,8 +93,8 @@ def _search(A: Operator, X: Any, m: int, tol: Any, debug: bool) -> tuple[Any, ..
     _check(A, n, k, X.dtype)
 
     def unfinished(state: Any) -> Any:
-        steps, *_, found = state
-        return logical_and(steps < m, found < k)
+        steps, *_, result = state
+        return logical_and(steps < m, result < k)
 
     def step(state: Any, _: Any = None) -> Any:
         steps, X, P, R, _, _ = state
@@ -104,11 +104,11 @@ def _search(A: Operator, X: Any, m: int, tol: Any, debug: bool) -> tuple[Any, ..
         AX = A(X)
         R = AX - values[None, :] * X
         scale = 10 * n * (_lengths(AX) + values)
-        found = sum(_lengths(R) < tol * scale, dtype=np.int32)
-        after = steps + 1, X, P, R, values, found
+        result = sum(_lengths(R) < tol * scale, dtype=np.int32)
+        after = steps + 1, X, P, R, values, result
         if not debug:
             return after
-        return after, _figures(S, X, P, values, found, _lengths(R) / scale)
+        return after, _figures(S, X, P, values, result, _lengths(R) / scale)
 
     X = _orthonormal(X)
     AX = A(X)

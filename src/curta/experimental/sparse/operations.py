@@ -27,8 +27,8 @@ class SparseOp(Composed):
     """The operands that need every batch dim in its whole size."""
 
     def aval(self, *avals: ShapedArray) -> Any:
-        found = self.expansion(avals).out_avals
-        return found if self.multiple_results else found[0]
+        result = self.expansion(avals).out_avals
+        return result if self.multiple_results else result[0]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         if not self.linear_in:
@@ -51,16 +51,16 @@ class SparseOp(Composed):
         nonzero = tuple(type(t) is not Zero for t in tangents)
         jaxpr, out_nonzero = jvp_jaxpr(expansion, nonzero)
         given = [t for t in tangents if type(t) is not Zero]
-        found = run_closed(jaxpr, [*primals, *given])
+        result = run_closed(jaxpr, [*primals, *given])
         n = len(expansion.out_avals)
-        dots = iter(found[n:])
+        dots = iter(result[n:])
         tangents_out = [
             next(dots) if f else zero_tangent(a)
             for a, f in zip(expansion.out_avals, out_nonzero, strict=True)
         ]
         if self.multiple_results:
-            return found[:n], tangents_out
-        return found[0], tangents_out[0]
+            return result[:n], tangents_out
+        return result[0], tangents_out[0]
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         linear = tuple(map(is_linear, args))
@@ -70,10 +70,10 @@ class SparseOp(Composed):
         jaxpr, found_nonzero = transpose_jaxpr(self.expansion(avals), linear, nonzero)
         known = [x for x, f in zip(args, linear, strict=True) if not f]
         given = [ct for ct in cts if type(ct) is not Zero]
-        found = iter(run_closed(jaxpr, [*known, *given]))
+        result = iter(run_closed(jaxpr, [*known, *given]))
         flags = iter(found_nonzero)
         return [
-            None if not f else next(found) if next(flags) else zero_tangent(a)
+            None if not f else next(result) if next(flags) else zero_tangent(a)
             for a, f in zip(avals, linear, strict=True)
         ]
 

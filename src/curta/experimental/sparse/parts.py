@@ -238,8 +238,8 @@ def bcoo_gather(
         for i, dim in enumerate(chosen):
             most = operand.shape[dim] - sizes[dim]
             starts[dim] = jnp.clip(start[i], 0, most)
-        found = bcoo_dynamic_slice(operand, starts, sizes)
-        return bcoo_squeeze(found, dimensions=collapsed)
+        result = bcoo_dynamic_slice(operand, starts, sizes)
+        return bcoo_squeeze(result, dimensions=collapsed)
 
     batch = start_indices.shape[:-1]
     count = math.prod(batch)

@@ -178,8 +178,8 @@ class BcooDotGeneral(SparseOp):
         order = (*lb, *free, *(lc[rc.index(j)] for j in sorted(rc)))
         if order != tuple(range(rank)):
             indices = indices[:, np.array(order)]
-        found = op(cotangent, rhs, indices)
-        return [found.astype(data.aval.dtype), None, None]
+        result = op(cotangent, rhs, indices)
+        return [result.astype(data.aval.dtype), None, None]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -238,8 +238,8 @@ def _gathered_product(lhs: Coordinates, rhs: Any, numbers: DotDims) -> Any:
     else:
         inside = is_inside(lhs.indices, sparse_shape(lhs))
         total = where_inside(inside, products).sum(0, dtype=products.dtype)
-    found = kept + inner
-    return total.transpose([found.index(x) for x in order])
+    result = kept + inner
+    return total.transpose([result.index(x) for x in order])
 
 
 def _rows(

@@ -293,8 +293,8 @@ def _check_alike(name: str, carry: Any, avals: Sequence[Any], other: str) -> Non
 @rule("cond", bcsr=True)
 def _cond(spenv: SparsifyEnv, op: Any, *values: SparsifyValue) -> Values:
     index, *operands = spvalues_to_arrays(spenv, list(values))
-    found = [sparsified(branch, operands) for branch in op.branches]
-    (first, tree), *others = found
+    result = [sparsified(branch, operands) for branch in op.branches]
+    (first, tree), *others = result
     for branch, other in others:
         if other != tree or branch.out_avals != first.out_avals:
             raise TypeError(
@@ -302,6 +302,6 @@ def _cond(spenv: SparsifyEnv, op: Any, *values: SparsifyValue) -> Values:
                 f" false_fun output, but they are {tree} and {other}, of buffers"
                 f" {first.out_avals} and {branch.out_avals}."
             )
-    choice = op.with_branches(tuple(branch for branch, _ in found))
+    choice = op.with_branches(tuple(branch for branch, _ in result))
     outs = choice(index, *_leaves(operands))
     return arrays_to_spvalues(spenv, tree_util.tree_unflatten(tree, outs))

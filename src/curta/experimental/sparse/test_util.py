@@ -344,17 +344,17 @@ class SparseTestCase(parameterized.TestCase):
     ) -> None:
         """Fail unless `sparse_op` gives what `dense_op` does of the same arrays."""
         args, tolerances = args_maker(), {"atol": atol or tol, "rtol": rtol or tol}
-        found = sparse_op(*args)
+        result = sparse_op(*args)
         self.assertAllClose(
             dense_op(*_dense(args)),
-            _dense(found),
+            _dense(result),
             check_dtypes=check_dtypes,
             canonicalize_dtypes=canonicalize_dtypes,
             **tolerances,
         )
         if check_jit:
             compiled = jit(sparse_op)(*args)
-            self.assertSparseArraysEquivalent(found, compiled, **tolerances)
+            self.assertSparseArraysEquivalent(result, compiled, **tolerances)
 
     def _CheckGradsSparse(
         self,

@@ -255,15 +255,15 @@ def eval_sparse(
     spenv: SparsifyEnv,
 ) -> list[SparsifyValue]:
     """The results of a jaxpr, whose constants are dense."""
-    found = dict(zip(jaxpr.invars, spvalues, strict=True))
-    found.update((v, spenv.dense(x)) for v, x in zip(jaxpr.constvars, consts))
+    result = dict(zip(jaxpr.invars, spvalues, strict=True))
+    result.update((v, spenv.dense(x)) for v, x in zip(jaxpr.constvars, consts))
 
     def read(atom: Any) -> SparsifyValue:
-        return spenv.dense(atom.val) if isinstance(atom, Literal) else found[atom]
+        return spenv.dense(atom.val) if isinstance(atom, Literal) else result[atom]
 
     for eqn in jaxpr.eqns:
         outs = apply(spenv, eqn.op, [read(v) for v in eqn.invars])
-        found.update(zip(eqn.outvars, outs, strict=True))
+        result.update(zip(eqn.outvars, outs, strict=True))
     return [read(v) for v in jaxpr.outvars]
 
 
@@ -276,7 +276,7 @@ def sparsified(
     the results.
     """
     leaves, structure = tree_util.tree_flatten(list(arrays))
-    found: list[Any] = []
+    result: list[Any] = []
 
     def run(*args: Any) -> Sequence[Any]:
         spenv = SparsifyEnv()
@@ -284,11 +284,11 @@ def sparsified(
         values = arrays_to_spvalues(spenv, [*given, *args[len(leaves) :]])
         outs = eval_sparse(closed.jaxpr, closed.consts, values, spenv)
         flat, tree = tree_util.tree_flatten(spvalues_to_arrays(spenv, outs))
-        found[:] = [tree]
+        result[:] = [tree]
         return flat
 
     staged = stage(run, [*map(typeof, leaves), *more])
-    return staged, found[0]
+    return staged, result[0]
 
 
 # --- the trace -----------------------------------------------------------------------
@@ -307,8 +307,8 @@ class SparseTracer(Tracer):
     @property
     def spenv(self) -> SparsifyEnv:
         """Where its buffers are."""
-        found: SparsifyEnv = self._trace.spenv
-        return found
+        result: SparsifyEnv = self._trace.spenv
+        return result
 
 
 class SparseTrace(Trace):

@@ -173,8 +173,8 @@ def _count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Any:
 def rows_of(indptr: Any, nse: int) -> Any:
     """The row of each of `nse` elements; those after the last row get its number."""
     places = jnp.arange(nse, dtype=indptr.dtype)
-    found = jnp.searchsorted(indptr, places, side="right") - 1
-    return found.astype(indptr.dtype)
+    result = jnp.searchsorted(indptr, places, side="right") - 1
+    return result.astype(indptr.dtype)
 
 
 def pointers(rows: Any, count: int) -> Any:

@@ -58,21 +58,21 @@ def associative_scan(
 
     def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
         pair = tree_util.tree_unflatten(tree, a), tree_util.tree_unflatten(tree, b)
-        found = tree_util.tree_leaves(fn(*pair))
-        got, want = ([np.shape(x) for x in xs] for xs in (found, a))
+        result = tree_util.tree_leaves(fn(*pair))
+        got, want = ([np.shape(x) for x in xs] for xs in (result, a))
         if got != want:
             raise ValueError(
                 "associative_scan fn must return arrays of the shapes that it takes,"
                 f" {want}, got {got}"
             )
-        return found
+        return result
 
     if reverse:
         leaves = [rev(x, [axis]) for x in leaves]
-    found = _prefixes(combine, leaves, axis)
+    result = _prefixes(combine, leaves, axis)
     if reverse:
-        found = [rev(x, [axis]) for x in found]
-    return tree_util.tree_unflatten(tree, found)
+        result = [rev(x, [axis]) for x in result]
+    return tree_util.tree_unflatten(tree, result)
 
 
 def _positive_axis(leaves: Sequence[Any], axis: int) -> int:

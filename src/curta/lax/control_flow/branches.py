@@ -250,8 +250,8 @@ def _branch(
     in_tree = args_tree(*operands)
     # The functions of `cond` are looked at in the order in which users give them.
     order = range(len(funs)) if what == "switch" else range(len(funs) - 1, -1, -1)
-    found = {i: traced(what, funs[i], in_tree, avals) for i in order}
-    parts = [found[i] for i in range(len(funs))]
+    result = {i: traced(what, funs[i], in_tree, avals) for i in order}
+    parts = [result[i] for i in range(len(funs))]
     check_same_outputs(
         what,
         [names[i] for i in order],

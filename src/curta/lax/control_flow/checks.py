@@ -37,15 +37,15 @@ def _difference(a: ShapedArray, b: ShapedArray) -> str:
 
 def _casts(places: Sequence[tuple[str, ShapedArray, ShapedArray]]) -> str:
     """What would make values vary over the same axes: casts of the first avals."""
-    found = [
+    result = [
         f"applying `jax.lax.pcast(..., {tuple(sorted(b.vma - a.vma))}, to='varying')`"
         f" to {place}"
         for place, a, b in places
         if b.vma - a.vma
     ]
-    if len(found) < 2:
-        return "".join(f"\n\nThis might be fixed by {text}." for text in found)
-    return "\n\nThis might be fixed by:\n" + ";\n".join(f"  * {t}" for t in found)
+    if len(result) < 2:
+        return "".join(f"\n\nThis might be fixed by {text}." for text in result)
+    return "\n\nThis might be fixed by:\n" + ";\n".join(f"  * {t}" for t in result)
 
 
 def check_same_outputs(
@@ -165,8 +165,8 @@ def _different(
         return []
     filled = tree_util.tree_unflatten(tree, [0] * tree.num_leaves)
     paths = [path for path, _ in tree_util.tree_leaves_with_path(filled)]
-    found = zip(paths, avals, others, strict=True)
-    return [(path, a, b) for path, a, b in found if not same_type(a, b)]
+    result = zip(paths, avals, others, strict=True)
+    return [(path, a, b) for path, a, b in result if not same_type(a, b)]
 
 
 def _at(path: Any) -> str:

@@ -27,10 +27,10 @@ def run_while(op: While, args: Sequence[Any]) -> list[Any]:
     if not any(fixed):
         return list(op(*args))
     cond_consts, body_consts, carry = op.parts(args)
-    found, rest = parted(carry, fixed)
-    found = list(map(as_result, found))
-    outs = loop(*cond_consts, *found, *body_consts, *rest)
-    return merged(found, outs, fixed)
+    result, rest = parted(carry, fixed)
+    result = list(map(as_result, result))
+    outs = loop(*cond_consts, *result, *body_consts, *rest)
+    return merged(result, outs, fixed)
 
 
 @kept_with_jaxpr
@@ -64,8 +64,8 @@ def run_cond(op: Cond, args: Sequence[Any]) -> list[Any]:
     if all(p is None for p in passed):
         return list(op(*args))
     _, *operands = args
-    found = [as_result(operands[p]) for p in passed if p is not None]
-    return merged(found, choice(*args), [p is not None for p in passed])
+    result = [as_result(operands[p]) for p in passed if p is not None]
+    return merged(result, choice(*args), [p is not None for p in passed])
 
 
 @kept_with_jaxpr
@@ -94,12 +94,12 @@ def run_scan(op: Scan, args: Sequence[Any]) -> list[Any]:
     if not any(fixed) and not any(p is not None for p in passed):
         return list(op(*args))
     consts, carry, xs = op.parts(args)
-    found, rest = parted(carry, fixed)
-    found = list(map(as_result, found))
-    results = loop(*found, *consts, *rest, *xs)
+    result, rest = parted(carry, fixed)
+    result = list(map(as_result, result))
+    results = loop(*result, *consts, *rest, *xs)
     rows = [as_result(xs[p]) for p in passed if p is not None]
     return [
-        *merged(found, results[: loop.num_carry], fixed),
+        *merged(result, results[: loop.num_carry], fixed),
         *merged(rows, results[loop.num_carry :], [p is not None for p in passed]),
     ]
 

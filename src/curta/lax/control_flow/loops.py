@@ -227,20 +227,20 @@ def _named(fun: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., A
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, Any]:
     """The bounds and the dtype of the index."""
-    found = [typeof(lower).dtype, typeof(upper).dtype]
+    result = [typeof(lower).dtype, typeof(upper).dtype]
     for bound in (lower, upper):
         if typeof(bound).shape:
             raise TypeError(
                 "lower and upper arguments to fori_loop must be scalars, got shapes"
                 f" {typeof(lower).shape} and {typeof(upper).shape}"
             )
-    signed = all(dtypes.issubdtype(d, np.signedinteger) for d in found)
+    signed = all(dtypes.issubdtype(d, np.signedinteger) for d in result)
     weak = [typeof(bound).weak_type for bound in (lower, upper)]
     if signed and weak[0] != weak[1]:
-        return lower, upper, found[1 if weak[0] else 0]
-    if found[0] != found[1]:
+        return lower, upper, result[1 if weak[0] else 0]
+    if result[0] != result[1]:
         raise TypeError(
             "lower and upper arguments to fori_loop must have equal types, got"
-            f" {found[0].name} and {found[1].name}"
+            f" {result[0].name} and {result[1].name}"
         )
-    return lower, upper, found[0]
+    return lower, upper, result[0]

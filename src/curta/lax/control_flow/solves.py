@@ -126,10 +126,10 @@ def _root_call(jaxprs: Sequence[ClosedJaxpr], count: int) -> CustomJVP:
         zeros = [zero_tangent(typeof(x)) for x in root]
         dots = [*split(tangents)[0], *zeros]
         _, right = jvp(lambda *xs: run_closed(function, xs), [*consts, *root], dots)
-        found = run_closed(tangent, [*tangent_consts, *root, *map(instantiate, right)])
-        _check_tangents(root, found)
+        result = run_closed(tangent, [*tangent_consts, *root, *map(instantiate, right)])
+        _check_tangents(root, result)
         aux = [instantiate(zero_tangent(typeof(x))) for x in outs[count:]]
-        return outs, [*map(neg, found), *aux]
+        return outs, [*map(neg, result), *aux]
 
     info = DebugInfo("custom_jvp fun", "_custom_root")
     call = CustomJVP(run, rule, info, "_root_jvp")
@@ -257,11 +257,11 @@ class _System:
         return traced
 
     def _check_shapes(self, name: str, y: Any) -> None:
-        found = [np.shape(x) for x in tree_util.tree_leaves(y)]
+        result = [np.shape(x) for x in tree_util.tree_leaves(y)]
         expected = [a.shape for a in self.avals]
-        if found != expected:
+        if result != expected:
             raise ValueError(
-                f"{name}() output shapes must match b, got {found} and {expected}"
+                f"{name}() output shapes must match b, got {result} and {expected}"
             )
 
 

@@ -48,13 +48,13 @@ class TracedFunction:
         """The jaxpr with `consts`, of which its own are some, as leading inputs."""
         own = {id(c): v for c, v in zip(self.consts, self.jaxpr.constvars, strict=True)}
         leading = tuple(own.get(id(c), a) for c, a in zip(consts, avals, strict=True))
-        found = self._closed.get(leading)
-        if found is None:
+        result = self._closed.get(leading)
+        if result is None:
             added = [x if isinstance(x, Var) else Var(x) for x in leading]
             invars = [*added, *self.jaxpr.invars]
-            found = ClosedJaxpr(self.jaxpr.replace(constvars=(), invars=invars))
-            found = self._closed.setdefault(leading, found)
-        return found
+            result = ClosedJaxpr(self.jaxpr.replace(constvars=(), invars=invars))
+            result = self._closed.setdefault(leading, result)
+        return result
 
 
 def traced(
@@ -73,15 +73,15 @@ def traced(
     known = traced_functions(shown or fun)
     key = (what, wrapper, in_tree, tuple(avals), config.context, axes_in_scope())
     try:
-        found: TracedFunction | None = known.get(key)
+        result: TracedFunction | None = known.get(key)
     except TypeError:  # a node of the tree has data without a hash
         return TracedFunction(what, fun, in_tree, avals, shown)
-    if found is None:
-        found = TracedFunction(what, fun, in_tree, avals, shown)
-        own = (*found.consts, *avals)
+    if result is None:
+        result = TracedFunction(what, fun, in_tree, avals, shown)
+        own = (*result.consts, *avals)
         if not any(isinstance(x, (Tracer, Ref, AbstractRef)) for x in own):
-            found = known.setdefault(key, found)
-    return found
+            result = known.setdefault(key, result)
+    return result
 
 
 def args_tree(*args: Any) -> Any:

@@ -329,8 +329,8 @@ def ihfft(
     a = asarray(a)
     _check_axis("ihfft", axis)
     length = a.shape[axis] if n is None else operator.index(n)
-    found = _along_axis("ihfft", FftType.RFFT, a, n, axis, norm)
-    return conj(found) * (1 / max(length, 1))
+    result = _along_axis("ihfft", FftType.RFFT, a, n, axis, norm)
+    return conj(result) * (1 / max(length, 1))
 
 
 def fft2(

@@ -80,10 +80,10 @@ class ConvGeneralDilated(Bilinear):
         lhs, rhs = taken(lhs, lhs_spec), taken(rhs, rhs_spec)
         wide = [*lhs[:2], *map(dilated, lhs[2:], self.lhs_dilation)]
         kernel = [*rhs[:2], *map(dilated, rhs[2:], self.rhs_dilation)]
-        found = conv_shape(
+        result = conv_shape(
             wide, kernel, self.window_strides, self.padding, self.batch_group_count
         )
-        return tuple(found[out_spec.index(d)] for d in range(len(found)))
+        return tuple(result[out_spec.index(d)] for d in range(len(result)))
 
     def _check(self, lhs: Dims, rhs: Dims) -> None:
         if len(lhs) != len(rhs):
@@ -194,14 +194,14 @@ class ConvGeneralDilated(Bilinear):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         lhs, rhs = args
         if is_linear(lhs):
-            found, aval = self._lhs_cotangent(cotangent, lhs.aval, rhs), lhs.aval
+            result, aval = self._lhs_cotangent(cotangent, lhs.aval, rhs), lhs.aval
         elif not typeof(cotangent).size:
-            found, aval = zeros(rhs.aval), rhs.aval
+            result, aval = zeros(rhs.aval), rhs.aval
         else:
-            found, aval = self._rhs_cotangent(cotangent, lhs, rhs.aval), rhs.aval
-        if typeof(found).dtype != aval.dtype:
-            found = convert_element_type(found, aval.dtype)
-        return [found, None] if is_linear(lhs) else [None, found]
+            result, aval = self._rhs_cotangent(cotangent, lhs, rhs.aval), rhs.aval
+        if typeof(result).dtype != aval.dtype:
+            result = convert_element_type(result, aval.dtype)
+        return [result, None] if is_linear(lhs) else [None, result]
 
     def _lhs_cotangent(self, ct: Any, lhs: ShapedArray, rhs: Any) -> Any:
         """A convolution of the cotangent with the reversed kernel.
@@ -232,11 +232,11 @@ class ConvGeneralDilated(Bilinear):
             feature_group_count=groups,
             batch_group_count=1,
         )  # fmt: skip
-        found = op(ct, rhs)
+        result = op(ct, rhs)
         if self.batch_group_count > 1:
-            found = split_dim(found, lhs_spec[1], groups)
-            found = merge_dims(found, lhs_spec[1], lhs_spec[0])
-        return found
+            result = split_dim(result, lhs_spec[1], groups)
+            result = merge_dims(result, lhs_spec[1], lhs_spec[0])
+        return result
 
     def _rhs_cotangent(self, ct: Any, lhs: Any, rhs: ShapedArray) -> Any:
         """A convolution of lhs with the cotangent, over the batch."""

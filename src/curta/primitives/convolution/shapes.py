@@ -69,14 +69,14 @@ def lhs_cotangent_padding(
     lhs_dilation: Dims, rhs_dilation: Dims,
 ) -> Padding:  # fmt: skip
     """The padding of the convolution that gives the cotangent of the lhs."""
-    found = []
+    result = []
     for d, (low, _) in enumerate(padding):
         reach = dilated(window[d], rhs_dilation[d])
         extent = dilated(sizes[d], lhs_dilation[d])
         before = reach - low - 1
         after = extent + reach - 1 - dilated(out[d], strides[d]) - before
-        found.append((before, after))
-    return tuple(found)
+        result.append((before, after))
+    return tuple(result)
 
 
 def rhs_cotangent_padding(
@@ -84,9 +84,9 @@ def rhs_cotangent_padding(
     lhs_dilation: Dims, rhs_dilation: Dims,
 ) -> Padding:  # fmt: skip
     """The padding of the convolution that gives the cotangent of the rhs."""
-    found = []
+    result = []
     for d, (low, _) in enumerate(padding):
         reach = dilated(window[d], rhs_dilation[d])
         extent = dilated(sizes[d], lhs_dilation[d])
-        found.append((low, dilated(out[d], strides[d]) - extent + reach - low - 1))
-    return tuple(found)
+        result.append((low, dilated(out[d], strides[d]) - extent + reach - low - 1))
+    return tuple(result)

@@ -55,13 +55,13 @@ class Rsqrt(Accurate):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        found = np.true_divide(np.ones((), x.dtype), np.sqrt(x))
+        result = np.true_divide(np.ones((), x.dtype), np.sqrt(x))
         if x.dtype.kind != "c":
-            return found
+            return result
         # Of infinities it is 0, where the quotient is NaN.
         zero = np.empty_like(x)
         zero.real, zero.imag = 0, np.copysign(0, -x.imag)
-        return np.where(np.isinf(x), zero, found)
+        return np.where(np.isinf(x), zero, result)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         (x,) = xs

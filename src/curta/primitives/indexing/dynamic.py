@@ -217,11 +217,11 @@ def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
             f"start_indices arguments to {name} must be scalars, got indices of shapes"
             f" {[a.shape for a in starts]}"
         )
-    found = [a.dtype for a in starts]
-    if any(d != found[0] or not dtypes.issubdtype(d, np.integer) for d in found):
+    result = [a.dtype for a in starts]
+    if any(d != result[0] or not dtypes.issubdtype(d, np.integer) for d in result):
         raise TypeError(
             f"index arguments to {name} must be integers of the same type, got:"
-            f" {', '.join(d.name for d in found)}"
+            f" {', '.join(d.name for d in result)}"
         )
 
 
@@ -233,11 +233,11 @@ def _check_window(
 
 
 def _window(shape: Dims, starts: Sequence[Any], sizes: Dims) -> tuple[slice, ...]:
-    found = []
+    result = []
     for start, size, bound in zip(starts, sizes, shape, strict=True):
         first = min(max(int(start), 0), bound - size)
-        found.append(slice(first, first + size))
-    return tuple(found)
+        result.append(slice(first, first + size))
+    return tuple(result)
 
 
 def _index_vectors(

@@ -89,7 +89,7 @@ def _plan(
         if d in spread:
             steps = _along(sizes[d], len(batch) + spread.index(d), rank)
         picks.append((places.get(d), steps))
-    found = [*spread, *whole]
+    result = [*spread, *whole]
     return _Plan(
         (*picked, *whole),
         bool(picked),
@@ -97,7 +97,7 @@ def _plan(
         tuple(picks) if picks else ((None, np.intp(0)),),
         (*batch, *[1] * len(spread)),
         (*batch, *(sizes[d] for d in spread)),
-        _layout(numbers, [len(batch) + found.index(d) for d in dims], len(batch)),
+        _layout(numbers, [len(batch) + result.index(d) for d in dims], len(batch)),
     )
 
 

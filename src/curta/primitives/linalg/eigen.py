@@ -251,8 +251,8 @@ def _both_sides(a: Any) -> tuple[Any, ...]:
 
 def _paired(imaginary: Any, v: Any) -> Any:
     """Complex eigenvectors, of which LAPACK has the real part first."""
-    found = v.astype(np.result_type(v.dtype, np.complex64))
+    result = v.astype(np.result_type(v.dtype, np.complex64))
     for j in np.flatnonzero(imaginary > 0):
-        found[:, j] = v[:, j] + 1j * v[:, j + 1]
-        found[:, j + 1] = found[:, j].conj()
-    return found
+        result[:, j] = v[:, j] + 1j * v[:, j + 1]
+        result[:, j + 1] = result[:, j].conj()
+    return result

@@ -96,8 +96,8 @@ class _Draw:
 
     def split(self, keys: Any, count: int = 2) -> list[Any]:
         """New keys for each key, as `count` arrays."""
-        found = self.impl.split(keys, count, self.partitionable)
-        return [found[..., i] for i in range(count)]
+        result = self.impl.split(keys, count, self.partitionable)
+        return [result[..., i] for i in range(count)]
 
     def uniform(self, keys: Any, low: Any = None) -> Any:
         """Uniform draws from [0, 1), or from [low, 1)."""

@@ -234,8 +234,8 @@ class Rbg(KeyImplementation):
         return _join_halves(np.stack([half, half], axis=-1))
 
     def split(self, keys: Any, count: int, partitionable: bool) -> Any:
-        found = THREEFRY.split(_halves(keys), count, partitionable)
-        return _join_halves(np.moveaxis(found, -1, -2))
+        result = THREEFRY.split(_halves(keys), count, partitionable)
+        return _join_halves(np.moveaxis(result, -1, -2))
 
     def fold_in(self, keys: Any, data: Any) -> Any:
         return _join_halves(THREEFRY.fold_in(_halves(keys), data[..., None]))

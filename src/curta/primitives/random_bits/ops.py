@@ -213,8 +213,8 @@ class RandomSplit(_OnKeys, FrontBatched):
 
     def eval(self, *args: Any) -> Any:
         (keys,) = args
-        found = self.impl.split(keys, math.prod(self.shape), self.partitionable)
-        return found.reshape((*keys.shape, *self.shape))
+        result = self.impl.split(keys, math.prod(self.shape), self.partitionable)
+        return result.reshape((*keys.shape, *self.shape))
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         (keys,) = operands
@@ -335,11 +335,11 @@ class RandomPart(NonDifferentiable):
 
     def eval(self, *args: Any) -> Any:
         keys, *starts = args
-        found = self.whole.eval(keys)
+        result = self.whole.eval(keys)
         at = dict(zip(self.dims, map(int, starts), strict=True))
         bounds = ((at.get(d, 0), n) for d, n in enumerate(self.shape))
         window = (slice(start, start + n) for start, n in bounds)
-        return found[(*[slice(None)] * keys.ndim, *window)]
+        return result[(*[slice(None)] * keys.ndim, *window)]
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         keys, *starts = operands

@@ -109,12 +109,12 @@ class SelectAndGatherAdd(_Selection):
         place = self.chosen_taps(operand, window)
         worst, none = self.worst(operand.dtype), tangents.dtype.type(0)
         flat = (*place.shape, math.prod(window.dimensions))
-        found, chosen = (
+        result, chosen = (
             np.take_along_axis(views.reshape(flat), place[..., None], -1)[..., 0]
             for views in (window.views(tangents, none), window.views(operand, worst))
         )
         # Nothing is chosen where all is as bad as what is not there.
-        return np.where(chosen == worst, none, found)
+        return np.where(chosen == worst, none, result)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         operand = args[1]

@@ -274,16 +274,16 @@ def _rows(table: str) -> dict[str, list[tuple[str, Any]]]:
 @once
 def structs() -> dict[str, type[Struct]]:
     """The structs by their names in C without `PJRT_`."""
-    found = {
+    result = {
         f"{name}_Args": _struct(f"PJRT_{name}_Args", [*_HEAD, *fields], SPARE)
         for name, fields in _rows(ARGUMENTS).items()
     }
     for name, fields in _rows(PLAIN).items():
         spare = 0 if name == "NamedValue" else SPARE  # they stand in arrays
-        found[name] = _struct(f"PJRT_{name}", [*_HEAD, *fields], spare)
+        result[name] = _struct(f"PJRT_{name}", [*_HEAD, *fields], spare)
     for name, fields in _rows(BARE).items():
-        found[name] = _struct(f"PJRT_{name}", fields, 0)
-    return found
+        result[name] = _struct(f"PJRT_{name}", fields, 0)
+    return result
 
 
 #: PJRT_Buffer_Type for names of dtypes.

@@ -32,10 +32,10 @@ Kind = tuple[tuple[int, ...], np.dtype[Any]]
 
 def element_type(dtype: np.dtype[Any]) -> int:
     """PJRT_Buffer_Type of a dtype; TypeError if it has none."""
-    found = ELEMENT_TYPES.get(dtype.name)
-    if found is None:
+    result = ELEMENT_TYPES.get(dtype.name)
+    if result is None:
         raise TypeError(f"arrays of dtype {dtype} cannot lie on devices of plugins")
-    return found
+    return result
 
 
 @once
@@ -184,11 +184,11 @@ class Buffer:
         """A copy on another device or in another memory of the client."""
         library = self.client.library
         if isinstance(place, Device) and not library.has("Buffer_CopyToMemory"):
-            found = self._call("CopyToDevice", dst_device=place.address)
+            result = self._call("CopyToDevice", dst_device=place.address)
         else:
             memory = place.default_memory if isinstance(place, Device) else place
-            found = self._call("CopyToMemory", dst_memory=memory.address)
-        return Buffer(self.client, found.dst_buffer, self.kind)
+            result = self._call("CopyToMemory", dst_memory=memory.address)
+        return Buffer(self.client, result.dst_buffer, self.kind)
 
     # ---- its memory, for other libraries
 
@@ -244,7 +244,7 @@ def from_host(
     dims = array_of(array.shape)
     memory = isinstance(place, Memory)
     shared = (immutable or dense is not array) and dense.ctypes.data % ALIGNMENT == 0
-    found = client.library.call(
+    result = client.library.call(
         "Client_BufferFromHostBuffer",
         client=client.address,
         data=dense.ctypes.data,
@@ -255,8 +255,8 @@ def from_host(
         device=place.devices[0].address if memory else place.address,
         memory=place.address if memory else None,
     )
-    made = Buffer(client, found.buffer, (array.shape, array.dtype))
-    event = found.done_with_host_buffer
+    made = Buffer(client, result.buffer, (array.shape, array.dtype))
+    event = result.done_with_host_buffer
     if shared:
         made._has().host = event, dense
     elif event:

@@ -54,13 +54,13 @@ class Client:
         self.closed: str | None = None
         named = NamedValues(options or {})
         given = {} if store is None else store.arguments()
-        found = library.call(
+        result = library.call(
             "Client_Create",
             create_options=named.address,
             num_options=named.count,
             **given,
         )
-        self.address: int = found.client
+        self.address: int = result.client
         # It is called whenever devices of several processes first work together.
         self.store = store
         #: Handles that must be freed before the client is.
@@ -84,14 +84,14 @@ class Client:
     @functools.cached_property
     def platform(self) -> str:
         """`cuda`, `rocm`, `tpu`, `cpu`, ..., as the plugin names it."""
-        found = self._call("PlatformName")
-        return text(found.platform_name, found.platform_name_size)
+        result = self._call("PlatformName")
+        return text(result.platform_name, result.platform_name_size)
 
     @functools.cached_property
     def platform_version(self) -> str:
         """Versions of driver and libraries."""
-        found = self._call("PlatformVersion")
-        return text(found.platform_version, found.platform_version_size)
+        result = self._call("PlatformVersion")
+        return text(result.platform_version, result.platform_version_size)
 
     @functools.cached_property
     def process_index(self) -> int:
@@ -101,36 +101,38 @@ class Client:
     @functools.cached_property
     def devices(self) -> list[Device]:
         """All devices, those of other processes too."""
-        found = self._call("Devices")
-        return [self.device_at(a) for a in pointers(found.devices, found.num_devices)]
+        result = self._call("Devices")
+        return [self.device_at(a) for a in pointers(result.devices, result.num_devices)]
 
     @functools.cached_property
     def local_devices(self) -> list[Device]:
         """The devices of this process."""
-        found = self._call("AddressableDevices")
-        addresses = pointers(found.addressable_devices, found.num_addressable_devices)
+        result = self._call("AddressableDevices")
+        addresses = pointers(result.addressable_devices, result.num_addressable_devices)
         return [self.device_at(address) for address in addresses]
 
     @functools.cached_property
     def memories(self) -> list[Memory]:
         """The memories of this process's devices."""
-        found = self._call("AddressableMemories")
-        addresses = pointers(found.addressable_memories, found.num_addressable_memories)
+        result = self._call("AddressableMemories")
+        addresses = pointers(
+            result.addressable_memories, result.num_addressable_memories
+        )
         return [self.memory_at(address) for address in addresses]
 
     def device_at(self, address: int) -> Device:
         """The device that the plugin knows by an address."""
-        found = self._places.get(address)
-        if found is None:
-            found = self._places.setdefault(address, Device(self, address))
-        return found
+        result = self._places.get(address)
+        if result is None:
+            result = self._places.setdefault(address, Device(self, address))
+        return result
 
     def memory_at(self, address: int) -> Memory:
         """The memory that the plugin knows by an address."""
-        found = self._places.get(address)
-        if found is None:
-            found = self._places.setdefault(address, Memory(self, address))
-        return found
+        result = self._places.get(address)
+        if result is None:
+            result = self._places.setdefault(address, Memory(self, address))
+        return result
 
     def topology(self) -> Topology:
         """What programs for these devices can be compiled for, without them."""

@@ -39,18 +39,18 @@ class Description:
     @functools.cached_property
     def kind(self) -> str:
         """The maker's name for it: `NVIDIA H100 80GB HBM3`."""
-        found = self._ask("Kind")
-        return text(found.device_kind, found.device_kind_size)
+        result = self._ask("Kind")
+        return text(result.device_kind, result.device_kind_size)
 
     @functools.cached_property
     def attributes(self) -> dict[str, Any]:
         """Coordinates, number of cores and the like."""
-        found = self._ask("Attributes")
-        return decode(found.attributes, found.num_attributes)
+        result = self._ask("Attributes")
+        return decode(result.attributes, result.num_attributes)
 
     def __repr__(self) -> str:
-        found = self._ask("ToString")
-        return text(found.to_string, found.to_string_size)
+        result = self._ask("ToString")
+        return text(result.to_string, result.to_string_size)
 
 
 class Device(Description):
@@ -58,8 +58,8 @@ class Device(Description):
 
     def __init__(self, client: Client, address: int) -> None:
         library = client.library
-        found = library.call("Device_GetDescription", device=address)
-        super().__init__(library, found.device_description)
+        result = library.call("Device_GetDescription", device=address)
+        super().__init__(library, result.device_description)
         self.client = client
         self.address = address
 
@@ -74,8 +74,8 @@ class Device(Description):
     @functools.cached_property
     def memories(self) -> list[Memory]:
         """The memories that it can use."""
-        found = self._call("AddressableMemories")
-        addresses = pointers(found.memories, found.num_memories)
+        result = self._call("AddressableMemories")
+        addresses = pointers(result.memories, result.num_memories)
         return [self.client.memory_at(address) for address in addresses]
 
     @functools.cached_property
@@ -98,15 +98,15 @@ class Device(Description):
     def memory_stats(self) -> dict[str, int] | None:
         """Bytes in use, at the peak, at most; None where the plugin does not count."""
         try:
-            found = self._call("MemoryStats")
+            result = self._call("MemoryStats")
         except JaxRuntimeError as error:
             if status_of(error) == "UNIMPLEMENTED":
                 return None
             raise
-        named = {name for name, _ in found._fields_}
+        named = {name for name, _ in result._fields_}
         counted = {"bytes_in_use"}
-        counted |= {n for n in named if getattr(found, f"{n}_is_set", False)}
-        return {name: getattr(found, name) for name in sorted(counted)}
+        counted |= {n for n in named if getattr(result, f"{n}_is_set", False)}
+        return {name: getattr(result, name) for name in sorted(counted)}
 
 
 class Memory:
@@ -126,16 +126,16 @@ class Memory:
 
     @functools.cached_property
     def kind(self) -> str:
-        found = self._call("Kind")
-        return text(found.kind, found.kind_size)
+        result = self._call("Kind")
+        return text(result.kind, result.kind_size)
 
     @property
     def devices(self) -> list[Device]:
         """The devices that can use it."""
-        found = self._call("AddressableByDevices")
-        addresses = pointers(found.devices, found.num_devices)
+        result = self._call("AddressableByDevices")
+        addresses = pointers(result.devices, result.num_devices)
         return [self.client.device_at(address) for address in addresses]
 
     def __repr__(self) -> str:
-        found = self._call("ToString")
-        return text(found.to_string, found.to_string_size)
+        result = self._call("ToString")
+        return text(result.to_string, result.to_string_size)

@@ -239,7 +239,7 @@ def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
     dims = array_of(shape)
     _borrowed[address] = _KINDS[name]
     try:
-        found = client.library.call(
+        result = client.library.call(
             "Client_CreateViewOfDeviceBuffer",
             client=client.address,
             device_buffer_ptr=(tensor.data or 0) + tensor.byte_offset,
@@ -256,7 +256,7 @@ def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
         del _borrowed[address]
         raise
     _rename(made, ctypes.addressof(_NAMES[b"used_" + name]))
-    return Buffer(client, found.buffer, (shape, dtype))
+    return Buffer(client, result.buffer, (shape, dtype))
 
 
 def _stream(client: Client, device: Device) -> int | None:

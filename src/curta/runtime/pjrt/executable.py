@@ -67,8 +67,8 @@ class LoadedExecutable:
         with self.executable() as program:
             self.name: str = program.name
             self.results: Any = program.results
-        found = self._call("AddressableDevices")
-        addresses = pointers(found.addressable_devices, found.num_addressable_devices)
+        result = self._call("AddressableDevices")
+        addresses = pointers(result.addressable_devices, result.num_addressable_devices)
         #: The devices of this process that it runs on, in the order of its operands.
         self.devices: list[Device] = [client.device_at(a) for a in addresses]
         self._single = len(self.devices) == 1
@@ -87,10 +87,10 @@ class LoadedExecutable:
 
     def executable(self) -> Executable:
         """The compiled program itself, to be asked and serialised."""
-        found = self.client.library.call(
+        result = self.client.library.call(
             "LoadedExecutable_GetExecutable", loaded_executable=self.handle
         )
-        return Executable(self.client.library, found.executable)
+        return Executable(self.client.library, result.executable)
 
     def serialize(self) -> bytes:
         """The program, for `Client.deserialize`."""
@@ -132,8 +132,8 @@ class LoadedExecutable:
         if client.waiting:
             client.sweep()
         # A slice at once: to iterate over an array of C takes as long as the call.
-        found = zip(call.out_row[:], self.results)
-        made = [Buffer(client, handle, kind) for handle, kind in found]
+        result = zip(call.out_row[:], self.results)
+        made = [Buffer(client, handle, kind) for handle, kind in result]
         calls.append(call)
         return made
 
@@ -216,10 +216,10 @@ def _lent(operands: Sequence[Buffer]) -> list[int]:
 def compiled(client: Client, program: str | bytes, options: bytes) -> LoadedExecutable:
     """See `Client.compile`."""
     module = Module(client.library, program, options)
-    found = client.library.call(
+    result = client.library.call(
         "Client_Compile", module.struct, client=client.address, **module.arguments
     )
-    return LoadedExecutable(client, found.executable)
+    return LoadedExecutable(client, result.executable)
 
 
 def deserialized(
@@ -227,7 +227,7 @@ def deserialized(
 ) -> LoadedExecutable:
     """See `Client.deserialize`."""
     kept, given = bytes_of(data), bytes_of(options or b"")
-    found = client.library.call(
+    result = client.library.call(
         "Executable_DeserializeAndLoad",
         client=client.address,
         serialized_executable=ctypes.addressof(kept),
@@ -237,4 +237,4 @@ def deserialized(
         else None,
         overridden_serialized_compile_options_size=len(options or b""),
     )
-    return LoadedExecutable(client, found.loaded_executable)
+    return LoadedExecutable(client, result.loaded_executable)

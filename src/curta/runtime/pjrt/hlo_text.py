@@ -50,8 +50,8 @@ def _module_text(module: Message) -> str:
 def _computation_lines(
     part: Message, names: dict[int, str], entry: int
 ) -> Iterator[str]:
-    found = [_parsed(data) for data in part.get(2, ())]
-    known = {_number(i, 35): i for i in found}
+    result = [_parsed(data) for data in part.get(2, ())]
+    known = {_number(i, 35): i for i in result}
     first = "ENTRY " if _number(part, 5) == entry else ""
     yield f"{first}%{_text(part, 1)} {{"
     for number, instruction in known.items():
@@ -95,7 +95,7 @@ def _shape(data: bytes) -> str:
 
 def _parsed(data: bytes) -> Message:
     """The fields of a message by number, each with its values in order."""
-    found: Message = {}
+    result: Message = {}
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -106,8 +106,8 @@ def _parsed(data: bytes) -> Message:
         else:
             size, at = _varint(data, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
             value, at = data[at : at + size], at + size
-        found.setdefault(key >> 3, []).append(value)
-    return found
+        result.setdefault(key >> 3, []).append(value)
+    return result
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -122,8 +122,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _bytes(message: Message, field: int) -> bytes:
-    found: bytes = message.get(field, [b""])[-1]
-    return found
+    result: bytes = message.get(field, [b""])[-1]
+    return result
 
 
 def _text(message: Message, field: int) -> str:
@@ -131,19 +131,19 @@ def _text(message: Message, field: int) -> str:
 
 
 def _number(message: Message, field: int) -> int:
-    found: int = message.get(field, [0])[-1]
-    return found
+    result: int = message.get(field, [0])[-1]
+    return result
 
 
 def _numbers(message: Message, field: int) -> list[int]:
     """A repeated number, packed or not."""
-    found: list[int] = []
+    result: list[int] = []
     for value in message.get(field, ()):
         if isinstance(value, int):
-            found.append(value)
+            result.append(value)
             continue
         at = 0
         while at < len(value):
             number, at = _varint(value, at)
-            found.append(number)
-    return found
+            result.append(number)
+    return result

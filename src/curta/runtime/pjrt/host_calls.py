@@ -118,10 +118,10 @@ class HostCalls:
         chunk.deleter = callbacks.address_of(self._deleter)
         key = chunk.deleter_arg = ctypes.addressof(chunk)
         self._chunks[key] = chunk, data
-        found = self.library.call(
+        result = self.library.call(
             "CopyToDeviceStream_AddChunk", stream=stream, chunk=key
         )
-        self.library.wait(found.transfer_complete)
+        self.library.wait(result.transfer_complete)
 
     def _delete(self, data: int, key: int) -> None:
         self._chunks.pop(key, None)
@@ -173,9 +173,9 @@ class _Running:
                 self.done.add(channel.number)
             if len(self.done) < len(self.call.sends):
                 return None
-            found, self.done = self.parts, set()
+            result, self.done = self.parts, set()
             self.parts = {c.number: bytearray() for c in self.call.sends}
-            return found
+            return result
 
     def _run(self, parts: dict[int, bytearray]) -> None:
         operands = [
@@ -190,9 +190,9 @@ class _Running:
     def _receiver(self, channel: Channel) -> Any:
         def receive(stream: int, _: Any) -> None:
             try:
-                found = self.results[channel.number].get()
-                if found is not None:
-                    self.owner.add_chunk(stream, found)
+                result = self.results[channel.number].get()
+                if result is not None:
+                    self.owner.add_chunk(stream, result)
             finally:
                 self.owner.library.call("CopyToDeviceStream_Destroy", stream=stream)
 

@@ -111,9 +111,9 @@ class Library:
         """Call again with the sizes that a newer plugin wants, or raise its error."""
         while error:
             code, message = self.take_error(error)
-            found = _WRONG_SIZE.search(message)
-            structs_ = [s for s in (args, *nested) if found and s.c_name == found[1]]
-            wanted = int(found[2]) if found else 0
+            result = _WRONG_SIZE.search(message)
+            structs_ = [s for s in (args, *nested) if result and s.c_name == result[1]]
+            wanted = int(result[2]) if result else 0
             fits = [s for s in structs_ if s.struct_size < wanted <= s.c_size + SPARE]
             if not fits:
                 raise runtime_error(code, message)
@@ -146,8 +146,8 @@ class Library:
 
     def attributes(self) -> dict[str, Any]:
         """What the plugin says of itself: versions of XLA and StableHLO, say."""
-        found = self.call("Plugin_Attributes")
-        return decode(found.attributes, found.num_attributes)
+        result = self.call("Plugin_Attributes")
+        return decode(result.attributes, result.num_attributes)
 
     def extension(self, kind: int) -> int | None:
         """The address of an extension (a PJRT_Extension_Type), if it is there."""

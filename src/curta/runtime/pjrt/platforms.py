@@ -98,11 +98,11 @@ _ALLOCATORS = ("default", "platform", "bfc", "cuda_async", "vmm")
 
 def _gpu_options(name: str, setting: str) -> Callable[[Environment], dict[str, Value]]:
     def options(environment: Environment) -> dict[str, Value]:
-        found = memory_options(environment)
+        result = memory_options(environment)
         visible = getattr(config, setting, "all")
         if visible != "all":
-            found["visible_devices"] = [int(x) for x in visible.split(",")]
-        return {"platform_name": name, **found}
+            result["visible_devices"] = [int(x) for x in visible.split(",")]
+        return {"platform_name": name, **result}
 
     return options
 
@@ -134,18 +134,18 @@ def memory_options(environment: Environment) -> dict[str, Value]:
     preallocate = environment.get("XLA_PYTHON_CLIENT_PREALLOCATE", "")
     collective = environment.get("XLA_PYTHON_CLIENT_COLLECTIVE_MEM_SIZE_MB", "")
     abort = environment.get("XLA_PYTHON_CLIENT_ABORT_COLLECTIVES_ON_FAILURE", "0")
-    found: dict[str, Value] = {}
+    result: dict[str, Value] = {}
     if allocator != "default":
-        found["allocator"] = allocator
+        result["allocator"] = allocator
     if share or older:
-        found["memory_fraction"] = float(share or older)
+        result["memory_fraction"] = float(share or older)
     if preallocate:
-        found["preallocate"] = preallocate not in ("false", "False", "0")
+        result["preallocate"] = preallocate not in ("false", "False", "0")
     if collective:
-        found["collective_memory_size"] = int(collective) << 20
+        result["collective_memory_size"] = int(collective) << 20
     if int(abort):
-        found["abort_collectives_on_failure"] = True
-    return found
+        result["abort_collectives_on_failure"] = True
+    return result
 
 
 def _cuda_advice(environment: Environment) -> str:
@@ -238,8 +238,8 @@ PLATFORMS = {
 
 def platform_of(name: str) -> Platform:
     """What is known of a platform; of others nothing is."""
-    found = PLATFORMS.get(name)
+    result = PLATFORMS.get(name)
     nothing: Any = {}
-    return found or Platform(
+    return result or Platform(
         name, None, 400, lambda: None, lambda _: {**nothing}, lambda _: ""
     )

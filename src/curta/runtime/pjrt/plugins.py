@@ -104,10 +104,10 @@ def discover(environment: Environment = os.environ) -> dict[str, Plugin]:
 
     What the environment names goes before what is installed.
     """
-    found: dict[str, Plugin] = {}
+    result: dict[str, Plugin] = {}
     for plugin in (*_installed(environment), *_named(environment)):
-        found[plugin.name] = plugin
-    return found
+        result[plugin.name] = plugin
+    return result
 
 
 def _named(environment: Environment) -> Iterator[Plugin]:
@@ -153,10 +153,10 @@ def _modules() -> dict[str, str]:
     """The modules of plugins, and how each was found."""
     folders = map(os.fspath, package_folders("jax_plugins"))
     spread = pkgutil.iter_modules(list(folders), "jax_plugins.")
-    found = {module.name: f"package {module.name}" for module in spread}
+    result = {module.name: f"package {module.name}" for module in spread}
     for point in importlib.metadata.entry_points(group="jax_plugins"):
-        found[point.value.partition(":")[0]] = f"entry point {point.name}"
-    return found
+        result[point.value.partition(":")[0]] = f"entry point {point.name}"
+    return result
 
 
 def _library_in(folders: Iterable[Path]) -> Path | None:

@@ -35,8 +35,8 @@ class Executable:
     @functools.cached_property
     def name(self) -> str:
         """The name of its module."""
-        found = self._ask("Name")
-        return text(found.executable_name, found.executable_name_size)
+        result = self._ask("Name")
+        return text(result.executable_name, result.executable_name_size)
 
     @functools.cached_property
     def replicas(self) -> int:
@@ -60,27 +60,27 @@ class Executable:
     @functools.cached_property
     def memory_kinds(self) -> list[str]:
         """The kinds of memory that the results lie in."""
-        found = self._ask("OutputMemoryKinds")
-        sizes = integers(found.memory_kind_sizes, found.num_outputs, ctypes.c_size_t)
-        names = pointers(found.memory_kinds, found.num_outputs)
+        result = self._ask("OutputMemoryKinds")
+        sizes = integers(result.memory_kind_sizes, result.num_outputs, ctypes.c_size_t)
+        names = pointers(result.memory_kinds, result.num_outputs)
         return [text(a, n) for a, n in zip(names, sizes, strict=True)]
 
     @functools.cached_property
     def fingerprint(self) -> str:
         """Equal for programs that were compiled from the same in the same way."""
-        found = self._ask("Fingerprint")
-        return text(found.executable_fingerprint, found.executable_fingerprint_size)
+        result = self._ask("Fingerprint")
+        return text(result.executable_fingerprint, result.executable_fingerprint_size)
 
     def cost_analysis(self) -> dict[str, Any]:
         """Estimates: `flops`, `bytes accessed`, ..."""
-        found = self._ask("GetCostAnalysis")
-        return decode(found.properties, found.num_properties)
+        result = self._ask("GetCostAnalysis")
+        return decode(result.properties, result.num_properties)
 
     def memory_stats(self) -> dict[str, int]:
         """Bytes of code, arguments, results and temporaries."""
-        found = self._ask("GetCompiledMemoryStats")
+        result = self._ask("GetCompiledMemoryStats")
         head = ("struct_size", "extension_start", "executable", "spare")
-        return {n: getattr(found, n) for n, _ in found._fields_ if n not in head}
+        return {n: getattr(result, n) for n, _ in result._fields_ if n not in head}
 
     def code_size(self) -> int:
         """Bytes of machine code."""
@@ -102,10 +102,10 @@ class Executable:
 
     def serialize(self) -> bytes:
         """The program, to be loaded by the same plugin on the same kind of device."""
-        found = self._ask("Serialize")
-        data = ctypes.string_at(found.serialized_bytes, found.serialized_bytes_size)
+        result = self._ask("Serialize")
+        data = ctypes.string_at(result.serialized_bytes, result.serialized_bytes_size)
         free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        free(found.serialized_executable_deleter)(found.serialized_executable)
+        free(result.serialized_executable_deleter)(result.serialized_executable)
         return data
 
     def close(self) -> None:

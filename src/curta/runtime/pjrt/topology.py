@@ -64,25 +64,25 @@ class Topology:
 
     @functools.cached_property
     def platform(self) -> str:
-        found = self._call("PlatformName")
-        return text(found.platform_name, found.platform_name_size)
+        result = self._call("PlatformName")
+        return text(result.platform_name, result.platform_name_size)
 
     @functools.cached_property
     def platform_version(self) -> str:
-        found = self._call("PlatformVersion")
-        return text(found.platform_version, found.platform_version_size)
+        result = self._call("PlatformVersion")
+        return text(result.platform_version, result.platform_version_size)
 
     @functools.cached_property
     def devices(self) -> list[TopologyDevice]:
         """Its devices, in the order that the plugin gives them."""
-        found = self._call("GetDeviceDescriptions")
-        addresses = pointers(found.descriptions, found.num_descriptions)
+        result = self._call("GetDeviceDescriptions")
+        addresses = pointers(result.descriptions, result.num_descriptions)
         return [TopologyDevice(self, address) for address in addresses]
 
     @functools.cached_property
     def attributes(self) -> dict[str, Any]:
-        found = self._call("Attributes")
-        return decode(found.attributes, found.num_attributes)
+        result = self._call("Attributes")
+        return decode(result.attributes, result.num_attributes)
 
     def check_open(self) -> NoReturn:
         """Raise JaxRuntimeError: nothing can run on devices that need not be there."""
@@ -98,19 +98,19 @@ class Topology:
 
     def serialize(self) -> bytes:
         """What tells it from other topologies."""
-        found = self._call("Serialize")
-        data = ctypes.string_at(found.serialized_bytes, found.serialized_bytes_size)
+        result = self._call("Serialize")
+        data = ctypes.string_at(result.serialized_bytes, result.serialized_bytes_size)
         free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-        free(found.serialized_topology_deleter)(found.serialized_topology)
+        free(result.serialized_topology_deleter)(result.serialized_topology)
         return data
 
     def compile(self, program: str | bytes, options: bytes) -> Executable:
         """Compile a module for these devices, without them."""
         module = Module(self.library, program, options)
-        found = self.library.call(
+        result = self.library.call(
             "Compile", module.struct, topology=self.address, **module.arguments
         )
-        return Executable(self.library, found.executable)
+        return Executable(self.library, result.executable)
 
 
 def create(
@@ -122,11 +122,11 @@ def create(
     """
     encoded = name.encode()
     named, data = NamedValues(options or {}), bytes_of(encoded)
-    found = library.call(
+    result = library.call(
         "TopologyDescription_Create",
         topology_name=ctypes.addressof(data),
         topology_name_size=len(encoded),
         create_options=named.address,
         num_options=named.count,
     )
-    return Topology(library, found.topology)
+    return Topology(library, result.topology)

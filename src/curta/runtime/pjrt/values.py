@@ -92,14 +92,14 @@ class NamedValues:
 def decode(address: int | None, count: int) -> dict[str, Any]:
     """Named values of a plugin; those of a type not known are left out."""
     cls = structs()["NamedValue"]
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     at = address or 0
     for _ in range(count):
         entry: Any = cls.from_address(at)
-        found[text(entry.name, entry.name_size)] = _value(entry)
+        result[text(entry.name, entry.name_size)] = _value(entry)
         # A newer plugin's may be longer than ours.
         at += max(ctypes.sizeof(cls), entry.struct_size)
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in result.items() if value is not None}
 
 
 def _value(entry: Any) -> Any:

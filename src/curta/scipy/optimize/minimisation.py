@@ -145,21 +145,21 @@ def _descend(
     def iterate(s: _State) -> _State:
         p = direction(s)
         first = first_step(s, p)
-        found = line_search(fun, s.x, p, s.value, s.gradient, first, maxls)
-        step = found.point.step.astype(p.dtype) * p
-        gradient = found.point.gradient
+        result = line_search(fun, s.x, p, s.value, s.gradient, first, maxls)
+        step = result.point.step.astype(p.dtype) * p
+        gradient = result.point.gradient
         after = _State(
             s.x + step,
-            found.point.value,
+            result.point.value,
             gradient,
             s.value,
             update(s, step, gradient - s.gradient),
             is_small(gradient),
             0,
             s.iterations + 1,
-            s.evaluations + found.evaluations,
+            s.evaluations + result.evaluations,
         )
-        status = jnp.where(after.converged, 0, ending(s, after, found))
+        status = jnp.where(after.converged, 0, ending(s, after, result))
         return after._replace(status=status)
 
     value, gradient = value_and_grad(fun)(x)

@@ -71,8 +71,8 @@ def nearest_multiple(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Val
     Holds for |x * scale| < 2**22 (f32) or 2**51 (f64).
     """
     if "nearest_multiple" in b.own:
-        found: tuple[Value, Value] = b.own["nearest_multiple"](x, scale)
-        return found
+        result: tuple[Value, Value] = b.own["nearest_multiple"](x, scale)
+        return result
     kind = x.type.kind
     shifted = b.fma(x, scale, _SHIFTER[kind])
     return shifted - _SHIFTER[kind], b.bits(shifted) - _SHIFTER_BITS[kind]
@@ -84,8 +84,8 @@ def nearest_power(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Value]
     Holds where 2**n is a normal number.
     """
     if "nearest_power" in b.own:
-        found: tuple[Value, Value] = b.own["nearest_power"](x, scale)
-        return found
+        result: tuple[Value, Value] = b.own["nearest_power"](x, scale)
+        return result
     kind = x.type.kind
     shifter = _SHIFTER[kind] + BIAS[kind]
     shifted = b.fma(x, scale, shifter)

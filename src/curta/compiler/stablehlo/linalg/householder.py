@@ -152,12 +152,12 @@ def tridiagonal(op: Tridiagonal, a: Tensor) -> Sequence[Tensor]:
     """As for Hessenberg form; an upper triangle is a lower one in reverse order."""
     n, lower = a.shape[0], op.lower_triangle
     given = a if lower else a.reversed(0, 1)
-    found, taus = hessenberg(op, hermitian(given, True))
-    diagonal = found.real.diagonal().T
-    beside = found.part(0, 1, n).part(1, 0, n - 1).real.diagonal().T
+    result, taus = hessenberg(op, hermitian(given, True))
+    diagonal = result.real.diagonal().T
+    beside = result.part(0, 1, n).part(1, 0, n - 1).real.diagonal().T
     numbers, columns = row_numbers(n), column_numbers(n)
-    packed = where(numbers >= columns, found, given)
-    packed = where(numbers.equals(columns), found.real.astype(a.dtype), packed)
+    packed = where(numbers >= columns, result, given)
+    packed = where(numbers.equals(columns), result.real.astype(a.dtype), packed)
     outs = [packed, diagonal, beside, taus]
     if lower:
         return outs

@@ -210,7 +210,7 @@ def _tall(op: SVD, a: Tensor) -> list[Tensor]:
     good = scaled.squared().sum().is_finite()
     s = _lengths(columns)
     s, matrices = sorted_columns(-s, s, columns, *v)
-    found = [s * factor]
+    result = [s * factor]
     if op.compute_uv:
         # Reflections give an orthonormal U whatever the rank is; R is diagonal.
         q, r, _ = qr_of(matrices[0], op.full_matrices)
@@ -218,8 +218,8 @@ def _tall(op: SVD, a: Tensor) -> list[Tensor]:
         size = head.abs()
         phase = where(size.equals(0), 1, head / where(size.equals(0), 1, size))
         phase = joined(1, phase, filled(1, width - n, a.dtype, 1))
-        found += [q * phase, matrices[1]]
-    return [where(good, x, not_a_number(x.dtype)) for x in found]
+        result += [q * phase, matrices[1]]
+    return [where(good, x, not_a_number(x.dtype)) for x in result]
 
 
 def _lengths(x: Tensor) -> Tensor:
@@ -244,8 +244,8 @@ def _orthogonalised(a: Tensor, with_v: bool) -> tuple[Tensor, list[Tensor]]:
     carry = [Tensor(INT.type(0)), filled(1, 1, kind, 1), a]
     if with_v:
         carry.append(eye(n, size, a.dtype))
-    _, _, *found = repeat_while(goes_on, sweep, carry)
-    a, *v = (x.part(1, 0, n) for x in found)
+    _, _, *result = repeat_while(goes_on, sweep, carry)
+    a, *v = (x.part(1, 0, n) for x in result)
     return a, v
 
 

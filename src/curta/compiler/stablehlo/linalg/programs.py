@@ -68,12 +68,12 @@ def program(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
         if not any(a.size for a in outs):
             return [zeros(a) for a in outs]
         if lead:
-            found = _mapped(one, math.prod(lead), len(lead), args)
+            result = _mapped(one, math.prod(lead), len(lead), args)
         else:
-            found = one(*map(_in_single, args))
+            result = one(*map(_in_single, args))
         return [
             convert_element_type(Reshape(a.shape)(x), a.dtype)
-            for x, a in zip(found, outs, strict=True)
+            for x, a in zip(result, outs, strict=True)
         ]
 
     return stage(run, [a.strip_weak_type() for a in avals])
@@ -93,5 +93,5 @@ def _mapped(
 ) -> list[Any]:
     """A function of single matrices on a batch, as one of `count`."""
     flat = [Reshape((count, *typeof(x).shape[rank:]))(_in_single(x)) for x in args]
-    found, dims = batch(one, BatchAxis(count), flat, [0] * len(flat))
-    return [batch_dim_at(x, d, count, 0) for x, d in zip(found, dims, strict=True)]
+    result, dims = batch(one, BatchAxis(count), flat, [0] * len(flat))
+    return [batch_dim_at(x, d, count, 0) for x, d in zip(result, dims, strict=True)]

@@ -161,8 +161,8 @@ class Tensor:
 
     def argmax(self, axis: int) -> Any:
         """The place, a scalar, of the greatest element of a column or row."""
-        found = ArgMax((axis,), INT)(self.value)
-        return Reshape(())(found)
+        result = ArgMax((axis,), INT)(self.value)
+        return Reshape(())(result)
 
     def squared(self) -> Tensor:
         """|x|^2, real."""
