@@ -47,7 +47,11 @@ def program(page: str) -> str:
 def pyright(*arguments: str) -> Any:
     """What pyright finds, as it writes it in JSON."""
     command = [sys.executable, "-m", "pyright", "--outputjson", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    # `--verifytypes` looks at no environment of `--pythonpath`, but at this variable.
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env=environment
+    )
     try:
         return json.loads(done.stdout)
     except json.JSONDecodeError:

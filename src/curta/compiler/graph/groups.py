@@ -46,7 +46,8 @@ class FusionGroup:
         self.folded: set[Buffer] = set()
         self.nests: set[Nest] = set()
         self.folding: set[Nest] = set()  # the dims of its folds
-        self.work = self.depth = 0
+        self.work: int = 0
+        self.depth: int = 0
         # Whether it has only maps over many indices, which may be functions of rows.
         self.only_rows = True
         self.add(item, len(item.dims) if isinstance(item, LoopItem) else 0)

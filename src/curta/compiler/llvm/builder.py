@@ -140,7 +140,8 @@ class Builder(VectorInstructions):
             Value(f"%a{i}", t, self) for i, t in enumerate(parameters)
         ]
         self._result = result
-        self.exported, self.inline = exported, inline
+        self.exported: bool = exported
+        self.inline: bool = inline
         self._lines: list[str] = []
         self._entry: list[str] = []
         self._count = 0
