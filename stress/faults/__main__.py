@@ -34,7 +34,7 @@ def memory(name: str, allocator: str, quick: bool) -> Iterator[str]:
     if quick and allocator == "python" and name != "small":
         return
     if not allocation.available(allocator):
-        yield f"{allocator}: not run, this Python has no _testcapi"
+        yield f"{allocator}: not run, as only on CPython 3.11 with _testcapi"
         return
     worker = Worker(seconds=20 * 60)
     for cold in [False] if quick or allocator != "pool" else [False, True]:

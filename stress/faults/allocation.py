@@ -181,8 +181,13 @@ _made: dict[str, Failing] = {}
 
 
 def available(allocator: str) -> bool:
-    """Whether it can be made to fail here."""
-    return allocator != "python" or _testcapi is not None
+    """Whether it can be made to fail here.
+
+    CPython 3.12 and 3.13 crash in programs of nothing but functions and dicts when one
+    allocation of an object fails: they forget references of functions (`func_clear`).
+    """
+    sound = _testcapi is not None and sys.version_info < (3, 12)
+    return allocator != "python" or sound
 
 
 def fail(name: str, allocator: str, only: bool, cold: bool, step: int = 1) -> Counts:

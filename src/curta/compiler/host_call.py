@@ -173,7 +173,10 @@ def _signals_kept() -> Iterator[None]:
     before = sys.unraisablehook
 
     def hook(unraisable: Any) -> None:
-        if getattr(unraisable.object, "__code__", None) is _CODE:
+        trace = unraisable.exc_traceback
+        code = None if trace is None else trace.tb_frame.f_code
+        # Which function it is, or, where Python does not say that (3.13), its frame.
+        if _CODE in (code, getattr(unraisable.object, "__code__", None)):
             _pending.error = unraisable.exc_value
         else:
             before(unraisable)
