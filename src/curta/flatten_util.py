@@ -45,7 +45,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     unravel = _Unravel(treedef, shapes, own, dtype)
     if not leaves:
         return lax.full((0,), 0, dtype), unravel
-    if any(result != dtype for result in own):
+    if any(own_dtype != dtype for own_dtype in own):
         leaves = [lax.convert_element_type(leaf, dtype) for leaf in leaves]
     parts = [
         lax.reshape(leaf, (math.prod(shape),)) for leaf, shape in zip(leaves, shapes)

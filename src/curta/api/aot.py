@@ -198,7 +198,9 @@ class Lowered(Stage):
         if not (known or any(given)):
             known = (default_device(),)
         if known and known != devices:
-            now, before = ([d.id for d in result] for result in (devices, known))
+            now, before = (
+                [d.id for d in assignment] for assignment in (devices, known)
+            )
             raise ValueError(
                 "device_assignment passed to `.compile` must match the"
                 " device_assignment calculated from array shardings and out_shardings."

@@ -47,11 +47,11 @@ def batch_with_refs(
         return outs + [finals[i] for i in written]
 
     written: list[int] = []
-    outs, result = batch(run, axis, arrays, dims)
+    outs, out_dims = batch(run, axis, arrays, dims)
     count = len(outs) - len(written)
-    for i, x, d in zip(written, outs[count:], result[count:], strict=True):
+    for i, x, d in zip(written, outs[count:], out_dims[count:], strict=True):
         swap(leaves[i], batch_dim_at(x, d, axis.size, dims[i]))
-    return outs[:count], result[:count]
+    return outs[:count], out_dims[:count]
 
 
 def check_refs(

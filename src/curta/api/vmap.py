@@ -116,12 +116,12 @@ def _mapped(
     sum_match: bool,
 ) -> Any:
     with Transforming("vmap"):
-        outs, result = batch_with_refs(_checked(flat), axis, leaves, dims)
+        outs, out_dims = batch_with_refs(_checked(flat), axis, leaves, dims)
     out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
     wanted = _prefix("out_axes", out_axes, out_tree)
     placed = [
         put_axis(x, d, w, axis.size, sum_match)
-        for x, d, w in zip(outs, result, wanted, strict=True)
+        for x, d, w in zip(outs, out_dims, wanted, strict=True)
     ]
     return tree_util.tree_unflatten(flat.out_tree, placed)
 

@@ -208,8 +208,8 @@ class Entry:
 
 def entries(folder: str) -> Iterator[Entry]:
     """The files in a folder of the cache, in any order."""
-    with contextlib.suppress(OSError), os.scandir(folder) as result:
-        for entry in result:
+    with contextlib.suppress(OSError), os.scandir(folder) as listing:
+        for entry in listing:
             with contextlib.suppress(OSError):
                 info = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(info.st_mode):

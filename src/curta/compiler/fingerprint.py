@@ -13,6 +13,7 @@ which may follow Python's hash seed, dead code and equal eqns do not change the 
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import enum
 import hashlib
@@ -133,6 +134,7 @@ class _Writer:
         self.consts: dict[str, np.ndarray[Any, Any]] = {}
         self._jaxprs: dict[ClosedJaxpr, str] = {}
         self.ops: dict[int, tuple[str, Op]] = {}
+        self._texts: dict[Op, str] = {}
         self._written: dict[int, str] = {}
         self._bytes = 0
 
@@ -279,8 +281,9 @@ class _Writer:
             self.parts.append("call")
             self.closed(body)
         elif x.runs_python:
-            equal = (text for text, known in self.ops.values() if known == x)
-            text = next(equal, f"python {type(x).__qualname__} {len(self.ops)}")
+            text = f"python {type(x).__qualname__} {len(self.ops)}"
+            with contextlib.suppress(TypeError):  # what has no hash is equal to nothing
+                text = self._texts.setdefault(x, text)
             self.ops[id(x)] = text, x
             self.parts.append(text)
         else:

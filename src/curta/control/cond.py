@@ -129,8 +129,8 @@ class Cond(TakesRefs):
             return self._select(axis, args, dims)
         plain = [batch_jaxpr(b, axis, tuple(operand_dims)) for b in self.branches]
         forced = tuple(
-            any(d is not None for d in result)
-            for result in zip(*(result for _, result in plain), strict=True)
+            any(d is not None for d in flags)
+            for flags in zip(*(flags for _, flags in plain), strict=True)
         )
         branches = tuple(
             batch_jaxpr(b, axis, tuple(operand_dims), forced)[0] for b in self.branches

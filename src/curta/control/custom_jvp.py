@@ -177,7 +177,7 @@ class CustomJVP:
                 return [*outs, *(t for t in taken if type(t) is not Zero)]
 
             tangent_dims = [dims[i] for i in given]
-            results, result = batch_outputs(
+            results, own_dims = batch_outputs(
                 run,
                 axis,
                 [*primals, *(tangents[i] for i in given)],
@@ -185,7 +185,7 @@ class CustomJVP:
                 outer,
             )
             n = len(zero)
-            out_dims[:] = result[:n]
+            out_dims[:] = own_dims[:n]
             outs, nonzero = results[:n], iter(results[n:])
             return outs, [
                 SymbolicZero(typeof(x).to_tangent_aval()) if z else next(nonzero)
@@ -203,8 +203,8 @@ def batch_outputs(
     outer: BatchTrace | None = None,
 ) -> tuple[list[Any], list[int | None]]:
     """Map `fun` over a batch; its outputs and their dims, see `aligned`."""
-    outs, result = batch(fun, axis, args, dims, outer)
-    return aligned(outs, result, axis, dims)
+    outs, out_dims = batch(fun, axis, args, dims, outer)
+    return aligned(outs, out_dims, axis, dims)
 
 
 def aligned(

@@ -156,10 +156,10 @@ class CustomVJP:
                 made[:] = len(outs), bwd
                 return [*outs, *residuals]
 
-            results, result = batch(run, axis, primals, dims, outer)
+            results, own_dims = batch(run, axis, primals, dims, outer)
             n, bwd = made
-            outs, out_dims[:] = aligned(results[:n], result[:n], axis, dims)
-            given_dims = [*result[n:], *out_dims]
+            outs, out_dims[:] = aligned(results[:n], own_dims[:n], axis, dims)
+            given_dims = [*own_dims[n:], *out_dims]
             return outs, results[n:], _batched_bwd(bwd, axis, dims, given_dims)
 
         return dataclasses.replace(self, fun=fun, fwd=fwd, out_dims=out_dims)

@@ -127,10 +127,10 @@ class _JvpOfRule:
             tangents: list[Any] = [zero_tangent(typeof(x)) for x in values[:n]]
             for i, t in zip(self.places, values[n:], strict=True):
                 tangents[i] = t
-            outs, result = jvp(run, values[:n], tangents)
+            outs, out_tangents = jvp(run, values[:n], tangents)
             wanted = [
                 (t, f)
-                for x, t, f in zip(outs, result, out_inside)
+                for x, t, f in zip(outs, out_tangents, out_inside)
                 if is_differentiable(x)
             ]
             out_inside.extend(f for _, f in wanted)

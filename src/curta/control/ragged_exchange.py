@@ -113,8 +113,8 @@ class RaggedAllToAll(Collective):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         if axis.name in self.axis_names:
-            outs, result = batch(lambda *xs: [self._exchanged(*xs)], axis, args, dims)
-            return outs[0], result[0]
+            outs, out_dims = batch(lambda *xs: [self._exchanged(*xs)], axis, args, dims)
+            return outs[0], out_dims[0]
         size = axis.size
         operand, output = (
             batch_dim_at(x, d, size, 0) for x, d in zip(args[:2], dims[:2])

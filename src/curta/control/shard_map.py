@@ -129,9 +129,9 @@ class ShardMap(JaxprOp):
         )
         results = op(*primals, *[t for t in tangents if type(t) is not Zero])
         count = len(self.out_specs)
-        outs, result = results[:count], iter(results[count:])
+        outs, dots = results[:count], iter(results[count:])
         return outs, [
-            next(result) if n else zero_tangent(typeof(x))
+            next(dots) if n else zero_tangent(typeof(x))
             for x, n in zip(outs, out_nonzero, strict=True)
         ]
 

@@ -58,10 +58,10 @@ def mapped_program(op: Any, mesh: Any, hosts: tuple[Any, ...] = ()) -> ClosedJax
         along = dict(hosts).get(name)
         axis = BatchAxis(mesh.shape[name], name, devices=True, hosts=along)
         dims = [0 if name in axes else None for axes in used]
-        outs, result = batch(lambda *xs: mapped(level + 1, xs), axis, args, dims)
+        outs, out_dims = batch(lambda *xs: mapped(level + 1, xs), axis, args, dims)
         return [
             batch_dim_at(x, d, axis.size, 0) if name in axes else _any_of(x, d)
-            for x, d, axes in zip(outs, result, mentioned, strict=True)
+            for x, d, axes in zip(outs, out_dims, mentioned, strict=True)
         ]
 
     def run(*args: Any) -> list[Any]:

@@ -179,10 +179,10 @@ def _mapped(
             return list(out) if eqn.op.multiple_results else [out]
         axis = BatchAxis(where.mesh.shape[names[level]])
         dims = [0 if names[level] in a else None for a in axes]
-        outs, result = batch(lambda *xs: over(level + 1, xs), axis, args, dims)
+        outs, out_dims = batch(lambda *xs: over(level + 1, xs), axis, args, dims)
         return [
             batch_dim_at(x, d, axis.size, 0) if names[level] in w else x
-            for x, d, w in zip(outs, result, wanted, strict=True)
+            for x, d, w in zip(outs, out_dims, wanted, strict=True)
         ]
 
     return over(0, args)

@@ -118,9 +118,9 @@ class While(TakesRefs):
         n_body = len(body_consts) + len(given)
         op = While(cond, body, self.cond_nconsts, n_body, self.masked)
         results = op(*cond_consts, *body_consts, *given, *carry, *moving)
-        outs, result = results[: len(carry)], iter(results[len(carry) :])
+        outs, dots = results[: len(carry)], iter(results[len(carry) :])
         return outs, [
-            next(result) if n else zero_tangent(typeof(x))
+            next(dots) if n else zero_tangent(typeof(x))
             for x, n in zip(outs, carry_nonzero, strict=True)
         ]
 

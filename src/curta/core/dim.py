@@ -87,9 +87,9 @@ def quotient(size: Any, shape: Sequence[Any]) -> Any:
     >>> quotient(12, (3, -1))
     4
     """
-    result, rest = divmod(size, math.prod(shape))
+    quotient, rest = divmod(size, math.prod(shape))
     if surely(lambda: rest == 0):
-        return -result
+        return -quotient
     raise InconclusiveDimensionOperation(
         f"Cannot divide evenly {size} elements among the dims {tuple(shape)}"
     )

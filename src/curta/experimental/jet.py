@@ -94,12 +94,12 @@ def jet(
     flat = FlatFunction(fun, tree_util.tree_structure((tuple(primals), {})))
     primals = [_varying(x, s) for x, s in zip(primals, series, strict=True)]
     terms = [_scaled(x, s, factors) for x, s in zip(primals, series, strict=True)]
-    outs, result = series_of(flat, primals, terms, order)
+    outs, out_terms = series_of(flat, primals, terms, order)
     results = [
         [zeros(typeof(x)) for _ in range(order)]
         if s is None
         else [c if f == 1 else c * f for c, f in zip(s, factors, strict=True)]
-        for x, s in zip(outs, result, strict=True)
+        for x, s in zip(outs, out_terms, strict=True)
     ]
     unflatten = flat.out_tree.unflatten
     return unflatten(list(map(as_result, outs))), unflatten(

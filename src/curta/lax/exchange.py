@@ -139,8 +139,8 @@ def _checked(axis_name: AxisName, perm: Perm, user: str) -> tuple[Any, Pairs]:
     if len(names) > 1:
         raise NotImplementedError(f"{user} is for a single named axis; got {names}")
     pairs = tuple((int(s), int(t)) for s, t in perm)
-    for result in zip(*pairs, strict=True):
-        if len({*result}) != len(result) or not all(0 <= i < size for i in result):
+    for side in zip(*pairs, strict=True):
+        if len({*side}) != len(side) or not all(0 <= i < size for i in side):
             raise ValueError(
                 f"{user} sources and destinations must be unique, and below the axis"
                 f" size {size}, got {perm}."

@@ -42,7 +42,7 @@ def common_fits(
                 continue
             own = part.split[d]
             members = hosts.size_of(own)
-            taken = {n for f, result in axes.items() if (f,) != dims[d] for n in result}
+            taken = {n for f, names in axes.items() if (f,) != dims[d] for n in names}
             if (
                 _may_have_rows(op, rel, dims[d], window, members)
                 and axes.get(dims[d][0], own) == own
@@ -56,8 +56,8 @@ def common_fits(
                 part = with_dim(part, d, *equal(part, d, hosts), hosts)
                 parts[i] = part
     fits = {
-        f: _common(f, result, rel, parts, hosts)
-        for f, result in axes.items()
+        f: _common(f, names, rel, parts, hosts)
+        for f, names in axes.items()
         if f not in given
     }
     return parts, fits

@@ -116,12 +116,12 @@ def _scan(
     splits = [*map(_finer, [part.split for part in carry], wanted)]
     for _ in range(_ROUNDS):
         ins = [*fixed[0], *splits, *fixed[1]]
-        _, result = made_by.staged(op.jaxpr, ins)
-        better = [*map(_finer, splits, result)]
+        _, out_splits = made_by.staged(op.jaxpr, ins)
+        better = [*map(_finer, splits, out_splits)]
         if better == splits:
             break
         splits = better
-    outs = [*splits, *result[op.num_carry :]]
+    outs = [*splits, *out_splits[op.num_carry :]]
     body, _ = made_by.staged(op.jaxpr, [*fixed[0], *splits, *fixed[1]], outs)
     values = _values(made_by, parts, [*fixed[0], *splits, *stacked])
     results = _scanned(op, body, values)
@@ -166,8 +166,8 @@ def _while(
     cond_consts, body_consts, splits = op.parts(given)
     splits = [*map(_finer, splits, wanted)]
     for _ in range(_ROUNDS):
-        _, result = made_by.staged(op.body_jaxpr, [*body_consts, *splits])
-        better = [*map(_finer, splits, result)]
+        _, out_splits = made_by.staged(op.body_jaxpr, [*body_consts, *splits])
+        better = [*map(_finer, splits, out_splits)]
         if better == splits:
             break
         splits = better

@@ -375,11 +375,11 @@ class ArrayImpl(Array):
         self._storage_or_place()
         holders: dict[str, int] = {}
         shards = []
-        result, terms = self.sharding.index_map(self.shape), [()]
+        indices, terms = self.sharding.index_map(self.shape), [()]
         if self._has_terms():
             terms = self.sharding.term_places()  # type: ignore[attr-defined]
-        terms = terms if len(terms) == len(result) else terms * len(result)
-        for (device, index), term in zip(result.items(), terms, strict=True):
+        terms = terms if len(terms) == len(indices) else terms * len(indices)
+        for (device, index), term in zip(indices.items(), terms, strict=True):
             part = f"{index} {term}"
             replica = holders[part] = holders.get(part, -1) + 1
             shards.append(Shard(device, index, replica, self, term))

@@ -126,7 +126,7 @@ def devices_of_op(op: Op) -> tuple[NamedDevices, ...]:
             return ()
         return (NamedDevices(named.mesh.flat_devices, named.by),)
     inner = (_named_by_ops(jaxpr) for jaxpr in jaxprs_in_params(op.params()))
-    return tuple(named for result in inner for named in result)
+    return tuple(named for group in inner for named in group)
 
 
 def _who(op: Op) -> str:

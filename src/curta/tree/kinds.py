@@ -269,10 +269,10 @@ class CustomKind(Kind):
                 f"Custom node type mismatch: expected type: {self.type}, "
                 f"value: {tree!r}."
             )
-        children, result = self.flatten(tree)
-        if not same_metadata(meta, result):
+        children, metadata = self.flatten(tree)
+        if not same_metadata(meta, metadata):
             raise ValueError(
-                f"Mismatch custom node data: {meta!r} != {result!r}; value: {tree!r}."
+                f"Mismatch custom node data: {meta!r} != {metadata!r}; value: {tree!r}."
             )
         if len(children) != arity:
             raise ValueError(

@@ -188,7 +188,7 @@ class BranchAliases:
         """The names of the large results; what has been updated is gone."""
         roots = self._roots or []
         for x in self._owned:
-            self._residents.end(x, roots, [result[x] for result in self._aliases])
+            self._residents.end(x, roots, [names[x] for names in self._aliases])
         level = self._level
         pairs = zip(avals, roots, strict=True)
         return [self._residents.name(aval, r, level, level) for aval, r in pairs]

@@ -164,8 +164,8 @@ class _Emitter:
         Without blocks the first is None.
         """
         zero = b.const(I64, 0)
-        with _nested(b, self.blocks, (zero, zero, zero)) as result:
-            yield result
+        with _nested(b, self.blocks, (zero, zero, zero)) as offsets:
+            yield offsets
 
     def _outer(self, b: Builder, index: Value) -> tuple[Value, Value, Value]:
         """The offsets in the three arrays of an outer index."""
@@ -303,8 +303,8 @@ def _nested(
             b.add(a, b.mul(loop.index, first.a)),
             b.add(right, b.mul(loop.index, first.b)),
         )
-        with _nested(b, rest, here) as result:
-            yield result
+        with _nested(b, rest, here) as offsets:
+            yield offsets
 
 
 def _parted(steps: Sequence[Axis]) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:

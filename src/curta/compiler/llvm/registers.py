@@ -2,11 +2,7 @@
 
 `void name(ptr arguments, i64 chunk)`, as kernels are; `arguments` has the addresses of
 the arrays in the order of `RegisterCode.reads`, then `writes`, and of the cancellation
-token.
-
-A value of few numbers is so many scalars, any other a vector. Whatever moves its
-elements (a slice, a transpose, a concatenation) is a shuffle, because every index is
-known. Only an index read from data needs memory: the value is put on the stack.
+token. What the steps compute with is in register_values.py.
 """
 
 from __future__ import annotations
@@ -16,19 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.llvm import vector_math
 from curta.compiler.llvm.builder import Builder, Module
-from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.polls import (
     iterations_between,
     poll,
     polled_loop,
     polled_while,
 )
-from curta.compiler.llvm.scalar_instructions import kind, memory_kind
-from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
-from curta.compiler.loops.index import Affine, LoopVar, Quotient, Remainder
-from curta.compiler.loops.nodes import Buffer, Const, Expr, IndexValue, Instr, Load
+from curta.compiler.llvm.register_values import RegisterValues
+from curta.compiler.llvm.types import I8, I64, PTR, Value
+from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import (
     Choice,
     Compute,
@@ -75,256 +68,12 @@ def emit_registers(module: Module, name: str, code: RegisterCode) -> Builder:
     return b
 
 
-class _Registers(Evaluator):
-    """Expressions over values in registers."""
-
-    def __init__(self, b: Builder, pointers: dict[Buffer, Value]) -> None:
-        super().__init__(b, pointers)
-        self._held: dict[Buffer, Values] = {}
-        self._numbers: dict[Buffer, Numbers] = {}
-        self._folded: dict[Expr, Numbers | None] = {}
-        self._slots: dict[Buffer, Value] = {}
-        self._functions = 0
-        self._laned: set[Buffer] = set()
-        self.in_lanes = False
-
-    # ------------------------------------------------------------------ values
-
-    def holds(self, buffer: Buffer) -> bool:
-        """Whether a value is in registers."""
-        return buffer in self._held
-
-    def hold(self, buffer: Buffer, values: Values) -> None:
-        """Say what a value is: its numbers one by one, or all in a vector."""
-        self._held[buffer] = values
-        if self.in_lanes and values[0].lanes > 1:
-            self._laned.add(buffer)
-
-    def hold_table(self, buffer: Buffer, numbers: Numbers) -> None:
-        """Say that a value is known."""
-        self._numbers[buffer] = numbers
-        type_ = Type(kind(buffer.dtype))
-        if self.is_apart(buffer):
-            self.hold(buffer, [self._vector(x, type_) for x in numbers])
-        else:
-            self.hold(buffer, [self._vector(numbers, type_)])
-
-    def _vector(self, numbers: Numbers, type_: Type) -> Value:
-        if type_.is_int and numbers.dtype.kind not in "biu":  # kept as bits
-            numbers = numbers.view(f"u{numbers.dtype.itemsize}")
-        if numbers.ndim == 0:
-            return self.b.const(type_, numbers.item())
-        if (numbers == numbers[0]).all() and numbers[0] != 0:
-            return self.b.const(type_.with_lanes(len(numbers)), numbers[0].item())
-        return self.b.vector(type_.with_lanes(len(numbers)), numbers.tolist())
-
-    def is_apart(self, buffer: Buffer) -> bool:
-        """Whether the numbers of a value are kept one by one."""
-        return self.in_lanes or buffer.size <= config.tuning.register_scalars
-
-    def held(self, buffer: Buffer) -> Values:
-        """A value in the form in which loops carry it."""
-        if self.is_apart(buffer):
-            return [self.number(buffer, i) for i in range(buffer.size)]
-        return [self.whole(buffer)]
-
-    def number(self, buffer: Buffer, i: int) -> Value:
-        """A number of a value."""
-        values = self._held[buffer]
-        if len(values) == buffer.size:
-            return values[i]
-        key = ("number", buffer, i)
-        result = self._memo.get(key)
-        if result is None:
-            result = self.b.extract(values[0], i)
-            self._remember(key, result)
-        return result
-
-    def whole(self, buffer: Buffer) -> Value:
-        """All numbers of a value in one vector."""
-        values = self._held[buffer]
-        if len(values) < buffer.size or buffer.size == 1:
-            return values[0]
-        result = self._memo.get(("whole", buffer))
-        if result is None:
-            result = Value("poison", values[0].type.with_lanes(buffer.size), self.b)
-            for i, value in enumerate(values):
-                result = self.b.insert(result, value, i)
-            self._remember(("whole", buffer), result)
-        return result
-
-    # ------------------------------------------------------------- expressions
-
-    def over(self, lane: LoopVar | None) -> None:
-        """From now on, the lanes of vectors are the indices of `lane`."""
-        if self.in_lanes:
-            return
-        self.lane, self.lanes = lane, 1 if lane is None else lane.extent
-        if lane is not None:
-            self.bind(lane, self.b.const(I64, 0))
-
-    def _find_dependence(self, expr: Expr) -> frozenset[Any]:
-        result = super()._find_dependence(expr)
-        if isinstance(expr, Load) and expr.buffer in self._laned:
-            result = self._dependence[expr] = result | {self.lane}
-        return result
-
-    def index(self, index: Affine) -> Value:
-        places = self._places(index)
-        if places is not None and places.ndim:
-            return self._vector(places, I64)
-        return super().index(index)
-
-    def _places(self, index: Affine) -> Numbers | None:
-        """An index for all lanes, as a number or one for each; None if data has it."""
-        total: Any = np.int64(index.const)
-        for atom, k in index.terms.items():
-            if atom == self.lane and not self.in_lanes:
-                term: Any = np.arange(self.lanes, dtype=np.int64)
-            elif isinstance(atom, (Quotient, Remainder)):
-                of = self._places(atom.of)
-                if of is None:
-                    return None
-                term = of // atom.by if isinstance(atom, Quotient) else of % atom.by
-            else:
-                return None
-            total = total + k * term
-        return np.asarray(total)
-
-    def _fold(self, expr: Expr) -> Numbers | None:
-        """The numbers of an expression of indices and constants; None of any other."""
-        if isinstance(expr, Const):
-            return np.asarray(expr.value, expr.dtype)
-        if isinstance(expr, IndexValue):
-            return self._places(expr.index)
-        if not isinstance(expr, Instr) or expr.name not in _FOLDS:
-            return None
-        key = expr
-        if key not in self._folded:
-            args = [self._fold(a) for a in expr.args]
-            known = all(a is not None for a in args) and _is_whole(expr)
-            result = _FOLDS[expr.name](*args) if known else None
-            self._folded[key] = None if result is None else result.astype(expr.dtype)
-        return self._folded[key]
-
-    def _instruction(self, expr: Instr) -> Value:
-        folded = self._fold(expr)
-        if folded is not None:
-            return self._vector(folded, Type(kind(expr.dtype)))
-        if expr.name == "select":
-            condition = self._fold(expr.args[0])
-            if condition is not None:
-                return self._chosen(condition, expr.args[1], expr.args[2])
-        if expr.name.startswith("math."):
-            wide = self.lane in self.depends(expr)
-            args = [self.lanewise(a) if wide else self.value(a) for a in expr.args]
-            size = args[0].lanes * args[0].type.size
-            self._functions += max(1, size // self.b.module.vector_bytes)
-            if self._functions > config.tuning.inlined_math:
-                return self._called(expr.name, args)
-        return super()._instruction(expr)
-
-    def _called(self, name: str, args: Values) -> Value:
-        """A function of vector math as one of the module, so that code stays short."""
-        module, type_ = self.b.module, args[0].type
-        name = f"{name}.{type_.suffix}"
-        if not module.defines(name):
-            f = module.function(name, [a.type for a in args], type_, exported=False)
-            f.ret(vector_math.FUNCTIONS[name.split(".")[1]](f, *f.arguments))
-        return self.b.call(name, type_, *args)
-
-    def _chosen(self, condition: Numbers, x: Expr, y: Expr) -> Value:
-        """A choice that is known for every lane is a shuffle."""
-        if condition.all() or not condition.any():
-            return self.value(x if condition.all() else y)
-        if isinstance(x, Const) and isinstance(y, Const):
-            left, right = (np.asarray(e.value, e.dtype) for e in (x, y))
-            return self._vector(np.where(condition, left, right), Type(kind(x.dtype)))
-        order = [i if c else self.lanes + i for i, c in enumerate(condition)]
-        return self.b.shuffle(self.lanewise(x), self.lanewise(y), order)
-
-    # ------------------------------------------------------------------ memory
-
-    def _load(self, expr: Load) -> Value:
-        if expr.buffer not in self._held:
-            return super()._load(expr)
-        places = self._places(expr.offset)
-        if places is None:
-            self.spill(expr.buffer)
-            return super()._load(expr)
-        last = expr.buffer.size - 1
-        if places.ndim == 0:  # beyond the ends only what nobody looks at
-            return self.number(expr.buffer, min(max(int(places), 0), last))
-        places = places.clip(0, last)
-        numbers = self._numbers.get(expr.buffer)
-        if numbers is not None:
-            return self._vector(numbers[places], Type(kind(expr.dtype)))
-        source = self.whole(expr.buffer)
-        if (places == places[0]).all():
-            return self.number(expr.buffer, int(places[0]))
-        if len(places) == source.lanes and (places == np.arange(len(places))).all():
-            return source
-        return self.b.shuffle(source, None, places.tolist())
-
-    def spill(self, buffer: Buffer) -> Value:
-        """The address of a value, which is put on the stack unless it is in memory."""
-        slot = self._slots.get(buffer)
-        if slot is None and buffer in self._pointers:
-            return self._pointers[buffer]
-        if slot is None:
-            slot = self.b.scratch(buffer.nbytes)
-            self.place(buffer, slot)
-            self._slots[buffer] = slot
-        if ("spilled", buffer) not in self._memo:
-            self.put(buffer, slot)
-            self._remember(("spilled", buffer), slot)
-        return slot
-
-    def get(self, buffer: Buffer, pointer: Value) -> None:
-        """Load a value."""
-        type_ = Type(memory_kind(buffer.dtype))
-        if buffer.size <= config.tuning.register_scalars:
-            places = [self.b.offset(pointer, i, type_) for i in range(buffer.size)]
-            values = [self.b.load(type_, p) for p in places]
-        else:
-            values = [self.b.load(type_.with_lanes(buffer.size), pointer)]
-        if buffer.dtype.kind == "b":
-            values = [self.b.ne(v, 0) for v in values]
-        self.hold(buffer, values)
-
-    def put(self, buffer: Buffer, pointer: Value) -> None:
-        """Store a value."""
-        type_ = Type(memory_kind(buffer.dtype))
-        for i, value in enumerate(self.held(buffer)):
-            if buffer.dtype.kind == "b":
-                value = self.b.convert(value, "i8")
-            self.b.store(value, self.b.offset(pointer, i, type_))
-
-
-def _is_whole(expr: Instr) -> bool:
-    return all(e.dtype.kind in "biu" for e in (expr, *expr.args))
-
-
-_FOLDS: dict[str, Any] = {
-    "compare.eq": np.equal,
-    "compare.ne": np.not_equal,
-    "compare.lt": np.less,
-    "compare.le": np.less_equal,
-    "compare.gt": np.greater,
-    "compare.ge": np.greater_equal,
-    "and_": np.bitwise_and,
-    "or_": np.bitwise_or,
-    "not_": np.bitwise_not,
-    "convert": lambda x: x,
-}
-
-
 class _Emitter:
     """Steps, in order."""
 
     def __init__(self, b: Builder, pointers: dict[Buffer, Value]) -> None:
         self.b = b
-        self.values = _Registers(b, pointers)
+        self.values = RegisterValues(b, pointers)
         self.pointers = pointers
         self.token: Value | None = None
 

@@ -233,7 +233,7 @@ def _donate(
         else:
             attributes[i]["tf.aliasing_output"] = Text(f"{k + first} : i32")
     unused = []
-    for i in sorted(i for result in waiting.values() for i in result):
+    for i in sorted(i for indices in waiting.values() for i in indices):
         if rest[avals[i].size]:
             rest[avals[i].size] -= 1
             attributes[i]["jax.buffer_donor"] = True

@@ -207,10 +207,10 @@ class _Scan:
                 self._read(b, x, self._blocks(a), index)
                 for x, a in zip(given, self.x_avals, strict=False)
             ]
-            outs, result = self._block(b, given[len(xs) : place], carry, rows)
+            outs, out_rows = self._block(b, given[len(xs) : place], carry, rows)
             ys = [
                 self._write(b, y, row, self._blocks(a), index)
-                for y, row, a in zip(given[end:], result, self.y_avals, strict=True)
+                for y, row, a in zip(given[end:], out_rows, self.y_avals, strict=True)
             ]
             one = b.constant(self.index.type(1))
             count = b.op("add", [count, one], count.type)

@@ -93,8 +93,8 @@ def _search(A: Operator, X: Any, m: int, tol: Any, debug: bool) -> tuple[Any, ..
     _check(A, n, k, X.dtype)
 
     def unfinished(state: Any) -> Any:
-        steps, *_, result = state
-        return logical_and(steps < m, result < k)
+        steps, *_, converged = state
+        return logical_and(steps < m, converged < k)
 
     def step(state: Any, _: Any = None) -> Any:
         steps, X, P, R, _, _ = state

@@ -27,10 +27,10 @@ def run_while(op: While, args: Sequence[Any]) -> list[Any]:
     if not any(fixed):
         return list(op(*args))
     cond_consts, body_consts, carry = op.parts(args)
-    result, rest = parted(carry, fixed)
-    result = list(map(as_result, result))
-    outs = loop(*cond_consts, *result, *body_consts, *rest)
-    return merged(result, outs, fixed)
+    moving, rest = parted(carry, fixed)
+    moving = list(map(as_result, moving))
+    outs = loop(*cond_consts, *moving, *body_consts, *rest)
+    return merged(moving, outs, fixed)
 
 
 @kept_with_jaxpr
@@ -94,12 +94,12 @@ def run_scan(op: Scan, args: Sequence[Any]) -> list[Any]:
     if not any(fixed) and not any(p is not None for p in passed):
         return list(op(*args))
     consts, carry, xs = op.parts(args)
-    result, rest = parted(carry, fixed)
-    result = list(map(as_result, result))
-    results = loop(*result, *consts, *rest, *xs)
+    moving, rest = parted(carry, fixed)
+    moving = list(map(as_result, moving))
+    results = loop(*moving, *consts, *rest, *xs)
     rows = [as_result(xs[p]) for p in passed if p is not None]
     return [
-        *merged(result, results[: loop.num_carry], fixed),
+        *merged(moving, results[: loop.num_carry], fixed),
         *merged(rows, results[loop.num_carry :], [p is not None for p in passed]),
     ]
 

@@ -125,8 +125,8 @@ def _until_all(
         number, on, *values = carried
         number = number + 1
         index = b.splat(b.convert(number, "f64"), on.lanes)
-        more, result = step(index, values)
-        kept = [b.select(on, x, y) for x, y in zip(result, values, strict=True)]
+        more, stepped = step(index, values)
+        kept = [b.select(on, x, y) for x, y in zip(stepped, values, strict=True)]
         return [number, on & more, *kept]
 
     return b.while_loop([b.const(I64, 0), active, *initial], goes_on, iteration)[2:]

@@ -93,5 +93,5 @@ def _mapped(
 ) -> list[Any]:
     """A function of single matrices on a batch, as one of `count`."""
     flat = [Reshape((count, *typeof(x).shape[rank:]))(_in_single(x)) for x in args]
-    result, dims = batch(one, BatchAxis(count), flat, [0] * len(flat))
-    return [batch_dim_at(x, d, count, 0) for x, d in zip(result, dims, strict=True)]
+    outs, dims = batch(one, BatchAxis(count), flat, [0] * len(flat))
+    return [batch_dim_at(x, d, count, 0) for x, d in zip(outs, dims, strict=True)]
