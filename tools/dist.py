@@ -93,18 +93,9 @@ def check_version(wheel: Path, sdist: Path) -> None:
 
 
 def interpreter(version: str) -> str | None:
-    """A Python of this version: on the PATH, or this one."""
-    for name in (f"python{version}", sys.executable):
-        found = shutil.which(name)
-        code = f"import sys; sys.exit('%d.%d' % sys.version_info[:2] != '{version}')"
-        if (
-            found
-            and not subprocess.run(
-                [found, "-c", code], stderr=subprocess.DEVNULL
-            ).returncode
-        ):
-            return found
-    return None
+    """A Python of this version, if the machine has one."""
+    search = [ROOT / ".ci" / "find-python", version]
+    return subprocess.run(search, capture_output=True, text=True).stdout.strip() or None
 
 
 def try_in(python: str, archive: Path) -> None:
