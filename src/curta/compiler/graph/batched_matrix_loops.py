@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta.compiler.graph.batched_small_matrices import OnMany
+from curta.compiler.graph.batched_small_matrices import BatchedMatrixOp
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.graph.small_matrices import staged_in_single
 from curta.compiler.library.lane_factors import (
@@ -47,7 +47,7 @@ _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
 
 
 @dataclass(frozen=True)
-class BatchedMatrixLoops(OnMany, LibraryOp):
+class BatchedMatrixLoops(BatchedMatrixOp, LibraryOp):
     """An op on matrices, run for as many at a time as a vector has lanes."""
 
     name: ClassVar[str] = "batched_matrix_loops"

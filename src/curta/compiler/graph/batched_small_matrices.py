@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class OnMany(Op):
-    """An op on matrices, done to many of them in a way of its own."""
+class BatchedMatrixOp(Op):
+    """An op on a batch of matrices that is vectorised over the batch."""
 
     multiple_results: ClassVar[bool] = True
     op: Op
@@ -46,14 +46,14 @@ class OnMany(Op):
 
 
 @dataclass(frozen=True)
-class BatchedSmallMatrices(OnMany):
-    """An op on small matrices, of which the first dim numbers the lanes."""
+class BatchedSmallMatrices(BatchedMatrixOp):
+    """The same for small matrices; each along the first dim is a lane of vectors."""
 
     name: ClassVar[str] = "batched_small_matrices"
 
 
 def matrix_program(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The jaxpr that does an op lane by lane; None if it does not suit the shapes."""
+    """The jaxpr of an op by lanes; None if the shapes do not suit it."""
     if not isinstance(op, MatrixOp) or expanded(op, avals) is None:
         return None
     batch = avals[0].shape[: avals[0].ndim - op.ranks[0]]
@@ -64,11 +64,11 @@ def matrix_program(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
         a.size > count * config.tuning.lane_vectors for a in values
     ):
         return None
-    return _lanewise(op, tuple(avals), batch)
+    return _staged(op, tuple(avals), batch)
 
 
 @kept_by_settings(maxsize=256)
-def _lanewise(
+def _staged(
     op: Any, avals: tuple[ShapedArray, ...], batch: tuple[int, ...]
 ) -> ClosedJaxpr:
     count = math.prod(batch)

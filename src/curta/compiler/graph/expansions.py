@@ -1,6 +1,6 @@
-"""Ops for which the compiler has others: what `inline_calls` puts in their places.
+"""Legalisation: what ops that have no code of their own are replaced by.
 
-What is there for them is imported when a program has such an op.
+`inline_calls` puts it in their places. It is imported when a program has such an op.
 """
 
 from __future__ import annotations

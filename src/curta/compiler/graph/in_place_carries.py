@@ -164,7 +164,7 @@ class BranchAliases:
     def __init__(
         self, in_place_carries: InPlaceCarries, operands: Sequence[Atom], level: int
     ) -> None:
-        self._residents, self._operands, self._level = in_place_carries, operands, level
+        self._arrays, self._operands, self._level = in_place_carries, operands, level
         self._owned = [
             x for x in dict.fromkeys(operands) if in_place_carries.owns(x, level)
         ]
@@ -173,13 +173,13 @@ class BranchAliases:
 
     def names(self) -> list[Atom]:
         """The operands as the next branch knows them."""
-        result = {x: self._residents.alias(x, self._level) for x in self._owned}
+        result = {x: self._arrays.alias(x, self._level) for x in self._owned}
         self._aliases.append(result)
         return [result.get(x, x) for x in self._operands]
 
     def leave(self, outs: Sequence[Atom]) -> None:
         """Take the large results of a branch; every branch leaves them alike."""
-        roots = [self._residents.newest_root(x) for x in outs]
+        roots = [self._arrays.newest_root(x) for x in outs]
         if len(set(roots)) < len(roots) or self._roots not in (None, roots):
             raise CannotUseRegisters("branches hand on arrays in different memories")
         self._roots = roots
@@ -188,10 +188,10 @@ class BranchAliases:
         """The names of the large results; what has been updated is gone."""
         roots = self._roots or []
         for x in self._owned:
-            self._residents.end(x, roots, [names[x] for names in self._aliases])
+            self._arrays.end(x, roots, [names[x] for names in self._aliases])
         level = self._level
         pairs = zip(avals, roots, strict=True)
-        return [self._residents.name(aval, r, level, level) for aval, r in pairs]
+        return [self._arrays.name(aval, r, level, level) for aval, r in pairs]
 
 
 def may_be_in_place(closed: ClosedJaxpr) -> bool:
