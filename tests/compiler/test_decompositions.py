@@ -7,7 +7,8 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.batched_small_matrices import matrix_program
-from curta.compiler.graph.decompositions import Lapack, Permuted, decomposed
+from curta.compiler.graph.decompositions import decomposed
+from curta.compiler.graph.lapack_ops import Lapack, Permuted
 from curta.compiler.pipeline import compile_jaxpr
 from curta.primitives.linalg import (
     LU,

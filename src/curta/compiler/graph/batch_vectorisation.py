@@ -18,17 +18,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.registers import (
+from curta.compiler.graph.register_blocks import (
     RegisterElements,
-    RegisterLowering,
     constant_of,
     require_native,
-    unchanged,
 )
+from curta.compiler.graph.registers import RegisterLowering, unchanged
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
-from curta.compiler.loops.build import CannotLower, component
+from curta.compiler.loops.build import CannotLower
 from curta.compiler.loops.complexes import parts
+from curta.compiler.loops.element_types import component
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major, unravel
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.items import loop_item
-from curta.compiler.loops.build import computed_dtype
+from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.index import Affine, as_index, row_major
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer

@@ -18,7 +18,7 @@ from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.items import DotItem
 from curta.compiler.library import blas
 from curta.compiler.library.gemm import Dot
-from curta.compiler.loops.build import computed_dtype
+from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.config import config

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.loops.build import ScalarBuilder, computed_dtype
+from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.element_types import computed_dtype
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Reduction

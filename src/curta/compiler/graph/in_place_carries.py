@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from curta.compiler.graph.register_blocks import RegisterBlocks
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import as_index, row_major
 from curta.compiler.loops.lower import Operand
@@ -26,9 +27,6 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.primitives.indexing.windows import WindowUpdate
 
-if TYPE_CHECKING:
-    from curta.compiler.graph.registers import RegisterLowering
-
 
 class InPlaceCarries:
     """The arrays in memory that the code of one lowering updates.
@@ -37,7 +35,7 @@ class InPlaceCarries:
     longer what they stand for.
     """
 
-    def __init__(self, lowering: RegisterLowering) -> None:
+    def __init__(self, lowering: RegisterBlocks) -> None:
         self.lowering = lowering
         self._roots: dict[Atom, Buffer] = {}
         self._old: set[Atom] = set()

@@ -30,8 +30,9 @@ from curta.compiler.graph.values import (
 )
 from curta.compiler.graph.windows import window_items
 from curta.compiler.host_call import host_call
-from curta.compiler.loops.build import ScalarBuilder, component
+from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.complexes import parts
+from curta.compiler.loops.element_types import component
 from curta.compiler.loops.index import Affine, as_index, row_major
 from curta.compiler.loops.lower import (
     CannotLowerEqn,

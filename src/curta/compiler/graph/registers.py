@@ -9,9 +9,7 @@ computed before it. Other loops call programs (graph/control.py).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import compress
 from typing import Any
 
@@ -20,30 +18,20 @@ import numpy as np
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.in_place_carries import InPlaceCarries, may_be_in_place
 from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.register_blocks import RegisterBlocks
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
 from curta.compiler.graph.values import is_virtual, op_cost
-from curta.compiler.loops.build import (
-    CannotLower,
-    ScalarBuilder,
-    component,
-    is_native,
-)
-from curta.compiler.loops.complexes import parts
-from curta.compiler.loops.index import LoopVar, as_index, unravel
-from curta.compiler.loops.lower import Elements
-from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
+from curta.compiler.loops.build import CannotLower
+from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import (
     CannotUseRegisters,
     Carry,
     Choice,
-    Compute,
     CountedLoop,
     RegisterCode,
     Rows,
-    Step,
-    Table,
     WhileLoop,
     Write,
     phis_of,
@@ -53,14 +41,11 @@ from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
-from curta.core.evaluate import as_numpy, const_as_numpy, evaluate_op
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Literal, Var
-from curta.dtypes import physical_dtype
+from curta.core.evaluate import const_as_numpy, evaluate_op
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.errors import MissingRule
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.transforms.dce import dce_jaxpr
-
-NDArray = np.ndarray[Any, Any]
 
 
 def register_code(
@@ -101,192 +86,13 @@ def _is_small(eqn: Eqn) -> bool:
     )
 
 
-class RegisterElements(Elements):
-    """Elements of values in registers; those of known ones are constants."""
-
-    def __init__(self, lowering: RegisterLowering) -> None:
-        super().__init__(lowering.builder, lowering.buffers, lowering.definitions)
-        self._lowering = lowering
-
-    def at(self, atom: Atom, index: tuple[Any, ...]) -> Any:
-        known = self._lowering.known.get(atom) if isinstance(atom, Var) else None
-        if known is not None:
-            place = [as_index(i) for i in index]
-            if all(i.is_constant for i in place):
-                at = tuple(
-                    min(max(i.const, 0), d - 1)
-                    for i, d in zip(place, known.shape, strict=True)
-                )
-                return self.builder.const(known[at].item(), known.dtype)
-            self._lowering.register(atom)
-        return super().at(atom, index)
-
-
-class RegisterLowering:
-    """Writes the blocks of one piece of code.
-
-    `blocks` are those that are open, outermost first. A variable has the `level` of
-    the block from which on its value is there: an eqn goes to the block of the last of
-    its operands, or to that of the innermost branch, which may not be taken.
-
-    `most_rows` of a reduction are combined in one expression, and a product of matrices
-    of `most_products` is written out.
-    """
+class RegisterLowering(RegisterBlocks):
+    """Writes the steps of jaxprs, their loops and branches included."""
 
     def __init__(self) -> None:
-        self.most_rows: int = config.tuning.unrolled_rows
-        self.most_products: int = config.tuning.unrolled_products
-        self.builder: ScalarBuilder = ScalarBuilder()
-        self.blocks: list[list[Step]] = [[]]
-        self.buffers: dict[Var, Buffer] = {}
-        self.definitions: dict[Var, Eqn] = {}
-        self.known: dict[Var, NDArray] = {}
-        self.elements: RegisterElements = RegisterElements(self)
-        self._level: dict[Var, int] = {}
+        super().__init__()
         self._depth: dict[Atom, int] = {}  # of ops that only move elements
-        self._branch = 0
-        self._steps = 0
         self.in_place_carries: InPlaceCarries = InPlaceCarries(self)
-
-    # ------------------------------------------------------------------ values
-
-    def elements_of(self, aval: ShapedArray) -> int:
-        """How many elements of such a value there are in registers."""
-        return aval.size
-
-    def indices(self, shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
-        """The indices of the elements of such a value, in order."""
-        return [unravel(as_index(i), shape) for i in range(math.prod(shape))]
-
-    def dtype(self, aval: ShapedArray) -> np.dtype[Any]:
-        """The dtype of an element."""
-        return physical_dtype(aval.dtype)
-
-    def may_be_in_place(self, aval: ShapedArray) -> bool:
-        """Whether a value is so large that it is to stay in memory."""
-        return aval.size > config.tuning.register_elements
-
-    def require_own(
-        self, index: Sequence[Any], update: Sequence[Any], place: Sequence[Any]
-    ) -> None:
-        """Raise `CannotUseRegisters` if an update may concern more than one example."""
-
-    def arguments(
-        self, avals: Sequence[ShapedArray], arrays: Sequence[Buffer]
-    ) -> list[Var]:
-        """Variables for arrays in memory: one for each array of a shape."""
-        pairs = list(zip(arrays, avals, strict=True))
-        result = {
-            pair: self.argument(pair[1], pair[0]) for pair in dict.fromkeys(pairs)
-        }
-        return [result[pair] for pair in pairs]
-
-    def argument(self, aval: ShapedArray, array: Buffer) -> Var:
-        """A variable for an array in memory."""
-        require_native(aval)
-        var = Var(aval)
-        self.buffers[var] = array
-        self._level[var] = 0
-        return var
-
-    def buffer(self, aval: ShapedArray) -> Buffer:
-        """A new buffer for a value."""
-        require_native(aval)
-        dtype, size = physical_dtype(aval.dtype), aval.size
-        if dtype.kind == "c":
-            dtype, size = component(dtype), 2 * size
-        return Buffer(f"r{self.builder.fresh()}", dtype, size)
-
-    def place(self, aval: ShapedArray, level: int) -> Var:
-        """A variable that a loop or a choice defines, in registers."""
-        self.require(aval)
-        return self.row(aval, level)
-
-    def row(self, aval: ShapedArray, level: int) -> Var:
-        """A variable for a row of an array; a long one is left in memory."""
-        var = Var(aval)
-        self.buffers[var] = self.buffer(aval)
-        self._level[var] = level
-        return var
-
-    def level(self, *atoms: Atom) -> int:
-        """The block in which all of these are there."""
-        levels = [self._level[a] for a in atoms if isinstance(a, Var)]
-        return max(self._branch, *levels) if levels else self._branch
-
-    def register(self, atom: Atom) -> Buffer:
-        """Where a value lies; it is computed now if that has been put off."""
-        found = self.buffers.get(atom) if isinstance(atom, Var) else None
-        if found is not None:
-            return found
-        level = self._level[atom] if isinstance(atom, Var) else 0
-        known = constant_of(atom) if isinstance(atom, Literal) else self.known.get(atom)
-        if known is None:
-            assert isinstance(atom, Var)
-            result = self.compute(
-                atom.aval, level, lambda index: self.elements.computed(atom, index)
-            )
-        else:
-            result = self.buffer(atom.aval)
-            flat = known.reshape(-1)
-            if flat.dtype.kind == "c":
-                flat = flat.view(component(flat.dtype))
-            self.add(Table(result, tuple(flat.tolist())), 0)
-        if isinstance(atom, Var):
-            self.buffers[atom] = result
-        return result
-
-    def small(self, atom: Atom) -> Buffer:
-        """The registers of a value, which must not be a large array."""
-        self.require(atom.aval)
-        return self.register(atom)
-
-    def require(self, aval: ShapedArray) -> None:
-        """Raise `CannotUseRegisters` unless a value can lie in registers."""
-        require_small(aval)
-
-    def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
-        """A step for a value whose element at an index is given.
-
-        Few elements are computed one by one, unless they come from long vectors or
-        cost much; others as the lanes of a vector.
-        """
-        # Of halves of rows, twice as many.
-        if aval.size > 2 * config.tuning.register_elements:
-            raise CannotUseRegisters(f"{aval.size} elements")
-        shape, result = aval.shape, self.buffer(aval)
-        lane = LoopVar(f"lane{aval.size}", aval.size)
-        if aval.size > 1:
-            values = parts(element(unravel(as_index(lane), shape)))
-        if aval.size > 1 and (
-            aval.size > config.tuning.register_scalars or not _is_light(values)
-        ):
-            self.add(Compute(result, lane, values), level)
-            return result
-        scalars = tuple(p for at in self.indices(shape) for p in parts(element(at)))
-        self.add(Compute(result, None, scalars), level)
-        return result
-
-    def computed(self, aval: ShapedArray, atoms: Sequence[Atom], element: Any) -> Var:
-        """A variable in registers, computed from others."""
-        var = Var(aval)
-        self._level[var] = level = self.level(*atoms)
-        self.buffers[var] = self.compute(aval, level, element)
-        return var
-
-    def add(self, step: Step, level: int | None = None) -> None:
-        """Append a step to the block of a level, or to the innermost one."""
-        self._steps += 1
-        if self._steps > config.tuning.register_steps:
-            raise CannotUseRegisters("too many steps")
-        self.blocks[-1 if level is None else level].append(step)
-
-    @contextmanager
-    def block(self, level: int) -> Iterator[list[Step]]:
-        """Open a block inside that of a level."""
-        before, self.blocks = self.blocks, [*self.blocks[: level + 1], []]
-        yield self.blocks[-1]
-        self.blocks = before
 
     # -------------------------------------------------------------------- eqns
 
@@ -296,7 +102,7 @@ class RegisterLowering:
         jaxpr = with_late_updates(dce_jaxpr(simplify(flat.jaxpr)))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, flat.consts, strict=True):
-            env[var] = self._known(var.aval, const_as_numpy(value, var.aval))
+            env[var] = self.new_constant(var.aval, const_as_numpy(value, var.aval))
         for eqn in jaxpr.eqns:
             invars = tuple(_read(a, env) for a in eqn.invars)
             outs = self.eqn(eqn.op, invars, [v.aval for v in eqn.outvars])
@@ -317,12 +123,12 @@ class RegisterLowering:
             return [self.in_place_carries.update(op, args)]
         for aval in avals:
             self.require(aval)
-        constants = [self._constant(a) for a in args]
+        constants = [self.constant(a) for a in args]
         few = all(a.size <= config.tuning.register_elements for a in avals)
         if few and all(c is not None for c in constants):
             with np.errstate(all="ignore"):
                 found = evaluate_op(op, constants)
-            return [self._known(a, x) for a, x in zip(avals, found, strict=True)]
+            return [self.new_constant(a, x) for a, x in zip(avals, found, strict=True)]
         unrolled = unroll(self, op, args, avals)
         if unrolled is not None:
             return unrolled
@@ -341,16 +147,6 @@ class RegisterLowering:
         for out in outs:
             self.register(out)
         return outs
-
-    def _constant(self, atom: Atom) -> NDArray | None:
-        return constant_of(atom) if isinstance(atom, Literal) else self.known.get(atom)
-
-    def _known(self, aval: ShapedArray, value: NDArray) -> Var:
-        require_small(aval)
-        var = Var(aval)
-        self.known[var] = np.asarray(value, physical_dtype(aval.dtype), order="C")
-        self._level[var] = 0
-        return var
 
     # ----------------------------------------------------------- control flow
 
@@ -508,35 +304,6 @@ class RegisterLowering:
         self.add(Choice(which, tuple(blocks), tuple(result), places), level)
         rest = iter(made)
         return [next(kept if in_place else rest) for in_place in large]
-
-
-def require_native(aval: ShapedArray) -> None:
-    """Raise `CannotUseRegisters` for dtypes that instructions do not know."""
-    dtype = physical_dtype(aval.dtype)
-    if dtype.kind != "c" and not is_native(dtype):
-        raise CannotUseRegisters(f"values of {dtype}")
-
-
-def require_small(aval: ShapedArray) -> None:
-    """Raise `CannotUseRegisters` for what does not fit registers."""
-    require_native(aval)
-    if not 0 < aval.size <= config.tuning.register_elements:
-        raise CannotUseRegisters(f"{aval.size} elements")
-
-
-def _is_light(values: Sequence[Expr]) -> bool:
-    """Whether expressions are quickly computed one by one."""
-    for e in walk(values):
-        if isinstance(e, Load) and e.buffer.size > 2 * config.tuning.register_scalars:
-            return False
-        if isinstance(e, Instr) and e.name.startswith("math."):
-            return False
-    return True
-
-
-def constant_of(literal: Literal) -> NDArray:
-    """The value of a literal."""
-    return as_numpy(literal.val, literal.aval)
 
 
 def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:

@@ -8,10 +8,12 @@ update is a choice between new and old for every element.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from curta.compiler.graph.folds import FoldCode, fold_code, is_fold, simple_fold
-from curta.compiler.loops.build import INT32, CannotLowerOp, computed_dtype
+from curta.compiler.graph.register_blocks import RegisterBlocks
+from curta.compiler.loops.build import CannotLowerOp
+from curta.compiler.loops.element_types import INT32, computed_dtype
 from curta.compiler.loops.index import as_index, row_major, unravel
 from curta.compiler.loops.lower import Operand
 from curta.config import config
@@ -23,14 +25,11 @@ from curta.primitives.dot import DotGeneral, others
 from curta.primitives.indexing.dynamic import DynamicUpdateSlice
 from curta.primitives.indexing.windows import WindowUpdate, clamp_start
 
-if TYPE_CHECKING:
-    from curta.compiler.graph.registers import RegisterLowering
-
 Index = tuple[Any, ...]
 
 
 def unroll(
-    lowering: RegisterLowering,
+    lowering: RegisterBlocks,
     op: Any,
     args: Sequence[Atom],
     avals: Sequence[ShapedArray],
@@ -53,7 +52,7 @@ def unroll(
 
 
 def _reduction(
-    lowering: RegisterLowering, op: Any, args: Sequence[Atom], aval: ShapedArray
+    lowering: RegisterBlocks, op: Any, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
     (operand,) = args
     shape, axes = operand.aval.shape, sorted(op.params()["axes"])
@@ -76,7 +75,7 @@ Element = Callable[[Any, Index], tuple[Any, ...]]
 
 
 def fold_rows(
-    lowering: RegisterLowering,
+    lowering: RegisterBlocks,
     args: Sequence[Atom],
     aval: ShapedArray,
     rows: int,
@@ -101,7 +100,7 @@ def fold_rows(
 
 
 def _halved(
-    lowering: RegisterLowering,
+    lowering: RegisterBlocks,
     args: Sequence[Atom],
     aval: ShapedArray,
     rows: int,
@@ -136,7 +135,7 @@ def _halved(
 
 
 def _cumulative(
-    lowering: RegisterLowering, op: Cumulative, args: Sequence[Atom], aval: ShapedArray
+    lowering: RegisterBlocks, op: Cumulative, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
     b, axis, extent = lowering.builder, op.axis, aval.shape[op.axis]
     dtype = physical_dtype(aval.dtype)
@@ -180,7 +179,7 @@ def _cumulative(
 
 
 def _product(
-    lowering: RegisterLowering, op: DotGeneral, args: Sequence[Atom], aval: ShapedArray
+    lowering: RegisterBlocks, op: DotGeneral, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
     b, out = lowering.builder, physical_dtype(aval.dtype)
     working = computed_dtype(out)
@@ -234,7 +233,7 @@ def _places(
 
 
 def _updates(
-    lowering: RegisterLowering,
+    lowering: RegisterBlocks,
     op: WindowUpdate,
     args: Sequence[Atom],
     aval: ShapedArray,
@@ -271,9 +270,7 @@ def _is_at(b: Any, index: Index, place: Index, shape: tuple[int, ...]) -> Any:
     return b.compare("eq", b.index_value(here, INT32), b.index_value(there, INT32))
 
 
-def _window(
-    lowering: RegisterLowering, args: Sequence[Atom], aval: ShapedArray
-) -> Atom:
+def _window(lowering: RegisterBlocks, args: Sequence[Atom], aval: ShapedArray) -> Atom:
     """`dynamic_update_slice`: each element is that of the window, if it is in it."""
     x, update, *starts = args
     b, elements, sizes = lowering.builder, lowering.elements, update.aval.shape

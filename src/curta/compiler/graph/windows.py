@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curta.compiler.graph.folds import FoldCode, simple_fold
-from curta.compiler.loops.build import INT32, computed_dtype
+from curta.compiler.loops.element_types import INT32, computed_dtype
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer

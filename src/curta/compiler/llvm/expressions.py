@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
 from curta.compiler.llvm import vector_math
 from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.index_values import IndexValues
 from curta.compiler.llvm.scalar_instructions import (
     INSTRUCTIONS,
     constant,
@@ -21,7 +22,7 @@ from curta.compiler.llvm.scalar_instructions import (
 )
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.llvm.vectors import LINE
-from curta.compiler.loops.index import Affine, IndexAtom, LoopVar, Quotient, Remainder
+from curta.compiler.loops.index import Affine, IndexAtom, LoopVar
 from curta.compiler.loops.nodes import (
     Buffer,
     Const,
@@ -31,57 +32,23 @@ from curta.compiler.loops.nodes import (
     Instr,
     Load,
     Placeholder,
-    index_operands,
-    operands,
     walk,
 )
-
-_SIGNED32: Final = 2**31 - 1
-_SAFE = 1 << 62
 
 Streams = frozenset[tuple[Buffer, Affine]]
 
 
-class Evaluator:
+class Evaluator(IndexValues):
     """The values of expressions inside one function."""
 
     def __init__(self, b: Builder, pointers: Mapping[Buffer, Value]) -> None:
-        self.b = b
-        self.lane: LoopVar | None = None
-        self.lanes = 1
-        self.mask: Value | None = None
+        super().__init__(b)
         self._pointers = dict(pointers)
         self._origin: dict[Buffer, frozenset[LoopVar]] = {}
-        self._variables: dict[LoopVar, Value] = {}
-        self._memo: dict[Any, Value] = {}
-        self._frames: list[list[Any]] = [[]]
-        self._dependence: dict[Any, frozenset[Any]] = {}
         self._orders: dict[Expr, list[Expr]] = {}
         self._row_rest: dict[tuple[Buffer, Affine], Affine] = {}
         self._assumed: Expr | None = None
         self._streamed: Streams = frozenset()
-
-    # ---------------------------------------------------------------- scopes
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        """What is computed inside is forgotten afterwards."""
-        self._frames.append([])
-        yield
-        for key in self._frames.pop():
-            del self._memo[key]
-
-    def bind(self, variable: LoopVar, value: Value) -> None:
-        """The current index of a loop (the first one, of the lane loop)."""
-        self._variables[variable] = value
-
-    def current(self, variable: LoopVar) -> Value:
-        """The current index of a loop (the first one, of the lane loop)."""
-        return self._variables[variable]
-
-    def define(self, expr: Any, value: Value) -> None:
-        """Give the value of an expression, such as a placeholder."""
-        self._remember(expr, value)
 
     @contextmanager
     def assumed(self, condition: Expr) -> Iterator[None]:
@@ -90,41 +57,12 @@ class Evaluator:
         yield
         self._assumed = before
 
-    def is_aligned(self, buffer: Buffer) -> Value:
-        """Whether a buffer begins at the start of a cache line."""
-        pointer = self._pointers[buffer]
-        address = self.b.instruction(f"ptrtoint ptr {pointer.text} to i64", I64)
-        return self.b.eq(self.b.and_(address, LINE - 1), 0)
-
     @contextmanager
     def streamed(self, streams: Streams) -> Iterator[None]:
         """Inside, whole vectors go past the caches to these aligned places."""
         before, self._streamed = self._streamed, streams
         yield
         self._streamed = before
-
-    def forward(self, buffer: Buffer, offset: Affine, value: Value) -> None:
-        """What a load of this element gives until the scope ends."""
-        self._remember((buffer, offset), value)
-
-    def place(
-        self, buffer: Buffer, pointer: Value, origin: frozenset[LoopVar] = frozenset()
-    ) -> None:
-        """Where a buffer lies; it is indexed without the variables of `origin`."""
-        self._pointers[buffer] = pointer
-        self._origin[buffer] = origin
-
-    @contextmanager
-    def vectorised(
-        self, lane: LoopVar, first: Value, lanes: int, mask: Value | None
-    ) -> Iterator[None]:
-        """Inside, `lane` stands for `lanes` indices from `first`."""
-        before = self.lane, self.lanes, self.mask
-        self.lane, self.lanes, self.mask = lane, lanes, mask
-        with self.scope():
-            self.bind(lane, first)
-            yield
-        self.lane, self.lanes, self.mask = before
 
     def hoist(self, body: Sequence[Expr], inside: Iterable[Any], lanes: int) -> None:
         """Compute now what the iterations of a loop share.
@@ -145,38 +83,6 @@ class Evaluator:
                     if not isinstance(arg, (Const, Placeholder)):
                         if not self.depends(arg) & inner:
                             self._splat(self.value(arg), lanes)
-
-    def depends(self, expr: Expr) -> frozenset[Any]:
-        """The loop variables (and stored buffers) that an expression varies with."""
-        result = self._dependence.get(expr)
-        if result is None:
-            if any(e not in self._dependence for e in operands(expr)):
-                for operand in walk([expr]):  # operands first: it may be deep
-                    self._find_dependence(operand)
-            result = self._find_dependence(expr)
-        return result
-
-    def _find_dependence(self, expr: Expr) -> frozenset[Any]:
-        result = self._dependence.get(expr)
-        if result is None:
-            parts = [self.depends(e) for e in operands(expr)]
-            if isinstance(expr, Load):
-                parts += [self._index_depends(expr.offset), frozenset([expr.buffer])]
-            elif isinstance(expr, IndexValue):
-                parts.append(self._index_depends(expr.index))
-            elif isinstance(expr, Placeholder):
-                parts.append(frozenset([expr]))
-            result = frozenset().union(*parts)
-            self._dependence[expr] = result
-        return result
-
-    def _index_depends(self, index: Affine) -> frozenset[Any]:
-        result = self._dependence.get(index)
-        if result is None:
-            loops = {a for a in index.atoms() if isinstance(a, LoopVar)}
-            data = [self.depends(e) for e in index_operands(index)]
-            result = self._dependence[index] = frozenset(loops).union(*data)
-        return result
 
     # ----------------------------------------------------------- expressions
 
@@ -222,33 +128,6 @@ class Evaluator:
         self.compute(expr)
         return self.lanewise(expr)
 
-    def spread(self, value: Value) -> Value:
-        """A scalar in all lanes; a vector as it is."""
-        return value if value.lanes == self.lanes else self._splat(value, self.lanes)
-
-    def _splat(self, value: Value, lanes: int) -> Value:
-        key = ("splat", value.type.kind, value.text, lanes)
-        result = self._memo.get(key)
-        if result is None:
-            result = self.b.splat(value, lanes)
-            self._remember(key, result)
-        return result
-
-    def _compare_index(self, expr: Instr) -> Value | None:
-        """The comparison of an index with a constant, in 32 bits if it fits."""
-        index, bound = expr.args
-        if not isinstance(index, IndexValue) or not isinstance(bound, Const):
-            return None
-        low, high = index.index.bounds
-        if max(-low, high, abs(bound.value)) > _SIGNED32:
-            return None
-        if self.lane not in self._index_depends(index.index):
-            return None
-        type_ = Type("i32", self.lanes)
-        lanes = self._lane_index(index.index, type_)
-        direction = expr.name.partition(".")[2]
-        return self.b.compare(direction, lanes, self.b.const(type_, bound.value))
-
     def _instruction(self, expr: Instr) -> Value:
         if expr.name.startswith("compare.") and self.lanes > 1:
             compared = self._compare_index(expr)
@@ -275,6 +154,19 @@ class Evaluator:
         )
 
     # ------------------------------------------------------------------ memory
+
+    def place(
+        self, buffer: Buffer, pointer: Value, origin: frozenset[LoopVar] = frozenset()
+    ) -> None:
+        """Where a buffer lies; it is indexed without the variables of `origin`."""
+        self._pointers[buffer] = pointer
+        self._origin[buffer] = origin
+
+    def is_aligned(self, buffer: Buffer) -> Value:
+        """Whether a buffer begins at the start of a cache line."""
+        pointer = self._pointers[buffer]
+        address = self.b.instruction(f"ptrtoint ptr {pointer.text} to i64", I64)
+        return self.b.eq(self.b.and_(address, LINE - 1), 0)
 
     def load_lines(self, load: Load, apart: int) -> list[Value]:
         """As many vectors of neighbours as they have lanes, `apart` elements apart."""
@@ -451,99 +343,3 @@ class Evaluator:
         type_ = Type(memory_kind(buffer.dtype))
         self._remember(key, self.b.offset(self._pointers[buffer], start, type_))
         self._row_rest[buffer, offset] = Affine(moving, offset.const)
-
-    # ----------------------------------------------------------------- indices
-
-    def index(self, index: Affine) -> Value:
-        """An index as an i64, or as lanes of i64 or i32."""
-        if self.lane not in self._index_depends(index):
-            return self._scalar_index(index)
-        known = self._memo.get(index)
-        if known is None:
-            low, high = index.bounds
-            fits = -_SIGNED32 <= low and high <= _SIGNED32
-            type_ = Type("i32" if fits else "i64", self.lanes)
-            known = self._lane_index(index, type_)
-            known = self.b.convert(known, "i64")
-            self._remember(index, known)
-        return known
-
-    def _lane_index(self, index: Affine, type_: Type) -> Value:
-        scalar = Affine(
-            {
-                a: k
-                for a, k in index.terms.items()
-                if self.lane not in self._index_depends(a.as_index())
-            },
-            index.const,
-        )
-        first = self.b.convert(self._scalar_index(scalar), type_.kind)
-        total = self.b.splat(first, self.lanes)
-        for atom, k in index.terms.items():
-            if atom in scalar.terms:
-                continue
-            total = self.b.add(total, self.b.mul(self._lane_atom(atom, type_), k))
-        return total
-
-    def _lane_atom(self, atom: IndexAtom, type_: Type) -> Value:
-        if isinstance(atom, LoopVar):
-            first = self.b.convert(self._variables[atom], type_.kind)
-            return self.b.add(self.b.splat(first, self.lanes), self.b.lane_index(type_))
-        if isinstance(atom, DataIndex):
-            value = self.spread(self.value(atom.value))
-            unsigned = atom.value.dtype.kind in "ub"
-            return self.b.convert(value, type_.kind, unsigned=unsigned)
-        assert isinstance(atom, (Quotient, Remainder))
-        low, high = atom.of.bounds
-        fits = -_SIGNED32 <= low and high <= _SIGNED32
-        inner = Type("i32" if fits else "i64", self.lanes)
-        of = self._lane_index(atom.of, inner)
-        return self.b.convert(self._divided(atom, of), type_.kind)
-
-    def _divided(self, atom: Quotient | Remainder, of: Value) -> Value:
-        """Division rounding down: shifted up where the dividend may be negative."""
-        low, high = atom.of.bounds
-        if low < -_SAFE or high > _SAFE:  # read from data: no shift would fit
-            rest = self.b.srem(of, atom.by)
-            rest = self.b.select(rest < 0, self.b.add(rest, atom.by), rest)
-            if isinstance(atom, Remainder):
-                return rest
-            return self.b.div(self.b.sub(of, rest), atom.by)
-        shift = -(low // atom.by) if low < 0 else 0
-        if shift:
-            of = self.b.add(of, shift * atom.by)
-        if isinstance(atom, Remainder):
-            return self.b.urem(of, atom.by)
-        quotient = self.b.udiv(of, atom.by)
-        return self.b.sub(quotient, shift) if shift else quotient
-
-    def _scalar_index(self, index: Affine) -> Value:
-        """The index as an i64; of the lane variable, the first lane's."""
-        known = self._memo.get(("scalar", index))
-        if known is not None:
-            return known
-        total: Value | None = None
-        for atom, k in index.terms.items():
-            term = self._scalar_atom(atom)
-            term = term if k == 1 else self.b.mul(term, k)
-            total = term if total is None else self.b.add(total, term)
-        if total is None:
-            return self.b.const(I64, index.const)
-        if index.const:
-            total = self.b.add(total, index.const)
-        self._remember(("scalar", index), total)
-        return total
-
-    def _scalar_atom(self, atom: IndexAtom) -> Value:
-        if isinstance(atom, LoopVar):
-            return self._variables[atom]
-        if isinstance(atom, DataIndex):
-            unsigned = atom.value.dtype.kind in "ub"
-            return self.b.convert(self.value(atom.value), "i64", unsigned=unsigned)
-        assert isinstance(atom, (Quotient, Remainder))
-        return self._divided(atom, self._scalar_index(atom.of))
-
-    def _remember(self, key: Any, value: Value) -> None:
-        if key not in self._memo:
-            self._frames[-1].append(key)
-        self._memo[key] = value

@@ -9,7 +9,7 @@ import numpy as np
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Type, Value
-from curta.compiler.loops.build import BFLOAT16
+from curta.compiler.loops.element_types import BFLOAT16
 from curta.compiler.loops.nodes import Const, Instr
 
 

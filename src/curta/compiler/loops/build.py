@@ -14,13 +14,22 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from curta.compiler.llvm.vector_math import FUNCTIONS
-from curta.compiler.loops import complex_exponentials, complexes
+from curta.compiler.loops import complex_exponentials, complexes, integers
 from curta.compiler.loops.complex_inverses import FUNCTIONS as INVERSES
 from curta.compiler.loops.complexes import ComplexExpr
+from curta.compiler.loops.element_types import (
+    BOOL,
+    FLOAT32,
+    HALVES,
+    INT64,
+    component,
+    computed_dtype,
+    is_float,
+    is_native,
+)
 from curta.compiler.loops.index import Affine, as_index, row_major, unravel
 from curta.compiler.loops.nodes import (
     Buffer,
@@ -31,16 +40,10 @@ from curta.compiler.loops.nodes import (
     Load,
     Placeholder,
 )
-from curta.dtypes import physical_dtype, working_dtype
+from curta.dtypes import physical_dtype
 
 Scalar = Any
 """An `Expr`, a `ComplexExpr`, or an index standing for an int64."""
-
-BOOL = np.dtype(bool)
-INT32, INT64 = np.dtype("int32"), np.dtype("int64")
-FLOAT16, FLOAT32, FLOAT64 = (np.dtype(f"float{n}") for n in (16, 32, 64))
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-_HALVES = frozenset([FLOAT16, BFLOAT16])
 
 _COMPLEX = complexes.FUNCTIONS | complex_exponentials.FUNCTIONS | INVERSES
 _ROUNDING = frozenset({"floor", "ceil", "trunc", "round_even", "sqrt"})
@@ -200,7 +203,7 @@ class ScalarBuilder:
         x, y = self._pair(x, y)
         if is_float(x.dtype):
             return self._in_float32("div", x, y)
-        return self._integer_division(x, y)[0]
+        return integers.division(self, x, y)[0]
 
     def rem(self, x: Scalar, y: Scalar) -> Scalar:
         """The remainder with the sign of x; of integers, x rem 0 = x."""
@@ -209,36 +212,7 @@ class ScalarBuilder:
         x, y = self._pair(x, y)
         if is_float(x.dtype):
             return self.math("rem", x, y)
-        return self._integer_division(x, y)[1]
-
-    def _integer_division(self, x: Expr, y: Expr) -> tuple[Expr, Expr]:
-        dtype, unsigned = x.dtype, x.dtype.kind == "u"
-        names = ("udiv", "urem") if unsigned else ("sdiv", "srem")
-        if isinstance(y, Const) and y.value not in (0, -1):
-            q, r = (self.instruction(n, dtype, x, y) for n in names)
-            return q, r
-        zero = self.compare("eq", y, self.const(0, dtype))
-        if dtype.itemsize <= 4:  # float64 divides them exactly, many at a time
-            wide = self.instruction(
-                "div", FLOAT64, *(self.convert(v, FLOAT64) for v in (x, y))
-            )
-            q = self.convert(self.instruction("to_int", INT64, wide), dtype)
-            q = self.select(zero, self.const(0, dtype), q)
-            r = self.sub(x, self.mul(q, y))
-        else:
-            unsafe = zero
-            if not unsigned:  # the least integer over -1 traps
-                least = self.const(np.iinfo(dtype).min, dtype)
-                overflow = self.and_(
-                    self.compare("eq", x, least),
-                    self.compare("eq", y, self.const(-1, dtype)),
-                )
-                unsafe = self.or_(zero, overflow)
-            divisor = self.select(unsafe, self.const(1, dtype), y)
-            q, r = (self.instruction(n, dtype, x, divisor) for n in names)
-            r = self.select(zero, x, r)
-        all_set = self.const(np.iinfo(dtype).max if unsigned else -1, dtype)
-        return self.select(zero, all_set, q), r
+        return integers.division(self, x, y)[1]
 
     def neg(self, x: Scalar) -> Scalar:
         if isinstance(x, ComplexExpr):
@@ -286,16 +260,7 @@ class ScalarBuilder:
             return complex_exponentials.power(self, x, y)
         if is_float(x.dtype):
             return self.math("pow", x, y)
-        return self._integer_pow(x, y)
-
-    def _integer_pow(self, x: Scalar, y: Scalar) -> Scalar:
-        result = one = self.const(1, x.dtype)
-        for bit in range(8 * y.dtype.itemsize):
-            mask = self.const(np.array(1 << bit, "u8").astype(y.dtype), y.dtype)
-            there = self.compare("ne", self.and_(y, mask), self.const(0, y.dtype))
-            result = self.mul(result, self.select(there, x, one))
-            x = self.mul(x, x)
-        return result
+        return integers.power(self, x, y)
 
     def math(self, name: str, *xs: Scalar) -> Scalar:
         """A function of the vector math library, or rounding and roots."""
@@ -356,25 +321,18 @@ class ScalarBuilder:
 
     def shl(self, x: Scalar, y: Scalar) -> Scalar:
         """Zeros come in; 0 where the count is negative or too large."""
-        return self._shift("shl", x, y, self.const(0, x.dtype))
+        return integers.shift(self, "shl", x, y, self.const(0, x.dtype))
 
     def shr_logical(self, x: Scalar, y: Scalar) -> Scalar:
         """Zeros come in; 0 where the count is negative or too large."""
-        return self._shift("lshr", x, y, self.const(0, x.dtype))
+        return integers.shift(self, "lshr", x, y, self.const(0, x.dtype))
 
     def shr_arith(self, x: Scalar, y: Scalar) -> Scalar:
         """The sign comes in; nothing but signs where the count is out of range."""
         last = self.const(8 * x.dtype.itemsize - 1, x.dtype)
-        return self._shift("ashr", x, y, self.instruction("ashr", x.dtype, x, last))
-
-    def _shift(self, name: str, x: Scalar, y: Scalar, outside: Scalar) -> Scalar:
-        bits = 8 * x.dtype.itemsize
-        if isinstance(y, Const):
-            inside = 0 <= y.value < bits
-            return self.instruction(name, x.dtype, x, y) if inside else outside
-        unsigned = self.bitcast(y, np.dtype(f"uint{bits}"))
-        legal = self.compare("lt", unsigned, self.const(bits, unsigned.dtype))
-        return self.select(legal, self.instruction(name, x.dtype, x, y), outside)
+        return integers.shift(
+            self, "ashr", x, y, self.instruction("ashr", x.dtype, x, last)
+        )
 
     def population_count(self, x: Scalar) -> Scalar:
         return self.instruction("population_count", x.dtype, x)
@@ -442,7 +400,7 @@ class ScalarBuilder:
             return self.const(np.asarray(x.value, x.dtype).astype(dtype), dtype)
         if dtype == BOOL:
             return self.compare("ne", x, self.const(0, x.dtype))
-        if FLOAT32 not in (x.dtype, dtype) and {x.dtype, dtype} & _HALVES:
+        if FLOAT32 not in (x.dtype, dtype) and {x.dtype, dtype} & HALVES:
             x = self.convert(x, FLOAT32)
         return self.instruction("convert", dtype, x)
 
@@ -490,28 +448,6 @@ class ScalarBuilder:
         if result is None:
             result = self._nodes[key] = cls(*fields)
         return result
-
-
-def is_native(dtype: Any) -> bool:
-    """Whether instructions compute with the dtype; others are only moved about."""
-    if dtype.kind == "f":
-        return bool(dtype.itemsize > 1)
-    return dtype.kind in "biu" or dtype == BFLOAT16
-
-
-def computed_dtype(dtype: Any) -> Any:
-    """What instructions compute a dtype in; what is only moved about stays as it is."""
-    return working_dtype(dtype) if is_native(dtype) else dtype
-
-
-def is_float(dtype: Any) -> bool:
-    """Whether the dtype is of real floating-point numbers."""
-    return dtype.kind == "f" or bool(dtype == BFLOAT16)
-
-
-def component(dtype: Any) -> Any:
-    """The dtype of the parts of a complex dtype."""
-    return FLOAT32 if dtype.itemsize == 8 else FLOAT64
 
 
 def is_index(x: Scalar, y: Scalar) -> bool:

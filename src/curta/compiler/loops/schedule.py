@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 
 from curta.compiler.llvm.vector_math import LONG
-from curta.compiler.loops.build import computed_dtype
+from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
 from curta.config import config

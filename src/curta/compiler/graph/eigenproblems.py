@@ -1,0 +1,176 @@
+"""Eigenvalues, singular values, and the reductions that lead to them, by LAPACK."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.graph.lapack_ops import (
+    INFO,
+    LETTERS,
+    Lapack,
+    real_space,
+    spread,
+    unless,
+)
+from curta.compiler.library.lapack_calls import (
+    Argument,
+    Result,
+    Space,
+    Work,
+)
+from curta.core.trace import typeof
+from curta.primitives.elementwise.arithmetic import neg
+from curta.primitives.elementwise.bitwise import and_
+from curta.primitives.elementwise.comparison import gt, lt
+from curta.primitives.elementwise.complex import complex_, imag, part_dtype, real
+from curta.primitives.elementwise.rounding import is_finite
+from curta.primitives.elementwise.select import select
+from curta.primitives.linalg.matrices import (
+    columns,
+    rows,
+    swapped,
+)
+from curta.primitives.reduction import ReduceAnd
+from curta.primitives.slicing import Pad
+from curta.primitives.structure import BroadcastInDim, zeros
+
+
+def eigh(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    real = part_dtype(dtype)
+    is_complex = dtype.kind == "c"
+    works = [Work(LETTERS[t.name]) for t in ((dtype, real) if is_complex else (dtype,))]
+    triangle = b"L" if op.lower_triangle else b"U"
+    arguments: tuple[Argument, ...] = (
+        b"V", triangle, n, Result(0), n, Result(1), *works, Work("i"), Result(2)
+    )  # fmt: skip
+    outs = (((n, n), dtype), ((n,), real), INFO)
+    name = "heevd" if is_complex else "syevd"
+    vectors, values, info = Lapack(name, arguments, outs, 9 * n**3)(swapped(a))
+    vectors, values = unless(info, swapped(vectors), values)
+    start, end = op.subset_by_index or (0, n)
+    return [columns(vectors, start, end), columns(values, start, end)]
+
+
+def svd(op: Any, a: Any) -> list[Any]:
+    a, finite = _only_finite(a)  # of infinities gesdd does not come to an end
+    *_, m, n = typeof(a).shape
+    dtype, least, most = typeof(a).dtype, min(m, n), max(m, n)
+    left, right = (m, n) if op.full_matrices else (least, least)
+    letter = (b"A" if op.full_matrices else b"S") if op.compute_uv else b"N"
+    vectors: tuple[Argument, ...] = (Result(3), m, Result(4), right)
+    outs = [((least,), part_dtype(dtype)), INFO, ((n, m), dtype)]
+    if op.compute_uv:
+        outs += [((left, m), dtype), ((n, right), dtype)]
+    else:
+        vectors = (Space(16), 1, Space(16), 1)
+    room = max(5 * least * least + 7 * least, 2 * least * (most + least) + least)
+    arguments: tuple[Argument, ...] = (
+        letter, m, n, Result(2), m, Result(0), *vectors, Work(LETTERS[dtype.name]),
+        *real_space(dtype, room), Space(32 * least), Result(1),
+    )  # fmt: skip
+    call = Lapack("gesdd", arguments, tuple(outs), 8 * most * least**2, ((2, 0),))
+    s, info, _, *both = call(swapped(a))
+    result = unless(_failed(info, finite), s, *map(swapped, both))
+    if op.subset_by_index and not op.full_matrices:
+        parts = (columns, columns, rows)
+        bounds = (op.subset_by_index[0], min(op.subset_by_index[1], least))
+        return [f(x, *bounds) for f, x in zip(parts, result, strict=False)]
+    return result
+
+
+def schur(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    values = [Space(16 * n)] * (1 if dtype.kind == "c" else 2)
+    arguments: tuple[Argument, ...] = (
+        b"V" if op.compute_schur_vectors else b"N", b"N", None, n, Result(0), n,
+        Space(8), *values, Result(1), n, Work(LETTERS[dtype.name]),
+        *real_space(dtype, n), None, Result(2),
+    )  # fmt: skip
+    outs = (((n, n), dtype), ((n, n), dtype), INFO)
+    t, z, info = Lapack("gees", arguments, outs, 25 * n**3)(swapped(a))
+    kept = [swapped(t), swapped(z)][: 1 + op.compute_schur_vectors]
+    return unless(info, *kept)
+
+
+def hessenberg(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    work = Work(LETTERS[dtype.name])
+    arguments = (n, 1, n, Result(0), n, Result(1), work, Result(2))
+    outs = (((n, n), dtype), ((n - 1,), dtype), INFO)
+    packed, taus, info = Lapack("gehrd", arguments, outs, 4 * n**3)(swapped(a))
+    return unless(info, swapped(packed), taus)
+
+
+def tridiagonal(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    real = part_dtype(dtype)
+    arguments = (
+        b"L" if op.lower_triangle else b"U", n, Result(0), n, Result(1), Result(2),
+        Result(3), Work(LETTERS[dtype.name]), Result(4),
+    )  # fmt: skip
+    shapes = ((n, n), dtype), ((n,), real), ((n - 1,), real), ((n - 1,), dtype), INFO
+    name = "hetrd" if dtype.kind == "c" else "sytrd"
+    packed, *others, info = Lapack(name, arguments, shapes, 2 * n**3)(swapped(a))
+    return unless(info, swapped(packed), *others)
+
+
+def eig(op: Any, a: Any) -> list[Any]:
+    n, dtype = typeof(a).shape[-1], typeof(a).dtype
+    is_complex = dtype.kind == "c"
+    a, finite = _only_finite(a)
+    values = [Result(i) for i in range(1 if is_complex else 2)]
+    wanted = op.compute_left_eigenvectors, op.compute_right_eigenvectors
+    count = len(values)
+    arguments: tuple[Argument, ...] = (
+        *(b"V" if w else b"N" for w in wanted), n, Result(count), n, *values,
+        Result(count + 1), n, Result(count + 2), n, Work(LETTERS[dtype.name]),
+        *real_space(dtype, 2 * n), Result(count + 3),
+    )  # fmt: skip
+    outs = (*[((n,), dtype)] * count, *[((n, n), dtype)] * 3, INFO)
+    call = Lapack("geev", arguments, outs, 25 * n**3, ((count, 0),))
+    *parts, _, left, right, info = call(swapped(a))
+    vectors = [v for v, w in zip((left, right), wanted, strict=True) if w]
+    if is_complex:
+        result = [*parts, *map(swapped, vectors)]
+    else:
+        pairs = [_paired(parts[1], v) for v in vectors]
+        result = [complex_(*parts), *map(swapped, pairs)]
+    return unless(_failed(info, finite), *result)
+
+
+def _paired(imaginary: Any, rows_: Any) -> Any:
+    """Complex eigenvectors, as rows: of a pair, the real part comes first."""
+    zero, first = zeros(typeof(rows_)), typeof(rows_).ndim - 2
+    padding = [(0, 0, 0)] * typeof(rows_).ndim
+    nothing = np.zeros((), typeof(rows_).dtype)
+    shifted = []
+    for low, high in ((-1, 1), (1, -1)):  # the next row, and the one before
+        padding[first] = (low, high, 0)
+        shifted.append(Pad(tuple(padding))(rows_, nothing))
+    none = zeros(typeof(imaginary))
+    above, below = (spread(f(imaginary, none), rows_) for f in (gt, lt))
+    re = select(below, shifted[1], rows_)
+    im = select(above, shifted[0], select(below, neg(rows_), zero))
+    return complex_(re, im)
+
+
+def _only_finite(a: Any) -> tuple[Any, Any]:
+    """The matrices, 0 where they have an element that is not finite, and whether."""
+    finite = _all_finite(a)
+    return select(spread(finite, a), a, zeros(typeof(a))), finite
+
+
+def _failed(info: Any, finite: Any) -> Any:
+    """Whether a routine failed, or was not given the matrix."""
+    return select(finite, info, BroadcastInDim(typeof(info).shape, ())(np.int32(1)))
+
+
+def _all_finite(a: Any) -> Any:
+    """Whether all elements of each matrix are finite."""
+    rank = typeof(a).ndim
+    parts = [real(a), imag(a)] if typeof(a).dtype.kind == "c" else [a]
+    whole = [ReduceAnd((rank - 2, rank - 1))(is_finite(x)) for x in parts]
+    return whole[0] if len(whole) == 1 else and_(*whole)

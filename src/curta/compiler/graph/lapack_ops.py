@@ -1,0 +1,129 @@
+"""Calls of LAPACK, and routines for matrices of our own, as ops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from curta.compiler.graph.routines import LibraryOp
+from curta.compiler.library.lapack_calls import (
+    Argument,
+    BatchedCall,
+    Space,
+)
+from curta.compiler.library.permutation import Permutations
+from curta.compiler.library.rotations import RankOneUpdate
+from curta.core.avals import ShapedArray
+from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
+from curta.primitives.elementwise.comparison import ne
+from curta.primitives.elementwise.select import select
+from curta.primitives.linalg.family import not_a_number
+from curta.primitives.linalg.updates import CholeskyUpdate
+from curta.primitives.structure import BroadcastInDim
+
+Shape = tuple[int, ...]
+INT = np.dtype(np.int32)
+LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+INFO = ((), INT)
+
+
+@dataclass(frozen=True)
+class Lapack(LibraryOp):
+    """A routine of LAPACK called for each matrix of a batch.
+
+    `outs` are the shapes and dtypes of the results for one matrix, `ranks` the ranks of
+    one of each operand; `each` is roughly how many operations a call takes. The rest is
+    as in `BatchedCall`.
+    """
+
+    name: ClassVar[str] = "lapack"
+    multiple_results: ClassVar[bool] = True
+    routine_name: str
+    arguments: tuple[Argument, ...]
+    outs: tuple[tuple[Shape, Any], ...]
+    each: int
+    copied: tuple[tuple[int, int], ...] = ((0, 0),)
+    cleared: tuple[int, ...] = ()
+    ranks: tuple[int, ...] = (2,)
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        batch = self._batch(avals)
+        return [ShapedArray((*batch, *shape), dtype) for shape, dtype in self.outs]
+
+    def _batch(self, avals: Sequence[ShapedArray]) -> Shape:
+        return avals[0].shape[: avals[0].ndim - self.ranks[0]]
+
+    def routine(self, *avals: ShapedArray) -> BatchedCall:
+        count = int(np.prod(self._batch(avals), dtype=int))
+        return BatchedCall(
+            LETTERS[avals[0].dtype.name] + self.routine_name,
+            self.arguments,
+            count,
+            tuple(_bytes(a, count) for a in self.aval(*avals)),
+            tuple(_bytes(a, count) for a in avals),
+            self.copied,
+            self.cleared,
+            self.each,
+        )
+
+
+def _bytes(aval: ShapedArray, count: int) -> int:
+    return aval.size // count * aval.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Permuted(LibraryOp):
+    """`LUPivotsToPermutation`, natively."""
+
+    name: ClassVar[str] = "permuted"
+    size: int
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return ShapedArray((*avals[0].shape[:-1], self.size), INT)
+
+    def routine(self, *avals: ShapedArray) -> Permutations:
+        (pivots,) = avals
+        count = pivots.shape[-1]
+        return Permutations(pivots.size // count, count, self.size)
+
+
+@dataclass(frozen=True)
+class Rotated(LibraryOp):
+    """`CholeskyUpdate`, natively."""
+
+    name: ClassVar[str] = "rotated"
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return avals[0]
+
+    def eval(self, *args: Any) -> Any:
+        return CholeskyUpdate().eval(*args)
+
+    def routine(self, *avals: ShapedArray) -> RankOneUpdate:
+        n = avals[1].shape[-1]
+        kind = "f64" if avals[0].dtype.itemsize == 8 else "f32"
+        return RankOneUpdate(avals[1].size // n, n, kind)
+
+
+def real_space(dtype: Any, count: int) -> list[Space]:
+    """Workspace of real numbers that routines of complex matrices want besides."""
+    return [Space(count * dtype.itemsize // 2)] if dtype.kind == "c" else []
+
+
+def unless(info: Any, *values: Any) -> list[Any]:
+    """The values, NaN where a routine has failed."""
+    failed = ne(info, BroadcastInDim(typeof(info).shape, ())(np.int32(0)))
+    result = []
+    for x in values:
+        aval = typeof(x)
+        nan = BroadcastInDim(aval.shape, ())(not_a_number(aval.dtype))
+        result.append(select(spread(failed, x), nan, x))
+    return result
+
+
+def spread(flags: Any, like: Any) -> Any:
+    """What holds of each matrix of a batch, for every element of something."""
+    return BroadcastInDim(typeof(like).shape, tuple(range(typeof(flags).ndim)))(flags)
