@@ -179,10 +179,15 @@ stress-%: $(VENV)/.stamp-test-$(HASH)
 test-libraries: $(LIBRARIES)/.stamp-libraries-$(HASH)
 	$(LIBRARIES)/bin/python -m stress.libraries $(ARGS)
 
-# Failures are told by the table at the end; ARGS="-k Sin] -rA" for one of them.
+# The tables at the end say which tiers ran, in half an hour: ARGS="--minutes 120" for
+# more, ARGS="--tier A -- -k Sin]" for one test. The wheel is what tier C's plugin for
+# CPUs is built over; CURTA_TENSORFLOW names one that is unpacked.
 test-accelerators: $(ACCELERATORS)/.stamp-accelerators-$(HASH)
+	@test -n "$$CURTA_TENSORFLOW" || $(ACCELERATORS)/bin/python -m pip install --quiet \
+	    --disable-pip-version-check --no-deps tensorflow-cpu==2.21.0 \
+	    || echo "no tensorflow-cpu: tiers C and D will not run as wholes"
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-	$(ACCELERATORS)/bin/python -m pytest accelerators -n 2 -rN $(ARGS)
+	$(ACCELERATORS)/bin/python -m accelerators $(ARGS)
 
 # The extra brings the plugin: cuda13, cuda12, rocm7, tpu; none for one that is named by
 # PJRT_NAMES_AND_LIBRARY_PATHS. Without a device it says so, and exits with 3.

@@ -16,10 +16,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+from accelerators.running import ROOT, run_pytest
+
 NOT_RUN = 3
 
 #: What pytest is given, by part. The suite's own tests that look at the CPU's compiler
@@ -81,26 +82,13 @@ def missing(platform: str) -> str:
 
 def run_tests(paths: Sequence[str], platform: str) -> tuple[bool, str]:
     """Whether tests pass, and how many do; each file in a process of its own."""
-    counts: dict[str, int] = {}
-    for path in paths:
-        command = [sys.executable, "-m", "pytest", "-rf", "--tb=short", path]
-        done = subprocess.run(
-            command,
-            env=environment(platform),
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-        )
-        report = done.stdout
-        found = re.findall(r"(\d+) (passed|failed|skipped|errors?)\b", report)
-        for number, outcome in found:
-            counts[outcome] = counts.get(outcome, 0) + int(number)
-        if done.returncode or not found:
-            print(report)
-            counts["files that fail"] = counts.get("files that fail", 0) + 1
+    outcomes = [
+        run_pytest([path], environment(platform), ["-rf", "--tb=short"])
+        for path in paths
+    ]
+    counts = sum((o.counts for o in outcomes), Counter())
     said = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
-    return "files that fail" not in counts, said or "nothing ran"
+    return all(o.is_good for o in outcomes), said or "nothing ran"
 
 
 def run_demo(platform: str) -> tuple[bool, str]:

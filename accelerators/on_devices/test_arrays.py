@@ -1,5 +1,8 @@
 """Arrays on the default device, where that is one of a plugin."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -22,6 +25,16 @@ def x():
 def test_the_plugin_is_the_default():
     assert curta.default_backend() == curta.devices()[0].platform != "cpu"
     assert curta.devices("cpu")[0].platform == "cpu"
+
+
+def test_a_program_that_never_asks_for_devices():
+    program = (
+        "import curta, curta.numpy as jnp; x = jnp.arange(3.0) + 1;"
+        " assert x._data is None; print(x.devices() == {curta.devices()[0]})"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "True", done.stderr[-2000:]
 
 
 def test_results_of_ops_stay_there(x):

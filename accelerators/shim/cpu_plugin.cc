@@ -105,6 +105,9 @@ struct PJRT_Buffer {
 struct PJRT_SerializedExecutable {
   std::string data;
 };
+struct PJRT_DeviceAssignmentSerialized {
+  std::string data;
+};
 
 namespace {
 
@@ -192,6 +195,13 @@ FUNCTION(Event_Await) {
 }
 FUNCTION(Event_Error) {
   CHECKED(a->event->future.Await());
+  return nullptr;
+}
+FUNCTION(Event_OnReady) {
+  a->event->future.OnReady(
+      [callback = a->callback, argument = a->user_arg](const absl::Status& status) {
+        callback(status.ok() ? nullptr : Made(status), argument);
+      });
   return nullptr;
 }
 
@@ -384,6 +394,11 @@ FUNCTION(Client_Devices) {
   a->num_devices = a->client->devices.size();
   return nullptr;
 }
+FUNCTION(Client_LookupDevice) {
+  for (PJRT_Device* d : a->client->devices)
+    if (d->device->id() == a->id) a->device = d;
+  return nullptr;
+}
 FUNCTION(Client_AddressableDevices) {
   a->addressable_devices = a->client->addressable.data();
   a->num_addressable_devices = a->client->addressable.size();
@@ -507,6 +522,15 @@ FUNCTION(DeviceDescription_ToString) {
   a->to_string_size = a->device_description->text.size();
   return nullptr;
 }
+FUNCTION(DeviceDescription_DebugString) {
+  a->debug_string = a->device_description->text.data();
+  a->debug_string_size = a->device_description->text.size();
+  return nullptr;
+}
+FUNCTION(Device_IsAddressable) {
+  a->is_addressable = a->device->device->IsAddressable();
+  return nullptr;
+}
 FUNCTION(Device_GetDescription) {
   a->device_description = &a->device->description;
   return nullptr;
@@ -535,6 +559,15 @@ FUNCTION(Memory_Id) {
 FUNCTION(Memory_Kind) {
   a->kind = a->memory->space->kind().data();
   a->kind_size = a->memory->space->kind().size();
+  return nullptr;
+}
+FUNCTION(Memory_Kind_Id) {
+  a->kind_id = a->memory->space->kind_id();
+  return nullptr;
+}
+FUNCTION(Memory_DebugString) {
+  a->debug_string = a->memory->space->DebugString().data();
+  a->debug_string_size = a->memory->space->DebugString().size();
   return nullptr;
 }
 FUNCTION(Memory_ToString) {
@@ -684,6 +717,25 @@ FUNCTION(LoadedExecutable_AddressableDevices) {
   a->num_addressable_devices = a->executable->devices.size();
   return nullptr;
 }
+FUNCTION(LoadedExecutable_GetDeviceAssignment) {
+  xla::DeviceAssignmentProto proto;
+  a->executable->executable->device_assignment().Serialize(&proto);
+  auto* kept = new PJRT_DeviceAssignmentSerialized{proto.SerializeAsString()};
+  a->serialized_bytes = kept->data.data();
+  a->serialized_bytes_size = kept->data.size();
+  a->serialized_device_assignment = kept;
+  a->serialized_device_assignment_deleter =
+      [](PJRT_DeviceAssignmentSerialized* x) { delete x; };
+  return nullptr;
+}
+FUNCTION(LoadedExecutable_Delete) {
+  a->executable->executable->Delete();
+  return nullptr;
+}
+FUNCTION(LoadedExecutable_IsDeleted) {
+  a->is_deleted = a->executable->executable->IsDeleted();
+  return nullptr;
+}
 FUNCTION(LoadedExecutable_Execute) {
   SIZED(PJRT_ExecuteOptions, a->options);
   xla::ExecuteOptions options;
@@ -811,7 +863,10 @@ extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi() {
 #define HAS(name) api->PJRT_##name = name;
     HAS(Error_Destroy) HAS(Error_Message) HAS(Error_GetCode) HAS(Plugin_Initialize)
     HAS(Plugin_Attributes) HAS(Event_Destroy) HAS(Event_IsReady) HAS(Event_Error)
-    HAS(Event_Await) HAS(Client_Create) HAS(Client_Destroy) HAS(Client_PlatformName)
+    HAS(Event_Await) HAS(Event_OnReady) HAS(Client_LookupDevice)
+    HAS(DeviceDescription_DebugString) HAS(Device_IsAddressable) HAS(Memory_Kind_Id)
+    HAS(Memory_DebugString) HAS(LoadedExecutable_Delete)
+    HAS(LoadedExecutable_IsDeleted) HAS(LoadedExecutable_GetDeviceAssignment) HAS(Client_Create) HAS(Client_Destroy) HAS(Client_PlatformName)
     HAS(Client_PlatformVersion) HAS(Client_ProcessIndex) HAS(Client_Devices)
     HAS(Client_AddressableDevices) HAS(Client_AddressableMemories) HAS(Client_Compile)
     HAS(Client_DefaultDeviceAssignment) HAS(Client_BufferFromHostBuffer)

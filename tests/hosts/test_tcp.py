@@ -258,3 +258,18 @@ def test_errors_end_all_processes():
     )
     assert ended.returncode == 3, ended.stderr
     assert "process 1 failed: sys.exit(3), while host 0 was in" in ended.stderr
+
+
+def test_who_joins_late_is_told_who_is_gone():
+    service = Service()
+    store = Store(service.address, 10.0)
+    gone = store.connect()
+    wire.send_texts(gone, b"join", b"1", b"10.0")
+    gone.close()
+    store.ask(b"get", b"", b"0.2")  # the service has noticed by then
+    presence = Presence(store, 0, 10.0)
+    try:
+        assert str(presence.reason(5.0)) == "process 1 is gone"
+    finally:
+        presence.leave()
+        service.close()

@@ -13,12 +13,17 @@ import threading
 from curta.hosts import wire
 from curta.hosts.store import Server
 
+# What is said of a process that is no more one of the program.
+_ENDS = (b"gone", b"failed", b"left")
+
 
 class Service(Server):
     """A server of keys and values that processes join."""
 
     def __init__(self, host: str = "127.0.0.1", port: int = 0) -> None:
         self._members: dict[int, _Member] = {}
+        #: What was said of processes that ended, for those that join later.
+        self._ended: list[tuple[bytes, ...]] = []
         self._changed = threading.Condition()
         super().__init__(host, port)
 
@@ -28,6 +33,9 @@ class Service(Server):
         connection.settimeout(limit)
         with self._changed:
             self._members[process] = member
+            ended = [*self._ended]
+        for message in ended:
+            member.send(*message)
         reason = b""
         try:
             while self._heard(process, member, wire.receive_texts(connection)):
@@ -65,10 +73,13 @@ class Service(Server):
         return True
 
     def _tell_others(self, process: int, verb: bytes, *texts: bytes) -> None:
+        message = verb, b"%d" % process, *texts
         with self._changed:
+            if verb in _ENDS:
+                self._ended.append(message)
             others = [m for p, m in self._members.items() if p != process]
         for member in others:
-            member.send(verb, b"%d" % process, *texts)
+            member.send(*message)
 
     def wait_until_left(self, stay: int) -> None:
         """Wait until nobody is here but the process `stay`."""
