@@ -46,7 +46,7 @@ def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
-ADVICE = ("constants", "float64", "keys", "python", "recompiling")
+ADVICE = ("constants", "float64", "keys", "python", "recompiling", "timing")
 """The kinds of advice; curta/advisor.py gives it."""
 _MODES = ("warn", "ignore", "raise")
 

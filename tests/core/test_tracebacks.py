@@ -100,6 +100,14 @@ def test_the_whole_traceback_is_the_cause():
     assert text.rstrip().endswith("ValueError: no")
 
 
+def test_in_ipython_they_end_at_the_users_line_too(monkeypatch):
+    """It shows the last frame, hidden or not."""
+    monkeypatch.setattr("builtins.get_ipython", None, raising=False)
+    with traceback_filtering("auto"):
+        error = raised(curta.jit(lambda x: jnp.ones(3) + x), jnp.ones(4))
+    assert lines(error) == ["<lambda>"]
+
+
 def test_off_shows_everything():
     with traceback_filtering("off"):
         error = raised(nested(curta.grad), 1.0)

@@ -13,6 +13,9 @@ from curta.core.primitive import Primitive, primitive_of
 from curta.core.source_info import UNKNOWN, Replay, SourceInfo
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.on_demand import late
+
+jaxpr_html: Any = late("curta.core.jaxpr_html")
 
 
 class Var:
@@ -193,6 +196,10 @@ class Jaxpr:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        html: str = jaxpr_html.jaxpr_html(self)
+        return html
+
     def pretty_print(self, **settings: Any) -> str:
         """The text of the jaxpr."""
         return _printer[0](self, **settings)
@@ -280,6 +287,9 @@ class ClosedJaxpr:
         return str(self.jaxpr)
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.jaxpr._repr_html_()
 
     def pretty_print(self, **settings: Any) -> str:
         """The text of the jaxpr."""

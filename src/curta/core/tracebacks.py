@@ -9,7 +9,6 @@ done until there is an exception.
 
 from __future__ import annotations
 
-import builtins
 import functools
 import sys
 import traceback
@@ -67,19 +66,21 @@ def is_boundary(function: _Fun) -> _Fun:
 
 
 def shorten_traceback(error: Exception) -> None:
-    """Change the traceback of an exception that a boundary is about to raise again."""
+    """Change the traceback of an exception that a boundary is about to raise again.
+
+    `auto` takes frames away in IPython too, which shows the last one even if it is
+    marked as hidden (`tracebackhide`).
+    """
     mode = config.jax_traceback_filtering
     if mode == "off" or error.__traceback__ is None or _is_inside_another():
         return
-    if mode == "auto":
-        mode = "tracebackhide" if _runs_in_ipython() else "quiet_remove_frames"
     whole = error.__traceback__
     if mode == "tracebackhide":
         for frame, _ in traceback.walk_tb(whole):
             if not include_frame(frame):
                 frame.f_locals["__tracebackhide__"] = True
         return
-    error.__traceback__ = _users_frames(whole)
+    error.__traceback__ = users_frames(whole)
     if mode == "remove_frames":
         error.__cause__ = _unfiltered(error, whole)
         error.__context__ = None
@@ -99,7 +100,8 @@ def _callers(frame: types.FrameType) -> Iterator[types.FrameType]:
         yield frame
 
 
-def _users_frames(whole: types.TracebackType) -> types.TracebackType | None:
+def users_frames(whole: types.TracebackType) -> types.TracebackType | None:
+    """A traceback without the frames of this package."""
     kept = None
     for frame, line in reversed(list(traceback.walk_tb(whole))):
         if include_frame(frame):
@@ -121,7 +123,3 @@ def _unfiltered(error: Exception, whole: types.TracebackType) -> UnfilteredStack
     cause.__cause__, cause.__context__ = error.__cause__, error.__context__
     cause.__suppress_context__ = error.__suppress_context__
     return cause.with_traceback(whole)
-
-
-def _runs_in_ipython() -> bool:
-    return hasattr(builtins, "get_ipython")

@@ -10,7 +10,6 @@ import numpy as np
 
 from curta import dtypes
 from curta.config import config
-from curta.core.array import Array
 from curta.core.array_layout import Format, row_major
 from curta.core.avals import ShapedArray
 from curta.core.buffers import locked
@@ -20,6 +19,7 @@ from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
+from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device, default_sharding
 from curta.runtime.guard import guard_transfer
@@ -31,7 +31,7 @@ _Any = np.ndarray[Any, Any]
 shared_memory: Any = late("curta.runtime.shared_memory")
 
 
-class ArrayImpl(Array):
+class ArrayImpl(ShownArray):
     """An array whose elements are known.
 
     `_data` is a C-contiguous NumPy array of the physical dtype of `aval`. It is never
@@ -260,45 +260,6 @@ class ArrayImpl(Array):
             )
         return self._value.item()
 
-    # ---- text
-
-    def __repr__(self) -> str:
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
-            data = self._storage()
-            if isinstance(self.aval.dtype, dtypes.KeyDType):
-                data = key_words(data)
-            return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{data}"
-        kind = f"dtype={self.dtype.name}"
-        if self.aval.weak_type:
-            kind += ", weak_type=True"
-        if self._has_terms():
-            return f"Array(shape={self.shape}, {kind}, sharding={self.sharding})"
-        if not self._is_readable():
-            return f"Array(shape={self.shape}, {kind})"
-        text = _elements_text(self._value)
-        width = len(text) - text.rfind("\n") + len(kind) + 3
-        gap = " " * 6 if width > np.get_printoptions()["linewidth"] else " "
-        return f"Array({text},{gap}{kind})"
-
-    def __str__(self) -> str:
-        if self._is_shown_whole():
-            return repr(self)
-        return str(self._value)
-
-    def _is_shown_whole(self) -> bool:
-        extended = isinstance(self.aval.dtype, dtypes.ExtendedDType)
-        return extended or self._has_terms() or not self._is_readable()
-
-    def _is_readable(self) -> bool:
-        """Whether no elements are in other processes alone."""
-        place = getattr(self, "_pending", None)
-        return not isinstance(place, RemoteData) or place.is_here
-
-    def __format__(self, spec: str) -> str:
-        if self._is_shown_whole():
-            return object.__format__(self, spec)  # TypeError but for an empty one
-        return format(self._value if self.aval.shape else self._value[()], spec)
-
     # ---- copies
 
     def copy(self) -> ArrayImpl:
@@ -515,21 +476,6 @@ def held(data: RemoteData, aval: ShapedArray, sharding: Sharding | None) -> Arra
     array = ArrayImpl(None, aval, sharding)
     array._pending = data
     return array
-
-
-def key_words(data: _Any) -> _Any:
-    """The uint32 words of random keys, along a new last dimension."""
-    words = np.ascontiguousarray(data).view(np.uint32)
-    return words.reshape(*data.shape, data.dtype.itemsize // 4)
-
-
-def _elements_text(value: _Any) -> str:
-    if value.size == 0:
-        return f"[], shape={value.shape}"
-    width = np.get_printoptions()["linewidth"]
-    return np.array2string(
-        value, prefix="Array(", suffix=",", separator=", ", max_line_width=width
-    )
 
 
 def _unpickle(data: _Any, aval: ShapedArray) -> ArrayImpl:

@@ -172,6 +172,10 @@ class _Queue:
         """How many jobs are done, which are the first ones."""
         return self._finished.value
 
+    def submitted(self) -> int:
+        """How many jobs there were up to now."""
+        return self._submitted.value
+
     def has_room(self, size: int) -> bool:
         """Whether a job with so many bytes of results may be added."""
         with self._lock:
@@ -332,6 +336,11 @@ def forget_finished() -> None:
     """Let go of what finished jobs have used."""
     if _queue.cache_info().currsize:
         _queue().forget()
+
+
+def submitted() -> int:
+    """How many jobs there were up to now."""
+    return _queue().submitted() if _queue.cache_info().currsize else 0
 
 
 def make_room(size: int) -> None:

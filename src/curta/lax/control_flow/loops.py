@@ -161,7 +161,7 @@ def fori_loop(
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     lower, upper = (b.as_value() if is_symbolic_dim(b) else b for b in (lower, upper))
-    lower, upper, dtype = _bounds(lower, upper)
+    lower, upper, dtype = index_bounds(lower, upper)
     first, last = concrete_or_none(lower), concrete_or_none(upper)
     static = first is not None and last is not None
     if config.jax_disable_jit and static:
@@ -225,7 +225,7 @@ def _named(fun: Callable[..., Any], like: Callable[..., Any]) -> Callable[..., A
     return fun
 
 
-def _bounds(lower: Any, upper: Any) -> tuple[Any, Any, Any]:
+def index_bounds(lower: Any, upper: Any) -> tuple[Any, Any, Any]:
     """The bounds and the dtype of the index."""
     result = [typeof(lower).dtype, typeof(upper).dtype]
     for bound in (lower, upper):

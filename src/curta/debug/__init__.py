@@ -13,6 +13,9 @@ from curta.api.visualize import (
     visualize_array_sharding,
     visualize_sharding,
 )
+from curta.debug.loop_progress import progress
+from curta.debug.trees import show
+from curta.on_demand import listed
 
 __all__ = [
     "DebugEffect",
@@ -22,6 +25,9 @@ __all__ = [
     "inspect_array_sharding",
     "log",
     "print",
+    "progress",
+    "show",
     "visualize_array_sharding",
     "visualize_sharding",
 ]
+__dir__ = listed(__all__)
