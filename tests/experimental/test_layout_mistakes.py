@@ -46,9 +46,7 @@ def test_descriptions_want_a_layout():
     with pytest.raises(TypeError, match="AUTO` cannot be used.*in a `ShapeDtypeStruct"):
         curta.ShapeDtypeStruct(X.shape, X.dtype, sharding=auto)
     make = curta.make_array_from_callback
-    with pytest.raises(
-        TypeError, match="AUTO` cannot be used in place of a dev"
-    ):
+    with pytest.raises(TypeError, match="AUTO` cannot be used in place of a dev"):
         make(X.shape, auto, lambda index: X[index])
     with pytest.raises(TypeError, match="sharding should be an instance of"):
         make(X.shape, Format(None, None), lambda index: X[index])

@@ -6,7 +6,8 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 
 import curta
 import curta.numpy as jnp
-from curta import lax
+from curta import jit, lax
+from curta.experimental.layout import Format, Layout, with_layout_constraint
 from curta.experimental.xla_metadata import set_xla_metadata
 from curta.sharding import AxisType, NamedSharding, PartitionSpec as P
 
@@ -199,3 +200,44 @@ def test_shardings_over_meshes_without_devices():
 def test_notes():
     text = lowered(lambda x: set_xla_metadata(-x, key="a", on=True), X)
     assert '%arg0 {mhlo.frontend_attributes = {key = "a", on = "true"}} :' in text
+
+
+def test_layouts():
+    """Which dims vary fastest comes first; row-major order is not said."""
+    here = curta.sharding.SingleDeviceSharding(curta.devices()[0])
+    columns, auto = Format(Layout((1, 0)), here), Format(Layout.AUTO)
+    x = jnp.ones((2, 3))
+    text = jit(lambda x: x.T, in_shardings=auto, out_shardings=columns).lower(x)
+    line = next(x for x in text.as_text().splitlines() if "@main" in x)
+    assert '%arg0: tensor<2x3xf32> {mhlo.layout_mode = "auto"}' in line
+    assert '{jax.result_info = "result", mhlo.layout_mode = "{0,1}", sdy' in line
+    plain = Format(Layout((0, 1)), here)
+    text = jit(jnp.sin, in_shardings=plain, out_shardings=plain).lower(x).as_text()
+    assert "layout_mode" not in text
+    put = curta.device_put(x, columns)
+    assert 'mhlo.layout_mode = "{0,1}"' in jit(jnp.sin).lower(put).as_text()
+
+
+def test_layout_constraints():
+    def f(x):
+        return with_layout_constraint(2 * x, Layout((1, 0, 2)))
+
+    text = jit(f).lower(jnp.ones((2, 3, 4))).as_text()
+    assert 'mhlo.layout_mode = "auto"' in text
+    assert (
+        '@LayoutConstraint(%1) {backend_config = "", operand_layouts = [dense<[0, 1,'
+        " 2]> : tensor<3xindex>], result_layouts = [dense<[2, 0, 1]> :"
+        " tensor<3xindex>]}"
+    ) in text
+
+
+def test_donation_between_layouts():
+    """What is stored otherwise is only offered to the compiler."""
+    here = curta.sharding.SingleDeviceSharding(curta.devices()[0])
+    columns = Format(Layout((1, 0)), here)
+    for given, word in (
+        ({"in_shardings": columns, "out_shardings": columns}, "tf.aliasing_output = 0"),
+        ({"out_shardings": columns}, "jax.buffer_donor = true"),
+    ):
+        f = jit(lambda x: x * 2, donate_argnums=0, **given)
+        assert word in f.lower(jnp.ones((2, 3))).as_text()

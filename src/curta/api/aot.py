@@ -27,6 +27,7 @@ from curta.runtime.devices import (
     default_is_host,
 )
 from curta.runtime.named_devices import with_devices
+from curta.runtime.relayout import check_donated_layouts
 from curta.transforms.dce import dce_jaxpr
 
 # Few programs ask for it.
@@ -63,7 +64,7 @@ class Traced(Stage):
         """
         rest = self._staged, self.in_tree, self._arg_names, self._places
         lowered = Lowered(self.fun_name, *rest)
-        lowered.abstract_places = self.abstract_places
+        lowered.abstract_places, lowered.layouts = self.abstract_places, self.layouts
         if lowering_platforms is not None:
             lowered.platforms = canonical_platforms(lowering_platforms)
             check_donation(lowered.platforms, self._staged.donated)
@@ -141,6 +142,7 @@ class Lowered(Stage):
             self._arg_names,
             self.abstract_places or self._places,
             self.platforms,
+            self.layouts,
         ).module
 
     @functools.cached_property
@@ -185,7 +187,12 @@ class Lowered(Stage):
             run = ahead_of_time.ProgramAhead(
                 closed, to, given, donated, compiler_options or {}
             )
+        if run is None:
+            run = self._staged.compiled(self.fun_name, self._places, self.layouts)
+            outs = self._staged.out_layouts
+            check_donated_layouts(run.consumed, self.layouts, outs, self._places)
         compiled = Compiled(self.fun_name, *rest, run)
+        compiled.layouts = self.layouts
         if "InspectSharding" in self._staged.closed.effects:
             compiled._out_places()  # where everything is, which is shown
         compiled.prepare()

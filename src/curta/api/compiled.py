@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from curta import tree_util
 from curta.api.cost import bytes_of
 from curta.api.stage import Stage, StagedFunction
-from curta.core.array_layout import Format, row_major
+from curta.core.array_layout import Format, stored_format
 from curta.core.avals import ShapedArray
 from curta.core.partition_spec import PartitionSpec
 from curta.core.shape_struct import ShapeDtypeStruct
@@ -27,6 +27,7 @@ from curta.runtime.devices import (
     placing_of,
 )
 from curta.runtime.dispatch import CompiledCall
+from curta.runtime.relayout import is_laid_out
 
 
 class MemoryAnalysis(NamedTuple):
@@ -57,7 +58,7 @@ class Compiled(Stage):
         run: Any = None,
     ):
         super().__init__(name, staged, in_tree, arg_names, places)
-        self._run = staged.compiled(name, places) if run is None else run
+        self._run: Any = staged.compiled(name, places) if run is None else run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
@@ -72,6 +73,7 @@ class Compiled(Stage):
                     f" Tracer type {type(x)}. Transform the jitted function instead."
                 )
         self._check_places(leaves)
+        self._check_layouts(leaves)
         return tree_util.tree_unflatten(self.out_tree, self._run(leaves))
 
     def _check_avals(self, found: Sequence[ShapedArray]) -> None:
@@ -107,6 +109,31 @@ class Compiled(Stage):
                 " shardings of arguments passed to it. Here are the"
                 f" {len(wrong)} mismatches:\n" + "\n".join(wrong)
             )
+
+    def _check_layouts(self, leaves: Sequence[Any]) -> None:
+        formats = _formats(self._in_avals, self._wanted(), self._orders[0])
+        wrong = [
+            f"Argument {name} with shape {typeof(x).str_short()}:\n  Passed layout:"
+            f" {x.format.layout}\n  Required layout: {format.layout}"
+            for name, x, format in zip(self._arg_names, leaves, formats)
+            if is_laid_out(x) and x.committed and x.format.layout != format.layout
+        ]
+        if wrong:
+            raise ValueError(
+                "Computation was compiled for input layouts that disagree with the"
+                " layouts of arguments passed to it. Here are the"
+                f" {len(wrong)} mismatches:\n" + "\n".join(wrong)
+            )
+
+    @functools.cached_property
+    def _orders(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """The dims of arguments and results as they are stored; () for row-major."""
+        if self._of_plugin is not None:
+            return (), ()
+        return (
+            getattr(self._run, "in_orders", ()),
+            getattr(self._run, "out_orders", ()),
+        )
 
     def _wanted(self) -> Sequence[Sharding]:
         """Where the arguments are to be."""
@@ -201,14 +228,14 @@ class Compiled(Stage):
     @property
     def input_formats(self) -> Any:
         """How the arguments are expected to be stored, as `(args, kwargs)`."""
-        return tree_util.tree_unflatten(
-            self.in_tree, _formats(self._in_avals, self._wanted())
-        )
+        formats = _formats(self._in_avals, self._wanted(), self._orders[0])
+        return tree_util.tree_unflatten(self.in_tree, formats)
 
     @property
     def output_formats(self) -> Any:
         """How the outputs will be stored."""
-        formats = _formats(self._staged.closed.out_avals, self._out_places())
+        avals, places = self._staged.closed.out_avals, self._out_places()
+        formats = _formats(avals, places, self._orders[1])
         return tree_util.tree_unflatten(self.out_tree, formats)
 
     @property
@@ -254,8 +281,11 @@ def _tree_message(wanted: Any, found: Any) -> str:
     return "\n".join(lines)
 
 
-def _formats(avals: Sequence[ShapedArray], places: Sequence[Sharding]) -> list[Format]:
-    return [row_major(a.ndim, s) for a, s in zip(avals, places, strict=True)]
+def _formats(
+    avals: Sequence[ShapedArray], places: Sequence[Sharding], orders: Sequence[Any]
+) -> list[Format]:
+    orders = orders or [range(a.ndim) for a in avals]
+    return [*map(stored_format, orders, places)]
 
 
 def _without_place(aval: ShapedArray) -> ShapedArray:

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
-from curta.api.jit_shardings import constrained
+from curta.api.jit_shardings import check_layout_fits, constrained
 from curta.api.signatures import T
 from curta.config import config, transfer_guard_host_to_device
-from curta.core.array_layout import Format, Layout
+from curta.core.array_layout import Format, Layout, layout_of
 from curta.core.avals import ShapedArray, is_string
 from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding
@@ -23,6 +23,7 @@ from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import as_sharding
 from curta.runtime.eager import placed_on
 from curta.runtime.guard import guard_transfer
+from curta.runtime.relayout import laid_out
 from curta.runtime.transfer import string_array, to_array
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.vmap import BatchTracer
@@ -117,14 +118,21 @@ def _not_a_prefix(what: str, given: Any, x: Any, errors: list[Any]) -> ValueErro
 
 def _put(x: Any, place: Any, donate: bool) -> Any:
     sharding = as_sharding(place) if isinstance(place, Format) else place
-    if isinstance(place, Format) and place.layout is not None:
-        # A layout changes no result; arrays are stored in row-major order.
-        if sharding is None or not isinstance(place.layout, Layout):
+    layout = layout_of(place)
+    if layout is not None:
+        if sharding is None or not isinstance(layout, Layout):
             raise ValueError(
                 "sharding and layout in `Format` should be concrete. Got"
                 f" {place} for input {typeof(x).str_short()}"
             )
-        place.layout.check_compatible_aval(np.shape(x))
+        check_layout_fits("device_put args", layout, typeof(x))
+    placed = _moved(x, sharding, donate)
+    if isinstance(place, Format) and type(placed) is ArrayImpl:
+        return laid_out(placed, layout or Layout(range(placed.ndim)))
+    return placed
+
+
+def _moved(x: Any, sharding: Any, donate: bool) -> Any:
     if isinstance(sharding, MemorySpace):
         if isinstance(x, Tracer):
             return DevicePut(sharding)(x)

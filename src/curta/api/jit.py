@@ -39,8 +39,9 @@ from curta.api.jit_options import (
 )
 from curta.api.jit_shardings import (
     check_fits,
-    check_layouts,
     flat_shardings,
+    layout_of_argument,
+    place_of,
     placed_avals,
     sharding_tree,
 )
@@ -52,14 +53,13 @@ from curta.control.call import Call
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from curta.core.mesh import AbstractMesh, Mesh, scope
+from curta.core.mesh import Mesh, scope
 from curta.core.refs import Ref
 from curta.core.shape_struct import (
     ShapeDtypeStruct,
     is_like_array,
     no_value_message,
 )
-from curta.core.sharding import Sharding
 from curta.core.stage import axes_in_scope, stage
 from curta.core.trace import (
     Tracer,
@@ -75,6 +75,7 @@ from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.key_use import call_with_key_checks
 from curta.runtime.native_call import MISS, entry_of_call
+from curta.runtime.relayout import check_layout
 from curta.runtime.transfer import refuse_strings
 from curta.transforms.partial_eval import hoist_constants
 
@@ -240,16 +241,15 @@ class PjitFunction(Generic[P, R]):
         mesh = self._mesh()
         whole = mesh if self._options.uses_resources else None
         places = flat_shardings("out_shardings", wanted, out_leaves, whole)
-        shapes = [a.shape for a in closed.out_avals]
+        avals, shapes = signature.avals, [a.shape for a in closed.out_avals]
         paths = functools.partial(result_names, out_tree[-1])
         check_fits("pjit outputs", places, shapes, paths)
         given = self._in_shardings(arguments)
-        check_layouts(wanted, out_leaves, closed.out_avals)
         options, tree = self._options, out_tree[-1]
-        check_layouts(options.in_shardings, arguments.dynamic, signature.avals)
         keep, moves = options.keep_unused, options.moves
         plan = Staged(closed, captured, tree, donated, given, places, mesh, keep, moves)
         plan.signature = signature
+        plan.lay_out(options, arguments.dynamic, out_leaves, avals, names)
         return plan
 
     def _in_shardings(self, arguments: Arguments) -> list[Any]:
@@ -337,7 +337,9 @@ class PjitFunction(Generic[P, R]):
         arguments = split_arguments(self._options, args, kwargs)
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
         avals = [self._abstract_aval(arguments, x) for x in leaves]
-        places = self._in_shardings(arguments) or [*map(_place_of, leaves)]
+        given = self._in_shardings(arguments) or [None] * len(leaves)
+        places = [s or place_of(x) for s, x in zip(given, leaves, strict=True)]
+        layouts = [*map(layout_of_argument, leaves)]
         type_of = functools.partial(self._abstract_aval, arguments)
         _, key = _plan_key(self._options, axes_in_scope(), args, kwargs, type_of)
         staged = self._plans.lookup(key, current_trace().memo())
@@ -347,6 +349,10 @@ class PjitFunction(Generic[P, R]):
             self._fun, arguments.dynamic, arguments.options, [*arguments.places]
         )
         traced = Traced(self._name, staged, in_tree, names, places)
+        traced.layouts = staged.layouts_with(layouts)
+        for x, layout in zip(leaves, staged.in_layouts):
+            if layout is not None and type(x) is ArrayImpl and x.committed:
+                check_layout(layout, x)
         traced.abstract_places = [
             p or (x.sharding if isinstance(x, ShapeDtypeStruct) else None)
             for x, p in zip(leaves, places, strict=True)
@@ -439,15 +445,6 @@ def _plan_key(
     except (TypeError, ValueError, OverflowError):
         return leaves, None
     return leaves, (config.context, static, tree, axes, *avals)
-
-
-def _place_of(x: Any) -> Sharding | None:
-    """Where an argument of a function that is staged ahead of time will be."""
-    if type(x) is ArrayImpl:
-        return x._sharding
-    place = x.sharding if isinstance(x, ShapeDtypeStruct) else None
-    abstract = isinstance(getattr(place, "mesh", None), AbstractMesh)
-    return None if abstract else place
 
 
 def _own(x: Any) -> Any:

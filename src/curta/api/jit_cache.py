@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
-from curta.api.jit_shardings import constrained
+from curta.api.jit_shardings import constrained, flat_layouts
+from curta.api.lowered import result_names
 from curta.config import config
 from curta.control.call import Call
+from curta.core.array_layout import Layout
+from curta.core.avals import ShapedArray
 from curta.core.buffers import trim
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import make_room
 from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
 from curta.core.trace import Tracer
+from curta.on_demand import late
 from curta.once import Lock
 from curta.runtime.dispatch import CompiledCall
+from curta.runtime.host_runs import several_hosts
+from curta.runtime.layout_assignment import constrains_layouts
 from curta.runtime.named_devices import Shardings
 from curta.runtime.native_call import native_caller
 from curta.runtime.plans import Plan, PlanTable, forget_plans, plan_tables
 from curta.runtime.propagation import Destinations
 from curta.tree_util import tree_structure
 
+# Few programs say how arrays are stored.
+laid_out_call: Any = late("curta.runtime.laid_out_call")
 _LEAF = tree_structure(0)
 
 
@@ -37,7 +46,7 @@ class CallOnRefs:
             staged.closed, places or staged.in_shardings, staged.out_shardings
         )
         self.executable: None = None
-        self.consumed: Sequence[int] = ()
+        self.consumed: Mapping[int, int] = {}
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         return list(self.op(*self.captured, *args))
@@ -53,7 +62,12 @@ class Staged(Plan):
     `captured` are the values of enclosing traces that the function closes over; the
     jaxpr takes them as its first inputs. `executed` says whether it was ever called,
     `moves` whether arguments are brought to `in_shardings` however they are split.
+    `in_layouts` and `out_layouts` are those of all arguments and results; [] if nothing
+    is said of any.
     """
+
+    in_layouts: Sequence[Any] = ()
+    out_layouts: Sequence[Any] = ()
 
     def __init__(
         self,
@@ -98,25 +112,63 @@ class Staged(Plan):
             return outs
         return [*map(constrained, outs, self.out_shardings)]
 
-    def compiled(self, name: str, places: Shardings = ()) -> CompiledCall | CallOnRefs:
+    def lay_out(
+        self,
+        options: Any,
+        dynamic: Any,
+        results: Any,
+        avals: Sequence[ShapedArray],
+        names: Sequence[str],
+    ) -> None:
+        """Take the layouts of arguments and results from the options of `jit`.
+
+        Those of results are open where the program says some of its own. ValueError for
+        layouts of other dims than the arrays have.
+        """
+        given, wanted = options.in_shardings, options.out_shardings
+        self.in_layouts = flat_layouts("arguments", given, dynamic, avals, names)
+        outs, paths = self.closed.out_avals, partial(result_names, self.out_tree)
+        layouts = flat_layouts("outputs", wanted, results, outs, paths)
+        if constrains_layouts(self.closed.jaxpr):
+            layouts = layouts or [None] * len(outs)
+            layouts = [Layout.AUTO if x is None else x for x in layouts]
+        self.out_layouts = layouts
+
+    def layouts_with(self, layouts: Sequence[Any]) -> Sequence[Any]:
+        """The layouts of the arguments, where nothing is said those given."""
+        if not self.in_layouts:
+            return layouts
+        pairs = zip(self.in_layouts, layouts, strict=True)
+        return [own if x is None else x for x, own in pairs]
+
+    def compiled(
+        self, name: str, places: Shardings = (), layouts: Sequence[Any] = ()
+    ) -> CompiledCall | CallOnRefs:
         """What runs the jaxpr; compiled the first time it is asked for.
 
-        With `places` it expects the arguments there.
+        With `places` it expects the arguments there, with `layouts` stored so.
         """
-        if any(places) and not self.in_shardings:
-            return self._call(name, places)
+        elsewhere = any(places) and [*places] != [*self.in_shardings]
+        if elsewhere or any(layouts):
+            return self._call(name, places, layouts)
         result: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
         if result is None:
             result = self.__dict__.setdefault("_compiled", self._call(name))
         return result
 
-    def _call(self, name: str, places: Shardings = ()) -> CompiledCall | CallOnRefs:
+    def _call(
+        self, name: str, places: Shardings = (), layouts: Sequence[Any] = ()
+    ) -> CompiledCall | CallOnRefs:
         if self.has_refs:
             return CallOnRefs(self, name, places)
         log_compiling(name, self.closed.in_avals)
         warn_of_constants(name, self.closed.consts)
+        layouts = layouts or self.in_layouts
+        make: Any = CompiledCall
+        if (any(layouts) or any(self.out_layouts)) and not several_hosts():
+            make = partial(laid_out_call.LaidOutCall, layouts, self.out_layouts)
         with timed(f"compilation of jit({name})"):
-            return CompiledCall(
+            result: CompiledCall = make(
                 self.closed,
                 f"jit({name})",
                 self.donated,
@@ -125,6 +177,7 @@ class Staged(Plan):
                 self.mesh,
                 self.moves,
             )
+        return result
 
 
 class CacheStatistics(NamedTuple):

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
-from curta.core.array_layout import Format, Layout
+from curta.core.array_layout import Format, Layout, layout_of
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, Mesh, scope
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, Mesh, scope
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
+from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import DuplicateSpecError, NamedSharding, Sharding
 from curta.core.trace import typeof
 from curta.primitives.placing import Reshard, ShardingConstraint
+from curta.runtime.array import ArrayImpl
 
 
 class ShardingTree(NamedTuple):
@@ -30,7 +32,9 @@ class ShardingTree(NamedTuple):
         return tree_util.tree_unflatten(self.tree, self.leaves)
 
     def layouts_of(self, value: Any) -> list[Any]:
-        """The layout of each leaf of a value, None where nothing is said."""
+        """The layout of each leaf of a value, None for an open one; [] if all are."""
+        if not any(self.layouts):
+            return []
         wrapped = tree_util.tree_unflatten(self.tree, map(_Given, self.layouts))
         if isinstance(wrapped, list):
             wrapped = tuple(wrapped)
@@ -52,7 +56,7 @@ def _is_leaf(x: Any) -> bool:
 def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
     """What the user gave, None if nothing; TypeError for other leaves."""
     leaves, tree = tree_util.tree_flatten(given, is_leaf=_is_leaf)
-    layouts = tuple(x.layout if isinstance(x, Format) else None for x in leaves)
+    layouts = tuple(map(layout_of, leaves))
     leaves = [x.sharding if isinstance(x, Format) else x for x in leaves]
     for x in leaves:
         if isinstance(x, Layout) or x is Layout.AUTO:
@@ -172,15 +176,53 @@ def check_fits(
         sharding.shard_shape(shape)
 
 
-def check_layouts(
-    given: ShardingTree | None, value: Any, avals: Sequence[ShapedArray]
-) -> None:
-    """Raise ValueError for a layout of more or fewer dims than the array has."""
-    if given is None or not any(given.layouts):
-        return
-    for layout, aval in zip(given.layouts_of(value), avals, strict=True):
+def flat_layouts(
+    what: str,
+    given: ShardingTree | None,
+    value: Any,
+    avals: Sequence[ShapedArray],
+    names: Sequence[str] | Callable[[], Sequence[str]],
+) -> list[Any]:
+    """A layout or None for each leaf of `value`; [] if none was given.
+
+    Raises ValueError for one of other dims than the array has.
+    """
+    result = [] if given is None else given.layouts_of(value)
+    for i, (layout, aval) in enumerate(zip(result, avals)):
         if isinstance(layout, Layout):
-            layout.check_compatible_aval(aval.shape)
+            paths = names() if callable(names) else names
+            name = f"jit {what} with pytree key path {paths[i]}"
+            check_layout_fits(name, layout, aval)
+    return result
+
+
+def check_layout_fits(what: str, layout: Layout, aval: ShapedArray) -> None:
+    """Raise ValueError if an array does not have the dims of a layout."""
+    try:
+        layout.check_compatible_aval(aval.shape)
+    except ValueError as error:
+        raise ValueError(
+            f"One of {what} is incompatible with its layout annotation {layout}:"
+            f" {error}"
+        ) from None
+
+
+def place_of(x: Any) -> Sharding | None:
+    """Where an argument of a function that is staged ahead of time will be."""
+    if type(x) is ArrayImpl:
+        return x._sharding
+    place = x.sharding if isinstance(x, ShapeDtypeStruct) else None
+    abstract = isinstance(getattr(place, "mesh", None), AbstractMesh)
+    return None if abstract else place
+
+
+def layout_of_argument(x: Any) -> Layout | None:
+    """In which order an argument of such a function is stored, if it is said."""
+    if isinstance(x, ShapeDtypeStruct):
+        return x.format.layout
+    placed = type(x) is ArrayImpl and x.committed
+    layout = x.format.layout if placed else None
+    return layout if isinstance(layout, Layout) and not layout.is_row_major else None
 
 
 def _mismatch(what: str, specs: Any, value: Any) -> str:

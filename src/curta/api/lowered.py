@@ -26,6 +26,7 @@ def lowered_program(
     argument_names: Sequence[str],
     places: Sequence[Sharding | None],
     platforms: Sequence[str],
+    layouts: Sequence[Any] = (),
 ) -> Any:
     """The program of a function traced for one signature.
 
@@ -42,6 +43,8 @@ def lowered_program(
             [False] * count + [*staged.donated] if staged.donated else (),
             before + [*places] if places else (),
             staged.out_shardings,
+            before + [*layouts] if layouts else (),
+            staged.out_layouts,
             staged.keep_unused,
             platforms,
             staged.mesh and staged.mesh.abstract_mesh,

@@ -9,9 +9,9 @@ from typing import Any
 from curta import tree_util
 from curta.api.arguments import as_result
 from curta.api.devices import device_put
-from curta.api.jit_shardings import context_mesh, resolved
+from curta.api.jit_shardings import check_layout_fits, context_mesh, resolved
 from curta.core.array import Array
-from curta.core.array_layout import Format, Layout
+from curta.core.array_layout import Format, Layout, layout_of
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.mesh import (
     AbstractMesh,
@@ -76,10 +76,13 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     outs = []
     for leaf, place in zip(leaves, given, strict=True):
         aval = typeof(leaf)
-        if isinstance(place, Format):  # a layout changes no result
-            if isinstance(place.layout, Layout):
-                place.layout.check_compatible_aval(aval.shape)
+        layout = layout_of(place)
+        if isinstance(place, Format):
             place = place.sharding
+        if isinstance(layout, Layout):
+            check_layout_fits("with_sharding_constraint arguments", layout, aval)
+        else:
+            layout = None
         sharding = resolved("with_sharding_constraint", "shardings", place)
         if sharding is None:
             raise ValueError(
@@ -87,7 +90,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
                 " not allowed. Please only pass `jax.sharding.Sharding` instances."
             )
         _check_input_of_abstract(leaf, sharding)
-        outs.append(_constrained(as_result(leaf), sharding))
+        outs.append(_constrained(as_result(leaf), sharding, layout))
     return tree_util.tree_unflatten(tree, outs)
 
 
@@ -116,7 +119,7 @@ def _check_input_of_abstract(x: Any, sharding: Sharding) -> None:
         )
 
 
-def _constrained(x: Any, sharding: Sharding) -> Any:
+def _constrained(x: Any, sharding: Sharding, layout: Layout | None) -> Any:
     aval = typeof(x)
     try:
         sharding.check_compatible_aval(aval.shape)
@@ -139,8 +142,9 @@ def _constrained(x: Any, sharding: Sharding) -> Any:
             return _asserted(x, aval, sharding)
         _check_auto(sharding)
     if current_trace().is_evaluating() and _is_definite(sharding):
-        return device_put(x, sharding)  # split by the very spec that was given
-    return ShardingConstraint(sharding.named or sharding, mesh)(x)
+        return device_put(x, Format(layout, sharding))  # by the very spec as given
+    target = sharding.named or sharding
+    return ShardingConstraint(target, mesh, layout=layout)(x)
 
 
 def _is_definite(sharding: Sharding) -> bool:

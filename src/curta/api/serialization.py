@@ -30,6 +30,8 @@ class _Saved(NamedTuple):
     out_shardings: Any
     arg_names: tuple[str, ...]
     places: tuple[Any, ...]
+    in_layouts: Sequence[Any]
+    out_layouts: Sequence[Any]
 
 
 def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
@@ -61,6 +63,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         staged.out_shardings,
         tuple(compiled._arg_names),
         tuple(compiled._places),
+        tuple(compiled.layouts),
+        tuple(staged.out_layouts),
     )
     file = io.BytesIO()
     try:
@@ -121,6 +125,8 @@ def deserialize_and_load(
         saved.in_shardings,
         saved.out_shardings,
     )
+    staged.in_layouts = saved.in_layouts if any(saved.in_layouts) else ()
+    staged.out_layouts = saved.out_layouts
     if len(closed.in_avals) != arguments:
         raise ValueError(
             f"{saved.name} takes {len(closed.in_avals)} arrays, but the tree of the"

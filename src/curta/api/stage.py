@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 from curta import tree_util
 from curta.api.cost import bytes_of, flops, transcendentals
+from curta.core.array_layout import Format, Layout
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.shape_struct import ShapeDtypeStruct
@@ -31,7 +32,12 @@ class StagedFunction(Protocol):
     keep_unused: bool
     mesh: Any
 
-    def compiled(self, name: str, places: Sequence[Any] = ()) -> Any: ...
+    in_layouts: Sequence[Any]
+    out_layouts: Sequence[Any]
+
+    def compiled(
+        self, name: str, places: Sequence[Any] = (), layouts: Sequence[Any] = ()
+    ) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -58,14 +64,25 @@ class ArgInfo:
         return self._aval.dtype
 
 
+def _described(aval: ShapedArray, place: Sharding | None, layout: Any) -> Any:
+    """What is known of a result: where it is to be, and how it is to be stored."""
+    result = ShapeDtypeStruct.of_aval(aval)
+    if place is None:
+        return result
+    layout = layout if isinstance(layout, Layout) else None
+    return result.update(sharding=Format(layout, place))
+
+
 class Stage:
     """What the stages share: the function's name, its jaxpr, its trees.
 
     `places` are the shardings of the arguments, None where they were on no device in
-    particular. `abstract_places`, if any, are also those over meshes without devices.
+    particular. `abstract_places`, if any, are also those over meshes without devices;
+    `layouts` are those of the arguments.
     """
 
     abstract_places: Sequence[Sharding | None] = ()
+    layouts: Sequence[Any] = ()
 
     def __init__(
         self,
@@ -107,8 +124,11 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """The shapes and dtypes of the output, as a tree of `ShapeDtypeStruct`."""
-        structs = [ShapeDtypeStruct.of_aval(a) for a in self._staged.closed.out_avals]
-        return tree_util.tree_unflatten(self.out_tree, structs)
+        outs = self._staged.closed.out_avals
+        places = self._staged.out_shardings or [None] * len(outs)
+        layouts = self._staged.out_layouts or [None] * len(outs)
+        structs = map(_described, outs, places, layouts)
+        return tree_util.tree_unflatten(self.out_tree, list(structs))
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from curta.api.arguments import (
     check_callable,
     leaf_names,
 )
+from curta.api.jit import PjitFunction
 from curta.api.jit_options import check_hashable, make_options
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
@@ -96,6 +97,8 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(2, 2), dtype=float32)
     """
     check_callable(fun)
+    if isinstance(fun, PjitFunction):
+        return fun.eval_shape(*args, **kwargs)
     returned: list[Any] = []
 
     def arrays(result: Any) -> Any:

@@ -207,7 +207,12 @@ from curta.primitives.linalg import (
     Tridiagonal,
     TridiagonalSolve,
 )
-from curta.primitives.placing import DevicePut, Reshard, ShardingConstraint
+from curta.primitives.placing import (
+    DevicePut,
+    LayoutConstraint,
+    Reshard,
+    ShardingConstraint,
+)
 from curta.primitives.ragged_dot import RaggedDotGeneral
 from curta.primitives.random_bits.gamma import RandomGamma
 from curta.primitives.random_bits.generator import RngBitGenerator, RngUniform
@@ -457,6 +462,7 @@ all_gather_p: Primitive = primitive_of(AllGather)
 all_to_all_p: Primitive = primitive_of(AllToAll)
 axis_index_p: Primitive = primitive_of(AxisIndex)
 device_put_p: Primitive = primitive_of(DevicePut)
+layout_constraint_p: Primitive = primitive_of(LayoutConstraint)
 pbroadcast_p: Primitive = primitive_of(Pbroadcast)
 pmax_p: Primitive = primitive_of(Pmax)
 pmin_p: Primitive = primitive_of(Pmin)

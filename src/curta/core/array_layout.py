@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from curta.core.sharding import Sharding
+from curta.lazy_dataclass import dataclass
 
 
 class _Auto:
@@ -14,7 +15,11 @@ class _Auto:
     def __repr__(self) -> str:
         return "AUTO"
 
+    def __reduce__(self) -> Any:
+        return getattr, (Layout, "AUTO")  # there is only one
 
+
+@dataclass(frozen=True)
 class Layout:
     """The order of an array's dims in memory.
 
@@ -24,8 +29,9 @@ class Layout:
       tiling: tiles that elements are gathered in; none on a CPU.
       sub_byte_element_size_in_bits: of elements of less than a byte that are packed.
 
-    Curta's arrays are in row-major order. A program may ask for another one, which
-    changes no result, and is not followed: `Array.format` says how an array is stored.
+    Arrays are in row-major order unless `device_put` or `jit` was given another one,
+    which changes no result: `Array.format` says how an array is stored. Tiles are those
+    of devices: of a CPU's arrays only the order is followed.
 
     >>> Layout((1, 0))
     Layout(major_to_minor=(1, 0), tiling=None, sub_byte_element_size_in_bits=0)
@@ -33,44 +39,41 @@ class Layout:
 
     AUTO = _Auto()
 
-    def __init__(
-        self,
-        major_to_minor: Iterable[int],
-        tiling: Iterable[Iterable[int]] | None = None,
-        sub_byte_element_size_in_bits: int = 0,
-    ):
-        self.major_to_minor: tuple[int, ...] = tuple(major_to_minor)
-        self.tiling: tuple[tuple[int, ...], ...] | None = (
-            None if tiling is None else tuple(map(tuple, tiling))
-        )
-        self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+    major_to_minor: Iterable[int]
+    tiling: Iterable[Iterable[int]] | None = None
+    sub_byte_element_size_in_bits: int = 0
 
-    def _key(self) -> tuple[Any, ...]:
-        return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "major_to_minor", self.order)
+        if self.tiling is not None:
+            object.__setattr__(self, "tiling", tuple(map(tuple, self.tiling)))
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The dims, major to minor."""
+        return tuple(self.major_to_minor)
+
+    @property
+    def is_row_major(self) -> bool:
+        """Whether the last dim is the one whose elements are neighbours."""
+        return self.order == (*range(len(self.order)),)
 
     def update(self, **changes: Any) -> Layout:
         """This layout with other values for some of its arguments."""
         return Layout(**{**vars(self), **changes})
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
-        """Raise ValueError if arrays of that shape have more or fewer dims."""
-        if len(self.major_to_minor) != len(shape):
+        """Raise ValueError if arrays of that shape do not have these dims."""
+        if len(self.order) != len(shape):
             raise ValueError(
                 "Length of major_to_minor and the rank of the value should match. Got"
                 f" major_to_minor={self.major_to_minor} and shape={tuple(shape)}"
             )
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        return (
-            f"Layout(major_to_minor={self.major_to_minor}, tiling={self.tiling},"
-            f" sub_byte_element_size_in_bits={self.sub_byte_element_size_in_bits})"
-        )
+        if sorted(self.order) != [*range(len(shape))]:
+            raise ValueError(
+                f"major_to_minor={self.major_to_minor} is no order of the"
+                f" {len(shape)} dims of an array of shape {tuple(shape)}"
+            )
 
 
 class Format:
@@ -142,6 +145,11 @@ def concrete_layout(place: Any, user: str) -> Any:
     return place
 
 
-def row_major(rank: int, sharding: Sharding) -> Format:
-    """The format of an array of `rank` dims."""
-    return Format(Layout(range(rank), ()), sharding)
+def stored_format(order: Iterable[int], sharding: Sharding) -> Format:
+    """The format of an array whose dims are stored in an order, major to minor."""
+    return Format(Layout(order, ()), sharding)
+
+
+def layout_of(place: Any) -> Layout | _Auto | None:
+    """The layout in what a user gave as a place; None where it says nothing of one."""
+    return place.layout if isinstance(place, Format) else None

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.core.array_layout import Format, concrete_layout
+from curta.core.array_layout import Format, Layout, concrete_layout
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh import get_concrete_mesh
@@ -37,6 +37,7 @@ class ShapeDtypeStruct:
     """
 
     __slots__ = (
+        "_layout",
         "_sharding",
         "dtype",
         "is_ref",
@@ -59,9 +60,12 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape: tuple[Any, ...] = tuple(shape)
         self.dtype: Any = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
+        self._layout: Layout | None = None
         if isinstance(sharding, Format):
             place = concrete_layout(sharding, "in a `ShapeDtypeStruct`")
-            sharding = place.sharding
+            sharding, self._layout = place.sharding, place.layout
+            if self._layout is not None:
+                self._layout.check_compatible_aval(self.shape)
         _check_sharding(sharding, self.shape)
         if not isinstance(manual_axis_type, (ManualAxisType, type(None))):
             raise TypeError(
@@ -113,6 +117,15 @@ class ShapeDtypeStruct:
         return NamedSharding(mesh, self._sharding)
 
     @property
+    def format(self) -> Format:
+        """How the array is stored: its layout and its sharding, None for what is open.
+
+        >>> ShapeDtypeStruct((2, 3), "float32").format
+        Format(layout=None, sharding=None)
+        """
+        return Format(self._layout, self.sharding)
+
+    @property
     def ndim(self) -> int:
         """The number of dimensions."""
         return len(self.shape)
@@ -124,7 +137,10 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This struct with some fields replaced."""
-        fields = {name.lstrip("_"): getattr(self, name) for name in self.__slots__}
+        names = [name for name in self.__slots__ if not name.startswith("_")]
+        fields = {name: getattr(self, name) for name in names}
+        known = self._layout is not None
+        fields["sharding"] = self.format if known else self._sharding
         return ShapeDtypeStruct(**{**fields, **changes})
 
     def __len__(self) -> int:
@@ -134,7 +150,7 @@ class ShapeDtypeStruct:
 
     def _key(self) -> tuple[Any, ...]:
         kinds = self.weak_type, self.manual_axis_type, self.is_ref
-        return self.shape, self.dtype, self.sharding, *kinds
+        return self.shape, self.dtype, self.sharding, self._layout, *kinds
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
@@ -144,6 +160,7 @@ class ShapeDtypeStruct:
 
     def __repr__(self) -> str:
         placed = f", sharding={self.sharding}" if self.sharding is not None else ""
+        placed += f", format={self._layout}" if self._layout is not None else ""
         rest = "".join(
             f", {name}={getattr(self, name)}"
             for name in ("weak_type", "manual_axis_type", "is_ref")

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from curta.core.array_layout import Layout
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import FORWARD, KeyReuseSignature
@@ -43,9 +44,14 @@ class Placing(Linear, Identity):
         if dim < len(entries) or own is not None:
             entries += [None] * (dim - len(entries))
             entries.insert(dim, own)
-        op: Any = self
         target = self.target.update(spec=self.target.spec.update(entries))
-        return dataclasses.replace(op, target=target)(x), dim
+        return self.with_dim(target, dim)(x), dim
+
+    def with_dim(self, target: Sharding, dim: int) -> Placing:
+        """The op on arrays that have one more dim, which `target` knows."""
+        op: Any = self
+        result: Placing = dataclasses.replace(op, target=target)
+        return result
 
     def batch_entry(self, axis: Any) -> Any:
         """How the dim of a batch is split."""
@@ -57,18 +63,20 @@ class ShardingConstraint(Placing):
     """The operand, laid out by `target` where axes are left to the compiler.
 
     `of_call`: a nested `jit` has it so for an argument or a result. Such a value is
-    moved there where no program is recorded, as by a call of that `jit` itself.
+    moved there where no program is recorded, as by a call of that `jit` itself. It is
+    to be stored in the order of the `layout`, if that says one.
     """
 
     name: ClassVar[str] = "sharding_constraint"
     param_names: ClassVar[Mapping[str, str | None]] = {
         "sharding": "target",
-        "layout": None,
+        "layout": "layout",
         "unconstrained_dims": None,
     }
     target: Sharding
     context_mesh: Mesh | AbstractMesh
     of_call: bool = False
+    layout: Layout | None = None
 
     def batch_entry(self, axis: Any) -> Any:
         if axis.spmd is None:
@@ -81,6 +89,10 @@ class ShardingConstraint(Placing):
             )
         return entry_of(axis.spmd)
 
+    def with_dim(self, target: Sharding, dim: int) -> Placing:
+        layout = self.layout and _with_dim(self.layout, dim)
+        return dataclasses.replace(self, target=target, layout=layout)
+
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [self(cotangent)]
 
@@ -89,10 +101,37 @@ class ShardingConstraint(Placing):
         free = frozenset(d for d, e in enumerate(spec) if e is UNCONSTRAINED)
         return {
             "context_mesh": self.context_mesh,
-            "layout": None,
+            "layout": self.layout,
             "sharding": self.target,
             "unconstrained_dims": free,
         }
+
+
+@dataclass(frozen=True)
+class LayoutConstraint(Linear, Identity):
+    """The operand, stored in the order of `layout`."""
+
+    name: ClassVar[str] = "layout_constraint"
+    key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
+    param_names: ClassVar[Mapping[str, str | None]] = {"layout": "layout"}
+    layout: Layout
+
+    def batch(
+        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
+    ) -> tuple[Any, Any]:
+        (x,), (dim,) = args, dims
+        if dim is None:
+            return self(x), dim
+        return LayoutConstraint(_with_dim(self.layout, dim))(x), dim
+
+    def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        return [self(cotangent)]
+
+
+def _with_dim(layout: Layout, dim: int) -> Layout:
+    """The layout of an array with one more dim, the major one."""
+    order = [d + (d >= dim) for d in layout.order]
+    return Layout((dim, *order))
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.config import config
-from curta.core.array_layout import Format, row_major
+from curta.core.array_layout import Format, stored_format
 from curta.core.avals import ShapedArray
 from curta.core.buffers import locked
 from curta.core.dlpack_types import capsule_of
@@ -23,6 +23,7 @@ from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device, default_sharding
 from curta.runtime.guard import guard_transfer
+from curta.runtime.laid_out import LaidOutData
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
 
@@ -37,9 +38,9 @@ class ArrayImpl(ShownArray):
     `_data` is a C-contiguous NumPy array of the physical dtype of `aval`. It is never
     written to, and handed out only as a view that stays read-only. It is None while the
     elements are computed in the queue, when `_pending` is the place where they will be;
-    while they lie on devices of a plugin or on several hosts, when `_pending` says
-    where; and once the array was deleted or donated. `_sharding` is None unless the
-    user placed the array on devices (in JAX's words: committed it).
+    while they lie on devices of a plugin, on several hosts or in another order, when
+    `_pending` has them; and once the array was deleted or donated. `_sharding` is None
+    unless the user placed the array on devices (in JAX's words: committed it).
     """
 
     # `_pending` is absent from arrays that have always been at hand.
@@ -47,7 +48,7 @@ class ArrayImpl(ShownArray):
 
     aval: ShapedArray
     _data: Any
-    _pending: Pending | RemoteData | None
+    _pending: Pending | RemoteData | LaidOutData | None
     _sharding: Sharding | None
 
     def __init__(self, data: Any, aval: ShapedArray, sharding: Sharding | None = None):
@@ -96,7 +97,7 @@ class ArrayImpl(ShownArray):
             place = self._data  # there since another thread has waited
         if place is None:
             raise self._deleted()
-        return place
+        return place.row_major() if type(place) is LaidOutData else place
 
     def _deleted(self) -> RuntimeError:
         shape = self.aval.str_short()
@@ -293,8 +294,10 @@ class ArrayImpl(ShownArray):
 
     @property
     def format(self) -> Format:
-        """How the array is stored: in row-major order, on the devices of `sharding`."""
-        return row_major(self.ndim, self.sharding)
+        """How the array is stored: the order of its dims, and its sharding."""
+        own = getattr(self, "_pending", None)
+        order = own.major_to_minor if type(own) is LaidOutData else range(self.ndim)
+        return stored_format(order, self.sharding)
 
     @property
     def device(self) -> Device | Sharding:
@@ -391,12 +394,9 @@ class ArrayImpl(ShownArray):
         if isinstance(place, RemoteData):
             place.delete()
 
-    def revive(self, data: _Any | Pending) -> None:
+    def revive(self, data: _Any | Pending | LaidOutData) -> None:
         """Undo `delete`, given the elements or their place."""
-        if type(data) is Pending:
-            self._pending = data
-        else:
-            self._data = data
+        setattr(self, "_data" if type(data) is np.ndarray else "_pending", data)
 
     def on_device_size_in_bytes(self) -> int:
         """The bytes that the elements take."""
@@ -410,7 +410,9 @@ class ArrayImpl(ShownArray):
         place = self._storage_or_place()
         if isinstance(place, RemoteData):
             return place.address()
-        return self._storage().ctypes.data
+        own = getattr(self, "_pending", None)
+        data = own.stored if type(own) is LaidOutData else self._storage()
+        return data.ctypes.data  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, repr=False)
@@ -449,7 +451,10 @@ class Shard:
         else:
             part = self.whole._storage()[(*self.term, *self.index)]
         out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
-        return wrap(part, out, on_device(self.device))
+        where, own = on_device(self.device), getattr(self.whole, "_pending", None)
+        if type(own) is LaidOutData:
+            return held(own.like(part), out, where)
+        return wrap(part, out, where)
 
     def __repr__(self) -> str:
         return (
@@ -471,8 +476,10 @@ def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> Arra
     return ArrayImpl(data, aval, sharding)
 
 
-def held(data: RemoteData, aval: ShapedArray, sharding: Sharding | None) -> ArrayImpl:
-    """An array whose elements lie on devices of a plugin, or on several hosts."""
+def held(
+    data: RemoteData | LaidOutData, aval: ShapedArray, sharding: Sharding | None
+) -> ArrayImpl:
+    """An array whose elements are not one buffer of this CPU in row-major order."""
     array = ArrayImpl(None, aval, sharding)
     array._pending = data
     return array

@@ -166,10 +166,7 @@ class CompiledCall:
                 return self._on_hosts(
                     args, given, where, placed_as if devices else None
                 )
-        inputs = [
-            host_storage_or_place(x) if type(x) is ArrayImpl else self.storage(x)
-            for x in args
-        ]
+        inputs = self.inputs(args)
         where = [None] * len(self.out_avals)
         if self.places or any(map(is_placed, args)):
             given, _ = self.devices(args)
@@ -179,13 +176,26 @@ class CompiledCall:
         outs = (
             self._consuming(args, inputs) if self.consumed else self._run(args, inputs)
         )
-        results: list[Any] = [
-            placed(x, a, s) for x, a, s in zip(outs, self.out_avals, where)
-        ]
+        results: list[Any] = [*map(self.result, outs, range(len(outs)), where)]
         # Tangents of integers have no bits: they are NumPy arrays everywhere.
         for i in self.without_bits:
             results[i] = outs[i]
         return results
+
+    def inputs(self, args: Sequence[Any]) -> list[Any]:
+        """The storage of the arguments, or the places where it will be."""
+        return [
+            host_storage_or_place(x) if type(x) is ArrayImpl else self.storage(x)
+            for x in args
+        ]
+
+    def result(self, x: Any, k: int, sharding: Sharding | None) -> ArrayImpl:
+        """The result of number `k` as an array that is laid out by `sharding`."""
+        return placed(x, self.out_avals[k], sharding)
+
+    def given_back(self, x: Any, i: int) -> Any:
+        """The storage of argument `i`, which was not donated after all."""
+        return x
 
     def _run(self, args: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
         borrowed = [i for i, x in enumerate(args) if x is inputs[i]]
@@ -198,7 +208,8 @@ class CompiledCall:
             donate(self.consumed, args, inputs, self.overwritten, taken)
             return self._run(args, inputs)
         except (MemoryError, CancelledError):  # which come before anything ran
-            take_back(self.consumed, args, inputs, taken)
+            stored = [self.given_back(x, i) for i, x in enumerate(inputs)]
+            take_back(self.consumed, args, stored, taken)
             raise
 
     def read_alone(self, placed: Shardings) -> Shardings:

@@ -44,6 +44,7 @@ from curta.runtime.dispatch import (
 )
 from curta.runtime.host_runs import spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
+from curta.runtime.laid_out import LaidOutData
 from curta.runtime.named_devices import devices_of_op, mesh_of_op, needed_devices
 from curta.runtime.native_executable import start, starting
 from curta.runtime.plans import Plan, PlanTable
@@ -208,6 +209,9 @@ def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
         return put
     aval = placed_aval(x.aval, sharding)
     if sharding.devices[0].hardware is None:
+        place = getattr(x, "_pending", None)
+        if type(place) is LaidOutData:
+            return held(place, aval, sharding)
         return ArrayImpl(x._storage(), aval, sharding)
     return held(device_call.on_devices(x, sharding), aval, sharding)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -67,6 +67,17 @@ def array(values: Sequence[bool | int]) -> Text:
         return Text(f"array<{kind}>")
     items = [text(v) if kind == "i1" else str(v) for v in values]
     return Text(f"array<{kind}: {', '.join(items)}>")
+
+
+def layouts(orders: Iterable[Sequence[int]]) -> Text:
+    """`[dense<[1, 0]> : tensor<2xindex>]`, of the dims of arrays, major to minor."""
+    return Text(f"[{', '.join(map(_layout, orders))}]")
+
+
+def _layout(order: Sequence[int]) -> str:
+    rank, minor_first = len(order), [*reversed(order)]
+    shown = "" if not rank else "0" if rank == 1 else str(minor_first)
+    return f"dense<{shown}> : tensor<{rank}xindex>"
 
 
 def enum(kind: str, value: str) -> Text:

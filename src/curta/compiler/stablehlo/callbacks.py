@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.attributes import Text, layouts
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, ordered_effects, rule
 from curta.compiler.stablehlo.shardings import uses_shardy
@@ -90,13 +90,13 @@ def _custom_call(
     number = len(b.program.callbacks)
     b.program.callbacks.append(Callback(op.eval, b.ins, b.outs))
     before = [] if token is None else [token]
-    layouts = [Text("dense<> : tensor<0xindex>")] * len(before)
+    tokens: list[Sequence[int]] = [()] * len(before)
     attributes: dict[str, Any] = {
         "call_target_name": "xla_ffi_python_cpu_callback",
         "backend_config": "",
         "mhlo.backend_config": {"index": Text(f"{number} : ui64")},
-        "operand_layouts": _list([*layouts, *map(_row_major, b.ins)]),
-        "result_layouts": _list([*layouts, *map(_row_major, b.outs)]),
+        "operand_layouts": layouts([*tokens, *[range(a.ndim) for a in b.ins]]),
+        "result_layouts": layouts([*tokens, *[range(a.ndim) for a in b.outs]]),
     }
     if effect:
         attributes["has_side_effect"] = True
@@ -107,18 +107,6 @@ def _custom_call(
     types = [*[TOKEN] * len(before), *b.out_types]
     result = b.emit("stablehlo.custom_call", [*before, *xs], types, **attributes)
     return (result[0] if before else None), result[len(before) :]
-
-
-def _list(items: Sequence[str]) -> Text:
-    return Text(f"[{', '.join(items)}]")
-
-
-def _row_major(aval: ShapedArray) -> Text:
-    """Which dims vary fastest: the last."""
-    rank = aval.ndim
-    order = [*reversed(range(rank))]
-    shown = "" if not order else "0" if rank == 1 else str(order)
-    return Text(f"dense<{shown}> : tensor<{rank}xindex>")
 
 
 def _one_device(b: Builder, count: int) -> tuple[str, Any]:

@@ -15,6 +15,7 @@ from curta.compiler.stablehlo.lowering import Builder, Program, ordered_effects
 from curta.compiler.stablehlo.placing import in_memory
 from curta.compiler.stablehlo.shardings import physical_rank, sharding_attribute
 from curta.compiler.stablehlo.sized import define_sized, variables_of
+from curta.core.array_layout import Layout
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
@@ -37,6 +38,8 @@ class Entry(NamedTuple):
     donated: Sequence[bool] = ()
     in_shardings: Sequence[Sharding | None] = ()
     out_shardings: Sequence[Sharding | None] = ()
+    in_layouts: Sequence[Any] = ()
+    out_layouts: Sequence[Any] = ()
     keep_unused: bool = False
     platforms: Sequence[str] = ("cpu",)
     mesh: AbstractMesh | None = None
@@ -80,6 +83,7 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     attributes = function.argument_attributes[before:]
     for i, result in zip(kept, attributes, strict=True):
         _place(program, result, in_shardings[i], ins[i])
+        _lay_out(result, entry.in_layouts, i)
     names = [entry.argument_names[i] for i in kept] if entry.argument_names else []
     function.argument_names = [""] * before + names if names else ()
     _donate(entry, kept, closed, attributes, out_shardings, count, first)
@@ -92,6 +96,7 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
         if entry.result_names:
             result["jax.result_info"] = entry.result_names[i]
         _place(program, result, out_shardings[i], outs[i])
+        _lay_out(result, entry.out_layouts, i)
     return program
 
 
@@ -113,7 +118,8 @@ def _with_results(entry: Entry, count: int) -> Entry:
     """What is said of a program that has more results."""
     names = [*entry.result_names, *[""] * count] if entry.result_names else ()
     where = [*entry.out_shardings, *[None] * count] if entry.out_shardings else ()
-    return entry._replace(result_names=names, out_shardings=where)
+    order = [*entry.out_layouts, *[None] * count] if entry.out_layouts else ()
+    return entry._replace(result_names=names, out_shardings=where, out_layouts=order)
 
 
 def module_name(name: str) -> str:
@@ -173,6 +179,22 @@ def _place(
         attributes["mhlo.memory_kind"] = sharding.memory_kind
 
 
+def _lay_out(attributes: dict[str, Any], layouts: Sequence[Any], i: int) -> None:
+    """Say how a value is stored, unless it is in row-major order."""
+    mode = _layout_mode(layouts, i)
+    if mode is not None:
+        attributes["mhlo.layout_mode"] = mode
+
+
+def _layout_mode(layouts: Sequence[Any], i: int) -> str | None:
+    layout = layouts[i] if layouts else None
+    if layout is Layout.AUTO:
+        return "auto"
+    if not isinstance(layout, Layout) or layout.is_row_major:
+        return None
+    return f"{{{','.join(map(str, reversed(layout.order)))}}}"
+
+
 _DEFAULT_KINDS = (None, "device")
 
 
@@ -210,8 +232,8 @@ def _donate(
 ) -> None:
     """Say which results take the memory of arguments that are donated.
 
-    A result of the same type takes it, or one of as many elements if the compiler
-    finds that it can.
+    A result of the same type that is stored alike takes it, or one of as many elements
+    if the compiler finds that it can.
     """
     donated = [bool(entry.donated and entry.donated[i]) for i in kept]
     if not any(donated):
@@ -220,10 +242,11 @@ def _donate(
     waiting: dict[Any, deque[int]] = defaultdict(deque)
     for i, aval in enumerate(avals):
         if donated[i]:
-            waiting[aval.shape, aval.dtype].append(i)
+            mode = _layout_mode(entry.in_layouts, kept[i])
+            waiting[aval.shape, aval.dtype, mode].append(i)
     rest: dict[int, int] = defaultdict(int)
     for k, aval in enumerate(outs):
-        result = waiting[aval.shape, aval.dtype]
+        result = waiting[aval.shape, aval.dtype, _layout_mode(entry.out_layouts, k)]
         if not result:
             rest[aval.size] += 1
             continue

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo.attributes import Text, layouts
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.shardings import (
@@ -14,12 +14,14 @@ from curta.compiler.stablehlo.shardings import (
     uses_shardy,
 )
 from curta.control.compute_on import ComputeOn
+from curta.core.array_layout import Layout
 from curta.core.partition_spec import entry_axes, entry_of
 from curta.core.sharding import MemorySpace, Sharding
 from curta.primitives.elementwise.convert import XlaMetadataValue
 from curta.primitives.placing import (
     DevicePut,
     InspectSharding,
+    LayoutConstraint,
     Reshard,
     ShardAlike,
     ShardingConstraint,
@@ -39,7 +41,26 @@ def _constraint(b: Builder, op: ShardingConstraint, x: Value) -> Value:
             for e, own in zip(spec.partitions, where.entries, strict=True)
         ]
         target = target.named.update(spec=spec.update(entries))
-    return constrained(b, x, target, physical_rank(b.ins[0]))
+    placed = constrained(b, x, target, physical_rank(b.ins[0]))
+    return placed if op.layout is None else _stored(b, placed, op.layout)
+
+
+@rule(LayoutConstraint)
+def _layout(b: Builder, op: LayoutConstraint, x: Value) -> Value:
+    return _stored(b, x, op.layout)
+
+
+def _stored(b: Builder, x: Value, layout: Layout) -> Value:
+    """A value in the order of a layout; of the operand nothing is known, as in JAX."""
+    return b.op(
+        "custom_call",
+        [x],
+        x.type,
+        call_target_name="LayoutConstraint",
+        backend_config="",
+        operand_layouts=layouts([[*reversed(range(b.ins[0].ndim))]]),
+        result_layouts=layouts([layout.order]),
+    )
 
 
 @rule(Reshard, keys=True)

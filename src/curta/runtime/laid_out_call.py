@@ -1,0 +1,148 @@
+"""Calls of programs whose arguments or results are not all in row-major order.
+
+The program that is compiled takes and gives the arrays as they are stored: transposes
+at both its ends say what is which dim. They become the indices of its loops, so that an
+order costs no pass over the array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from curta.core.array_layout import Layout
+from curta.core.avals import placed_aval
+from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from curta.core.sharding import Sharding
+from curta.core.stage import stage
+from curta.core.trace import typeof
+from curta.primitives.structure import Transpose
+from curta.runtime.array import ArrayImpl, held, wrap
+from curta.runtime.backends import Executable, overwriting
+from curta.runtime.debug_checks import checked
+from curta.runtime.dispatch import CompiledCall
+from curta.runtime.laid_out import LaidOutData, Order, in_order, inverse
+from curta.runtime.layout_assignment import computed_orders, row_major
+from curta.runtime.queue import Pending
+from curta.runtime.relayout import check_donated_layouts, check_layout
+
+Layouts = Sequence[Any]
+"""For each value a `Layout`, `Layout.AUTO`, or None where nothing is said."""
+
+
+def chosen_orders(
+    closed: ClosedJaxpr, in_layouts: Layouts, out_layouts: Layouts
+) -> tuple[list[Order], list[Order]]:
+    """How arguments and results are stored: as is said, else in row-major order.
+
+    What is left to the compiler is so for arguments; results are as computed.
+    """
+    ins = _said(in_layouts, [row_major(a) for a in closed.in_avals])
+    outs = [row_major(a) for a in closed.out_avals]
+    if Layout.AUTO in out_layouts:
+        computed = computed_orders(closed.jaxpr, ins)
+        outs = [
+            c if wanted is Layout.AUTO else order
+            for c, wanted, order in zip(computed, out_layouts, outs, strict=True)
+        ]
+    return ins, _said(out_layouts, outs)
+
+
+def _said(layouts: Layouts, orders: list[Order]) -> list[Order]:
+    return [
+        layout.order if isinstance(layout, Layout) else order
+        for layout, order in zip(layouts or [None] * len(orders), orders, strict=True)
+    ]
+
+
+class LaidOutCall(CompiledCall):
+    """A `CompiledCall` with arguments and results in the orders of these layouts.
+
+    On devices of plugins and over several hosts arrays are in the orders of those.
+    """
+
+    def __init__(
+        self, in_layouts: Layouts, out_layouts: Layouts, closed: ClosedJaxpr, *rest: Any
+    ):
+        self.in_layouts = in_layouts or [None] * len(closed.in_avals)
+        self.out_layouts = out_layouts or [None] * len(closed.out_avals)
+        orders = chosen_orders(closed, in_layouts, out_layouts)
+        self.in_orders, self.out_orders = orders
+        super().__init__(closed, *rest)
+        self.special = self.places = True
+
+    @cached_property
+    def stored(self) -> ClosedJaxpr:
+        """The program of arrays as they are stored."""
+        closed, ins, outs = self.closed, self.in_orders, self.out_orders
+
+        def run(*args: Any) -> list[Any]:
+            given = map(_transposed, args, map(inverse, ins))
+            result = eval_jaxpr(closed.jaxpr, closed.consts, *given)
+            return [*map(_transposed, result, outs)]
+
+        avals = stage(lambda *xs: [*map(_transposed, xs, ins)], closed.in_avals)
+        return stage(run, avals.out_avals, closed.jaxpr.debug_info)
+
+    @cached_property
+    def executable(self) -> Executable:
+        """What runs the program on this CPU."""
+        stored = self.stored
+        fitting = {
+            i: k
+            for i, k in self.consumed.items()
+            if stored.in_avals[i].strip_weak_type()
+            == stored.out_avals[k].strip_weak_type()
+        }
+        return overwriting(stored, {} if self._checks else fitting)
+
+    @cached_property
+    def run(self) -> Executable:
+        """The same, with a look at the results if the settings ask for it."""
+        run = self.executable
+        return checked(self.name, self.stored, run) if self._checks else run
+
+    def inputs(self, args: Sequence[Any]) -> list[Any]:
+        """The arguments as the program takes them.
+
+        Raises ValueError for arrays on devices that are stored in another order than
+        `jit` was told.
+        """
+        self._check_layouts(args)
+        return [*map(self._input, args, self.in_orders)]
+
+    def _input(self, x: Any, order: Order) -> Any:
+        place = getattr(x, "_pending", None) if type(x) is ArrayImpl else None
+        if type(place) is LaidOutData and place.major_to_minor == order:
+            return place.stored
+        (data,) = super().inputs([x])
+        if order == tuple(range(len(order))):
+            return data
+        return in_order(data.wait() if type(data) is Pending else data, order)
+
+    def _check_layouts(self, args: Sequence[Any]) -> None:
+        for x, layout in zip(args, self.in_layouts, strict=True):
+            if layout is not None and type(x) is ArrayImpl and x.committed:
+                check_layout(layout, x)
+        placed = [type(x) is ArrayImpl and x.committed for x in args]
+        check_donated_layouts(self.consumed, self.in_layouts, self.out_layouts, placed)
+
+    def result(self, x: Any, k: int, sharding: Sharding | None) -> ArrayImpl:
+        """The result of number `k` as an array."""
+        order = self.out_orders[k]
+        if order == tuple(range(len(order))):
+            return super().result(x, k, sharding)
+        aval = self.out_avals[k]
+        data = x.wait() if type(x) is Pending else wrap(x, typeof(x))._storage()
+        aval = aval if sharding is None else placed_aval(aval, sharding)
+        return held(LaidOutData(data, order), aval, sharding)
+
+    def given_back(self, x: Any, i: int) -> Any:
+        """The storage of argument `i`, which was not donated after all."""
+        order = self.in_orders[i]
+        return x if order == tuple(range(len(order))) else LaidOutData(x, order)
+
+
+def _transposed(x: Any, order: Order) -> Any:
+    return x if order == tuple(range(len(order))) else Transpose(order)(x)
