@@ -16,16 +16,9 @@ import numpy as np
 from curta.compiler.graph.batched_small_matrices import BatchedMatrixOp
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.graph.small_matrices import staged_in_single
-from curta.compiler.library.lane_factors import (
-    CholeskyFactor,
-    LaneAlgorithm,
-    LUFactors,
-    ProductOfReflections,
-    Reflections,
-    Substitution,
-)
-from curta.compiler.library.lane_routine import LaneRoutine
-from curta.compiler.library.lane_tridiagonal import TridiagonalElimination
+from curta.compiler.library.lane_matrices import View
+from curta.compiler.library.lane_routine import Array, LaneAlgorithm, LaneRoutine
+from curta.compiler.linalg import factors, reflections
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -120,32 +113,66 @@ def _qr(op: Any, a: Any) -> Sequence[Any]:
     return [q, r]
 
 
-def _substitution(
+def _triangular(
     op: TriangularSolve, a: tuple[int, int], b: tuple[int, int]
-) -> Substitution:
+) -> LaneAlgorithm:
     # x op(a) = b is op(a)^T x^T = b^T, and that lies in memory as it is.
     from_right = not op.left_side
     transposed = op.transpose_a != from_right
-    width = b[0] if from_right else b[1]
-    return Substitution(
-        a[0],
-        width,
-        op.lower_triangle != transposed,
-        (transposed, from_right),
-        op.conjugate_a,
-        op.unit_diagonal,
+    upper = op.lower_triangle == transposed  # a lower one from the other corner
+    triangle = Array(a, view=View(transposed, (upper, upper), op.conjugate_a))
+    right = Array(b, view=View(from_right, (upper, False)))
+    return LaneAlgorithm(
+        factors.substitute,
+        (triangle, right),
+        (0, 1),
+        (1,),
+        a[0] * b[0] * b[1],
+        (op.unit_diagonal,),
+    )
+
+
+def _cholesky(op: Cholesky, a: tuple[int, int]) -> LaneAlgorithm:
+    return LaneAlgorithm(factors.cholesky, (Array(a),), (0,), (0,), a[0] ** 3 // 3)
+
+
+def _lu(op: LU, a: tuple[int, int]) -> LaneAlgorithm:
+    m, n = a
+    numbers = Array((min(m, n), 1), integer=True), Array((m, 1), integer=True)
+    work = m * n * min(m, n)
+    return LaneAlgorithm(factors.lu, (Array(a), *numbers), (0,), (0, 1, 2), work)
+
+
+def _geqrf(op: Geqrf, a: tuple[int, int]) -> LaneAlgorithm:
+    m, n = a
+    arrays = Array(a), Array((min(m, n), 1))
+    work = 2 * m * n * min(m, n)
+    return LaneAlgorithm(reflections.reflections, arrays, (0,), (0, 1), work)
+
+
+def _product(op: HouseholderProduct, a: tuple[int, int], taus: Any) -> LaneAlgorithm:
+    arrays, work = (Array(a), Array((*taus, 1))), 2 * math.prod(a) * taus[0]
+    function = reflections.product_of_reflections
+    return LaneAlgorithm(function, arrays, (0, 1), (0,), work)
+
+
+def _tridiagonal(op: TridiagonalSolve, *ends: tuple[int, ...]) -> LaneAlgorithm:
+    *_, (n, width) = ends
+    diagonal = Array((n, 1))
+    arrays = diagonal, diagonal, diagonal, Array((n, width)), diagonal
+    work, perturb = 8 * n * width, op.perturb_singular
+    return LaneAlgorithm(
+        factors.tridiagonal_or_nan, arrays, (0, 1, 2, 3), (3,), work, (perturb,)
     )
 
 
 _ALGORITHMS: dict[type[Op], Callable[..., LaneAlgorithm]] = {
-    Cholesky: lambda _, a: CholeskyFactor(a[0]),
-    LU: lambda _, a: LUFactors(*a),
-    TriangularSolve: _substitution,
-    Geqrf: lambda _, a: Reflections(*a),
-    HouseholderProduct: lambda _, a, taus: ProductOfReflections(*a, *taus),
-    TridiagonalSolve: lambda op, dl, d, du, b: TridiagonalElimination(
-        b[0], b[1], op.perturb_singular
-    ),
+    Cholesky: _cholesky,
+    LU: _lu,
+    TriangularSolve: _triangular,
+    Geqrf: _geqrf,
+    HouseholderProduct: _product,
+    TridiagonalSolve: _tridiagonal,
 }
 
 _RULES: dict[type[Op], Callable[..., Sequence[Any]]] = {

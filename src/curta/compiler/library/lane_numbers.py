@@ -59,57 +59,49 @@ class LaneNumbers:
         """A real vector as a number."""
         return (x, *self.constant(0)[1:])
 
+    def alike(self, *xs: Number) -> list[Number]:
+        """The numbers, all with as many parts."""
+        most = max(map(len, xs))
+        zero = self.b.const(self.vector, 0)
+        return [(*x, zero) if len(x) < most else x for x in xs]
+
+    def each(self, name: str, *xs: Number) -> Number:
+        """An instruction on each of the parts."""
+        return tuple(map(getattr(self.b, name), *self.alike(*xs)))
+
     def conjugate(self, x: Number) -> Number:
         return (x[0], *(self.b.neg(part) for part in x[1:]))
 
-    def negative(self, x: Number) -> Number:
-        return tuple(map(self.b.neg, x))
-
-    def add(self, x: Number, y: Number) -> Number:
-        return tuple(self.b.add(p, q) for p, q in zip(x, y, strict=True))
-
-    def sub(self, x: Number, y: Number) -> Number:
-        return tuple(self.b.sub(p, q) for p, q in zip(x, y, strict=True))
-
-    def scaled(self, x: Number, factor: Value) -> Number:
-        return tuple(self.b.mul(part, factor) for part in x)
-
     def mul(self, x: Number, y: Number) -> Number:
-        if self.parts == 1:
-            return (self.b.mul(x[0], y[0]),)
-        return product(self.b, (x[0], x[1]), (y[0], y[1]))
+        if len(x) == len(y) == 2:
+            return product(self.b, (x[0], x[1]), (y[0], y[1]))
+        (factor,), y = (x, y) if len(x) == 1 else (y, x)
+        return tuple(self.b.mul(part, factor) for part in y)
 
     def muladd(self, x: Number, y: Number, z: Number) -> Number:
         """x y + z."""
         b = self.b
-        if self.parts == 1:
+        if len(x) == len(y) == len(z) == 1:
             return (b.muladd(x[0], y[0], z[0]),)
+        if len(x) != len(y) or len(x) != len(z):
+            return self.each("add", self.mul(x, y), z)
         re = b.muladd(b.neg(x[1]), y[1], b.muladd(x[0], y[0], z[0]))
         return re, b.muladd(x[1], y[0], b.muladd(x[0], y[1], z[1]))
 
     def select(self, where: Value, x: Number, y: Number) -> Number:
+        x, y = self.alike(x, y)
         return tuple(self.b.select(where, p, q) for p, q in zip(x, y, strict=True))
 
-    def square(self, x: Number, total: Value) -> Value:
-        """|x|**2 added to a real number."""
-        for part in x:
-            total = self.b.muladd(part, part, total)
-        return total
-
-    def size(self, x: Number) -> Value:
-        """|re| + |im|: what LAPACK compares to find a pivot."""
-        first, *rest = map(self.b.abs, x)
-        return self.b.add(first, rest[0]) if rest else first
-
-    def is_zero(self, x: Number) -> Value:
-        first, *rest = (self.b.eq(part, 0) for part in x)
+    def equal(self, x: Number, y: Number) -> Value:
+        """Whether all parts are."""
+        first, *rest = self.each("eq", x, y)
         return self.b.and_(first, rest[0]) if rest else first
 
     def quotients(self, divisor: Number) -> Callable[[Number], Number]:
         """What divides numbers by one of them: Smith's way (1962), if it is complex."""
         b = self.b
-        if self.parts == 1:
-            return lambda x: (b.div(x[0], divisor[0]),)
+        if len(divisor) == 1:
+            return lambda x: tuple(b.div(part, divisor[0]) for part in x)
         c, d = divisor
         steep = b.abs(c) < b.abs(d)
         large, little = b.select(steep, d, c), b.select(steep, c, d)
@@ -117,7 +109,8 @@ class LaneNumbers:
         whole = b.muladd(little, ratio, large)
 
         def quotient(x: Number) -> Number:
-            u, v = b.select(steep, x[1], x[0]), b.select(steep, x[0], x[1])
+            (re, im), _ = self.alike(x, divisor)
+            u, v = b.select(steep, im, re), b.select(steep, re, im)
             im = b.muladd(b.neg(u), ratio, v)
             re = b.div(b.muladd(v, ratio, u), whole)
             return re, b.div(b.select(steep, b.neg(im), im), whole)
@@ -126,5 +119,33 @@ class LaneNumbers:
 
     def products(self, divisor: Number) -> Callable[[Number], Number]:
         """The same by the reciprocal, as BLAS divides many numbers."""
-        inverse = self.quotients(divisor)(self.constant(1))
+        inverse = self.quotients(divisor)((self.b.const(self.vector, 1),))
         return lambda x: self.mul(x, inverse)
+
+
+def _each(name: str) -> Callable[..., Number]:
+    return lambda m, *xs: m.each(name, *xs)
+
+
+def _compared(direction: str) -> Callable[..., Number]:
+    return lambda m, x, y: (m.b.compare(direction, x[0], y[0]),)
+
+
+FUNCTIONS: dict[str, Callable[..., Number]] = {
+    **{name: _each(name) for name in ("add", "sub", "neg", "abs", "sqrt", "max")},
+    **{name: _compared(name) for name in ("lt", "gt")},
+    "mul": lambda m, x, y: m.mul(x, y),
+    "muladd": lambda m, x, y, z: m.muladd(x, y, z),
+    "div": lambda m, x, y: m.quotients(y)(x),
+    "over": lambda m, x, y: m.products(y)(x),
+    "eq": lambda m, x, y: (m.equal(x, y),),
+    "ne": lambda m, x, y: (m.b.not_(m.equal(x, y)),),
+    "and": _each("and_"),
+    "not": _each("not_"),
+    "select": lambda m, condition, x, y: m.select(condition[0], x, y),
+    "copysign": lambda m, x, y: (m.b.copysign(x[0], y[0]),),
+    "conj": lambda m, x: m.conjugate(x),
+    "real": lambda m, x: x[:1],
+    "imag": lambda m, x: x[1:],
+}
+"""Functions of numbers by the names that algorithms have for them."""

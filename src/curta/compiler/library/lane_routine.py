@@ -2,16 +2,16 @@
 
 LAPACK takes a matrix after the other; where they are small it mostly begins and ends.
 Here a block of as many matrices as a vector has lanes is transposed, so that a vector
-has the same element of each; the loops of lane_factors.py run on it; and what they make
+has the same element of each; the loops of an algorithm run on it; and what they make
 is transposed back. A last block that is not full overlaps the one before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 
-from curta.compiler.library.lane_factors import LaneAlgorithm
+from curta.compiler.library.lane_matrices import LaneMachine, View
 from curta.compiler.library.lane_numbers import LaneNumbers
 from curta.compiler.library.packing import transpose_rows
 from curta.compiler.library.routine import Routine, emit_chunks
@@ -19,6 +19,44 @@ from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 from curta.config import config
 from curta.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Array:
+    """A matrix in memory, of numbers or of 32-bit integers, and how it is seen."""
+
+    shape: tuple[int, int]
+    integer: bool = False
+    view: View = View()
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+
+@dataclass(frozen=True)
+class LaneAlgorithm:
+    """An algorithm of linalg/ on matrices in memory.
+
+    `operands` and `results` are the arrays that begin and end as each of them; `work`
+    is roughly how many operations it takes.
+    """
+
+    function: Callable[..., None]
+    arrays: tuple[Array, ...]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    work: int
+    options: tuple[bool, ...] = ()
+
+    def emit(self, m: LaneNumbers, pointers: Sequence[Value]) -> None:
+        """Add the code."""
+        machine = LaneMachine(m)
+        matrices = [
+            machine.matrix(pointer, array.shape, array.integer, array.view)
+            for pointer, array in zip(pointers, self.arrays, strict=True)
+        ]
+        self.function(machine, *matrices, *self.options)
 
 
 @dataclass(frozen=True)
@@ -50,8 +88,8 @@ class LaneRoutine(Routine):
         """Where the arrays of a block begin, and where the last one ends."""
         size = self.parts * Type(self.kind).size * self.lanes
         own = [
-            n * (4 * self.lanes if i in self.algorithm.integers else size)
-            for i, n in enumerate(self.algorithm.arrays)
+            array.size * (4 * self.lanes if array.integer else size)
+            for array in self.algorithm.arrays
         ]
         return [0, *accumulate(-(-n // 64) * 64 for n in own)]
 
@@ -107,10 +145,10 @@ class LaneRoutine(Routine):
 
     def _rows(self, array: int) -> tuple[Type, int]:
         """The vectors of an array, and how many a matrix has."""
-        size = self.algorithm.arrays[array]
-        if array in self.algorithm.integers:
-            return I32.with_lanes(self.lanes), size
-        return Type(self.kind, self.lanes), size * self.parts
+        given = self.algorithm.arrays[array]
+        if given.integer:
+            return I32.with_lanes(self.lanes), given.size
+        return Type(self.kind, self.lanes), given.size * self.parts
 
 
 def _read(b: Builder, vector: Type, to: Value, source: Value, size: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from curta.compiler.stablehlo.linalg.tensors import (
+from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
     below_diagonal,
@@ -57,11 +57,6 @@ def stored(a: Tensor, k: Any) -> Tensor:
     return where(numbers.equals(k), 1, v)
 
 
-def geqrf(op: Any, a: Tensor) -> Sequence[Tensor]:
-    """A column after the other."""
-    return _reduced(a, pivoting=False)[:2]
-
-
 def _reduced(a: Tensor, pivoting: bool) -> list[Tensor]:
     """R with the vectors below it, the factors, and the order of the columns."""
     m, n = a.shape
@@ -94,11 +89,6 @@ def multiplied(a: Tensor, taus: Tensor, c: Tensor, adjoint: bool) -> Tensor:
         return [reflected(c, stored(a, i), tau.conj() if adjoint else tau)]
 
     return repeat(count, step, [c], [a, taus])[0]
-
-
-def householder_product(op: Any, a: Tensor, taus: Tensor) -> Sequence[Tensor]:
-    """The reflections of the first columns of the identity."""
-    return [multiplied(a, taus, eye(a.shape[0], a.shape[1], a.dtype), False)]
 
 
 def ormqr(op: Ormqr, a: Tensor, taus: Tensor, c: Tensor) -> Sequence[Tensor]:

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.linalg.householder import hermitian, qr_of
-from curta.compiler.stablehlo.linalg.tensors import (
+from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
     column_numbers,
@@ -26,6 +25,7 @@ from curta.compiler.stablehlo.linalg.tensors import (
     repeat_while,
     where,
 )
+from curta.compiler.stablehlo.linalg.householder import hermitian, qr_of
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.elementwise.complex import part_dtype
 from curta.primitives.linalg.eigen import Eigh

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from curta.compiler.stablehlo.linalg.tensors import (
+from curta.compiler.linalg.tensors import (
     Tensor,
     joined,
     length,

@@ -190,11 +190,15 @@ class Tensor:
     def element(self, i: Any, j: Any) -> Tensor:
         return Tensor(DynamicSlice((1, 1))(self.value, i, j))
 
+    def with_part(self, i: Any, j: Any, new: Tensor) -> Tensor:
+        """With other elements from row i and column j on."""
+        return Tensor(DynamicUpdateSlice()(self.value, new.value, i, j))
+
     def with_column(self, j: Any, new: Tensor) -> Tensor:
-        return Tensor(DynamicUpdateSlice()(self.value, new.value, INT.type(0), j))
+        return self.with_part(INT.type(0), j, new)
 
     def with_row(self, i: Any, new: Tensor) -> Tensor:
-        return Tensor(DynamicUpdateSlice()(self.value, new.value, i, INT.type(0)))
+        return self.with_part(i, INT.type(0), new)
 
     def with_rows_swapped(self, i: Any, j: Any) -> Tensor:
         first, second = self.row(i), self.row(j)

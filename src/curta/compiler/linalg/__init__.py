@@ -1,0 +1,1 @@
+"""Linear algebra of small matrices: algorithms, and what they are written with."""

@@ -1,0 +1,138 @@
+"""Triangular factors of matrices, and equations with them.
+
+Golub and Van Loan, "Matrix Computations" (2013), algorithms 3.1.1, 3.4.1, 4.2.1 and
+4.3.6, as LAPACK's `getf2`, `potf2` and `gtsv` and BLAS's `trsm` do them; so is what
+happens to NaN and to singular matrices.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.linalg.parts import Index, Machine, Matrix, Part, where
+
+
+def cholesky(p: Machine, a: Matrix) -> None:
+    """The lower factor of the lower triangle, zeros above; NaN where there is none."""
+    n, _ = a.shape
+
+    def column(k: Index, good: Part) -> list[Part]:
+        square = a[k, k].real
+        root = square.sqrt()
+        a[k, k] = root
+        a[k + 1 :, k] = a[k + 1 :, k].over(root)
+        left = a[k + 1 :, k]
+        a.set_lower(
+            (slice(k + 1, None), slice(k + 1, None)),
+            a[k + 1 :, k + 1 :] - left * left.H,
+        )
+        return [good & (square > 0)]
+
+    (good,) = p.repeat(0, n, column, p.constant(True))
+    a.clear_above_diagonal()
+    a.set_where(~good, np.nan)
+
+
+def lu(p: Machine, a: Matrix, pivots: Matrix, order: Matrix) -> None:
+    """L and U in one matrix, the pivots and the permutation."""
+    p.number_rows(order)
+
+    def column(k: Index) -> None:
+        chosen = a[k:, k].pivot_size().place_of_greatest()
+        pivots[k, 0] = chosen
+        p.exchange_rows(k, chosen, a, order)
+        pivot, below = a[k, k], a[k + 1 :, k]
+        a[k + 1 :, k] = where(pivot.equals(0), below, below / pivot)
+        a[k + 1 :, k + 1 :] = a[k + 1 :, k + 1 :] - a[k + 1 :, k] * a[k, k + 1 :]
+
+    p.repeat(0, min(a.shape), column)
+
+
+def permutation(p: Machine, pivots: Matrix, order: Matrix) -> None:
+    """The order in which the exchanges of rows leave them."""
+    p.number_rows(order)
+    p.repeat(0, pivots.shape[0], lambda k: p.exchange_rows(k, pivots[k, 0], order))
+
+
+def substitute(p: Machine, a: Matrix, x: Matrix, unit: bool) -> None:
+    """x of a x = b, for a lower triangle a, of which the diagonal is 1 if `unit`."""
+
+    def row(i: Index) -> None:
+        if not unit:
+            x[i, :] = x[i, :].over(a[i, i])
+        x[i + 1 :, :] = x[i + 1 :, :] - a[i + 1 :, i] * x[i, :]
+
+    p.repeat(0, a.shape[0], row)
+
+
+def tridiagonal_or_nan(p: Machine, *matrices: Any) -> None:
+    """`tridiagonal`; x is NaN where a pivot is 0."""
+    tridiagonal(p, *matrices)
+    _, first, _, x, *_ = matrices
+    x.set_where(~first[:, 0].differs(0).all(), np.nan)
+
+
+def tridiagonal(
+    p: Machine,
+    lower: Matrix,
+    first: Matrix,
+    second: Matrix,
+    x: Matrix,
+    third: Matrix,
+    perturb: bool,
+) -> None:
+    """x of a x = b by elimination with exchanges of rows.
+
+    Given are the lower diagonal, the others, which become those of a triangle, b, which
+    becomes x, and room for a third diagonal. If `perturb`, small pivots become larger.
+    """
+    n, _ = x.shape
+    second[n - 1, 0] = 0
+    third[:, 0] = 0
+
+    def eliminate(i: Index) -> None:
+        """Take row i, or the next one if that begins with more, off the other one."""
+        j = i + 1
+        pivot, below = first[i, 0], lower[j, 0]
+        swap = pivot.pivot_size() < below.pivot_size()
+        greater, smaller = where(swap, below, pivot), where(swap, pivot, below)
+        none = greater.equals(0)
+        factor = where(none, 0, smaller / where(none, 1, greater))
+        above, under, beyond = second[i, 0], first[j, 0], second[j, 0]
+        kept, changed = where(swap, under, above), where(swap, above, under)
+        first[i, 0] = greater
+        second[i, 0] = kept
+        third[i, 0] = where(swap, beyond, 0)
+        first[j, 0] = changed - factor * kept
+        second[j, 0] = where(swap, -(factor * beyond), beyond)
+        here, there = x[i, :], x[j, :]
+        upper = where(swap, there, here)
+        x.set_rows((i, upper), (j, where(swap, here, there) - factor * upper))
+
+    p.repeat(0, n - 1, eliminate)
+    if perturb:
+        _perturb(p, first, second, third)
+
+    def solve(i: Index, known: Any) -> None:
+        value = x[i, :]
+        for distance, diagonal in enumerate(known, 1):
+            value = value - diagonal[i, 0] * x[i + distance, :]
+        x[i, :] = value / first[i, 0]
+
+    diagonals = second, third
+    p.repeat(n - 1, n, lambda i: solve(i, ()))
+    p.repeat(max(n - 2, 0), n - 1, lambda i: solve(i, diagonals[:1]))
+    p.repeat(0, n - 2, lambda i: solve(i, diagonals), reverse=True)
+
+
+def _perturb(p: Machine, first: Matrix, second: Matrix, third: Matrix) -> None:
+    """Make pivots that are almost 0 larger, keeping the sign of the real part."""
+    sizes = [x[:, 0].pivot_size().largest() for x in (first, second, third)]
+    limits = p.limits
+    least = sizes[0].maximum(sizes[1]).maximum(sizes[2]) * float(limits.eps)
+    least = least.maximum(float(limits.tiny / limits.eps))
+    pivot = first[:, 0]
+    larger = where(pivot.real < 0, -least, least)
+    first[:, 0] = where(pivot.pivot_size() < least, larger, pivot)

@@ -1,0 +1,204 @@
+"""What algorithms of matrices are written with: parts of matrices, and loops.
+
+`a[k + 1 :, k]` is a *part* of a matrix: its rows, and its columns, are an index or a
+range. Parts are combined element by element, as arrays of NumPy are, and one of size 1
+along a dim is repeated. A statement gives all elements of a part:
+
+    a[k + 1 :, k + 1 :] = a[k + 1 :, k + 1 :] - a[k + 1 :, k] * a[k, k + 1 :]
+
+What it reads is what was there before it, and besides the element itself nothing that
+it writes. A part that was written to is read anew.
+
+An algorithm says what is computed. How is up to the `Machine` that it is given: loops
+over a matrix in every lane of vectors (library/lane_matrices.py), or ops on whole
+matrices, written out or in loops (ops.py).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Index = Any
+"""An integer, or the number of an iteration of a loop; more integers can be added."""
+
+
+class Part(ABC):
+    """A part of a matrix, or what is made of some."""
+
+    @property
+    @abstractmethod
+    def is_complex(self) -> bool: ...
+
+    @abstractmethod
+    def apply(self, name: str, *others: Any) -> Part:
+        """A function of the elements; others may be numbers."""
+
+    @abstractmethod
+    def sum(self) -> Part:
+        """The sums over the rows."""
+
+    @abstractmethod
+    def largest(self) -> Part:
+        """The greatest of numbers >= 0 in the rows; NaN if there is one, 0 of none."""
+
+    @abstractmethod
+    def all(self) -> Part:
+        """Whether a condition holds for all rows."""
+
+    @abstractmethod
+    def place_of_greatest(self) -> Part:
+        """The number of the first row whose element, not negative, is greatest."""
+
+    @property
+    @abstractmethod
+    def H(self) -> Part:
+        """A column as a row, conjugated."""
+
+    def __add__(self, other: Any) -> Part:
+        return self.apply("add", other)
+
+    def __sub__(self, other: Any) -> Part:
+        return self.apply("sub", other)
+
+    def __mul__(self, other: Any) -> Part:
+        return self.apply("mul", other)
+
+    def __truediv__(self, other: Any) -> Part:
+        return self.apply("div", other)
+
+    def over(self, divisor: Part) -> Part:
+        """The quotients by one number, as BLAS makes many: by its reciprocal."""
+        return self.apply("over", divisor)
+
+    def __neg__(self) -> Part:
+        return self.apply("neg")
+
+    def __lt__(self, other: Any) -> Part:
+        return self.apply("lt", other)
+
+    def __gt__(self, other: Any) -> Part:
+        return self.apply("gt", other)
+
+    def __and__(self, other: Any) -> Part:
+        return self.apply("and", other)
+
+    def __invert__(self) -> Part:
+        return self.apply("not")
+
+    def equals(self, other: Any) -> Part:
+        return self.apply("eq", other)
+
+    def differs(self, other: Any) -> Part:
+        return self.apply("ne", other)
+
+    def maximum(self, other: Any) -> Part:
+        return self.apply("max", other)
+
+    def with_sign_of(self, other: Any) -> Part:
+        return self.apply("copysign", other)
+
+    def abs(self) -> Part:
+        """The absolute value of a real number."""
+        return self.apply("abs")
+
+    def sqrt(self) -> Part:
+        return self.apply("sqrt")
+
+    def conj(self) -> Part:
+        return self.apply("conj") if self.is_complex else self
+
+    @property
+    def real(self) -> Part:
+        return self.apply("real") if self.is_complex else self
+
+    @property
+    def imag(self) -> Part:
+        return self.apply("imag")
+
+    def pivot_size(self) -> Part:
+        """|re| + |im|: what LAPACK compares to find a pivot."""
+        if not self.is_complex:
+            return self.abs()
+        return self.real.abs() + self.imag.abs()
+
+    def part_size(self) -> Part:
+        """max(|re|, |im|), which says whether squares are in range."""
+        if not self.is_complex:
+            return self.abs()
+        return self.real.abs().maximum(self.imag.abs())
+
+    def squared(self) -> Part:
+        """|x|^2, real."""
+        if not self.is_complex:
+            return self * self
+        return self.imag * self.imag + self.real * self.real
+
+
+def where(condition: Part, x: Any, y: Any) -> Part:
+    """`x` where the condition holds, `y` elsewhere; one may be a number."""
+    return condition.apply("select", x, y)
+
+
+class Matrix(ABC):
+    """A matrix in memory, or a value that changes."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def __getitem__(self, place: tuple[Any, Any]) -> Part: ...
+
+    @abstractmethod
+    def __setitem__(self, place: tuple[Any, Any], part: Any) -> None: ...
+
+    @abstractmethod
+    def set_lower(self, place: tuple[Any, Any], part: Part) -> None:
+        """Assign what is on and below the diagonal; what is above it is not needed."""
+
+    @abstractmethod
+    def set_rows(self, *rows: tuple[Index, Part]) -> None:
+        """Assign whole rows at once, each of which the others' parts may read."""
+
+    @abstractmethod
+    def clear_above_diagonal(self) -> None: ...
+
+    @abstractmethod
+    def set_where(self, condition: Part, number: float) -> None:
+        """Assign all elements where a condition holds, which seldom does."""
+
+
+class Machine(ABC):
+    """Loops, and what concerns several matrices."""
+
+    @property
+    @abstractmethod
+    def limits(self) -> Any:
+        """The `finfo` of the numbers."""
+
+    @abstractmethod
+    def constant(self, value: float | bool) -> Part:
+        """A real number, or a condition."""
+
+    @abstractmethod
+    def repeat(
+        self,
+        start: int,
+        stop: int,
+        body: Callable[..., Any],
+        *carried: Part,
+        reverse: bool = False,
+    ) -> Sequence[Part]:
+        """`carried = body(i, *carried)` for i from start to stop."""
+
+    @abstractmethod
+    def by_columns(self, a: Matrix, start: Index, body: Callable[[Any], None]) -> None:
+        """Call `body` for columns from `start` on, with some of them at a time."""
+
+    @abstractmethod
+    def number_rows(self, a: Matrix) -> None:
+        """Make a column of 0, 1, ... ."""
+
+    @abstractmethod
+    def exchange_rows(self, k: Index, other: Part, *matrices: Matrix) -> None:
+        """Exchange row k with one that does not precede it, in each of the matrices."""

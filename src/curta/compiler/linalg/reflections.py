@@ -1,0 +1,78 @@
+"""Householder's reflections: R and Q of matrices.
+
+Golub and Van Loan, "Matrix Computations" (2013), algorithms 5.1.1 and 5.2.1, with
+LAPACK's signs (`larfg`, `geqr2`, `org2r`): a reflection is 1 - tau v v^H, where v
+begins with 1, and its adjoint makes a column's rest zero and the element before it
+real.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curta.compiler.linalg.parts import Index, Machine, Matrix, Part, where
+
+
+def reflections(p: Machine, a: Matrix, taus: Matrix) -> None:
+    """R and the vectors of reflections below it, and their factors."""
+
+    def column(k: Index) -> None:
+        tau = reflection(p, a, k)
+        taus[k, 0] = tau
+        reflect(p, a, k, tau.conj())
+
+    p.repeat(0, min(a.shape), column)
+
+
+def reflection(p: Machine, a: Matrix, k: Index) -> Part:
+    """Make the reflection of column k; its factor.
+
+    All is divided by the greatest element, so that squares are in range.
+    """
+    alpha, below = a[k, k], a[k + 1 :, k]
+    tail = below.part_size().largest()
+    scale = tail.maximum(alpha.part_size()).maximum(float(p.limits.tiny))
+    inverse = p.constant(1) / scale
+    first = alpha * inverse
+    norm = ((below * inverse).squared().sum() + first.squared()).sqrt()
+    beta = -norm.with_sign_of(first.real)
+    done = tail.equals(0)
+    if alpha.is_complex:
+        done = done & alpha.imag.equals(0)
+    difference = first - beta
+    divisor = where(done, 1, difference)
+    a[k + 1 :, k] = (below * inverse).over(divisor)
+    a[k, k] = where(done, alpha, beta * scale)
+    return where(done, 0, -difference / beta)
+
+
+def reflect(p: Machine, a: Matrix, k: Index, tau: Part) -> None:
+    """Apply the reflection of column k to the columns after it, from row k on."""
+
+    def columns(c: Any) -> None:
+        first = a[k, c]
+        products = (a[k + 1 :, k].conj() * a[k + 1 :, c]).sum()
+        weights = -tau * (first + products)
+        a[k, c] = first + weights
+        a[k + 1 :, c] = a[k + 1 :, c] + a[k + 1 :, k] * weights
+
+    p.by_columns(a, k + 1, columns)
+
+
+def product_of_reflections(p: Machine, a: Matrix, taus: Matrix) -> None:
+    """The first columns of the product of the reflections."""
+    count, n = taus.shape[0], a.shape[1]
+
+    def unit(c: Index) -> None:
+        a[:, c] = 0
+        a[c, c] = 1
+
+    def step(k: Index) -> None:
+        tau = taus[k, 0]
+        reflect(p, a, k, tau)
+        a[:k, k] = 0
+        a[k, k] = p.constant(1) - tau
+        a[k + 1 :, k] = -tau * a[k + 1 :, k]
+
+    p.repeat(count, n, unit)
+    p.repeat(0, count, step, reverse=True)
