@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import dataclasses
+import gc
 import os
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,6 +14,12 @@ TESTS = Path(__file__).parent
 os.environ.setdefault(
     "CURTA_CACHE_DIR", str(TESTS.parent / ".pytest_cache" / "kernels")
 )
+
+
+def pytest_collection_finish():
+    """What pytest knows of 27,000 tests is not walked at each collection of garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_addoption(parser):

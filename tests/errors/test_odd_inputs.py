@@ -161,10 +161,10 @@ PROGRAMS = {
         attempt(curta.jit(chain), 1.0)
         attempt(curta.grad(chain), 1.0)
         f = jnp.sin
-        for _ in range(60):
+        for _ in range(30):
             f = curta.jit(f)
         attempt(f, 1.0)
-        for _ in range(6):
+        for _ in range(4):
             f = curta.grad(f)
         attempt(f, 1.0)
         a = {}
