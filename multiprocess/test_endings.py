@@ -2,7 +2,7 @@
 
 import pytest
 
-from multiprocess.launch import ENGINES, launch
+from multiprocess.launch import ENGINES, launch, lines
 
 PROGRAM = "tests.hosts.programs.ending"
 
@@ -41,9 +41,10 @@ def test_by_an_error(engine, how):
         assert "process 1 is at ending.py:" in ended.stderr
 
 
+@pytest.mark.parametrize("where", ["compiled", "begun"])
 @pytest.mark.parametrize("how", ["exit", "return", "kill", "time-out"])
-def test_while_compiled_code_is_in_mpi(how):
-    ended = launch("mpi", 3, PROGRAM, how, "compiled")
+def test_while_compiled_code_is_in_mpi(how, where):
+    ended = launch("mpi", 3, PROGRAM, how, where)
     assert ended.returncode != 0
     if how == "return":
         assert "waits in all_reduce(sum, float32[3]) between hosts 0, 1, 2, but" in (
@@ -51,3 +52,20 @@ def test_while_compiled_code_is_in_mpi(how):
         )
     if how == "time-out":
         assert "process 1 is at ending.py:" in ended.stderr
+
+
+@pytest.mark.parametrize("how", ["exit", "return", "kill", "time-out"])
+def test_while_a_thread_is_in_a_collective(how):
+    ended = launch("tcp", 3, PROGRAM, how, "begun")
+    assert ended.returncode != 0
+    if SAID[how][1] is not None:
+        assert SAID[how][1] in ended.stderr
+    if how == "time-out":
+        assert "process 1 is at ending.py:" in ended.stderr
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_exception_while_collectives_go_on(engine):
+    """All processes catch it, and go on together."""
+    said = lines(engine, 2, "multiprocess.programs.leaving")
+    assert said == ["process 0: stop, then 3.0", "process 1: stop, then 3.0"]

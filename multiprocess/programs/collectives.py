@@ -4,19 +4,23 @@ import numpy as np
 from tests.hosts.engines import array, check, groups
 
 import curta
+import curta.numpy as jnp
+from curta.config import tuning
 from curta.hosts import traffic
 from curta.hosts.engine import current
 from curta.primitives.host_collectives import (
+    HostBucket,
     HostExchange,
     HostGather,
     HostIndex,
     HostPermute,
     HostReduce,
-    HostReduceBucket,
     HostReduceScatter,
 )
+from curta.tuning import Tuning
 from multiprocess.programs.saying import say
 
+SMALL = Tuning(overlapped_bytes=1, overlapped_cost=1)
 DTYPES = [np.dtype(c) for c in ("f4", "i4", "?", "c8", "f8", "u1")]
 
 
@@ -53,8 +57,39 @@ def compiled(engine) -> int:
                 first, second, third = (c[engine.index] for c in counts)
                 for name in first:
                     assert second[name] - first[name] == third[name] - second[name]
+                with tuning(SMALL):
+                    begun = np.asarray(curta.jit(lambda x, op=op: op(x))(x))
+                assert begun.tobytes() == wanted.tobytes(), (op, dtype, "begun")
                 done += 1
     return done
+
+
+def overlapping(engine) -> None:
+    """Collectives of several sizes go on while a loop computes."""
+    group = groups(engine.count)[0]
+    total, largest = HostReduce(group, "sum"), HostReduce(group, "max")
+    gather = HostGather(group, 0)
+
+    @curta.jit
+    def program(x):
+        def body(x, _):
+            y = jnp.tanh(x @ x)
+            sums, wide = total(x), gather(y)
+            z = jnp.sin(y) @ y
+            return total(z)[: len(x)] / group.size, (sums, wide, largest(z))
+
+        return curta.lax.scan(body, x, None, length=4)
+
+    for size in (3, 64, 400):
+        x = array(engine.index, (size, size), np.dtype("f8")) / (7 * size)
+        with tuning(SMALL):
+            found = program(x)
+        program.clear_cache()
+        with tuning(Tuning(overlapped_bytes=1 << 60)):
+            wanted = program(x)
+        program.clear_cache()
+        for a, b in zip(*map(curta.tree.leaves, (found, wanted)), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-10)
 
 
 def loops(engine) -> None:
@@ -65,7 +100,7 @@ def loops(engine) -> None:
         lambda x: curta.lax.fori_loop(0, 50, lambda i, x: total(x) / group.size, x)
     )
     np.testing.assert_array_equal(program(np.full(5, 3.0)), np.full(5, 3.0))
-    bucket = curta.jit(lambda *args: HostReduceBucket(group, "sum")(*args))
+    bucket = curta.jit(lambda *args: HostBucket(HostReduce(group, "sum"))(*args))
     parts = [np.ones((2, 3)), np.arange(4.0), np.float64(engine.index)]
     a, b, c = bucket(*parts)
     np.testing.assert_array_equal(a, np.full((2, 3), group.size))
@@ -86,9 +121,11 @@ def narrow(engine) -> None:
 def main() -> None:
     curta.distributed.initialize()
     curta.config.update("jax_enable_x64", True)
+    curta.config.update("curta_advice", "ignore")
     engine = current()
     say(f"{type(engine).__name__} {check(engine)} {compiled(engine)}")
     loops(engine)
+    overlapping(engine)
     narrow(engine)
 
 

@@ -413,6 +413,10 @@ class Tuning:
     bucket_bytes: int = limit(1 << 22, shrunk=256)
     # Eqns that wait for them at most.
     bucket_eqns: int = limit(256, shrunk=4)
+    # Bytes of an array from which on a collective goes on while the program computes.
+    overlapped_bytes: int = limit(1 << 16, shrunk=1)
+    # Simple operations of an eqn after which it is looked after.
+    overlapped_cost: int = limit(1 << 18, shrunk=1)
 
     # ---- memory of arrays (core/buffers.py), made under these limits from then on
 

@@ -18,11 +18,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from curta.compiler.native import DONE, NativeProgram
+from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Eqn, Literal
 from curta.dtypes import physical_dtype
+from curta.hosts.engine import current
 from curta.once import once
 from curta.signals import is_main_thread
 
@@ -141,11 +142,16 @@ def _at(view: _View, address: int) -> NDArray:
 
 def call(function: Callable[[int], int], table: ctypes.Array[Any]) -> None:
     """Call a program that runs Python on its table; raise what a host call raised."""
-    if is_main_thread():
-        with _signals_kept():
+    status = STOPPED
+    try:
+        if is_main_thread():
+            with _signals_kept():
+                status = function(ctypes.addressof(table))
+        else:
             status = function(ctypes.addressof(table))
-    else:
-        status = function(ctypes.addressof(table))
+    finally:
+        if status != DONE:
+            current().settle()
     if status != DONE:
         _raise_pending()
 

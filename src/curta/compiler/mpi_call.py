@@ -9,7 +9,7 @@ collectives is among its constants, so that there are few such functions.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler import host_call
@@ -18,19 +18,29 @@ from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
 from curta.compiler.native import DONE, STOPPED, NativeProgram
-from curta.core.jaxpr import Eqn, Literal
+from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.dtypes import physical_dtype
 from curta.hosts import mpi_calls
 from curta.hosts.engine import current
 from curta.hosts.failures import HostsError
 from curta.hosts.mpi import MPI, MPIEngine
-from curta.hosts.mpi_calls import OPERAND, RESULT, Calls, Handle, MPICall, Pointer
+from curta.hosts.mpi_calls import (
+    OPERAND,
+    RESULT,
+    Calls,
+    Handle,
+    MPICall,
+    Pointer,
+    status_ignored,
+)
 from curta.lazy_dataclass import dataclass
 from curta.once import once
 from curta.primitives.host_collectives import (
+    HostDone,
     HostExchange,
     HostGather,
     HostPermute,
+    HostPoll,
     HostReduce,
     HostReduceScatter,
 )
@@ -38,25 +48,82 @@ from curta.primitives.host_collectives import (
 _NAME = "collective"
 _COST = 1 << 12  # in simple operations, as that of a host call
 # The constants: MPI's function, where to say in which collective the process is, its
-# number, where to count, how many bytes, what reports errors; then the arguments.
-_FUNCTION, _SITE, _NUMBER, _COUNTS, _BYTES, _REPORT, _FIRST = range(7)
+# number, where to count, how many bytes, what reports errors, where the request is
+# kept; then the arguments.
+_FUNCTION, _SITE, _NUMBER, _COUNTS, _BYTES, _REPORT, _REQUEST, _FIRST = range(8)
+_BEGUN, _FLAG = "request", "flag"  # arguments of functions that look after requests
+_KINDS = (HostReduce, HostGather, HostReduceScatter, HostExchange, HostPermute)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What native functions differ in.
+
+    `arguments` are the kinds of those of MPI's function. The operand, the result and
+    the number of what was begun have places among the `arrays`. `copied` and `cleared`
+    are bytes of the result: what is in it before the call.
+    """
+
+    arguments: tuple[str, ...]
+    arrays: int
+    operand: int = 1
+    result: int = 0
+    copied: int = 0
+    cleared: int = 0
+    begins: bool = False  # it stores the number, which is where the request is kept
+    begun: int | None = None  # the place of the number, of what reads it
+    waits: bool = True  # it says in which collective the process is
+    counts: bool = True
 
 
 def mpi_call(eqn: Eqn) -> NativeProgram | None:
-    """The native program of a collective; None if Python has to do it."""
+    """The native program of a collective, or of a part; None if Python has to do it.
+
+    What has been begun is ended here only if MPI has it, as `mpi_start` knows.
+    """
     engine = current()
     if not isinstance(engine, MPIEngine) or any(
         isinstance(v, Literal) for v in eqn.invars
     ):
         return None
-    result = _call(engine, eqn)
-    return None if result is None else _program(engine, eqn, result)
+    call = _call(engine, eqn)
+    if call is None:
+        return None
+    arrays = [*eqn.outvars, *eqn.invars]
+    if isinstance(eqn.op, HostDone):
+        call = call.looked_after("MPI_Wait", _BEGUN, Pointer(status_ignored()))
+        form = _Form(_kinds(call), 3, begun=2, counts=False)
+    elif isinstance(eqn.op, HostPoll):
+        call = call.looked_after("MPI_Test", _BEGUN, _FLAG, Pointer(status_ignored()))
+        form = _Form(_kinds(call), 2, begun=1, waits=False, counts=False)
+    else:
+        form = _Form(_kinds(call), 2, **_before(call, eqn.outvars[0]))
+    return _program(engine, call, form, arrays, 1)
+
+
+def mpi_start(eqn: Eqn, result: Var) -> NativeProgram | None:
+    """The native program that begins a collective; None if Python has to do it.
+
+    Its results are the number and the array that will be filled.
+    """
+    engine = current()
+    call = _call(engine, eqn) if isinstance(engine, MPIEngine) else None
+    if not isinstance(engine, MPIEngine) or call is None:
+        return None
+    request = engine.request(call.call)
+    call = call.begun(request)
+    if call is None:
+        return None
+    form = _Form(
+        _kinds(call), 3, operand=2, result=1, begins=True, **_before(call, result)
+    )
+    arrays = [*eqn.outvars, result, *eqn.invars]
+    return _program(engine, call, form, arrays, 2, request)
 
 
 def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:
-    op: Any = eqn.op
-    kinds = (HostReduce, HostGather, HostReduceScatter, HostExchange, HostPermute)
-    if not isinstance(op, kinds) or op.group.size == 1:
+    op: Any = getattr(eqn.op, "each", eqn.op)
+    if not isinstance(op, _KINDS) or op.group.size == 1:
         return None
     aval = eqn.invars[0].aval
     calls = Calls(engine, op.group, aval.shape, physical_dtype(aval.dtype))
@@ -71,14 +138,21 @@ def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:
     return calls.permute(op.pairs)
 
 
-def _program(engine: MPIEngine, eqn: Eqn, call: MPICall) -> NativeProgram:
-    (operand,), (result,) = eqn.invars, eqn.outvars
-    arrays = tuple(
-        (physical_dtype(v.aval.dtype), v.aval.shape) for v in (result, operand)
-    )
-    nbytes = arrays[0][0].itemsize * result.aval.size
-    arguments = tuple(_kind(a) for a in call.arguments)
-    code = _code(arguments, _Before(nbytes, call.in_place, call.cleared))
+def _before(call: MPICall, result: Atom) -> dict[str, Any]:
+    nbytes = physical_dtype(result.aval.dtype).itemsize * result.aval.size
+    copied = nbytes if call.in_place else 0
+    return {"copied": copied, "cleared": nbytes if call.cleared and not copied else 0}
+
+
+def _program(
+    engine: MPIEngine,
+    call: MPICall,
+    form: _Form,
+    arrays: Sequence[Atom],
+    results: int,
+    request: int = 0,
+) -> NativeProgram:
+    code = _code(form)
     words = (
         call.address,
         engine.site_address,
@@ -86,13 +160,14 @@ def _program(engine: MPIEngine, eqn: Eqn, call: MPICall) -> NativeProgram:
         engine.traffic.address(call.collective),
         call.nbytes,
         _reporter()[1],
-        *(_word(a) for a in call.arguments),
+        request,
+        *map(_word, call.arguments),
     )
     return NativeProgram(
         code=code,
         address=code.address,
-        signature=arrays,
-        results=1,
+        signature=tuple((physical_dtype(v.aval.dtype), v.aval.shape) for v in arrays),
+        results=results,
         constants=words,
         cost=_COST,
         arena_place=0,
@@ -100,6 +175,10 @@ def _program(engine: MPIEngine, eqn: Eqn, call: MPICall) -> NativeProgram:
         temporaries=0,
         runs_python=True,  # that is, it may fail
     )
+
+
+def _kinds(call: MPICall) -> tuple[str, ...]:
+    return tuple(map(_kind, call.arguments))
 
 
 def _kind(argument: mpi_calls.Argument) -> str:
@@ -114,49 +193,54 @@ def _word(argument: mpi_calls.Argument) -> int:
     return 0 if isinstance(argument, str) else argument & (1 << 64) - 1
 
 
-@dataclass(frozen=True)
-class _Before:
-    """What is in the result before the call."""
-
-    nbytes: int
-    copied: bool
-    cleared: bool
-
-
-def _code(arguments: tuple[str, ...], before: _Before) -> Linked:
-    """`i64 collective(ptr table)`: result, operand, constants."""
+def _code(form: _Form) -> Linked:
+    """`i64 collective(ptr table)`: results, operands, constants."""
     module = target.host().module()
     b = module.function(_NAME, [PTR], I64)
     (table,) = b.arguments
-    result, operand = (b.load(PTR, b.offset(table, i, PTR)) for i in range(2))
-    if before.copied:
-        b.copy(result, operand, before.nbytes)
-    elif before.cleared:
-        b.fill(result, 0, before.nbytes)
+
+    def array(place: int) -> Value:
+        return b.load(PTR, b.offset(table, place, PTR))
 
     def word(place: int, type_: Any = PTR) -> Value:
-        return b.load(type_, b.offset(table, 2 + place, PTR))
+        return b.load(type_, b.offset(table, form.arrays + place, PTR))
 
-    pointers = mpi_calls.handle_bytes() == 8
-    given = []
-    for i, kind in enumerate(arguments, _FIRST):
-        if kind == OPERAND:
-            given.append(operand)
-        elif kind == RESULT:
-            given.append(result)
-        else:
-            wide = kind == "pointer" or (kind == "handle" and pointers)
-            given.append(word(i, PTR if wide else I32))
+    named = {}
+    if form.begun is None:
+        named = {OPERAND: array(form.operand), RESULT: array(form.result)}
+        if form.copied:
+            b.copy(named[RESULT], named[OPERAND], form.copied)
+        elif form.cleared:
+            b.fill(named[RESULT], 0, form.cleared)
+    else:
+        named[_BEGUN] = b.load(PTR, array(form.begun))
+        named[_FLAG] = b.scratch(8, align=8)
+    given = [
+        named[kind] if kind in named else word(i, _type(kind))
+        for i, kind in enumerate(form.arguments, _FIRST)
+    ]
     site = word(_SITE)
-    b.store(word(_NUMBER, I64), site)
+    if form.waits:
+        b.store(word(_NUMBER, I64), site)
     status = b.call(word(_FUNCTION), I32, *given)
-    b.store(b.const(I64, 0), site)
-    _count(b, word(_COUNTS), word(_BYTES, I64))
+    if form.waits:
+        b.store(b.const(I64, 0), site)
+    if form.begins:
+        b.store(word(_REQUEST), array(0))
+    elif not form.waits:
+        b.store(named[_BEGUN], array(0))
+    if form.counts:
+        _count(b, word(_COUNTS), word(_BYTES, I64))
     failed = b.ne(status, 0)
     with b.when(failed):
         b.call(word(_REPORT), None, status)
     b.ret(b.select(failed, b.const(I64, STOPPED), b.const(I64, DONE)))
     return link([Source.of(module.text(), target.QUICK, [_NAME])])[0]
+
+
+def _type(kind: str) -> Any:
+    pointer = kind == "handle" and mpi_calls.handle_bytes() == 8
+    return PTR if pointer or kind == "pointer" else I32
 
 
 def _count(b: Builder, counts: Value, nbytes: Value) -> None:

@@ -2,6 +2,7 @@
 
     inline     calls are replaced by what they call                 graph/inline.py
     ...        the passes from jaxpr to jaxpr                       passes.py
+    overlap    collectives begin early and are done late            graph/overlap.py
     lower      a loop nest for each value that needs a buffer       item_lowering.py
     fuse       loop nests that share loops form groups              graph/fuse.py
     steps      groups become one native function:                   steps.py
@@ -34,6 +35,7 @@ from curta.compiler.graph.item_lowering import (
     lower_to_items,
 )
 from curta.compiler.graph.items import HostItem
+from curta.compiler.graph.overlap import overlapped
 from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
 from curta.compiler.prepare import prepare
@@ -124,6 +126,6 @@ def planned(
     in_place: InPlace | None = None,
 ) -> tuple[Jaxpr, Program, FusionPlan]:
     """The jaxpr whose values are computed, its items, and which share a kernel."""
-    jaxpr = with_late_updates(dce_jaxpr(flat.jaxpr))
+    jaxpr = with_late_updates(overlapped(dce_jaxpr(flat.jaxpr)))
     program = lower_to_items(jaxpr, compile_part, in_place)
     return jaxpr, program, fuse(program) if optimise else separate(program)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -17,6 +18,7 @@ from curta.hosts.engine import Engine, Pairs
 from curta.hosts.failures import HostsError
 from curta.hosts.folding import FOLDS
 from curta.hosts.group import HostGroup
+from curta.hosts.started import AtOnce, Started
 from curta.hosts.traffic import leaving, of_host
 from curta.hosts.turns import Turns
 from curta.lazy_dataclass import dataclass
@@ -48,6 +50,16 @@ class Collectives(Engine):
         self.index = index
         self.count = count
         self.traffic: Any = of_host(index)
+        self.started: Started = AtOnce()
+
+    def start(self, collective: Callable[[], NDArray]) -> int:
+        return self.started.start(collective)
+
+    def finish(self, number: int) -> NDArray:
+        return self.started.finish(number)
+
+    def settle(self) -> None:
+        self.started.settle()
 
     def all_reduce(self, group: HostGroup, kind: str, x: NDArray) -> NDArray:
         assert kind in FOLDS, kind

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -27,6 +27,8 @@ class Engine:
     count: int
     store: Any = None
     """Keys and values of all processes (`store.Store`); simulated hosts have none."""
+    polled: bool = False
+    """Whether what was begun goes on only while the program looks after it."""
 
     def turn(self, members: tuple[int, ...]) -> AbstractContextManager[None]:
         """While a thread is in a program that the hosts `members` run together."""
@@ -55,6 +57,20 @@ class Engine:
     def permute(self, group: HostGroup, pairs: Pairs, x: NDArray) -> NDArray:
         """What the host is sent, by (from, to) within the group; zeros if nothing."""
         raise NotImplementedError
+
+    def start(self, collective: Callable[[], NDArray]) -> int:
+        """Begin a collective, which reads its operand until it is done; its number."""
+        raise NotImplementedError
+
+    def finish(self, number: int) -> NDArray:
+        """Wait for a collective that was begun: its result."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """A program ends early: nobody reads its arrays, or writes to them, after it.
+
+        It has left collectives behind that it had begun.
+        """
 
 
 class Alone(Engine):

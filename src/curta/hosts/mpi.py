@@ -69,6 +69,8 @@ def operation(kind: str, dtype: np.dtype[Any]) -> tuple[str, str] | None:
 class MPIEngine(ByExchange):
     """The engine of a process that an MPI launcher has started."""
 
+    polled = True
+
     def __init__(self, presence: Presence) -> None:
         self._world = MPI.COMM_WORLD.Dup()
         super().__init__(self._world.rank, self._world.size)
@@ -78,6 +80,7 @@ class MPIEngine(ByExchange):
         self._waits: tuple[Call, float] | None = None
         self._sites: list[Call] = []
         self._site = np.zeros(1, np.int64)
+        self._requests: dict[int, tuple[NDArray, Call]] = {}
         self._seen = (0, 0, 0.0)
         presence.waiting = self._waiting
         presence.watched = self._watched
@@ -102,6 +105,27 @@ class MPIEngine(ByExchange):
     def site_address(self) -> int:
         """Where compiled code says so; 0 is for none."""
         return int(self._site.ctypes.data)
+
+    def request(self, call: Call) -> int:
+        """Where compiled code keeps MPI's request of what it has begun."""
+        null = int(MPI._handleof(MPI.REQUEST_NULL)) & (1 << 64) - 1
+        word = np.array([null], np.uint64)
+        address = int(word.ctypes.data)
+        self._requests[address] = word, call
+        return address
+
+    def settle(self) -> None:
+        """Wait for what was begun: MPI cannot take it back.
+
+        The others begin it too, or fail; then this process is ended.
+        """
+        super().settle()
+        for word, call in self._requests.values():
+            request = MPI.Request.fromhandle(int(word[0]))
+            if request != MPI.REQUEST_NULL:
+                with self._in(call):
+                    request.Wait()
+                word[0] = int(MPI._handleof(MPI.REQUEST_NULL)) & (1 << 64) - 1
 
     def _in_which(self) -> Call | None:
         """The collective that the process is in."""

@@ -7,6 +7,7 @@ for: nothing is packed or moved before or after.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import math
 from typing import Any
 
@@ -59,8 +60,29 @@ class MPICall:
     @property
     def address(self) -> int:
         """Where the function is."""
-        function = getattr(_library(), self.function)
-        return ctypes.cast(function, ctypes.c_void_p).value or 0
+        return address_of(self.function)
+
+    def begun(self, request: int) -> MPICall | None:
+        """The call that returns at once; its request is at an address.
+
+        None if the library, before MPI 4, has no such function.
+        """
+        name = "MPI_I" + self.function.removeprefix("MPI_").lower()
+        if not hasattr(_library(), name):
+            return None
+        ignored = Pointer(status_ignored())
+        rest = tuple(a for a in self.arguments if a != ignored)
+        return self.looked_after(name, *rest, Pointer(request))
+
+    def looked_after(self, function: str, *arguments: Argument) -> MPICall:
+        """A function for what was begun."""
+        return dataclasses.replace(self, function=function, arguments=arguments)
+
+
+def address_of(function: str) -> int:
+    """Where a function of MPI is."""
+    place = ctypes.cast(getattr(_library(), function), ctypes.c_void_p)
+    return place.value or 0
 
 
 @once
@@ -185,7 +207,7 @@ class Calls:
         return self._made(
             *("permute", "MPI_Sendrecv", str(pairs), OPERAND, 1, part, target, 0),
             *(RESULT, 1, part, sender, 0, _handle(self._comm)),
-            Pointer(_status_ignored()),
+            Pointer(status_ignored()),
             sends=target != nobody,
             in_place=itself,
             cleared=source is None,
@@ -212,7 +234,7 @@ def _slot(outer: int, inner: int, parts: int) -> Any:
 
 
 @once
-def _status_ignored() -> int:
+def status_ignored() -> int:
     """A place for the status of what was received, which nobody reads."""
     return ctypes.addressof(_status())
 

@@ -24,6 +24,7 @@ from curta.hosts.collectives import Call, Collectives
 from curta.hosts.engine import current, set_thread_engine
 from curta.hosts.failures import HostsError
 from curta.hosts.folding import fold
+from curta.hosts.started import Late
 from curta.once import Lock, once
 
 NDArray = np.ndarray[Any, Any]
@@ -153,6 +154,7 @@ class Simulated(Collectives):
     def __init__(self, index: int, run: _Run) -> None:
         super().__init__(index, len(run.hosts))
         self._run = run
+        self.started = Late()
 
     def _meet(self, call: Call, value: Any, combine: Combine) -> Any:
         return self._run.meet(self.index, call, value, combine)

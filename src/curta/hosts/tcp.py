@@ -2,7 +2,8 @@
 
 Each pair of processes has a connection. A collective sends on all it needs and receives
 on all it needs at once, so that no order of processes can block. Before an array goes
-what the collective is: processes that call different ones find out.
+what the collective is: processes that call different ones find out. Collectives that a
+program begins, and computes meanwhile, go on in a thread.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from curta.hosts.by_exchange import ByExchange, words
 from curta.hosts.collectives import Call
 from curta.hosts.failures import HostsError
 from curta.hosts.presence import Presence
+from curta.hosts.started import InThread
 from curta.hosts.store import Store
 
 NDArray = np.ndarray[Any, Any]
@@ -39,12 +41,14 @@ class TCP(ByExchange):
         self._presence = presence
         self._waits: Call | None = None
         self._failure: HostsError | None = None
+        self._in_thread = self.started = InThread(self, self._give_up)
         presence.waiting = lambda: str(self._waits) if self._waits else None
         for peer in peers.values():
             peer.setblocking(False)
 
     def close(self) -> None:
         """Close the connections."""
+        self._in_thread.close()
         for peer in self._peers.values():
             peer.close()
 
@@ -54,17 +58,33 @@ class TCP(ByExchange):
     def _swap(
         self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
     ) -> None:
+        if self._in_thread.is_here():  # within the turn of a program
+            return self._swap_now(call, sends, receives)
         with self.turn(call.members):
-            if self._failure is not None:
-                raise HostsError(f"{self._failure}") from self._failure
-            self._waits = call
-            try:
-                self._swap_all(call, sends, receives)
-            except BaseException as error:  # what was not received is still to come
+            self._in_thread.drain()
+            self._swap_now(call, sends, receives)
+
+    def _give_up(self) -> None:
+        if self._failure is None:
+            self._failure = HostsError("an earlier program ended in a collective")
+
+    def _swap_now(
+        self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
+    ) -> None:
+        self._raise_failure()
+        self._waits = call
+        try:
+            self._swap_all(call, sends, receives)
+        except BaseException as error:  # what was not received is still to come
+            if self._failure is None:
                 self._failure = HostsError(f"an earlier collective failed: {error}")
-                raise
-            finally:
-                self._waits = None
+            raise
+        finally:
+            self._waits = None
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise HostsError(f"{self._failure}") from self._failure
 
     def _swap_all(
         self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
@@ -104,6 +124,7 @@ class TCP(ByExchange):
                     selector.unregister(stream.socket)
                 elif stream.events() != before:
                     selector.modify(stream.socket, stream.events(), stream)
+            self._raise_failure()
             if (failure := self._presence.failure) is not None:
                 raise HostsError(f"{failure}, while host {self.index} was in {call}")
             if time.monotonic() > end and selector.get_map():

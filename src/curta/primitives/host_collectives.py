@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.jaxpr import jaxprs_in_params
 from curta.core.op import Op
 from curta.hosts.engine import current
 from curta.hosts.group import HostGroup
@@ -161,6 +162,73 @@ class HostBucket(HostCollective):
         ends = np.cumsum([x.size for x in args])[:-1]
         pieces = zip(np.split(flat, ends), args, strict=True)
         return [piece.reshape(x.shape) for piece, x in pieces]
+
+
+Moving = HostReduce | HostGather | HostReduceScatter | HostExchange | HostPermute
+"""The collectives that move arrays."""
+
+
+@dataclass(frozen=True)
+class _Begun(HostCollective):
+    """A part of a collective that goes on while the program computes."""
+
+    each: Moving
+
+    @property
+    def group(self) -> HostGroup:  # type: ignore[override]
+        """The hosts that meet."""
+        return self.each.group
+
+
+@dataclass(frozen=True)
+class HostStart(_Begun):
+    """Begin a collective; the result is its number (XLA's all-reduce-start).
+
+    Its operand must stay as it is until the `HostDone` that gets the number: that has
+    it as an operand too.
+    """
+
+    name: ClassVar[str] = "host_start"
+
+    def aval(self, x: ShapedArray) -> ShapedArray:
+        return ShapedArray((), np.dtype("int64"))
+
+    def eval(self, x: Any) -> Any:
+        return np.int64(current().start(lambda: self.each.eval(x)))
+
+
+@dataclass(frozen=True)
+class HostPoll(_Begun):
+    """Let a collective go on that was begun, where nobody else does; its number."""
+
+    name: ClassVar[str] = "host_poll"
+
+    def aval(self, number: ShapedArray) -> ShapedArray:
+        return number
+
+    def eval(self, number: Any) -> Any:
+        return number
+
+
+@dataclass(frozen=True)
+class HostDone(_Begun):
+    """Wait for a collective that was begun, and give its result."""
+
+    name: ClassVar[str] = "host_done"
+
+    def aval(self, x: ShapedArray, number: ShapedArray) -> ShapedArray:
+        return self.each.aval(x)
+
+    def eval(self, x: Any, number: Any) -> Any:
+        return current().finish(int(number))
+
+
+def communicates(op: Op) -> bool:
+    """Whether hosts meet in an op, or in what it runs."""
+    if isinstance(op, HostCollective):
+        return not isinstance(op, HostIndex)
+    inner = jaxprs_in_params(op.params())
+    return any(communicates(e.op) for jaxpr in inner for e in jaxpr.eqns)
 
 
 def _resized(x: ShapedArray, sizes: dict[int, int]) -> ShapedArray:

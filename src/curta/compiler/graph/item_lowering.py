@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ from curta.compiler.graph.batched_small_matrices import (
     BatchedSmallMatrices,
     batched_matrices_item,
 )
+from curta.compiler.graph.collectives import CollectiveItems
 from curta.compiler.graph.control import control_item, jaxprs
 from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
@@ -125,6 +125,7 @@ class ItemLowering:
             self.builder, self.buffers, values.definitions
         )
         self.items: list[Item] = []
+        self.collectives: CollectiveItems = CollectiveItems(self)
         self.inputs: tuple[Buffer, ...] = tuple(
             self._buffer(v, "in") for v in jaxpr.invars
         )
@@ -154,6 +155,10 @@ class ItemLowering:
         buffer = self.new_buffer(var.aval, f"{prefix}{len(self.avals)}")
         self.buffers[var] = buffer
         return buffer
+
+    def result_buffer(self, var: Var) -> Buffer:
+        """A new buffer for the value of a variable."""
+        return self._buffer(var, "v")
 
     def new_buffer(self, aval: ShapedArray, name: str) -> Buffer:
         """A buffer for a value of this aval."""
@@ -191,6 +196,8 @@ class ItemLowering:
             self, eqn
         ):
             return
+        elif isinstance(eqn.op, HostCollective):
+            self.collectives.add(eqn)
         elif eqn in self.host or not is_virtual(eqn.op):
             results = tuple(self._buffer(v, "v") for v in eqn.outvars)
             if jaxprs(eqn):
@@ -218,14 +225,9 @@ class ItemLowering:
         return self.overwriting.allowed(eqn, operand)
 
     def _host(self, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
-        """An eqn that runs in Python, or in MPI."""
+        """An eqn that runs in Python."""
         operands = [self.buffers[v] for v in eqn.invars if isinstance(v, Var)]
-        program = None
-        if isinstance(eqn.op, HostCollective):
-            mpi = importlib.import_module("curta.compiler.mpi_call")
-            program = mpi.mpi_call(eqn)
-        program = program or host_call(eqn)
-        self.items.append(HostItem(eqn, tuple(operands), results, program))
+        self.items.append(HostItem(eqn, tuple(operands), results, host_call(eqn)))
 
     def _map(self, var: Var) -> None:
         eqn = self.values.definitions[var]

@@ -23,7 +23,7 @@ from curta.core.op import Op
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
-from curta.primitives.host_collectives import HostCollective
+from curta.primitives.host_collectives import HostCollective, communicates
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.shape import Squeeze
 from curta.primitives.slicing import Slice
@@ -93,7 +93,8 @@ def _rewritten(
 
 def _key(eqn: Eqn) -> Any:
     """What equal eqns have in common; None if this one must stay as it is."""
-    if eqn.effects:
+    # Collectives that are equal on one host need not be so on another.
+    if eqn.effects or communicates(eqn.op):
         return None
     key = (
         type(eqn.op),

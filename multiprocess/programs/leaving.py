@@ -1,0 +1,41 @@
+"""A program raises an exception between the begin and the end of a collective."""
+
+import numpy as np
+
+import curta
+from curta.config import tuning
+from curta.hosts.engine import current
+from curta.hosts.group import HostGroup
+from curta.primitives.host_collectives import HostReduce
+from curta.tuning import Tuning
+from multiprocess.programs.saying import say
+
+
+def stop(x):
+    raise ValueError("stop")
+
+
+def main() -> None:
+    curta.distributed.initialize()
+    engine = current()
+    group = HostGroup(("x",), (engine.count,), tuple(range(engine.count)), ("x",))
+    total = HostReduce(group, "sum")
+
+    @curta.jit
+    def left(x):
+        y = curta.pure_callback(stop, curta.ShapeDtypeStruct(x.shape, x.dtype), x)
+        return total(x), y
+
+    x = np.full(1 << 20, engine.index + 1, np.float32)
+    with tuning(Tuning(overlapped_bytes=1)), engine.turn(group.members(engine.index)):
+        for _ in range(3):
+            try:
+                left(x)
+            except curta.errors.JaxRuntimeError as error:
+                raised = "stop" if "stop" in str(error) else str(error)
+        found = curta.jit(total)(x)
+    say(f"process {engine.index}: {raised}, then {found[-1]}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Collectives between hosts as work items: calls of MPI, or of an engine in Python."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from curta.compiler.graph.items import HostItem
+from curta.compiler.host_call import host_call
+from curta.core.jaxpr import Eqn, Var
+from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
+
+if TYPE_CHECKING:
+    from curta.compiler.graph.item_lowering import ItemLowering
+
+
+class CollectiveItems:
+    """Makes the items of collectives of one jaxpr.
+
+    MPI fills the result of what was begun while others compute. So its memory is that
+    of the start as well, and the done is another item that writes to it.
+    """
+
+    def __init__(self, lowering: ItemLowering) -> None:
+        self._lowering = lowering
+        self._begun: set[Any] = set()  # the numbers of what MPI has begun
+
+    def add(self, eqn: Eqn) -> None:
+        """The item of an eqn."""
+        lowering = self._lowering
+        calls: Any = importlib.import_module("curta.compiler.mpi_call")
+        made = eqn.outvars
+        program = None
+        if isinstance(eqn.op, HostStart):
+            (number,) = eqn.outvars
+            result = self._done(number)
+            program = calls.mpi_start(eqn, result)
+            if program is not None:
+                self._begun.add(number)
+                made = (number, result)
+        elif not isinstance(eqn.op, (HostDone, HostPoll)):
+            program = calls.mpi_call(eqn)
+        elif eqn.invars[-1] in self._begun:
+            program = calls.mpi_call(eqn)
+            self._begun.update(made)
+        buffers = lowering.buffers
+        operands = tuple(buffers[v] for v in eqn.invars if isinstance(v, Var))
+        results = tuple(
+            buffers[v] if v in buffers else lowering.result_buffer(v) for v in made
+        )
+        program = program or host_call(eqn)
+        lowering.items.append(HostItem(eqn, operands, results, program))
+
+    def _done(self, number: Any) -> Var:
+        """The result of what was begun, behind any polls."""
+        while True:
+            (eqn,) = self._lowering.values.uses[number]
+            (number,) = eqn.outvars
+            if isinstance(eqn.op, HostDone):
+                result: Var = number
+                return result

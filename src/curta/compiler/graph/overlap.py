@@ -1,0 +1,152 @@
+"""Collectives that go on while the program computes: begun early, done late.
+
+A collective between hosts becomes `HostStart` and `HostDone`, as XLA's all-reduce-start
+and -done. A start comes as soon as its operand is there; a done when nothing is left
+to compute that does not wait for one. This is the last pass, so that no other has to
+know that the two belong together and that the operand must stay as it was.
+
+Which collectives are begun follows from the op and the bytes, and all begin in the
+order in which the program had them: passes that know the number of the host must not
+make hosts differ in either.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import deque
+from typing import Any
+
+from curta.config import config
+from curta.core.jaxpr import Eqn, Jaxpr, Var
+from curta.dtypes import physical_dtype
+from curta.hosts.engine import current
+from curta.lazy_dataclass import dataclass
+from curta.primitives.dot import DotGeneral
+from curta.primitives.host_collectives import (
+    HostDone,
+    HostPoll,
+    HostStart,
+    Moving,
+    communicates,
+)
+
+
+def overlapped(jaxpr: Jaxpr) -> Jaxpr:
+    """The program whose large collectives are begun, and done later."""
+    if not any(map(_is_split, jaxpr.eqns)):
+        return jaxpr
+    return jaxpr.replace(eqns=tuple(_Scheduler(jaxpr).run()))
+
+
+def _is_split(eqn: Eqn) -> bool:
+    op = eqn.op
+    if not isinstance(op, Moving) or op.group.size == 1:
+        return False
+    (x,), (out,) = eqn.invars, eqn.outvars
+    nbytes = physical_dtype(out.aval.dtype).itemsize * max(x.aval.size, out.aval.size)
+    return type(x) is Var and nbytes >= config.tuning.overlapped_bytes
+
+
+@dataclass(eq=False)
+class _Node:
+    """An eqn to schedule, and how many others it still waits for."""
+
+    eqn: Eqn
+    at: int
+    waits: int
+    readers: list[_Node]
+
+
+class _Scheduler:
+    """List scheduling: what is ready in the order of the program, then a done."""
+
+    def __init__(self, jaxpr: Jaxpr) -> None:
+        self._nodes: list[_Node] = []
+        self._made: dict[Any, _Node] = {}
+        self._chains: dict[str, _Node] = {}  # the last of those that keep their order
+        for eqn in jaxpr.eqns:
+            if _is_split(eqn):
+                self._add_split(eqn)
+            else:
+                self._add(eqn)
+        self._ready: list[tuple[int, int, _Node]] = []
+        self._begun: deque[_Node] = deque()  # dones, of what was begun first in front
+        self._numbers: dict[Any, Var] = {}  # the newest name of the number of each
+        self._polled = current().polled
+
+    def _add_split(self, eqn: Eqn) -> None:
+        op: Any = eqn.op
+        start = HostStart(op)
+        number = Var(start.aval(eqn.invars[0].aval))
+        self._add(eqn.replace(op=start, invars=eqn.invars, outvars=(number,)))
+        self._add(eqn.replace(op=HostDone(op), invars=(*eqn.invars, number)))
+
+    def _add(self, eqn: Eqn) -> None:
+        node = _Node(eqn, len(self._nodes), 0, [])
+        before = {self._made[v] for v in eqn.invars if v in self._made}
+        kept = {"effects": bool(eqn.effects) or eqn.op.runs_python}
+        kept["hosts"] = not isinstance(eqn.op, HostDone) and communicates(eqn.op)
+        for chain in (name for name, held in kept.items() if held):
+            if chain in self._chains:
+                before.add(self._chains[chain])
+            self._chains[chain] = node
+        for other in before:
+            other.readers.append(node)
+        node.waits = len(before)
+        self._made.update(dict.fromkeys(eqn.outvars, node))
+        self._nodes.append(node)
+
+    def run(self) -> list[Eqn]:
+        """The eqns in their new order."""
+        result: list[Eqn] = []
+        for node in self._nodes:
+            if not node.waits:
+                self._put(node)
+        while self._ready or self._begun:
+            if self._ready:
+                _, _, node = heapq.heappop(self._ready)
+            else:
+                node = self._begun.popleft()
+            result.extend(self._scheduled(node))
+            for reader in node.readers:
+                reader.waits -= 1
+                if not reader.waits:
+                    self._put(reader)
+        assert len(result) >= len(self._nodes)
+        return result
+
+    def _put(self, node: _Node) -> None:
+        """A node is ready; starts come before all others."""
+        if isinstance(node.eqn.op, HostDone):
+            self._begun.append(node)
+        else:
+            first = 0 if isinstance(node.eqn.op, HostStart) else 1
+            heapq.heappush(self._ready, (first, node.at, node))
+
+    def _scheduled(self, node: _Node) -> list[Eqn]:
+        eqn = node.eqn
+        if isinstance(eqn.op, HostDone):
+            x, number = eqn.invars
+            return [eqn.replace(invars=(x, self._numbers.get(number, number)))]
+        short = _cost(eqn) < config.tuning.overlapped_cost
+        if short or not self._polled or not self._begun:
+            return [eqn]
+        return [eqn, self._poll(self._begun[0].eqn)]
+
+    def _poll(self, done: Eqn) -> Eqn:
+        """MPI goes on with all that was begun when it is asked for any."""
+        number = done.invars[1]
+        known, new = self._numbers.get(number, number), Var(number.aval)
+        self._numbers[number] = new
+        each = done.op.each  # type: ignore[attr-defined]
+        return done.replace(op=HostPoll(each), invars=(known,), outvars=(new,))
+
+
+def _cost(eqn: Eqn) -> int:
+    """Roughly how many simple operations an eqn takes."""
+    if isinstance(eqn.op, DotGeneral):
+        (contracted, _), _ = eqn.op.dimension_numbers
+        shape = eqn.invars[0].aval.shape
+        return int(eqn.outvars[0].aval.size * math.prod(shape[d] for d in contracted))
+    return max((v.aval.size for v in (*eqn.invars, *eqn.outvars)), default=0)
