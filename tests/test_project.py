@@ -75,7 +75,7 @@ VALUES = {
     *("bool", "int", "float", "str", "None", "tuple", "frozenset", "dict", "Any"),
     *("ClosedJaxpr", "Jaxpr", "ShapedArray", "NamedSharding", "SingleDeviceSharding"),
     *("DType", "Node", "Tiling", "_MatmulPlan", "_Plan", "Source", "Allocator"),
-    *("Text", "HostMesh", "HostLayout", "Factors", "slice"),
+    *("LibraryCall", "Text", "HostMesh", "HostLayout", "Factors", "slice"),
     "R",  # whatever a decorated function gives
 }
 

@@ -266,8 +266,6 @@ class Tuning:
     contraction_serial_work: int = limit(1 << 20, shrunk=1)
     # Steps of a tile, so that a panel of B stays in the first-level cache.
     contraction_steps: int = limit(256, shrunk=4)
-    # Steps of innermost loops that are written out at most.
-    contraction_written_out: int = limit(9, shrunk=2)
     # Rows and columns of a block of a complex product, which is a chunk.
     blas_block: int = limit(256, shrunk=2)
 

@@ -13,7 +13,7 @@ from curta.compiler.library.fourier import Transform
 from curta.compiler.library.stockham import roots
 from curta.compiler.linked import link
 from curta.compiler.pipeline import compile_jaxpr
-from curta.compiler.routine_code import routine_code
+from curta.compiler.routine_code import routine_call
 
 
 def numbers(shape, dtype, seed=0):
@@ -81,7 +81,7 @@ def run(routine, x):
     """The result of a routine that needs no threads."""
     assert routine.chunks == routine.steps == 1
     arrays = np.empty_like(x), x, routine.table(), np.empty(routine.scratch, np.uint8)
-    (code,) = link([routine_code(routine)])
+    (code,) = link(routine_call(routine).code)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)
     call(*(a.ctypes.data for a in arrays), None)
     return arrays[0]

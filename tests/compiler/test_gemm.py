@@ -12,8 +12,10 @@ from tests.compiler.native import Native
 
 from curta.compiler.library import blas
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
-from curta.compiler.library.gemm import Blocking, Dot, emit_tiled
+from curta.compiler.library.gemm import Blocking, Dot, dot_plan
 from curta.compiler.library.packing import emit_transpose, even_parts, transpose_name
+from curta.compiler.library.product import Loops
+from curta.compiler.library.tile import Tile
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
@@ -33,14 +35,24 @@ def launcher(order):
     return _LAUNCH(run)
 
 
+def library_module(codes, vector_bytes):
+    """All code of a plan."""
+    module = Module(target.host().has_fma, vector_bytes)
+    for code in codes:
+        code.emit(module)
+    return module
+
+
 @functools.cache
-def native(dot, vector_bytes=None):
-    machine = target.host()
-    module = Module(machine.has_fma, vector_bytes or machine.vector_bytes)
-    emit_tiled(module, "dot", dot)
-    turn = turn_code(dot.kind, module.vector_bytes)
+def native(dot, vector_bytes):
+    """The function of a product, its plan and the addresses of its code."""
+    plan = dot_plan(dot, vector_bytes)
+    turn = turn_code(dot.kind, vector_bytes)
     imports = {turn.name: turn.address}
-    return Native(module, "dot", imports, target.GOOD)
+    names = [x.name for x in plan.code]
+    f = Native(library_module(plan.code, vector_bytes), names[0], imports, target.GOOD)
+    code = [f.code.address(name) for name in names]
+    return f, np.array(plan.numbers, np.int64), np.array(code, np.int64)
 
 
 @functools.cache
@@ -65,7 +77,8 @@ def product(dot, a, b, order=list, vector_bytes=None):
     result = guarded[32:-32].reshape(dot.batch, dot.m, dot.n)
     launch = launcher(order)
     address = ctypes.cast(launch, ctypes.c_void_p).value
-    native(dot, vector_bytes)(result, a, b, address)
+    f, numbers, code = native(dot, vector_bytes or target.host().vector_bytes)
+    f(result, a, b, address, numbers, code)
     assert (guarded[:32] == 77).all() and (guarded[-32:] == 77).all()
     return result
 
@@ -128,8 +141,8 @@ def test_nan_and_infinity_stay_in_their_row_and_column():
 
 def test_impossible_products_are_refused():
     for wrong in (Dot(1, 0, 2, 2, "f32"), Dot(1, 2, 2, 2, "c64")):
-        with pytest.raises(ValueError, match="no tiled code"):
-            emit_tiled(Module(), "dot", wrong)
+        with pytest.raises(ValueError, match="no tiles"):
+            dot_plan(wrong, 64)
 
 
 def test_even_parts():
@@ -137,6 +150,19 @@ def test_even_parts():
         parts = even_parts(total, most)
         assert sum(parts) == total and max(parts) <= most
         assert max(parts) - min(parts) <= 1 and len(parts) == -(-total // most)
+
+
+def test_one_shape_of_tile_serves_many_products():
+    """Sizes, strides and layouts are no part of what is compiled."""
+    shapes = [(1, 36, 64, 20), (7, 12, 96, 300), (1, 240, 32, 5)]
+    codes = {dot_plan(Dot(*shape, "f32"), 64).code for shape in shapes}
+    codes.add(dot_plan(Dot(1, 36, 64, 20, "f32", a_transposed=True), 64).code)
+    assert codes == {
+        (
+            Loops(),
+            Tile("f32", 12, 2, whole=True, loops=1),
+        )
+    }
 
 
 @pytest.mark.skipif(not blas.available(), reason="needs scipy-openblas32")

@@ -1,45 +1,56 @@
-"""Machine code for products of matrices: one function per shape, made when needed.
+"""Machine code for products of matrices: kernels that all programs share.
 
-A product is compiled apart from the kernels around it, at a higher level, and shared by
-all programs that have one of its shape.
+A product is a plan, which is data, and a few kernels that are compiled once for a
+processor: the loops, the shapes of tiles that the plan speaks of, the copy of a panel.
+Complex products are calls of BLAS, in code of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
-from curta.compiler.library.contraction import Contraction, emit_contraction
-from curta.compiler.library.gemm import Dot, emit_tiled
+from curta.compiler.library.contraction import Contraction, contraction_plan
+from curta.compiler.library.gemm import Dot, dot_plan
+from curta.compiler.library.packing import Pack
+from curta.compiler.library.product_plan import Code
+from curta.compiler.library.tile import Tile
 from curta.compiler.linked import Source
 from curta.compiler.llvm import target
-from curta.compiler.llvm.types import Type
-from curta.compiler.routine_code import transpose_code
+from curta.compiler.routine_code import LibraryCall, transpose_code
 from curta.config import config
 from curta.tuning import Tuning
 
-_NAME = "dot"
+_BLAS = "dot"
 
 
-def dot_code(dot: Dot | Contraction) -> Source:
-    """The code of a product: `void dot(ptr c, ptr a, ptr b, ptr parallel_for)`."""
-    return _dot_code(dot, config.tuning)
+def dot_call(dot: Dot | Contraction) -> LibraryCall:
+    """The code of a product, and what it is called with besides c, a and b."""
+    return _dot_call(dot, config.tuning)
 
 
 @lru_cache(maxsize=1024)
-def _dot_code(dot: Dot | Contraction, tuning: Tuning) -> Source:
-    module = target.host().module()
-    callees: list[Source] = []
-    externals: Sequence[str] = ()
+def _dot_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
+    width = target.host().vector_bytes
     if isinstance(dot, Contraction):
-        emit_contraction(module, _NAME, dot)
+        plan = contraction_plan(dot, width)
     elif dot.kind in ROUTINES:
-        emit_blas(module, _NAME, dot)
-        externals = [ROUTINES[dot.kind]]
+        return LibraryCall((_blas_code(dot),))
     else:
-        emit_tiled(module, _NAME, dot)
-        if dot.b_transposed:
-            vector = Type(dot.kind, target.host().lanes(dot.kind))
-            callees = [transpose_code(vector)]
-    return Source.of(module.text(), target.GOOD, [_NAME], callees, externals)
+        plan = dot_plan(dot, width)
+    return LibraryCall(tuple(map(_code, plan.code)), plan.numbers)
+
+
+def _blas_code(dot: Dot) -> Source:
+    module = target.host().module()
+    emit_blas(module, _BLAS, dot)
+    return Source.of(module.text(), target.GOOD, [_BLAS], (), [ROUTINES[dot.kind]])
+
+
+@lru_cache(maxsize=256)
+def _code(code: Code) -> Source:
+    level = target.GOOD if isinstance(code, Tile) else target.QUICK
+    callees: list[Source] = []
+    if isinstance(code, Pack) and code.transposed:
+        callees.append(transpose_code(code.vector))
+    return Source.fixed(code.emit, level, type(code).__module__, code.name, callees)

@@ -17,6 +17,8 @@ from typing import Any
 from curta.compiler import cache
 from curta.compiler.library import blas
 from curta.compiler.link import LoadedCode, load
+from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
 from curta.lazy_dataclass import dataclass
 from curta.once import Interned
 
@@ -51,6 +53,27 @@ class Source:
         return Source(
             file, lambda: ir, level, tuple(names), tuple(callees), tuple(externals)
         )
+
+    @staticmethod
+    def fixed(
+        emit: Callable[[Module], None],
+        level: int,
+        python: str,
+        name: str,
+        callees: Sequence[Source] = (),
+    ) -> Source:
+        """One function, which code of a Python module emits, given its name alone.
+
+        It is found in the cache without being emitted.
+        """
+
+        def write() -> str:
+            module = target.host().module()
+            emit(module)
+            return module.text()
+
+        file = cache.fixed_key(write, level, [python], name)
+        return Source(file, write, level, (name,), tuple(callees))
 
     @cached_property
     def recipe(self) -> Recipe:

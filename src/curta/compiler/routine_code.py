@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from curta.compiler.cache import fixed_key
 from curta.compiler.library import packing
 from curta.compiler.library.packing import transpose_name
 from curta.compiler.library.routine import Routine
@@ -16,34 +15,43 @@ from curta.compiler.linked import Source
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import Type
 from curta.config import config
+from curta.lazy_dataclass import dataclass
 from curta.tuning import Tuning
 
 _NAME = "routine"
 
 
-def routine_code(routine: Routine) -> Source:
+@dataclass(frozen=True, eq=False)
+class LibraryCall:
+    """The code that a product or a routine is run by, the first of which is called.
+
+    With `numbers` it is called with two addresses more: theirs, and that of the list of
+    the addresses of all code.
+    """
+
+    code: tuple[Source, ...]
+    numbers: tuple[int, ...] = ()
+
+
+def routine_call(routine: Routine) -> LibraryCall:
     """The code of a routine."""
-    return _routine_code(routine, config.tuning)
+    return _routine_call(routine, config.tuning)
 
 
 @lru_cache(maxsize=1024)
-def _routine_code(routine: Routine, tuning: Tuning) -> Source:
+def _routine_call(routine: Routine, tuning: Tuning) -> LibraryCall:
     module = target.host().module()
     routine.emit(module, _NAME)
     callees = [transpose_code(v) for v in routine.transposed]
     text = module.text()
-    return Source.of(text, target.GOOD, [_NAME], callees, routine.externals)
+    code = Source.of(text, target.GOOD, [_NAME], callees, routine.externals)
+    return LibraryCall((code,))
 
 
 @lru_cache(maxsize=64)
 def transpose_code(vector: Type) -> Source:
     """The function of `packing.emit_transpose`."""
-
-    def write() -> str:
-        module = target.host().module()
-        packing.emit_transpose(module, vector)
-        return module.text()
-
-    name = transpose_name(vector)
-    file = fixed_key(write, target.QUICK, [packing.__name__], name)
-    return Source(file, write, target.QUICK, (name,))
+    return Source.fixed(
+        lambda module: packing.emit_transpose(module, vector), target.QUICK,
+        packing.__name__, transpose_name(vector),
+    )  # fmt: skip

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from curta.compiler.dot_code import dot_code
+from curta.compiler.dot_code import dot_call
 from curta.compiler.dump import dump
 from curta.compiler.executable import NativeCode
 from curta.compiler.graph.control import control_cost
@@ -23,19 +23,21 @@ from curta.compiler.graph.items import (
     RegisterItem,
     RoutineItem,
 )
+from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import (
     ENTRY,
     KernelModules,
+    LibraryKey,
     Scheduled,
     Work,
     buffers,
-    callees,
+    called_programs,
     emit_entry,
     is_cancellable,
     is_parallel,
-    routines,
+    library_keys,
     runs_python,
 )
 from curta.compiler.loops.assemble import assemble
@@ -46,7 +48,7 @@ from curta.compiler.loops.registers import blocks, code_cost
 from curta.compiler.loops.schedule import kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
-from curta.compiler.routine_code import routine_code
+from curta.compiler.routine_code import LibraryCall, routine_call
 from curta.config import config
 
 
@@ -105,15 +107,13 @@ def _scheduled(
 def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> NativeCode:
     """The function that runs works in order; its table begins with the `pointers`."""
     arena = plan_arena([buffers(w) for w in works], set(pointers))
-    entry = _entry_code(works, pointers, arena, often)
-    dots, programs = callees(works)
-    products = [dot_code(dot) for dot in dots]
-    library = [routine_code(r) for r in routines(works)]
-    made = link([entry, *products, *library])
-    count = 1 + len(products)
+    library = {key: _library_call(key) for key in library_keys(works)}
+    entry = _entry_code(works, pointers, arena, often, library)
+    programs = called_programs(works)
+    made = link([entry, *(code for call in library.values() for code in call.code)])
     return NativeCode(
         made[0],
-        (*made[1:count], *programs, *made[count:]),
+        (*programs, *made[1:]),
         sum(map(work_cost, works)),
         arena.needed,
         arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
@@ -123,8 +123,16 @@ def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> Nativ
     )
 
 
+def _library_call(key: LibraryKey) -> LibraryCall:
+    return routine_call(key) if isinstance(key, Routine) else dot_call(key)
+
+
 def _entry_code(
-    works: list[Work], pointers: list[Buffer], arena: Arena, often: bool
+    works: list[Work],
+    pointers: list[Buffer],
+    arena: Arena,
+    often: bool,
+    library: Mapping[LibraryKey, LibraryCall],
 ) -> Source:
     """The entry and its kernels: one module if that will do, or one for each level."""
     kernels = KernelModules(target.host().module)
@@ -140,7 +148,7 @@ def _entry_code(
     for part in apart:
         part.module.export(part.functions)
         callees.append(Source.of(part.module.text(), part.level, part.functions))
-    emit_entry(entry, works, pointers, arena, kernels.functions)
+    emit_entry(entry, works, pointers, arena, kernels.functions, library)
     text = entry.text()
     dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))
     return Source.of(text, level, [ENTRY], callees)

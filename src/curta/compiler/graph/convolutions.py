@@ -19,8 +19,9 @@ import numpy as np
 from curta.compiler.graph.dots import KINDS, summing_dtype
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.items import DotItem
-from curta.compiler.library.contraction import Axis, Contraction, merged, panel_width
+from curta.compiler.library.contraction import Contraction, merged, panel_width
 from curta.compiler.library.gemm import Dot
+from curta.compiler.library.product_plan import Axis
 from curta.compiler.llvm import target
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables

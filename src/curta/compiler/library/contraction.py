@@ -13,28 +13,25 @@ from windows where they lie; tiles are those of gemm.py.)
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import cached_property, partial
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import groupby
 
-from curta.compiler.library.gemm import TILED, by_part
 from curta.compiler.library.packing import even_parts
-from curta.compiler.library.routine import emit_chunks
-from curta.compiler.llvm.builder import Builder, Module, Values
-from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.compiler.library.product import Word
+from curta.compiler.library.product_plan import (
+    Axis,
+    Part,
+    Plan,
+    Ranges,
+    TileList,
+    Tiles,
+    tile_numbers,
+)
+from curta.compiler.library.tile import TILED, Tile
+from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-
-@dataclass(frozen=True)
-class Axis:
-    """A dim that is walked, and how far apart that is in the result and operands."""
-
-    extent: int
-    c: int = 0
-    a: int = 0
-    b: int = 0
 
 
 @dataclass(frozen=True)
@@ -82,229 +79,91 @@ def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     return tuple(result)
 
 
-def emit_contraction(module: Module, name: str, product: Contraction) -> None:
-    """Add `void name(ptr c, ptr a, ptr b, ptr parallel_for)` to the module.
-
-    It wants the code generator's GOOD level: sums that spill to memory are useless.
-    """
+def contraction_plan(product: Contraction, vector_bytes: int) -> Plan:
+    """How `product` (product.py) computes a contraction."""
     if product.kind not in TILED or not product.work:
-        raise ValueError(f"no code for {product}")
-    _Emitter(module, name, product).emit()
+        raise ValueError(f"no tiles for {product}")
+    return _Planner(product, vector_bytes).plan()
 
 
-class _Emitter:
-    """Writes the functions of one product."""
+class _Planner:
+    """The plan of one product; distances are in bytes."""
 
-    def __init__(self, module: Module, name: str, product: Contraction) -> None:
-        self.module, self.name, self.product = module, name, product
-        self.lanes = module.vector_bytes // Type(product.kind).size
-        self.width = panel_width(product.kind, product.columns, module.vector_bytes)
-        self.sums = 24 if module.vector_bytes == 64 else 12
-        self.element = Type(product.kind)
-        self.vector = Type(product.kind, self.lanes)
-        self.blocks, self.steps = _parted(product.steps)
+    def __init__(self, product: Contraction, vector_bytes: int) -> None:
+        size = self.size = Type(product.kind).size
+        self.product = product
+        self.lanes = vector_bytes // size
+        self.width = panel_width(product.kind, product.columns, vector_bytes)
+        self.sums = 24 if vector_bytes == 64 else 12
+        self.rows = product.rows.times(size)
+        blocks, steps = _parted(product.steps)
+        self.blocks = [x.times(size) for x in reversed(blocks)]
+        self.steps = [x.times(size) for x in steps]
+        outer = product.outer or (Axis(1),)
+        self.outer = [x.times(size) for x in reversed(outer)]
+        self.panels = -(-product.columns // self.width)
 
-    @cached_property
-    def panels(self) -> int:
-        return -(-self.product.columns // self.width)
+    def plan(self) -> Plan:
+        product, size = self.product, self.size
+        c, a, b = (n * size for n in product.start)
+        short = self.panels > 1 and product.columns % self.width > 0
+        words = {
+            Word.C_START: c,
+            Word.A_START: a,
+            Word.B_START: b,
+            Word.C_PANEL: self.width * size,
+            Word.B_PANEL: product.panel * size,
+            Word.BLOCKS: math.prod(x.extent for x in self.blocks),
+            Word.LAST_PANEL: self.panels - 1 if short else -1,
+            Word.LAST_ROWS: -1,
+            Word.LAST_BLOCK: -1,
+            Word.WALKS: int(self.walks),
+        }
+        return Plan(self._ranges(), words, self.blocks, self.outer, self._list)
 
-    @cached_property
-    def count(self) -> int:
-        """How many outer indices there are."""
-        return math.prod(x.extent for x in self.product.outer)
+    def _ranges(self) -> Ranges:
+        work, tuning = self.product.work, config.tuning
+        count = math.prod(x.extent for x in self.outer)
+        if work <= tuning.contraction_serial_work:
+            return Ranges(self.panels, self.panels, count, count, False)
+        one = max(1, work // (count * self.panels))
+        each = max(1, min(count, tuning.contraction_chunk_work // one))
+        return Ranges(self.panels, 1, count, each, False)
 
-    @cached_property
-    def per_chunk(self) -> int:
-        """The outer indices of a chunk."""
-        work = self.product.work
-        if work <= config.tuning.contraction_serial_work:
-            return self.count
-        each = max(1, work // (self.count * self.panels))
-        return max(1, min(self.count, config.tuning.contraction_chunk_work // each))
-
-    def emit(self) -> None:
-        chunk = f"{self.name}.chunk"
-        self._emit_chunk(chunk)
-        chunks = self.panels * -(-self.count // self.per_chunk)
-        emit_chunks(self.module, self.name, chunk, 3, chunks)
-
-    def _emit_chunk(self, name: str) -> None:
-        """`void chunk(ptr table, i64 index)`."""
-        b = self.module.function(name, [PTR, I64], exported=False)
-        table, index = b.arguments
-        c, a, right = (
-            self._at(b, b.load(PTR, b.offset(table, i, PTR)), start)
-            for i, start in enumerate(self.product.start)
-        )
-        ranges = -(-self.count // self.per_chunk)
-        panel, place = b.udiv(index, ranges), b.urem(index, ranges)
-        first = b.mul(place, self.per_chunk)
-        last = b.min(b.add(first, self.per_chunk), self.count)
-        c = self._at(b, c, b.mul(panel, self.width))
-        right = self._at(b, right, b.mul(panel, self.product.panel))
-
-        def with_columns(columns: int) -> None:
-            with self._each_block(b) as (begun, a_block, b_block):
-                starts = [c, self._at(b, a, a_block), self._at(b, right, b_block)]
-                with b.loop(first, last) as loop:
-                    places = self._outer(b, loop.index)
-                    here = [
-                        self._at(b, x, p) for x, p in zip(starts, places, strict=True)
-                    ]
-                    self._emit_rows(b, here, columns, begun)
-
-        total = self.product.columns
-        by_part(b, panel, self.panels, total, self.width, with_columns)
-        b.ret()
-
-    @contextmanager
-    def _each_block(self, b: Builder) -> Iterator[tuple[Value, Value, Value]]:
-        """Loops over the blocks: whether there was one before, and offsets in a and b.
-
-        Without blocks the first is None.
-        """
-        zero = b.const(I64, 0)
-        with _nested(b, self.blocks, (zero, zero, zero)) as offsets:
-            yield offsets
-
-    def _outer(self, b: Builder, index: Value) -> tuple[Value, Value, Value]:
-        """The offsets in the three arrays of an outer index."""
-        offsets = [b.const(I64, 0)] * 3
-        for axis in reversed(self.product.outer):
-            i = b.urem(index, axis.extent)
-            index = b.udiv(index, axis.extent)
-            strides = (axis.c, axis.a, axis.b)
-            offsets = [
-                b.add(o, b.mul(i, s)) if s else o
-                for o, s in zip(offsets, strides, strict=True)
-            ]
-        c, a, right = offsets
-        return c, a, right
-
-    def _emit_rows(
-        self, b: Builder, arrays: Sequence[Value], columns: int, begun: Value
-    ) -> None:
-        """All tiles of a panel, those of equal height in a loop."""
-        c, a, right = arrays
-        rows, row = self.product.rows, 0
+    def _heights(self, columns: int) -> list[int]:
         most = self.sums // -(-columns // self.lanes)
-        for height, group in groupby(_heights(rows.extent, most)):
-            end = row + height * len(list(group))
-            with b.loop(row, end, height) as loop:
-                here = self._at(b, c, b.mul(loop.index, rows.c))
-                left = self._at(b, a, b.mul(loop.index, rows.a))
-                self._emit_tile(b, [here, left, right], (height, columns), begun)
-            row = end
+        return _heights(self.rows.extent, most)
 
-    def _emit_tile(
-        self, b: Builder, arrays: Sequence[Value], size: tuple[int, int], begun: Value
-    ) -> None:
-        """One tile; its sums go on from the result after the first block."""
-        c, a, right = arrays
-        height, columns = size
-        places = [
-            (self._at(b, c, i * self.product.rows.c + j), columns - j)
-            for i in range(height)
-            for j in range(0, columns, self.lanes)
-        ]
+    @cached_property
+    def walks(self) -> bool:
+        """Whether one tile has all rows, and walks along the innermost axis."""
+        columns = self.product.columns
+        widths = {min(self.width, columns), columns % self.width or self.width}
+        return all(len(self._heights(n)) == 1 for n in widths)
 
-        def zeros() -> Values:
-            return [b.const(self.vector, 0) for _ in places]
+    def _list(self, part: Part) -> TileList:
+        total = self.product.columns
+        columns = min(total, self.width)
+        if part[0]:
+            columns = total % self.width
+        tiles, row = [], 0
+        for height, group in groupby(self._heights(columns)):
+            count = len(list(group))
+            tiles.append(self._tiles(row, height, count, columns))
+            row += height * count
+        return TileList(tuple(tiles))
 
-        def so_far() -> Values:
-            return [self._load(b, place, left) for place, left in places]
-
-        sums = zeros()
-        if self.blocks:
-            sums = b.if_(b.eq(begun, 0), zeros, so_far)
-        add = partial(self._add, b, size)
-        for (place, left), total in zip(
-            places, self._summed(b, self.steps, (a, right), sums, add), strict=True
-        ):
-            self._store(b, total, place, left)
-
-    def _summed(
-        self,
-        b: Builder,
-        axes: Sequence[Axis],
-        starts: tuple[Value, Value],
-        sums: Values,
-        add: Callable[[Value, Value, Values], Values],
-    ) -> Values:
-        """The sums after all steps of `axes`, innermost ones written out."""
-        a, right = starts
-        if not axes:
-            return add(a, right, sums)
-        first, *rest = axes
-        if math.prod(x.extent for x in axes) <= config.tuning.contraction_written_out:
-            for i in range(first.extent):
-                here = self._at(b, a, i * first.a), self._at(b, right, i * first.b)
-                sums = self._summed(b, rest, here, sums, add)
-            return sums
-        with b.loop(0, first.extent, carried=sums) as loop:
-            here = (
-                self._at(b, a, b.mul(loop.index, first.a)),
-                self._at(b, right, b.mul(loop.index, first.b)),
-            )
-            loop.next(*self._summed(b, rest, here, loop.carried, add))
-        return loop.results
-
-    def _add(
-        self, b: Builder, size: tuple[int, int], a: Value, right: Value, sums: Values
-    ) -> Values:
-        """The sums after one step."""
-        height, columns = size
-        width = self.width if self.product.packed else columns
-        vectors = [
-            self._load(b, self._at(b, right, j), width - j)
-            for j in range(0, columns, self.lanes)
-        ]
-        following: Values = []
-        for i in range(height):
-            x = b.load(self.element, self._at(b, a, i * self.product.rows.a))
-            spread = b.splat(x, self.lanes)
-            for vector in vectors:
-                following.append(b.muladd(spread, vector, sums[len(following)]))
-        return following
-
-    def _at(self, b: Builder, base: Value, index: Value | int) -> Value:
-        return b.offset(base, index, self.element)
-
-    def _load(self, b: Builder, place: Value, left: int) -> Value:
-        """A vector, or as many lanes as are left; zero in the others."""
-        if left >= self.lanes:
-            return b.load(self.vector, place)
-        return b.masked_load(self.vector, place, self._mask(b, left))
-
-    def _store(self, b: Builder, value: Value, place: Value, left: int) -> None:
-        if left >= self.lanes:
-            b.store(value, place)
-        else:
-            b.masked_store(value, place, self._mask(b, left))
-
-    def _mask(self, b: Builder, left: int) -> Value:
-        lanes = range(self.lanes)
-        return b.vector(self.vector.as_mask, [i < left for i in lanes])
-
-
-@contextmanager
-def _nested(
-    b: Builder, axes: Sequence[Axis], so_far: tuple[Value, Value, Value]
-) -> Iterator[tuple[Value, Value, Value]]:
-    """Loops over `axes`: the sum of their indices, and offsets in a and b."""
-    if not axes:
-        yield so_far
-        return
-    first, *rest = axes
-    count, a, right = so_far
-    with b.loop(0, first.extent) as loop:
-        here = (
-            b.add(count, loop.index),
-            b.add(a, b.mul(loop.index, first.a)),
-            b.add(right, b.mul(loop.index, first.b)),
-        )
-        with _nested(b, rest, here) as offsets:
-            yield offsets
+    def _tiles(self, row: int, height: int, count: int, columns: int) -> Tiles:
+        rows, vectors = self.rows, -(-columns // self.lanes)
+        whole = columns % self.lanes == 0
+        tile = Tile(self.product.kind, height, vectors, whole, len(self.steps))
+        following = height * rows.c, height * rows.a, 0
+        if self.walks:
+            axis = self.outer[0]
+            following = axis.c, axis.a, axis.b
+        left = columns - (vectors - 1) * self.lanes
+        numbers = tile_numbers(following, (rows.c, rows.a), left, self.steps)
+        return Tiles(tile, row * rows.c, row * rows.a, count, numbers)
 
 
 def _parted(steps: Sequence[Axis]) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:

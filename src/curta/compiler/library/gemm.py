@@ -1,9 +1,7 @@
 """Matrix products in our own code: tiles of the result that stay in registers.
 
-A tile is some rows by a few vectors of columns. All its sums are carried through one
-loop over k; a step loads a row of B, broadcasts a column of A element by element,
-multiplies and adds (Goto and van de Geijn, Anatomy of high-performance matrix
-multiplication, 2008). Strides are constants of the code. Work is cut by shape alone:
+Tiles are those of tile.py, and the loops around them those of product.py; here it is
+decided how a product is cut, by its shape alone:
 
     unit    one batch, a group of rows, one panel of columns
     chunk   some units, enough to be worth handing to a thread
@@ -16,19 +14,24 @@ times faster for small, narrow and batched ones.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import groupby
 
-from curta.compiler.library.packing import even_parts, pack, pack_transposed
-from curta.compiler.library.routine import emit_chunks
-from curta.compiler.llvm.builder import Builder, Module, Values
-from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.compiler.library.packing import Pack, even_parts
+from curta.compiler.library.product import Word
+from curta.compiler.library.product_plan import (
+    Axis,
+    Part,
+    Plan,
+    Ranges,
+    TileList,
+    Tiles,
+    tile_numbers,
+)
+from curta.compiler.library.tile import TILED, Tile
+from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass
-
-TILED = ("f32", "f64", "i32", "i64")
-"""The kinds of which products are made here."""
 
 
 @dataclass(frozen=True)
@@ -148,215 +151,108 @@ class Blocking:
         return max(1, config.tuning.gemm_chunk_work * self.units // self.dot.work)
 
 
-def emit_tiled(module: Module, name: str, dot: Dot) -> None:
-    """Add `void name(ptr c, ptr a, ptr b, ptr parallel_for)` to the module.
-
-    It wants the code generator's GOOD level: sums that spill to memory are useless. A
-    transposed B needs the function of `packing.emit_transpose`, to be imported.
-    """
+def dot_plan(dot: Dot, vector_bytes: int) -> Plan:
+    """How `product` computes `dot`."""
     if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in TILED:
-        raise ValueError(f"no tiled code for {dot}")
-    _Emitter(module, name, Blocking(dot, module.vector_bytes)).emit()
+        raise ValueError(f"no tiles for {dot}")
+    return _Planner(Blocking(dot, vector_bytes)).plan()
 
 
-class _Emitter:
-    """Writes the functions of one product."""
+class _Planner:
+    """The plan of one product; distances are in bytes."""
 
-    def __init__(self, module: Module, name: str, blocking: Blocking) -> None:
-        self.module = module
-        self.name = name
-        self.dot = blocking.dot
-        self.cut = blocking
-        self.element = Type(self.dot.kind)
-        self.vector = Type(self.dot.kind, blocking.lanes)
-
-    def emit(self) -> None:
-        chunk = f"{self.name}.chunk"
-        self._emit_chunk(chunk)
-        chunks = -(-self.cut.units // self.cut.units_per_chunk)
-        emit_chunks(self.module, self.name, chunk, 3, chunks)
-
-    def _emit_chunk(self, name: str) -> None:
-        """`void chunk(ptr table, i64 index)`: its units in turn."""
-        cut = self.cut
-        b = self.module.function(name, [PTR, I64], exported=False)
-        table, index = b.arguments
-        arrays = [b.load(PTR, b.offset(table, i, PTR)) for i in range(3)]
-        packed = b.scratch(cut.k_block * cut.width * cut.size if cut.packs_b else 1)
-        first = b.mul(index, cut.units_per_chunk)
-        last = b.min(b.add(first, cut.units_per_chunk), cut.units)
-        with b.loop(first, last) as loop:
-            rest = b.udiv(loop.index, cut.panels)
-            panel = b.urem(loop.index, cut.panels)
-            group, batch = b.urem(rest, cut.row_groups), b.udiv(rest, cut.row_groups)
-            self._emit_unit(b, [*arrays, packed], batch, group, panel)
-        b.ret()
-
-    def _emit_unit(
-        self, b: Builder, arrays: Values, batch: Value, group: Value, panel: Value
-    ) -> None:
-        """The last panel and the last group of rows have code of their own."""
-        dot, cut = self.dot, self.cut
-        row, column = b.mul(group, cut.rows), b.mul(panel, cut.width)
-        places = [
-            b.add(b.mul(batch, dot.m * dot.n), b.add(b.mul(row, dot.n), column)),
-            b.add(
-                b.mul(batch, dot.m * dot.k), row if dot.a_transposed else row * dot.k
-            ),
-            b.add(
-                b.mul(batch, dot.k * dot.n),
-                b.mul(column, dot.k if dot.b_transposed else 1),
-            ),
-        ]
-        starts = [
-            b.offset(array, place, self.element)
-            for array, place in zip(arrays[:3], places, strict=True)
-        ]
-
-        def with_columns(columns: int) -> None:
-            emit = partial(self._emit_blocks, b, [*starts, arrays[3]], columns)
-            by_part(b, group, cut.row_groups, dot.m, cut.rows, emit)
-
-        by_part(b, panel, cut.panels, dot.n, cut.width, with_columns)
-
-    def _emit_blocks(self, b: Builder, arrays: Values, columns: int, rows: int) -> None:
-        """The blocks of k in turn: each adds to the sums of the one before."""
-        k, block = self.dot.k, self.cut.k_block
-        with b.loop(0, k, block) as loop:
-            _Block(self, b, arrays, loop.index, (rows, columns)).emit()
-
-
-class _Block:
-    """Writes the part of a unit that is one block of k."""
-
-    def __init__(
-        self, emitter: _Emitter, b: Builder, arrays: Values, start: Value,
-        size: tuple[int, int],
-    ) -> None:  # fmt: skip
-        self.b = b
-        self.dot, self.cut = emitter.dot, emitter.cut
-        self.element, self.vector = emitter.element, emitter.vector
-        self.c, self.left, self.right, self.packed = arrays
-        self.start = start
-        self.rows, self.columns = size
-        k, block = self.dot.k, self.cut.k_block
-        self.steps = b.const(I64, block)
-        if k % block:
-            self.steps = b.min(b.sub(k, start), block)
-
-    def _at(self, base: Value, *indices: Value | int) -> Value:
-        """The address of the element whose index is the sum of some."""
-        for index in indices:
-            base = self.b.offset(base, index, self.element)
-        return base
-
-    def emit(self) -> None:
-        """All tiles, those of equal height in a loop."""
-        b, dot = self.b, self.dot
-        panel = self._panel()
-        row = 0
-        for height, group in groupby(self.cut.heights(self.rows, self.columns)):
-            end = row + height * len(list(group))
-            with b.loop(row, end, height) as loop:
-                c = self._at(self.c, b.mul(loop.index, dot.n))
-                self._emit_tile(c, self._a_tile(loop.index), panel, height)
-            row = end
-
-    def _emit_tile(
-        self, c: Value, a: tuple[Value, int, int], panel: tuple[Value, int], height: int
-    ) -> None:
-        """One tile; its sums go on from C after the first block of k."""
-        b = self.b
-        places = [
-            (self._at(c, i * self.dot.n + j), self.columns - j)
-            for i in range(height)
-            for j in range(0, self.columns, self.cut.lanes)
-        ]
-
-        def zeros() -> Values:
-            return [b.const(self.vector, 0) for _ in places]
-
-        def so_far() -> Values:
-            return [self._load(place, left) for place, left in places]
-
-        sums = zeros()
-        if self.dot.k > self.cut.k_block:
-            sums = b.if_(b.eq(self.start, 0), zeros, so_far)
-        a_start, a_row, a_step = a
-        with b.loop(0, self.steps, carried=sums) as loop:
-            vectors = self._b_row(panel, loop.index)
-            left = self._at(a_start, b.mul(loop.index, a_step))
-            following: Values = []
-            for i in range(height):
-                x = b.load(self.element, self._at(left, i * a_row))
-                spread = b.splat(x, self.cut.lanes)
-                for vector in vectors:
-                    total = loop.carried[len(following)]
-                    following.append(b.muladd(spread, vector, total))
-            loop.next(*following)
-        for (place, lanes), total in zip(places, loop.results, strict=True):
-            self._store(total, place, lanes)
-
-    def _a_tile(self, row: Value) -> tuple[Value, int, int]:
-        """Where the tile's part of A begins, and how far its rows and steps lie."""
-        b, dot = self.b, self.dot
+    def __init__(self, cut: Blocking) -> None:
+        self.dot, self.cut = cut.dot, cut
+        dot, size = cut.dot, cut.size
+        self.c_row = dot.n * size
+        self.a_row, self.a_step = dot.k * size, size
         if dot.a_transposed:
-            return self._at(self.left, b.mul(self.start, dot.m), row), 1, dot.m
-        return self._at(self.left, b.mul(row, dot.k), self.start), dot.k, 1
-
-    def _b_row(self, panel: tuple[Value, int], step: Value) -> Values:
-        base, b_row = panel
-        row = self._at(base, self.b.mul(step, b_row))
-        # A packed panel has all its lanes.
-        width = self.cut.width if self.cut.packs_b else self.columns
-        return [
-            self._load(self._at(row, j), width - j)
-            for j in range(0, self.columns, self.cut.lanes)
-        ]
-
-    def _panel(self) -> tuple[Value, int]:
-        """Where the panel begins and how far its rows lie apart; packed if need be."""
-        b, dot, width = self.b, self.dot, self.cut.width
-        if not self.cut.packs_b:
-            return self._at(self.right, b.mul(self.start, dot.n)), dot.n
+            self.a_row, self.a_step = size, dot.m * size
+        self.b_step, self.b_column = dot.n * size, size
         if dot.b_transposed:
-            copy, source = pack_transposed, (self._at(self.right, self.start), dot.k)
-        else:
-            place = self._at(self.right, b.mul(self.start, dot.n))
-            copy, source = pack, (place, dot.n)
-        to = (self.packed, width)
-        copy(b, self.vector, to, source, self.columns, self.steps)
-        return to
+            self.b_step, self.b_column = size, dot.k * size
 
-    def _load(self, place: Value, left: int) -> Value:
-        """A vector, or as many lanes as are left; zero in the others."""
-        if left >= self.cut.lanes:
-            return self.b.load(self.vector, place)
-        return self.b.masked_load(self.vector, place, self._mask(left))
+    def plan(self) -> Plan:
+        dot, cut = self.dot, self.cut
+        blocks = -(-dot.k // cut.k_block)
+        panel, rows, block = (
+            count - 1 if count > 1 and total % size else -1
+            for count, total, size in (
+                (cut.panels, dot.n, cut.width),
+                (cut.row_groups, dot.m, cut.rows),
+                (blocks, dot.k, cut.k_block),
+            )
+        )
+        words = {
+            Word.C_PANEL: cut.width * cut.size,
+            Word.B_PANEL: cut.width * self.b_column,
+            Word.BLOCKS: blocks,
+            Word.LAST_PANEL: panel,
+            Word.LAST_ROWS: rows,
+            Word.LAST_BLOCK: block,
+            Word.WALKS: int(self.walks),
+            Word.PACKED_BYTES: cut.k_block * cut.width * cut.size if cut.packs_b else 0,
+        }
+        steps = Axis(blocks, 0, cut.k_block * self.a_step, cut.k_block * self.b_step)
+        pack = None
+        if cut.packs_b:
+            pack = Pack(Type(dot.kind, cut.lanes), dot.b_transposed)
+        return Plan(self._ranges(), words, [steps], self._outer, self._list, pack)
 
-    def _store(self, value: Value, place: Value, left: int) -> None:
-        if left >= self.cut.lanes:
-            self.b.store(value, place)
-        else:
-            self.b.masked_store(value, place, self._mask(left))
+    def _ranges(self) -> Ranges:
+        cut = self.cut
+        units, outer = cut.units_per_chunk, self.dot.batch * cut.row_groups
+        if units >= cut.panels:
+            return Ranges(cut.panels, cut.panels, outer, units // cut.panels, True)
+        return Ranges(cut.panels, units, outer, 1, True)
 
-    def _mask(self, left: int) -> Value:
-        lanes = range(self.cut.lanes)
-        return self.b.vector(self.vector.as_mask, [i < left for i in lanes])
+    @cached_property
+    def _outer(self) -> list[Axis]:
+        """Groups of rows, and the batch."""
+        dot, cut = self.dot, self.cut
+        groups = Axis(cut.row_groups, cut.rows * self.c_row, cut.rows * self.a_row)
+        matrices = dot.m * dot.n, dot.m * dot.k, dot.k * dot.n
+        batch = Axis(dot.batch, *(n * cut.size for n in matrices))
+        return [batch] if cut.row_groups == 1 else [groups, batch]
 
+    @cached_property
+    def walks(self) -> bool:
+        """Whether one tile has all rows, and walks along the batch."""
+        cut = self.cut
+        widths = {min(cut.width, self.dot.n), self.dot.n % cut.width or cut.width}
+        one = all(len(cut.heights(self.dot.m, n)) == 1 for n in widths)
+        return one and cut.row_groups == 1 and not cut.packs_b
 
-def by_part(
-    b: Builder, index: Value, count: int, total: int, size: int,
-    emit: Callable[[int], None],
-) -> None:  # fmt: skip
-    """Emit code for parts of a size and, if it is smaller, for the last one."""
-    last = total - (count - 1) * size
-    if count == 1 or last == size:
-        emit(last)
-        return
+    def _list(self, part: Part) -> TileList:
+        dot, cut = self.dot, self.cut
+        sizes = (dot.n, cut.width), (dot.m, cut.rows), (dot.k, cut.k_block)
+        columns, rows, steps = (
+            (total % size or size) if is_last else min(total, size)
+            for is_last, (total, size) in zip(part, sizes, strict=True)
+        )
+        tiles, row = [], 0
+        for height, group in groupby(cut.heights(rows, columns)):
+            count = len(list(group))
+            tiles.append(self._tiles(row, height, count, (columns, steps)))
+            row += height * count
+        return TileList(tuple(tiles), (self.b_pack_row, columns, steps, cut.width))
 
-    def branch(part: int) -> Values:
-        emit(part)
-        return []
+    @property
+    def b_pack_row(self) -> int:
+        """From a row of B as it lies in memory to the next."""
+        return self.dot.k if self.dot.b_transposed else self.dot.n
 
-    b.if_(b.eq(index, count - 1), lambda: branch(last), lambda: branch(size))
+    def _tiles(self, row: int, height: int, count: int, size: tuple[int, int]) -> Tiles:
+        columns, steps = size
+        cut = self.cut
+        vectors = -(-columns // cut.lanes)
+        tile = Tile(self.dot.kind, height, vectors, columns % cut.lanes == 0, 1)
+        following = height * self.c_row, height * self.a_row, 0
+        if self.walks:
+            (batch,) = self._outer
+            following = batch.c, batch.a, batch.b
+        b_step = cut.width * cut.size if cut.packs_b else self.b_step
+        left = columns - (vectors - 1) * cut.lanes
+        walk = [Axis(steps, 0, self.a_step, b_step)]
+        numbers = tile_numbers(following, (self.c_row, self.a_row), left, walk)
+        return Tiles(tile, row * self.c_row, row * self.a_row, count, numbers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.lazy_dataclass import dataclass
 
 Rows = tuple[Value, int]  # where an array begins, and the elements between its rows
 
@@ -21,38 +22,50 @@ def even_parts(total: int, most: int) -> list[int]:
     return [size + 1] * larger + [size] * (count - larger)
 
 
-def pack(
-    b: Builder, vector: Type, to: Rows, source: Rows, columns: int, steps: Value
-) -> None:
-    """Copy some rows of so many columns; the lanes beyond become zero."""
-    element, lanes = vector.with_lanes(1), vector.lanes
-    with b.loop(0, steps) as loop:
-        row = b.offset(source[0], b.mul(loop.index, source[1]), element)
-        place = b.offset(to[0], b.mul(loop.index, to[1]), element)
-        for j in range(0, columns, lanes):
-            at = b.offset(row, j, element)
-            if columns - j >= lanes:
-                value = b.load(vector, at)
-            else:
-                mask = b.vector(vector.as_mask, [j + i < columns for i in range(lanes)])
-                value = b.masked_load(vector, at, mask)
-            b.store(value, b.offset(place, j, element))
+@dataclass(frozen=True)
+class Pack:
+    """A copy of a panel of B, rows of it or, if it lies `transposed`, columns."""
 
+    vector: Type
+    transposed: bool
 
-def pack_transposed(
-    b: Builder, vector: Type, to: Rows, source: Rows, columns: int, steps: Value
-) -> None:
-    """Transpose columns that lie in memory as rows, a vector of columns at a time.
+    @property
+    def name(self) -> str:
+        """What its function is called."""
+        return f"pack_{self.vector.suffix}{'_transposed' * self.transposed}"
 
-    It calls the function of `emit_transpose`: LLVM takes long over many shuffles.
-    """
-    element, lanes = vector.with_lanes(1), vector.lanes
-    width, row = (b.const(I64, stride) for stride in (to[1], source[1]))
-    for j in range(0, columns, lanes):
-        first = b.offset(source[0], j * source[1], element)
-        place = b.offset(to[0], j, element)
-        last = b.const(I64, min(columns - j, lanes) - 1)
-        b.call(transpose_name(vector), None, place, width, first, row, last, steps)
+    def emit(self, module: Module) -> None:
+        """Add `void name(ptr to, ptr from, ptr numbers)` to the module.
+
+        The numbers, in elements: how far rows lie apart in `from`, the columns, the
+        steps, and how far these lie apart in `to`, a whole number of vectors.
+        """
+        b = module.function(self.name, [PTR, PTR, PTR])
+        to, source, numbers = b.arguments
+        row, columns, steps, width = (
+            b.load(I64, b.offset(numbers, i, I64)) for i in range(4)
+        )
+        vector, element = self.vector, self.vector.with_lanes(1)
+        if self.transposed:
+            with b.loop(0, columns, vector.lanes) as loop:
+                # By a function, as LLVM takes long over many shuffles.
+                first = b.offset(source, b.mul(loop.index, row), element)
+                last = b.sub(b.min(b.sub(columns, loop.index), vector.lanes), 1)
+                place = b.offset(to, loop.index, element)
+                name = transpose_name(vector)
+                b.call(name, None, place, width, first, row, last, steps)
+        else:
+            with b.loop(0, steps) as step:
+                first = b.offset(source, b.mul(step.index, row), element)
+                place = b.offset(to, b.mul(step.index, width), element)
+                with b.loop(0, width, vector.lanes) as loop:
+                    mask = b.first_lanes(
+                        b.max(b.sub(columns, loop.index), 0), vector.lanes
+                    )
+                    at = b.offset(first, loop.index, element)
+                    value = b.masked_load(vector, at, mask)
+                    b.store(value, b.offset(place, loop.index, element))
+        b.ret()
 
 
 def transpose_rows(

@@ -206,6 +206,10 @@ class Builder(VectorInstructions):
         self._entry.append(f"  {pointer.text} = {array}")
         return pointer
 
+    def variable_scratch(self, size: Value, align: int = 64) -> Value:
+        """The same of a size that is known when the function runs; not in a loop."""
+        return self.instruction(f"alloca i8, i64 {size.text}, align {align}", PTR)
+
     def ret(self, value: Value | None = None) -> None:
         """Return from the function; nothing may follow in this block."""
         self.emit(f"  ret {value.type} {value.text}" if value else "  ret void")
@@ -246,23 +250,26 @@ class Builder(VectorInstructions):
         stop: Operand,
         step: int = 1,
         carried: Sequence[Value] = (),
+        runs: bool = False,
     ) -> Iterator[LoopBuilder]:
         """Run the `with` body for index = start, start + step, ... while below stop.
 
         Bounds are i64 values or ints. `loop.carried` are the values from the iteration
         before; the body says what follows by `loop.next(...)`; after it,
         `loop.results` are the last ones (the given ones when there was no iteration).
-        A loop known to run once is no loop at all.
+        A loop known to run once is no loop at all. `runs` says that it runs at least
+        once.
         """
-        known = isinstance(start, int) and isinstance(stop, int) and start < stop
-        if known and stop <= start + step:
-            once = LoopBuilder(self._operand(start, I64), list(carried))
-            yield once
-            once.results = once._next
-            return
+        if isinstance(start, int) and isinstance(stop, int) and start < stop:
+            runs = True
+            if stop <= start + step:
+                once = LoopBuilder(self._operand(start, I64), list(carried))
+                yield once
+                once.results = once._next
+                return
         first, last = self._operand(start, I64), self._operand(stop, I64)
         body, done, before = self._label(), self._label(), self._block
-        if known:
+        if runs:
             self._jump(body)
         else:
             self._branch(self.compare("lt", first, last), body, done)
@@ -280,7 +287,7 @@ class Builder(VectorInstructions):
         self._lines[hole:hole] = phis
         self._begin(done)
         loop.results = loop._next
-        if not known:
+        if not runs:
             joined = zip(carried, loop._next, strict=True)
             loop.results = [self._join((a, before), (b, latch)) for a, b in joined]
 

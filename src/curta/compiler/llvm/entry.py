@@ -2,9 +2,8 @@
 
 `i64 entry(ptr table)`: the table holds the addresses of the program's results,
 arguments and constants; of `parallel_for` (or null: no threads), of the arena and of
-the cancellation token; then of the products of matrices, of the programs (with their
-constants) and of the routines that it calls. It runs all of them in order, and returns
-DONE.
+the cancellation token; then of the programs that it calls (with their constants) and of
+the code of the library. It runs all of them in order, and returns DONE.
 
 Native code asks nobody for memory: who calls an entry provides its arena, in which the
 programs that it calls have theirs. So only Python can fail. Then every entry returns
@@ -38,6 +37,7 @@ from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks, is_long
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import DONE, STOPPED, NativeProgram
+from curta.compiler.routine_code import LibraryCall
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 
@@ -74,13 +74,24 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
     return work.placement.arguments
 
 
-def callees(
-    works: Sequence[Work],
-) -> tuple[list[Dot | Contraction], list[NativeProgram]]:
-    """The products and the programs that are called, each once, in table order."""
-    products = dict.fromkeys(w.dot for w in works if isinstance(w, DotItem))
-    programs = dict.fromkeys(p for w in works for p in _programs(w))
-    return list(products), list(programs)
+LibraryKey = Dot | Contraction | Routine
+"""What the library computes."""
+
+
+def library_key(work: DotItem | RoutineItem) -> LibraryKey:
+    """What the library is asked for."""
+    return work.dot if isinstance(work, DotItem) else work.routine
+
+
+def library_keys(works: Sequence[Work]) -> list[LibraryKey]:
+    """The products and the routines that are called, each once, in table order."""
+    called = [w for w in works if isinstance(w, DotItem | RoutineItem)]
+    return list(dict.fromkeys(map(library_key, called)))
+
+
+def called_programs(works: Sequence[Work]) -> list[NativeProgram]:
+    """The programs that are called, each once, in table order."""
+    return list(dict.fromkeys(p for w in works for p in _programs(w)))
 
 
 def _programs(work: Work) -> tuple[NativeProgram, ...]:
@@ -104,11 +115,6 @@ def is_cancellable(work: Work) -> bool:
     return called or (isinstance(work, ControlItem) and work.polled)
 
 
-def routines(works: Sequence[Work]) -> list[Routine]:
-    """The routines that are called, each once, in table order."""
-    return list(dict.fromkeys(w.routine for w in works if isinstance(w, RoutineItem)))
-
-
 def is_parallel(work: Work) -> bool:
     """Whether it may run on threads."""
     if isinstance(work, HostItem):
@@ -122,11 +128,10 @@ def emit_entry(
     pointers: Sequence[Buffer],
     arena: Arena,
     functions: Mapping[Work, str],
+    library: Mapping[LibraryKey, LibraryCall],
 ) -> None:
     """Add the entry to the module; the code of kernels is in these `functions`."""
-    dots, called = callees(works)
-    products, programs = _places(dots), _places(called)
-    library = _places(routines(works))
+    programs = _places(called_programs(works))
     if any(map(is_parallel, works)):
         _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], I64)
@@ -141,18 +146,13 @@ def emit_entry(
         base = b.scratch(max(arena.size, 1))
     places = _Places(b, _places(pointers), arena, table, base)
     launch = _Launch(b, launcher, works)
-    first = len(pointers) + SERVICES
-    first_program = first + len(products)
-    first_routine = first_program + 2 * len(programs)
+    first_program = len(pointers) + SERVICES
+    calls = _LibraryCalls(b, table, first_program + 2 * len(programs), library)
     for work in works:
         address = places.of(work)
         given = [address[x] for x in buffers(work)]
-        if isinstance(work, DotItem):
-            product = _word(b, table, first + products[work.dot])
-            b.call(product, None, *given, launcher)
-        elif isinstance(work, RoutineItem):
-            code = _word(b, table, first_routine + library[work.routine])
-            b.call(code, None, *given, launcher)
+        if isinstance(work, DotItem | RoutineItem):
+            calls(library_key(work), [*given, launcher])
         elif isinstance(work, (ControlItem, HostItem)):
             parts = [
                 (_word(b, table, i), _word(b, table, i + 1))
@@ -195,6 +195,27 @@ class _Places:
         if place is None:
             return self.b.offset(self.base, self.arena.offsets[buffer], I8)
         return _word(self.b, self.table, place)
+
+
+class _LibraryCalls:
+    """Calls of the library, whose code the table has from a place on."""
+
+    def __init__(
+        self, b: Builder, table: Value, first: int,
+        library: Mapping[LibraryKey, LibraryCall],
+    ) -> None:  # fmt: skip
+        self.b, self.table, self.library = b, table, library
+        self.first: dict[LibraryKey, int] = {}
+        for key, call in library.items():
+            self.first[key] = first
+            first += len(call.code)
+
+    def __call__(self, key: LibraryKey, arguments: Sequence[Value]) -> None:
+        b, first, numbers = self.b, self.first[key], self.library[key].numbers
+        given = list(arguments)
+        if numbers:
+            given += [b.table(I64, numbers), b.offset(self.table, first, PTR)]
+        b.call(_word(b, self.table, first), None, *given)
 
 
 def _run_programs(
