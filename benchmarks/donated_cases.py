@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.harness import Case, Thunk
 
-_LEAVES = (100, 300, 1000)
+_LEAVES = (1, 10, 100, 300, 1000, 3000)
 
 
 def _step(lib: Any, count: int, donate: bool) -> Thunk:
@@ -20,7 +20,7 @@ def _step(lib: Any, count: int, donate: bool) -> Thunk:
         state[0] = step(state[0])
         return state[0]
 
-    for _ in range(40):  # to the fixed point, so that both libraries answer alike
+    for _ in range(40):  # to the fixed point, so that both libraries give the same
         call()
     return call
 

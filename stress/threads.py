@@ -56,6 +56,8 @@ def replaced(x: Any) -> Any:
 
 
 in_place = curta.jit(replaced, donate_argnums=0)
+# Arrays that all threads read and donate: the elements of each are equal.
+common = [jnp.zeros(n) for n in (1, 10, 100, 1000, 20_000)]
 
 
 class Worker:
@@ -123,6 +125,22 @@ class Worker:
         if view is not None:
             check(view, x)
 
+    def donate_common(self) -> None:
+        """Donate, or read, what other threads donate and read at the same time."""
+        place = self.random.randrange(len(common))
+        x = common[place]
+        try:
+            if self.random.random() < 0.5:
+                common[place] = in_place(x)
+            view = np.asarray(common[place])
+        except RuntimeError as error:
+            if "deleted" not in str(error):
+                raise
+            common[place] = jnp.full(x.shape, float(self.random.randrange(100)))
+            return
+        check(view, np.full(x.shape, view[0], np.float32))
+        self.kept.append((view, view.copy()))
+
     def eager(self) -> None:
         x = self.numbers()
         y = jnp.asarray(x)
@@ -160,6 +178,7 @@ ACTIONS: dict[Callable[[Worker], None], int] = {
     Worker.loop: 5,
     Worker.call_large: 1,
     Worker.donate: 10,
+    Worker.donate_common: 10,
     Worker.eager: 10,
     Worker.view: 10,
     Worker.wide: 3,

@@ -441,9 +441,11 @@ class Tuning:
     # Signatures of a jitted function that native code recognises.
     native_entries: int = limit(6, shrunk=1)
     # Arrays among the arguments of a call by native code at most.
-    native_leaves: int = limit(1000, shrunk=2)
+    native_leaves: int = limit(20_000, shrunk=2)
     # Bytes of a result of such a call at most.
     native_result_bytes: int = limit(1 << 16, shrunk=32)
+    # Bytes of all its results that are not in the memory of arguments at most.
+    native_results_bytes: int = limit(1 << 26, shrunk=64)
     # Elements of an array from NumPy that are worth copying to aligned memory.
     aligned_elements: int = limit(1024, shrunk=1)
     # Bytes of an array that a view of less than half of it does not keep alive.

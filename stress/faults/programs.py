@@ -62,7 +62,7 @@ def _chained(s: Any) -> Any:
 def _donated(x: Any) -> Any:
     run = curta.jit(lambda x: x.at[3].set(1.0) + 1, donate_argnums=0)
     for _ in range(3):
-        x = run(jnp.copy(x))
+        x = run(run(jnp.copy(x)))
     return x
 
 

@@ -22,7 +22,7 @@ import mmap
 import sys
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from sys import getrefcount
 from typing import Any
 from weakref import WeakSet
@@ -103,12 +103,13 @@ def mapped(size: int) -> bytearray | mmap.mmap:
 def is_last_reference(holder: list[NDArray], i: int, others: int = 0) -> bool:
     """Whether a list alone refers to the memory of its item, which may be written to.
 
-    There may be so many `others` that refer to the item as the list does.
+    There may be so many `others` that refer to the item as the list does. The item is
+    no longer kept to be used again: it belongs to who asks.
     """
     more = getrefcount(holder[i]) - _ALONE_IN_LIST - others
     x = holder[i]
     if more == 1:
-        more -= allocator(x.shape, x.dtype).keeps(x)
+        more -= allocator(x.shape, x.dtype).let_go(x)
     owned = type(x.base) in _OWNERS and x.flags.writeable
     return more == 0 and owned and _RECYCLES
 
@@ -152,6 +153,14 @@ def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     )
 
 
+def unshared(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], NDArray]:
+    """What makes arrays of which no reference is kept: who has one may give it away."""
+    result = allocator(shape, dtype)
+    if type(result) is _SmallAllocator:
+        return partial(unpooled, shape, dtype)
+    return result
+
+
 class Allocator:
     """Makes arrays of one shape and dtype; this one always makes new ones."""
 
@@ -166,8 +175,8 @@ class Allocator:
         block = _block(max(self._size, 1))
         return np.ndarray(self._shape, self._dtype, block)
 
-    def keeps(self, array: NDArray) -> bool:
-        """Whether a reference to the array is kept here, to use it again."""
+    def let_go(self, array: NDArray) -> bool:
+        """Keep an array no longer; whether there was a reference to it here."""
         return False
 
 
@@ -210,8 +219,14 @@ class _SmallAllocator(Allocator):
         """Forget the arrays that are kept."""
         self._kept.clear()
 
-    def keeps(self, array: NDArray) -> bool:
-        return any(x is array for x in list(self._kept))
+    def let_go(self, array: NDArray) -> bool:
+        kept = self._kept
+        for i, x in enumerate(list(kept)):
+            if x is array:
+                with contextlib.suppress(IndexError):  # it was trimmed
+                    del kept[i]
+                return True
+        return False
 
     def _make(self, count: int) -> list[NDArray]:
         """New arrays side by side in one piece of memory."""
@@ -240,7 +255,7 @@ class _BlockAllocator(Allocator):
         return np.ndarray(self._shape, self._dtype, block)
 
 
-class _Block(np.ndarray[Any, Any]):
+class Block(np.ndarray[Any, Any]):
     """Memory of which arrays are parts.
 
     A class of its own, because NumPy follows the bases of a view up to another class:
@@ -374,14 +389,14 @@ def _block(wanted: int) -> NDArray:
     size = _rounded(wanted)
     if size < config.tuning.page_bytes:
         memory = _memory(size + ALIGNMENT, wanted)
-        return _Block(size, np.uint8, memory, _offset(memory))
+        return Block(size, np.uint8, memory, _offset(memory))
     alignment = _HUGE_PAGE if size >= _HUGE_PAGE else ALIGNMENT
     pages = _memory(size + alignment, wanted)
     start = _offset(pages, alignment)
     if size >= _HUGE_PAGE and hasattr(mmap, "MADV_HUGEPAGE"):
         with contextlib.suppress(OSError):  # a kernel without huge pages
             pages.madvise(mmap.MADV_HUGEPAGE, start, size)  # type: ignore[union-attr]
-    return _Block(size, np.uint8, pages, start)
+    return Block(size, np.uint8, pages, start)
 
 
 def _memory(size: int, wanted: int) -> bytearray | mmap.mmap:
@@ -447,7 +462,7 @@ _ALONE = _count_alone()
 _ALONE_IN_LIST = _count_alone_in_list()
 _WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 # What the memory of an array is part of that is no view of another one's.
-_OWNERS = (bytearray, mmap.mmap, _Block, type(None))
+_OWNERS = (bytearray, mmap.mmap, Block, type(None))
 _pool = _Pool()
 _small: WeakSet[_SmallAllocator] = WeakSet()
 _holders: list[Callable[[], None]] = []

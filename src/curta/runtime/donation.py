@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from curta.core.buffers import empty, is_last_reference
+from curta.core.buffers import is_last_reference, unshared
 from curta.core.jaxpr import ClosedJaxpr
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
@@ -89,7 +89,7 @@ def take_back(
 
 
 def _copy(x: Any) -> Any:
-    out = empty(x.shape, x.dtype)
+    out = unshared(x.shape, x.dtype)()  # it may be donated in its turn
     out[...] = x
     return out
 

@@ -11,23 +11,32 @@ Where objects are not laid out as the native code needs, or there is no native c
 from __future__ import annotations
 
 import ctypes
+import math
+import mmap
 import sys
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from curta.compiler import calls
-from curta.compiler.native import NativeProgram
-from curta.compiler.support import call_code, cancellation, invoke_code
+from curta.compiler.support import (
+    call_code,
+    call_record,
+    cancellation,
+    donation_code,
+    entry_code,
+    invoke_code,
+    result_code,
+)
 from curta.compiler.support.arenas import native_arenas
 from curta.compiler.support.entry import builtin_function, known_header
 from curta.compiler.support.loader import native_module
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.buffers import allocator, unpooled, when_trimmed
+from curta.core.buffers import Block, allocator, unpooled, when_trimmed
 from curta.core.trace import thread_state
 from curta.once import once
 from curta.runtime.array import ArrayImpl
@@ -76,13 +85,18 @@ def entry_of_call(
     if not compiled.on_host or _maker() is None:
         return None
     run = compiled.run
-    if not isinstance(run, NativeExecutable) or compiled.consumed or compiled.places:
+    if not isinstance(run, NativeExecutable) or compiled.places:
         return None
     program = run.program
     results = program.signature[: program.results]
-    sizes = [np.dtype(d).itemsize * int(np.prod(shape)) for d, shape in results]
-    tuning = config.tuning
+    overwrites, tuning = run.overwrites, config.tuning
+    sizes = [
+        np.dtype(dtype).itemsize * math.prod(shape)
+        for k, (dtype, shape) in enumerate(results)
+        if k not in overwrites
+    ]
     large = max(sizes, default=0) > tuning.native_result_bytes
+    large = large or sum(sizes) > tuning.native_results_bytes
     long = program.long or program.cancellable
     if long or large or len(leaves) > tuning.native_leaves:
         return None
@@ -91,18 +105,19 @@ def entry_of_call(
     except _NotReady:
         return None
     kept, spare = [], []
-    for (dtype, shape), aval in zip(results, compiled.out_avals, strict=True):
-        own = partial(unpooled, shape, np.dtype(dtype))
-        kept.append(partial(_new, own, aval))
-        spare.append(partial(_new, allocator(shape, np.dtype(dtype)), aval))
-    context = config.context
-    stack = walk.items + len(args) + 1
-    own = [len(args), id(context), len(walk.code), stack]
-    record = _record(program, own, walk)
-    rings = [None] * (call_code.RING * len(results))
+    for k, (dtype, shape) in enumerate(results):
+        aval, dtype = compiled.out_avals[k], np.dtype(dtype)
+        if k in overwrites:
+            kept.append(partial(ArrayImpl, None, aval))
+            spare.append(kept[-1])
+            continue
+        kept.append(partial(_new, partial(unpooled, shape, dtype), aval))
+        spare.append(partial(_new, allocator(shape, dtype), aval))
+    record = _record(run, len(args), compiled.consumed, walk)
+    rings = [None] * ((call_record.RING + 1) * len(results))
     return (
         record, rings, tuple(kept), tuple(spare), build,
-        run, context, walk.kept,
+        run, config.context, walk.kept,
     )  # fmt: skip
 
 
@@ -133,20 +148,20 @@ class _Walk:
         """Recognise `x`, but for what is inside, which is returned."""
         kind = type(x)
         if kind is ArrayImpl:
-            self._emit(call_code.ARRAY, 0, id(x.aval))
+            self._emit(call_record.ARRAY, 0, id(x.aval))
             self.kept.append(x.aval)
             return ()
         if kind is dict and all(type(key) is str for key in x):
             keys = sorted(x)
             self.kept.append(keys)
-            self._emit(call_code.DICT, len(keys), keys)
+            self._emit(call_record.DICT, len(keys), keys)
             return [x[key] for key in keys]
         if kind is tuple or kind is list:
-            code = call_code.TUPLE if kind is tuple else call_code.LIST
+            code = call_record.TUPLE if kind is tuple else call_record.LIST
             self._emit(code, len(x), 0)
             return x
         if x is None:
-            self._emit(call_code.NONE, 0, 0)
+            self._emit(call_record.NONE, 0, 0)
             return ()
         raise _NotReady
 
@@ -154,18 +169,33 @@ class _Walk:
         self.code.append((kind, children, operand))
 
 
-def _record(program: NativeProgram, own: list[int], walk: _Walk) -> bytes:
-    words = [*calls.head(program), *own]
-    keys_at = len(words) + call_code.INSTRUCTION_WORDS * len(walk.code)
+def _record(
+    run: NativeExecutable, arguments: int, consumed: Mapping[int, int], walk: _Walk
+) -> bytes:
+    program = run.program
+    head = calls.head(program)
+    code_at = len(head) + call_record.OWN_WORDS
+    keys_at = code_at + call_record.INSTRUCTION_WORDS * len(walk.code)
     keys: list[int] = []
+    code: list[int] = []
     for kind, children, operand in walk.code:
-        if kind == call_code.DICT:
+        if kind == call_record.DICT:
             place = keys_at + len(keys)
             keys += map(id, operand)
             operand = place
-        words += [kind, children, operand]
-    words += keys
-    return calls.packed(program, words)
+        code += [kind, children, operand]
+    arrays = len(program.signature) - program.results
+    ends = [len(program.signature) + len(program.constants)]
+    for size in (arrays, len(consumed), program.results, walk.items + arguments + 1):
+        ends.append(ends[-1] + size)
+    own = [
+        arguments, id(config.context), len(walk.code), len(consumed),
+        keys_at + len(keys), *ends,
+    ]  # fmt: skip
+    donations = [k in run.overwrites for k in range(program.results)]
+    for leaf, result in consumed.items():
+        donations += [leaf, result, run.overwrites.get(result) == leaf]
+    return calls.packed(program, [*head, *own, *code, *keys, *donations])
 
 
 # ---- the built-in function
@@ -184,7 +214,11 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
         code = native_module(
             lambda module: call_code.call_module(module, layout),
             call_code,
+            call_record,
+            donation_code,
+            entry_code,
             invoke_code,
+            result_code,
             given={**objects, **native_arenas(), name: address},
             depends=repr(layout),
         )
@@ -196,11 +230,14 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
 _OBJECTS: dict[str, Any] = {
     "array_type": ArrayImpl,
     "base_trace": BASE,
+    "block_type": Block,
+    "bytearray_type": bytearray,
     "config": config,
     "context_name": sys.intern("context"),
     "dict_type": dict,
     "list_type": list,
     "miss": MISS,
+    "mmap_type": mmap.mmap,
     "none": None,
     "thread_state": thread_state,
     "trace_name": sys.intern("trace"),
@@ -209,26 +246,33 @@ _OBJECTS: dict[str, Any] = {
 assert set(_OBJECTS) == set(call_code.OBJECTS)
 
 
-def known_layout() -> call_code.ObjectLayout | None:
+def known_layout() -> call_record.ObjectLayout | None:
     """Where the fields of arrays lie; None if they are not found or not as needed."""
     header = known_header()
     if header is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
-    data, aval, device = np.zeros(1), object(), object()
-    sample = ArrayImpl(data, aval, device)  # type: ignore[arg-type]
-    places = [_find(sample, x, header) for x in (data, aval, device)]
-    if None in places or not _counts_are_known():
+    fields: tuple[Any, ...] = np.zeros(1), object(), object(), object()
+    sample = ArrayImpl(*fields[:3])
+    sample._pending = fields[3]
+    places = [_find(sample, x, header) for x in fields]
+    items = tuple.__basicsize__
+    known_items = _word(fields, items) == id(fields[0])
+    if None in places or not known_items or not _counts_are_known():
         return None
-    at_data, at_aval, at_device = (p or 0 for p in places)
+    known = [p or 0 for p in places]
     weak = ArrayImpl.__weakrefoffset__
-    return call_code.ObjectLayout(header, at_data, at_aval, at_device, weak)
+    return call_record.ObjectLayout(header, *known, weak, items)
 
 
 def _find(sample: ArrayImpl, field: Any, header: int) -> int | None:
     for place in range(header, ArrayImpl.__basicsize__, 8):
-        if ctypes.c_uint64.from_address(id(sample) + place).value == id(field):
+        if _word(sample, place) == id(field):
             return place
     return None
+
+
+def _word(x: Any, place: int) -> int:
+    return ctypes.c_uint64.from_address(id(x) + place).value
 
 
 def _counts_are_known() -> bool:
@@ -244,6 +288,5 @@ def _counts_are_known() -> bool:
     held = [x, x, x]
     several = stored()
     reference = weakref.ref(x)
-    place = id(x) + ArrayImpl.__weakrefoffset__
-    seen = ctypes.c_uint64.from_address(place).value == id(reference)
+    seen = _word(x, ArrayImpl.__weakrefoffset__) == id(reference)
     return alone == 1 and several == 1 + len(held) and seen

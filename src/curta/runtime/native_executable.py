@@ -14,7 +14,7 @@ from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.compiler.support.cancellation import Token
 from curta.compiler.support.entry import native_entry, plain_entry
 from curta.config import config
-from curta.core.buffers import allocator
+from curta.core.buffers import allocator, unshared
 from curta.runtime.queue import (
     Call,
     Pending,
@@ -31,8 +31,9 @@ NDArray = np.ndarray[Any, Any]
 class NativeExecutable:
     """Calls machine code on results from the pool, with nothing in between.
 
-    `fallback` runs what the native code refuses. Results that `overwrites` has lie
-    where arguments lie, which belong to the call.
+    `fallback` runs what the native code refuses. With `overwrites` arguments are
+    donated: the results that it has lie where those lie, which belong to the call, and
+    no reference to the others is kept, since they will be donated as well.
     """
 
     is_async: bool
@@ -50,7 +51,8 @@ class NativeExecutable:
         self.program = program
         self.overwrites: Mapping[int, int] | dict[int, int] = overwrites or {}
         results = program.signature[: program.results]
-        self._make = [allocator(shape, dtype) for dtype, shape in results]
+        maker = allocator if overwrites is None else unshared
+        self._make = [maker(shape, np.dtype(dtype)) for dtype, shape in results]
         self._bytes = _bytes(results)
         tuning = config.tuning
         moved = _bytes(program.signature)

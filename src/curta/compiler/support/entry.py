@@ -146,5 +146,6 @@ def _layout_is_known(array: np.ndarray[Any, Any], header: int) -> bool:
         and rank == array.ndim
         and all(word(dimensions + 8 * i) == n for i, n in enumerate(array.shape))
         and word(start + entry_code.DTYPE) == id(array.dtype)
+        and word(start + entry_code.BASE) == (array.base is not None and id(array.base))
         and flags & 0x701 == array.flags.num & 0x701
     )

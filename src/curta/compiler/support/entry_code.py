@@ -31,8 +31,8 @@ from curta.compiler.support.invoke_code import (
 )
 
 # Fields of an array object, from the end of the object's header.
-DATA, RANK, DIMENSIONS, DTYPE, FLAGS = 0, 8, 16, 40, 48
-_C_CONTIGUOUS, _ALIGNED, _WRITEABLE = 0x1, 0x100, 0x400
+DATA, RANK, DIMENSIONS, BASE, DTYPE, FLAGS = 0, 8, 16, 32, 40, 48
+C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 EXPORTS = ("call_entry",)
 CALLS = (
@@ -96,8 +96,8 @@ def _collect(module: Module, header: int) -> None:
             is_result = b.compare("lt", loop.index, results)
             needed = b.select(
                 is_result,
-                b.const(I32, _C_CONTIGUOUS | _ALIGNED | _WRITEABLE),
-                _C_CONTIGUOUS | _ALIGNED,
+                b.const(I32, C_CONTIGUOUS | ALIGNED | WRITEABLE),
+                C_CONTIGUOUS | ALIGNED,
             )
             right = b.eq(dtype, word(b, signature, place))
             right = right & b.eq(flags & needed, needed)

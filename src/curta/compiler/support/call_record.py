@@ -1,0 +1,141 @@
+"""The record of a call by native code, and pieces of code that read objects.
+
+An entry, what native code knows of a signature, is a tuple
+
+    (record, rings, makers, spares, build, what the record points to ...)
+
+`record` is a bytes object of 64-bit words: what `invoke_code` wants of the program and
+its constants, the words below, the instructions that recognise arguments, the keys of
+dicts, and what is donated: for each result whether it lies in the memory of an
+argument, then for each donated argument three words.
+
+The table of a call begins as `invoke_code` has it; further areas follow.
+"""
+
+from __future__ import annotations
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
+from curta.compiler.support.invoke_code import (
+    ARRAYS,
+    CONSTANTS,
+    HEAD_WORDS,
+    RESULTS,
+    at,
+    word,
+)
+from curta.lazy_dataclass import dataclass
+
+# Words of a record, after what `invoke_code` wants of the program and its constants.
+# DONATED is the number of donated arguments, DONATIONS the place in the record of what
+# is said of them. The others are places in the table: of the arrays among the
+# arguments, of the storage of donated ones, of the arrays of results, of a stack on
+# which arguments are walked through, and of the end.
+(
+    ARGUMENTS,
+    CONTEXT,
+    INSTRUCTIONS,
+    DONATED,
+    DONATIONS,
+    LEAVES_AT,
+    TAKEN_AT,
+    MADE_AT,
+    STACK_AT,
+    SIZE,
+) = range(10)
+OWN_WORDS = 10
+# Of a donated argument: which array it is, the result of its type, and whether that
+# lies in its memory.
+LEAF, RESULT, OVERWRITTEN = range(3)
+DONATION_WORDS = 3
+# Instructions: what is expected, how many children, and a word: the address of the
+# aval of an array, or the place in the record of the keys of a dict.
+ARRAY, DICT, TUPLE, LIST, NONE = range(5)
+INSTRUCTION_WORDS = 3
+# Items of an entry.
+RECORD, RINGS, MAKERS, SPARES, BUILD = range(5)
+RING = 4  # results kept for each output
+
+
+@dataclass(frozen=True)
+class ObjectLayout:
+    """Where the fields of objects lie: bytes from the beginning of the object.
+
+    Those of arrays; `header` is the end of any object's head, `items` are a tuple's.
+    """
+
+    header: int
+    data: int
+    aval: int
+    device: int
+    pending: int
+    weak_references: int
+    items: int
+
+
+class CallRecord:
+    """A record as code reads it: what is asked for is loaded there and then."""
+
+    def __init__(self, b: Builder, record: Value) -> None:
+        self.b = b
+        self.address = record
+        constants = word(b, record, CONSTANTS)
+        self._own: Value = at(b, record, constants + HEAD_WORDS)
+
+    def word(self, place: int) -> Value:
+        """One of the words that are not of `invoke_code`."""
+        return word(self.b, self._own, place)
+
+    def area(self, table: Value, place: int) -> Value:
+        """The address of an area of the table, of which a word says the place."""
+        return at(self.b, table, self.word(place))
+
+    @property
+    def results(self) -> Value:
+        """How many results there are."""
+        return word(self.b, self.address, RESULTS)
+
+    @property
+    def arrays(self) -> Value:
+        """How many arrays there are among the arguments."""
+        return word(self.b, self.address, ARRAYS) - self.results
+
+    @property
+    def context(self) -> Value:
+        """The settings that the record is good for."""
+        return self.b.load(PTR, at(self.b, self._own, CONTEXT))
+
+    @property
+    def instructions(self) -> Value:
+        """Where the instructions begin."""
+        return at(self.b, self._own, OWN_WORDS)
+
+    @property
+    def waiting(self) -> Value:
+        """Where it is said of each result whether it lies where an argument lies."""
+        return at(self.b, self.address, self.word(DONATIONS))
+
+    @property
+    def donations(self) -> Value:
+        """Where the words of donated arguments begin."""
+        return at(self.b, self.waiting, self.results)
+
+
+def load(b: Builder, item: Value, offset: int, type_: Type = PTR) -> Value:
+    """A field of an object."""
+    return b.load(type_, field(b, item, offset))
+
+
+def field(b: Builder, item: Value, offset: int) -> Value:
+    """The address of a field of an object."""
+    return b.offset(item, offset, I8)
+
+
+def kept_object(b: Builder, name: str) -> Value:
+    """The address of an object that the code knows by name."""
+    return Value(f"@{name}", PTR, b)
+
+
+def item_of(b: Builder, entry: Value, index: int) -> Value:
+    """A borrowed reference to an item of an entry."""
+    return b.call("PyTuple_GetItem", PTR, entry, b.const(I64, index))
