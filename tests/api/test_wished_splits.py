@@ -140,6 +140,24 @@ def test_text():
     assert plain.as_text("jaxpr") == plain.compile().as_text()
 
 
+def test_collectives_in_the_text():
+    """By their names in XLA's programs; nothing is said where nothing is sent."""
+    x, batch = put((8, 8), "x", None), put((8, 4, 4), "x")
+    for fun, args, sent in (
+        (jnp.linalg.cholesky, (x,), {"all-gather", "all-to-all"}),
+        (jnp.linalg.cholesky, (batch,), set()),
+        (curta.lax.linalg.lu, (batch,), set()),
+        (lambda x: jnp.sin(x) + 1, (x,), set()),
+        (lambda x: x.sum(), (x,), {"all-reduce"}),
+        (lambda x: jnp.roll(x, 1, 0), (x,), {"collective-permute"}),
+    ):
+        text = jit(fun).lower(*args).compile().as_text()
+        assert {
+            line.split()[1] for line in text.splitlines() if "bytes" in line
+        } == sent
+        assert ("# nothing is sent in the memory of one host" in text) == bool(sent)
+
+
 def test_functions_of_references():
     x = put((8, 2), "x")
     ref = curta.new_ref(x)

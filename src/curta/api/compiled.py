@@ -17,6 +17,7 @@ from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.errors import JaxRuntimeError
+from curta.on_demand import late
 from curta.runtime.array import ArrayImpl
 from curta.runtime.backends import temporary_bytes
 from curta.runtime.devices import (
@@ -28,6 +29,9 @@ from curta.runtime.devices import (
 )
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.relayout import is_laid_out
+
+# Few programs ask for it.
+texts: Any = late("curta.api.collectives_text")
 
 
 class MemoryAnalysis(NamedTuple):
@@ -150,7 +154,8 @@ class Compiled(Stage):
         """The text of what was compiled: the jaxpr.
 
         Types show how values are split over devices, by the compiler's decision, as
-        they do by the program's for explicit axes. For devices of plugins it is XLA's
+        they do by the program's for explicit axes. Below are, if there are any, the
+        collectives between the devices. For devices of plugins it is XLA's
         program after all of its passes, with its collectives. JaxRuntimeError if the
         plugin does not give it.
 
@@ -164,7 +169,10 @@ class Compiled(Stage):
         if self._of_plugin is not None:
             result: str = self._of_plugin.optimized_text()
             return result
-        return self._staged.closed.pretty_print(types=self._run.destinations.types())
+        closed, to = self._staged.closed, self._run.destinations
+        ins, outs = self._wanted(), self._out_places()
+        sent = texts.collectives_text(closed, to.mesh(ins), ins, outs)
+        return f"{closed.pretty_print(types=to.types())}{sent}"
 
     # By JAX's names: constants are part of programs here, and no arguments of them.
 

@@ -20,7 +20,7 @@ from curta.dtypes import physical_dtype
 from curta.errors import ConcretizationTypeError
 from curta.on_demand import late
 from curta.partition.costs import traffic_of
-from curta.partition.partition import partition
+from curta.partition.host_mesh import host_mesh
 from curta.runtime.array import ArrayImpl
 from curta.runtime.host_runs import spans_hosts
 
@@ -28,6 +28,7 @@ from curta.runtime.host_runs import spans_hosts
 costs: Any = late("curta.api.explain_costs")
 texts: Any = late("curta.api.explain_text")
 pages: Any = late("curta.api.explain_page")
+hosts_call: Any = late("curta.runtime.hosts_call")
 
 
 class Explain:
@@ -153,7 +154,8 @@ def _with_hosts(cost: Any, closed: Any, leaves: Any, lowered: Any) -> Any:
     if first is None:
         return cost
     outs = tree_util.tree_leaves(lowered.compile().output_shardings)
-    local = partition(closed, first.mesh, places, outs)
+    hosts = host_mesh(first.mesh)
+    local, _ = hosts_call.local_program(closed, first.mesh, places, outs, hosts)
     sent = str(traffic_of(local.closed)).splitlines()
     return dataclasses.replace(cost, collectives=(*cost.collectives, *sent))
 

@@ -20,9 +20,9 @@ from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
 from curta.hosts.engine import of_process
-from curta.partition.host_mesh import host_mesh
+from curta.partition.host_mesh import HostMesh, host_mesh
 from curta.partition.own_host import of_host
-from curta.partition.partition import partition
+from curta.partition.partition import LocalProgram, partition
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.backends import overwriting
 from curta.runtime.debug_checks import checked
@@ -38,6 +38,7 @@ from curta.runtime.hosts_data import (
     own_copy,
     sliced,
     split,
+    stored_shape,
     stored_sharding,
 )
 from curta.runtime.native_executable import NativeExecutable
@@ -74,19 +75,17 @@ class HostsCall:
         self._donation = donation
         closed, self._captured = _with_captured(closed)
         places = [*[x._sharding for x in self._captured], *in_shardings]
-        ins = _stored(places, closed.in_avals)
-        outs = _stored(self.out_shardings, closed.out_avals)
-        if has_terms(closed.jaxpr):
-            closed = stacked(closed)
-        closed, self._with_bits = _without_float0(closed)
-        outs = [outs[k] for k in self._with_bits]
-        local = partition(closed, mesh, ins, outs)
+        local, self._with_bits = local_program(
+            closed, mesh, places, self.out_shardings, host_mesh(mesh)
+        )
         self.local = local
-        hosts = host_mesh(mesh)
+        hosts = local.hosts
         self.hosts = hosts
         self.in_layouts: Any = [layout_on(hosts, s) for s in local.in_splits]
         self.out_layouts: Any = [layout_on(hosts, s) for s in local.out_splits]
-        self._shapes = [a.shape for a in closed.out_avals]
+        pairs = zip(self.out_avals, self.out_shardings, strict=True)
+        shapes = [stored_shape(a, s) for a, s in pairs]
+        self._shapes = [shapes[k] for k in self._with_bits]
         here = of_process()
         own = local.closed
         if here.count > 1 and here.index in hosts.hosts:
@@ -142,6 +141,26 @@ class HostsCall:
                 if own.in_avals[i] == own.out_avals[n]:
                     result[i] = n
         return result
+
+
+def local_program(
+    closed: ClosedJaxpr,
+    mesh: Mesh,
+    in_shardings: Shardings,
+    out_shardings: Shardings,
+    hosts: HostMesh,
+) -> tuple[LocalProgram, list[int]]:
+    """The program of one host, on arrays as hosts store them.
+
+    Second come the numbers of the results that it gives: those that have bits.
+    """
+    ins = _stored(in_shardings, closed.in_avals)
+    outs = _stored(out_shardings, closed.out_avals)
+    if has_terms(closed.jaxpr):
+        closed = stacked(closed)
+    closed, with_bits = _without_float0(closed)
+    outs = [outs[k] for k in with_bits]
+    return partition(closed, mesh, ins, outs, hosts), with_bits
 
 
 def _stored(

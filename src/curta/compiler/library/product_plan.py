@@ -1,8 +1,8 @@
 """What `product` (product.py) is to do, as numbers.
 
-    plan = Plan(...)
-    plan.numbers    the words that the function reads
-    plan.code       itself, and the tiles and the copy of panels that they speak of
+plan = Plan(...)
+plan.numbers    the words that the function reads
+plan.code       itself, and the tiles and the copy of panels that they speak of
 """
 
 from __future__ import annotations
