@@ -30,13 +30,14 @@
 #   make test-libraries  test suites of libraries for JAX, over Curta and over JAX
 #   make test-hosts  programs of several processes, by MPI and over TCP (own environment)
 #   make test-accelerators  programs as StableHLO, by XLA:CPU and plugins (own environment)
+#   make test-browser  pages in Chromium, notebooks in IPython (own environment)
 #   make test-gpu   tests, examples and the demo on a GPU (PLATFORM=, own environment)
 #   make clean      remove the environments and everything generated
 #
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-gpu lint types dist docs gallery coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-browser test-gpu lint types dist docs gallery coverage bench fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -44,6 +45,7 @@ LIBRARIES := .venv-libraries
 ACCELERATORS := .venv-accelerators
 HOSTS := .venv-hosts
 GPU := .venv-gpu
+BROWSER := .venv-browser
 TYPES := .venv-types
 DIST := .venv-dist
 HASH  := $(shell cksum < pyproject.toml | cut -d' ' -f1)
@@ -75,6 +77,11 @@ $(ACCELERATORS)/.stamp-%-$(HASH):
 $(GPU)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(GPU) $*
 	@rm -f $(GPU)/.stamp-$*-*
+	@touch $@
+
+$(BROWSER)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(BROWSER) $*
+	@rm -f $(BROWSER)/.stamp-$*-*
 	@touch $@
 
 $(DIST)/.stamp-%-$(HASH):
@@ -189,6 +196,12 @@ test-accelerators: $(ACCELERATORS)/.stamp-accelerators-$(HASH)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
 	$(ACCELERATORS)/bin/python -m accelerators $(ARGS)
 
+# With a browser of the system (apt install chromium); the site is that of `make docs`.
+test-browser: $(BROWSER)/.stamp-browser-$(HASH)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	$(BROWSER)/bin/python -m pytest browser -rs $(ARGS)
+	@test -d site || echo "not run: pages of the site (make docs makes it)"
+
 # The extra brings the plugin: cuda13, cuda12, rocm7, tpu; none for one that is named by
 # PJRT_NAMES_AND_LIBRARY_PATHS. Without a device it says so, and exits with 3.
 PLATFORM ?= cuda
@@ -205,7 +218,7 @@ test-hosts: $(HOSTS)/.stamp-hosts-$(HASH)
 	else echo "not run: hosts in network namespaces (needs root and ip)"; fi
 
 clean:
-	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU) $(TYPES) $(DIST)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU) $(BROWSER) $(TYPES) $(DIST)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

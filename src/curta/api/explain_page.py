@@ -20,15 +20,18 @@ body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem
   padding: 0 1rem; background: light-dark(#fff, #16181c);
   color: light-dark(#222, #ddd) }
 h1 { font-size: 1.3rem } h2 { font-size: 1.05rem; margin-top: 2rem }
+.table { overflow-x: auto }
 table { border-collapse: collapse; width: 100% }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line);
   vertical-align: top }
+h1, p, li { overflow-wrap: anywhere }
+td:last-child { min-width: 16rem }
 td.n, th.n { text-align: right; white-space: nowrap;
   font-variant-numeric: tabular-nums }
 th button { all: unset; cursor: pointer; font-weight: 600 }
 th button:focus-visible, summary:focus-visible { outline: 2px solid currentColor }
-th[aria-sort=ascending] button::after { content: " \\2191" }
-th[aria-sort=descending] button::after { content: " \\2193" }
+th[aria-sort=ascending] button::after { content: " \\2191" / "" }
+th[aria-sort=descending] button::after { content: " \\2193" / "" }
 .python, .python summary { color: var(--bad); font-weight: 600 }
 pre { overflow-x: auto; font-size: 13px; background: #8881; padding: .6rem }
 .bar { height: .3rem; background: #4a7bd0 }
@@ -84,7 +87,7 @@ def _page(cost: ProgramCost) -> Iterator[str]:
     yield from _listed("Hints", cost.hints)
     yield "<h2>Kernels</h2>"
     yield '<p><label>Search <input type="search"></label> <output></output></p>'
-    yield "<table><thead><tr>"
+    yield '<div class="table"><table><thead><tr>'
     for head in _HEADS:
         order = "descending" if head == "time" else "none"
         css = ' class="n"' if head in _HEADS[1:5] else ""
@@ -94,7 +97,7 @@ def _page(cost: ProgramCost) -> Iterator[str]:
     total = cost.sum_of_kernels or 1.0
     for kernel in sorted(cost.kernels, key=lambda k: -k.seconds):
         yield from _row(kernel, kernel.seconds / total)
-    yield "</tbody></table>"
+    yield "</tbody></table></div>"
     yield from _listed("Collectives", cost.collectives)
     yield "<h2>Program</h2><details><summary>The jaxpr, with your lines</summary>"
     yield f"<pre>{escape(cost.jaxpr)}</pre></details>"

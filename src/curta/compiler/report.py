@@ -231,6 +231,8 @@ def _reach(
 
 # ---- times
 
+Clock = Callable[[], float]
+
 
 @dataclass(frozen=True)
 class Times:
@@ -248,6 +250,7 @@ def measure(
     args: Sequence[NDArray],
     parallel_for: Launcher,
     seconds: float = 0.3,
+    clock: Clock = time.perf_counter,
 ) -> Times:
     """How long the kernels of a program take on arguments: the least of several times.
 
@@ -255,18 +258,19 @@ def measure(
     """
     memory = _memory(made, args)
     calls = [_bound(kernel.works, memory, parallel_for) for kernel in made.kernels]
-    overhead = min(_seconds(_bound((), memory, parallel_for)) for _ in range(20))
-    best = [_seconds(call) for call in calls]
+    nothing = _bound((), memory, parallel_for)
+    overhead = min(_seconds(nothing, clock) for _ in range(20))
+    best = [_seconds(call, clock) for call in calls]
     again = [i for i, k in enumerate(made.kernels) if not k.in_python]
     if len(again) == len(calls):  # the whole as well, in turn, so that all have luck
         calls.append(_whole(made, memory, parallel_for))
-        best.append(_seconds(calls[-1]))
+        best.append(_seconds(calls[-1], clock))
         again.append(len(calls) - 1)
     end = time.perf_counter() + seconds
     left = _ROUNDS
     while left > 0 or time.perf_counter() < end:
         for i in again:
-            best[i] = min(best[i], _seconds(calls[i]))
+            best[i] = min(best[i], _seconds(calls[i], clock))
         left -= 1
     count = len(made.kernels)
     times = [max(0.0, t - overhead) for t in best]
@@ -276,10 +280,10 @@ def measure(
 _ROUNDS = 3  # at least
 
 
-def _seconds(call: Callable[[], None]) -> float:
-    start = time.perf_counter()
+def _seconds(call: Callable[[], None], clock: Clock) -> float:
+    start = clock()
     call()
-    return time.perf_counter() - start
+    return clock() - start
 
 
 Memory = dict[Buffer, NDArray]

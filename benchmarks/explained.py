@@ -1,0 +1,139 @@
+"""Whether `explain` accounts for the time: `python -m benchmarks.explained`.
+
+For programs of the benchmark: the least time of a call, that of the program without
+its call, and the sum of the least times of its kernels, each by itself. The last column
+is the sum over the call's time; the end counts those that are off by more than 10 %.
+With CURTA_NUM_THREADS=1 the time is that of the processor, which other work on the
+machine changes little.
+"""
+
+import argparse
+import itertools
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import curta
+from benchmarks.__main__ import library
+from benchmarks.array_cases import ARRAY_CASES
+from benchmarks.cases import CASES
+from benchmarks.conv_cases import CONV_CASES
+from benchmarks.linalg_cases import LINALG_CASES
+from benchmarks.loop_cases import LOOPS
+from benchmarks.random_cases import RANDOM_CASES
+from benchmarks.rnn_cases import RNN_CASES
+from curta.api.readable import timed
+from curta.compiler.report import measure, report
+from curta.compiler.support.threads import num_threads, parallel_for_address
+
+PROGRAMS = (
+    "gelu, 1e6",
+    "sin, 1e7",
+    "sum over axis 0, 4096²",
+    "softmax, (8192, 1024)",
+    "layernorm, (8192, 1024)",
+    "dot, (1024, 1024)·(1024, 1024)",
+    "dot, 1024 batched (32, 32)·(32, 32)",
+    "random.normal, 1e6",
+    "sort, 1e6",
+    "cumsum, 1e7",
+    "eigh, 256²",
+    "3x3 convolution, 8x14x14x256 to 256, step 1, forward",
+    "attention by einsum, 8 heads, 8x256x512",
+    "heat by roll, 512², 20 steps",
+    "GRU-128, 512 steps, batch 32, forward",
+)
+TOLERANCE = 0.1
+ROUNDS = 3  # of calls and kernels in turns
+GROUPS = (CASES, ARRAY_CASES, LINALG_CASES, RANDOM_CASES, CONV_CASES, LOOPS, RNN_CASES)
+
+
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+Clock = Callable[[], float]
+
+
+class Recording:
+    """Curta, whose compiled functions note what they are called with."""
+
+    def __init__(self, lib: Any):
+        self._lib = lib
+        self.called: Call | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._lib, name)
+
+    def jit(self, fun: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+        jitted = self._lib.jit(fun, **options)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.called = jitted, args, kwargs
+            return jitted(*args, **kwargs)
+
+        return call
+
+
+def least_time(call: Callable[[], Any], seconds: float, clock: Clock) -> float:
+    """The least time of a call that is waited for."""
+    best, end = float("inf"), time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        start = clock()
+        curta.block_until_ready(call())
+        best = min(best, clock() - start)
+    return best
+
+
+def times(call: Call, seconds: float, clock: Clock) -> tuple[float, float, float]:
+    """Of the call, the program and the sum of the kernels, in turns."""
+    jitted, args, kwargs = call
+    traced = jitted.trace(*args, **kwargs)
+    values = [np.asarray(x) for x in storage(args, kwargs)]
+    made, rounds = report(traced.lower()._live), []
+    for _ in range(ROUNDS):
+        own = least_time(lambda: jitted(*args, **kwargs), seconds / ROUNDS, clock)
+        t = measure(made, values, parallel_for_address, seconds / ROUNDS, clock)
+        rounds.append((own, t.whole or 0.0, *t.kernels))
+    whole, program, *kernels = map(min, zip(*rounds))
+    return whole, program, sum(kernels)
+
+
+def storage(args: Any, kwargs: Any) -> list[Any]:
+    """The arguments' arrays, of random keys the words."""
+    leaves = curta.tree.leaves((args, kwargs))
+    is_key = curta.dtypes.prng_key
+    return [
+        x._storage() if curta.dtypes.issubdtype(x.dtype, is_key) else x for x in leaves
+    ]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="programs whose name contains this")
+    parser.add_argument("--seconds", type=float, default=1.0, help="for each of both")
+    parser.add_argument("--list", action="store_true", help="names of all programs")
+    options = parser.parse_args()
+    cases = {case.name: case for case in itertools.chain(*GROUPS)}
+    if options.list:
+        print(*cases, sep="\n")
+        return 0
+    lib, off = Recording(library("curta")), 0
+    alone = num_threads() == 1
+    clock = time.process_time if alone else time.perf_counter
+    chosen = [n for n in cases if n in PROGRAMS and options.only in n]
+    print(f"{'':<54}{'call':>9}{'program':>9}{'kernels':>9}{'ratio':>7}")
+    for name in chosen:
+        cases[name].make(lib)()
+        assert lib.called is not None
+        found = times(lib.called, options.seconds, clock)
+        ratio = found[2] / found[0]
+        off += abs(ratio - 1) > TOLERANCE
+        shown = "".join(f"{timed(t):>9}" for t in found)
+        print(f"{name:<54}{shown}{ratio:7.2f}", flush=True)
+    print(f"{len(chosen)} programs, {off} off by more than {TOLERANCE:.0%}")
+    return 1 if off else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

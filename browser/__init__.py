@@ -1,0 +1,1 @@
+"""Tests of pages in a browser, and of notebooks in IPython (`make test-browser`)."""
