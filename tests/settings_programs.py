@@ -196,7 +196,7 @@ ELSEWHERE = {
     *("jax_disable_bwd_checks", "jax_auto_pcast", "jax_disable_vmap_shmap_error"),
     *("jax_remove_size_one_mesh_axis_from_type", "jax_default_device"),
     "jax_use_shardy_partitioner",
-    "curta_mesh_context",
+    *("curta_mesh_context", "curta_xla_notes"),
     *("curta_simulate_hosts", "curta_hosts_deterministic"),  # need several hosts
 }
 

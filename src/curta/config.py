@@ -436,6 +436,13 @@ mesh_context: Option = _define(
     "The mesh in scope; curta.set_mesh sets it.",
     traced=True,
 )
+xla_notes: Option = _define(
+    "curta_xla_notes",
+    None,
+    parse_never_text,
+    "What XLA is told of eqns; curta.experimental.xla_metadata sets it.",
+    traced=True,
+)
 async_dispatch: Option = _define(
     "jax_cpu_enable_async_dispatch",
     True,

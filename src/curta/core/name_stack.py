@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from typing import Any
 
 from curta.lazy_dataclass import dataclass
 
@@ -30,6 +31,20 @@ class Transform:
         return [f"{self.name}({first})", *rest]
 
 
+@dataclass(frozen=True)
+class Notes:
+    """What XLA is told of the eqns that are recorded within; no part of the path.
+
+    Each is a name and a value; None takes back what was said around.
+    """
+
+    entries: tuple[tuple[str, Any], ...]
+
+    def wrap(self, inner: list[str]) -> list[str]:
+        """As `Scope.wrap`: nothing is around."""
+        return inner
+
+
 class NameStack:
     """Scopes and transformations, outermost first.
 
@@ -42,8 +57,8 @@ class NameStack:
 
     __slots__ = ("stack",)
 
-    def __init__(self, stack: tuple[Scope | Transform, ...] = ()):
-        self.stack: tuple[Scope | Transform, ...] = stack
+    def __init__(self, stack: tuple[Scope | Transform | Notes, ...] = ()):
+        self.stack: tuple[Scope | Transform | Notes, ...] = stack
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NameStack) and self.stack == other.stack
@@ -65,6 +80,19 @@ class NameStack:
     def settled(self) -> NameStack:
         """The same path, none of whose transformations wraps what will be inside."""
         return EMPTY.extend(str(self)) if self.stack else self
+
+    def annotate(self, entries: tuple[tuple[str, Any], ...]) -> NameStack:
+        """With notes for XLA on what will be inside."""
+        return NameStack((*self.stack, Notes(entries)))
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """What XLA is told of what is inside, by name."""
+        result: dict[str, Any] = {}
+        for entry in self.stack:
+            if isinstance(entry, Notes):
+                result.update(entry.entries)
+        return {name: value for name, value in result.items() if value is not None}
 
     def __getitem__(self, places: slice) -> NameStack:
         return NameStack(self.stack[places])

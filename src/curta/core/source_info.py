@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 import os
 import sys
 import threading
 from collections.abc import Iterator
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
+from curta.config import config, xla_notes
 from curta.core.name_stack import EMPTY, NameStack
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -109,6 +111,12 @@ class SetNameStack(contextlib.ContextDecorator):
         self.name_stack = name_stack
         self._outer: list[NameStack] = []
 
+    def _recreate_cm(self) -> Self:
+        # Several threads may be in a function that is decorated.
+        again = copy.copy(self)
+        again._outer = []
+        return again
+
     def within(self, outer: NameStack) -> NameStack:
         """The stack inside, where `outer` is that around."""
         return self.name_stack
@@ -151,6 +159,37 @@ class Transforming(NamedScope):
 
     def __init__(self, name: str):
         SetNameStack.__init__(self, EMPTY.transform(name))
+
+
+class Annotating(SetNameStack):
+    """Tells XLA something of the eqns recorded within a `with` block, or a function.
+
+    Programs that are traced within are others than those that are traced outside.
+    """
+
+    def __init__(self, entries: tuple[tuple[str, Any], ...]):
+        super().__init__(EMPTY.annotate(entries))
+        self._entries = entries
+        self._settings: list[Any] = []
+
+    def _recreate_cm(self) -> Self:
+        again = super()._recreate_cm()
+        again._settings = []
+        return again
+
+    def within(self, outer: NameStack) -> NameStack:
+        return outer + self.name_stack
+
+    def __enter__(self) -> NameStack:
+        around = dict(config.curta_xla_notes or ())
+        setting = xla_notes((*{**around, **dict(self._entries)}.items(),))
+        setting.__enter__()
+        self._settings.append(setting)
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._settings.pop().__exit__(*error)
 
 
 def current_name_stack() -> NameStack:
@@ -221,7 +260,9 @@ class Replay:
 def anew() -> Iterator[None]:
     """Record what is no part of the eqn, or the scopes, that are at work."""
     names, place = _scopes.names, _scopes.place
-    _scopes.names, _scopes.place = EMPTY, None
+    notes = config.curta_xla_notes
+    _scopes.names = EMPTY if notes is None else EMPTY.annotate(notes)
+    _scopes.place = None
     try:
         yield
     finally:

@@ -12,7 +12,7 @@ Ops without a rule that are made of others (`Composed`) are lowered as those.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, TypeVar
@@ -374,10 +374,29 @@ def lower_jaxpr(
         b.ins = tuple(v.aval for v in eqn.invars)
         b.outs = tuple(v.aval for v in eqn.outvars)
         b.place = Place(eqn, jaxpr, outer[2])
-        results = lower_op(b, eqn.op, [read(v) for v in eqn.invars])
+        operands = [read(v) for v in eqn.invars]
+        first = len(b.block.operations)
+        results = lower_op(b, eqn.op, operands)
+        if notes := eqn.source_info.name_stack.notes:
+            annotate(b.block.operations[first:], results, notes)
         env.update(zip(eqn.outvars, results, strict=True))
     b.ins, b.outs, b.place = outer
     return [read(v) for v in jaxpr.outvars]
+
+
+FRONTEND = "mhlo.frontend_attributes"
+
+
+def annotate(
+    operations: Sequence[Operation], results: Sequence[Value], notes: Mapping[str, Any]
+) -> None:
+    """Give those of the operations that make some values notes for XLA."""
+    texts = {k: str(v).lower() if type(v) is bool else str(v) for k, v in notes.items()}
+    for operation in operations:
+        if any(x in results for x in operation.results):
+            before = operation.attributes.get(FRONTEND, {})
+            both = {FRONTEND: {**before, **texts}}
+            operation.attributes = {**operation.attributes, **both}
 
 
 def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:

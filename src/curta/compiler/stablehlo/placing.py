@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from curta.compiler.stablehlo.attributes import Text, layouts
 from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.lowering import FRONTEND, Builder, annotate, rule
 from curta.compiler.stablehlo.shardings import (
     constrained,
     constrained_by_type,
@@ -26,8 +26,6 @@ from curta.primitives.placing import (
     ShardAlike,
     ShardingConstraint,
 )
-
-FRONTEND = "mhlo.frontend_attributes"
 
 
 @rule(ShardingConstraint, keys=True)
@@ -76,18 +74,7 @@ def _reshard(b: Builder, op: Reshard, x: Value) -> Value:
 @rule(XlaMetadataValue, keys=True)
 def _noted(b: Builder, op: XlaMetadataValue, x: Value) -> Value:
     """The operation that made the value gets the notes."""
-    notes = {
-        k: str(v).lower() if v is True or v is False else str(v)
-        for k, v in op.xla_metadata_kvs
-    }
-    for operation in reversed(b.block.operations):
-        if x in operation.results:
-            before = operation.attributes.get(FRONTEND, {})
-            operation.attributes = {
-                **operation.attributes,
-                FRONTEND: {**before, **notes},
-            }
-            break
+    annotate(b.block.operations, [x], dict(op.xla_metadata_kvs))
     return x
 
 
