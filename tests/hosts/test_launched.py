@@ -1,7 +1,10 @@
 """What the environments of launchers say of the processes that they start."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from curta.api import processes
 from curta.hosts.launched import launched
 
 SLURM = {
@@ -33,7 +36,33 @@ def test_open_mpi():
 def test_slurm(nodes, first):
     found = launched({**SLURM, "SLURM_STEP_NODELIST": nodes})
     assert (found.index, found.count, found.local) == (3, 8, 1)
-    assert found.coordinator is None and found.otherwise == f"{first}:61441"
+    assert found.otherwise is None and found.coordinator == f"{first}:61441"
+
+
+def test_slurm_that_starts_an_mpi_program():
+    """The address is for where MPI is not installed."""
+    pmix = {**SLURM, "SLURM_STEP_NODELIST": "node1", "PMIX_RANK": "3"}
+    found = launched(pmix)
+    assert (found.index, found.count, found.local) == (3, 8, 1)
+    assert found.coordinator is None and found.otherwise == "node1:61441"
+
+
+def test_slurm_needs_no_mpi_where_mpi_is_installed(monkeypatch):
+    """A plain `srun`: MPI would find each process alone."""
+    seen = []
+    mpi = SimpleNamespace(is_there=lambda: True)
+    monkeypatch.setattr(processes, "mpi", mpi)
+    starts = SimpleNamespace(
+        Limits=lambda *_: None, over_tcp=lambda *given: seen.append(given)
+    )
+    monkeypatch.setattr(processes, "starts", starts)
+    monkeypatch.setattr(processes, "devices_are_counted", lambda: False)
+    monkeypatch.setattr(processes, "global_state", processes.DistributedState())
+    monkeypatch.setattr(processes, "_choose_devices", lambda *_: None)
+    for name, value in {**SLURM, "SLURM_STEP_NODELIST": "node[1-8]"}.items():
+        monkeypatch.setenv(name, value)
+    processes.initialize()
+    assert seen == [(("node1", 61441), 3, 8, None)]
 
 
 def test_a_batch_script_is_no_step():

@@ -70,6 +70,19 @@ def test_collectives_keep_their_order():
     ]
 
 
+def test_calls_of_python_keep_their_place():
+    def f(x, y):
+        a = TOTAL(x) + 1
+        curta.debug.callback(print, a)
+        return a, TOTAL(y)
+
+    x = np.ones((4, 4), np.float32)
+    assert names(f, x, x) == [
+        *("host_start", "host_done", "add", "debug_callback"),
+        *("host_start", "host_done"),
+    ]
+
+
 def test_loops_with_collectives_keep_their_place():
     def f(x, y):
         a = lax.fori_loop(0, 3, lambda i, x: TOTAL(x), TOTAL(x))

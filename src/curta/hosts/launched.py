@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 
@@ -54,9 +55,11 @@ def launched(environment: Environment) -> Launched | None:
     for names in _MPI:
         if names[0] in environment and names[1] in environment:
             return _of_launcher(environment, *names)
-    # In a batch script, which runs once, there is no step.
+    # In a batch script, which runs once, there is no step. A step that says nothing of
+    # PMI has not started the processes of an MPI program, even where MPI is installed.
     if all(n in environment for n in (*_SLURM[:2], "SLURM_STEP_ID")):
-        return _of_launcher(environment, *_SLURM)
+        found = _of_launcher(environment, *_SLURM)
+        return dataclasses.replace(found, coordinator=found.otherwise, otherwise=None)
     return _of_tpus(environment)
 
 

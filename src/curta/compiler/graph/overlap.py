@@ -6,8 +6,8 @@ to compute that does not wait for one. This is the last pass, so that no other h
 know that the two belong together and that the operand must stay as it was.
 
 Which collectives are begun follows from the op and the bytes, and all begin in the
-order in which the program had them: passes that know the number of the host must not
-make hosts differ in either.
+order in which the program had them, among its calls of Python: passes that know the
+number of the host must not make hosts differ in either.
 """
 
 from __future__ import annotations
@@ -48,6 +48,13 @@ def _is_split(eqn: Eqn) -> bool:
     return type(x) is Var and nbytes >= config.tuning.overlapped_bytes
 
 
+def _keeps_its_place(eqn: Eqn) -> bool:
+    """Whether others see when it comes: other hosts, or the user."""
+    if isinstance(eqn.op, HostDone):
+        return False
+    return bool(eqn.effects) or eqn.op.runs_python or communicates(eqn.op)
+
+
 @dataclass(eq=False)
 class _Node:
     """An eqn to schedule, and how many others it still waits for."""
@@ -64,7 +71,7 @@ class _Scheduler:
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._nodes: list[_Node] = []
         self._made: dict[Any, _Node] = {}
-        self._chains: dict[str, _Node] = {}  # the last of those that keep their order
+        self._last: _Node | None = None  # of those that keep their order
         for eqn in jaxpr.eqns:
             if _is_split(eqn):
                 self._add_split(eqn)
@@ -85,12 +92,10 @@ class _Scheduler:
     def _add(self, eqn: Eqn) -> None:
         node = _Node(eqn, len(self._nodes), 0, [])
         before = {self._made[v] for v in eqn.invars if v in self._made}
-        kept = {"effects": bool(eqn.effects) or eqn.op.runs_python}
-        kept["hosts"] = not isinstance(eqn.op, HostDone) and communicates(eqn.op)
-        for chain in (name for name, held in kept.items() if held):
-            if chain in self._chains:
-                before.add(self._chains[chain])
-            self._chains[chain] = node
+        if _keeps_its_place(eqn):
+            if self._last is not None:
+                before.add(self._last)
+            self._last = node
         for other in before:
             other.readers.append(node)
         node.waits = len(before)
