@@ -5,7 +5,7 @@ say what comes next. Sampling is one compiled loop, too: the window of the last
 characters is its carry, and a random key draws each next one from the network's
 distribution.
 
-    python examples/characters.py [--steps 400] [--out examples/out]
+    python examples/characters.py [--steps 300] [--out examples/out]
 """
 
 import argparse
@@ -100,7 +100,7 @@ def write(params, window, key):
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--steps", type=int, default=400)
+    parser.add_argument("--steps", type=int, default=300)
     parser.add_argument("--out", type=Path, default=HERE / "out")
     options = parser.parse_args(arguments)
     source = " ".join((HERE.parent / "LICENSE").read_text().split())

@@ -1,7 +1,8 @@
 """Where time and memory go.
 
-A trace holds the calls of compiled functions, tracing, compiling, and what the program
-annotates. Eager operations and the kernels within a program are not in it.
+A trace holds the calls of compiled functions, tracing, compiling by its phases and
+passes, what compiled programs do in Python, what the program annotates, and, if asked
+for, the kernels within compiled programs. Eager operations are not in it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
-from curta.api import recorder
 from curta.api.environment import live_arrays
 from curta.api.jit_cache import forget_fast_calls
+from curta.core import recorder
 from curta.on_demand import Listing, late, listed
 
 gzip: late = late("gzip")
@@ -41,9 +42,16 @@ __all__ = [
 __dir__: Listing = listed(__all__)
 
 
+_KERNELS = 2  # the level of the device's tracer from which on kernels are recorded
+
+
 @dataclasses.dataclass
 class ProfileOptions:
-    """What JAX's tracers may be told; there is one kind of trace here.
+    """What a trace is to hold.
+
+    With a `device_tracer_level` of 2 or more, the kernels of compiled programs: those
+    that give no memory away and run on this CPU are compiled kernel by kernel, and the
+    kernels run one after the other. The other levels change nothing.
 
     >>> from curta import profiler
     >>> profiler.ProfileOptions().host_tracer_level
@@ -74,7 +82,7 @@ def start_trace(
         TensorBoard, ui.perfetto.dev and chrome://tracing show.
       create_perfetto_link, create_perfetto_trace: the file is one for Perfetto in any
         case; no server is started to show it.
-      profiler_options: there is nothing to choose.
+      profiler_options: whether kernels are recorded; they are not by default.
 
     Returns:
       Nothing.
@@ -89,7 +97,8 @@ def start_trace(
     ...     x = jnp.sin(1.0)
     ...     profiler.stop_trace()
     """
-    recorder.start(log_dir)
+    level = 0 if profiler_options is None else profiler_options.device_tracer_level
+    recorder.start(log_dir, kernels=level >= _KERNELS)
     forget_fast_calls()
 
 

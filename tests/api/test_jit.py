@@ -465,7 +465,11 @@ class TestStages:
         assert "add" in lowered.as_text()
         compiled = lowered.compile()
         assert compiled(arange(3))["out"].tolist() == [2, 3, 4]
-        assert compiled.cost_analysis()["bytes accessed"] == 24
+        cost = compiled.cost_analysis()
+        assert cost["bytes accessed"] == 24
+        assert cost["bytes accessed0{}"] == cost["bytes accessedout{}"] == 12
+        memory = compiled.memory_analysis()
+        assert memory.peak_memory_in_bytes == 24 + memory.temp_size_in_bytes
         assert compiled.memory_analysis().output_size_in_bytes == 12
         assert f._cache_size() == 0
 

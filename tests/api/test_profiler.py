@@ -3,6 +3,7 @@
 import gzip
 import json
 
+import numpy as np
 import pytest
 
 import curta
@@ -11,12 +12,19 @@ from curta import monitoring, profiler
 
 
 def events(folder):
-    """The events of the one trace in a folder, as (name, kind)."""
+    """The events of the one trace in a folder, as (name, kind), but what compiles."""
+    found = [(e["name"], e["cat"]) for e in spans(folder)]
+    return [(name, kind) for name, kind in found if kind not in ("phase", "pass")]
+
+
+def spans(folder):
+    """The events with a duration of the one trace in a folder."""
     (path,) = folder.glob("plugins/profile/*/*.trace.json.gz")
     with gzip.open(path, "rt") as file:
         found = json.load(file)["traceEvents"]
-    assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in found if e["ph"] == "X")
-    return [(e["name"], e["cat"]) for e in found if e["ph"] == "X"]
+    found = [e for e in found if e["ph"] == "X"]
+    assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in found)
+    return found
 
 
 @curta.jit
@@ -54,6 +62,87 @@ def test_traces(tmp_path):
         ("named", "annotation"),
     ]
     assert ready(1.0) == 2.0
+
+
+def inside(event, events):
+    """The names of the events within another, in order."""
+    end = event["ts"] + event["dur"]
+    return [
+        e["name"]
+        for e in sorted(events, key=lambda e: e["ts"])
+        if e is not event and event["ts"] <= e["ts"] and e["ts"] + e["dur"] <= end
+    ]
+
+
+def test_phases_and_passes_of_the_compiler(tmp_path):
+    new = np.random.default_rng().uniform()  # a program that no cache has
+    with profiler.trace(tmp_path):
+        curta.jit(lambda x: jnp.sin(x) * new)(jnp.ones(5))
+    found = spans(tmp_path)
+    (compilation,) = [e for e in found if e["name"] == "compilation of jit(<lambda>)"]
+    names = inside(compilation, found)
+    assert [n for n in names if n in ("prepare", "lower and fuse", "kernels")] == [
+        "prepare",
+        "lower and fuse",
+        "kernels",
+    ]
+    assert "simplify" in names and "LLVM, or the kernel cache" in names
+
+
+def test_what_programs_do_in_python(tmp_path):
+    @curta.jit
+    def f(x):
+        curta.debug.callback(lambda v: None, x)
+        return x + 1
+
+    f(1.0)
+    with profiler.trace(tmp_path):
+        f(2.0)
+    found = spans(tmp_path)
+    (call,) = [e for e in found if e["name"] == "jit(f)"]
+    assert inside(call, found) == ["debug_callback"]
+
+
+WITH_KERNELS = profiler.ProfileOptions(device_tracer_level=2)
+
+
+def test_kernels_of_programs(tmp_path):
+    seen = []
+
+    @curta.jit
+    def f(x, i):
+        y = jnp.tanh(x @ x)
+        curta.debug.callback(lambda v: seen.append(float(v)), y[0, 0])
+        return {"sorted": jnp.sort(y, 1), "row": y[i], "key": curta.random.key(3)}
+
+    x = jnp.linspace(-0.1, 0.1, 256).reshape(16, 16)
+    wanted = f(x, 3)
+    with profiler.trace(tmp_path, profiler_options=WITH_KERNELS):
+        again = [f(x, 3), f(2 * x, np.int32(3))][0]
+    for name in wanted:
+        assert str(wanted[name]) == str(again[name])
+        assert wanted[name].aval is again[name].aval
+    assert len(seen) == 3
+    found = spans(tmp_path)
+    calls = [e for e in found if e["name"] == "jit(f)"]
+    assert len(calls) == 2
+    for call in calls:
+        names = inside(call, found)
+        assert any(n.startswith("product of matrices: dot") for n in names)
+        assert any(n.startswith("Python: debug_callback") for n in names)
+        assert any("sort" in n for n in names)
+    kernels = [e for e in found if e["cat"] == "kernel"]
+    assert any("jnp.tanh(x @ x)" in e["args"]["lines"] for e in kernels)
+    assert {e["args"]["bytes written"] for e in kernels} >= {str(16 * 16 * 4)}
+
+
+def test_programs_that_stay_whole_in_a_trace_of_kernels(tmp_path):
+    x = jnp.ones(1000)
+    f = curta.jit(lambda x: x + 1, donate_argnums=0)
+    with profiler.trace(tmp_path, profiler_options=WITH_KERNELS):
+        y = f(x)
+    assert x.is_deleted() and y[0] == 2
+    assert [e["name"] for e in spans(tmp_path) if e["cat"] == "kernel"] == []
 
 
 def test_one_trace_at_a_time(tmp_path):

@@ -35,12 +35,29 @@ texts: Any = late("curta.api.collectives_text")
 
 
 class MemoryAnalysis(NamedTuple):
-    """The bytes that a compiled function reads, writes and needs besides."""
+    """The bytes that a compiled function reads, writes and needs besides.
+
+    The peak is of arguments, outputs that do not lie in donated arguments, constants
+    and temporaries together. The size of machine code is told by plugins alone. Where
+    devices have memory of their own, the fields of the host are of what lies there.
+
+    >>> import curta, curta.numpy as jnp
+    >>> compiled = curta.jit(lambda x: x + 1).lower(jnp.ones(3)).compile()
+    >>> compiled.memory_analysis().peak_memory_in_bytes
+    24
+    """
 
     argument_size_in_bytes: int
     output_size_in_bytes: int
     alias_size_in_bytes: int
     temp_size_in_bytes: int
+    peak_memory_in_bytes: int
+    generated_code_size_in_bytes: int = 0
+    host_generated_code_size_in_bytes: int = 0
+    host_argument_size_in_bytes: int = 0
+    host_output_size_in_bytes: int = 0
+    host_alias_size_in_bytes: int = 0
+    host_temp_size_in_bytes: int = 0
 
 
 class Compiled(Stage):
@@ -220,13 +237,16 @@ class Compiled(Stage):
         """The bytes of arguments, outputs and temporaries, on one device."""
         if self._of_plugin is not None:
             sizes = self._of_plugin.memory_stats()
-            return MemoryAnalysis(*[sizes[name] for name in MemoryAnalysis._fields])
+            names = MemoryAnalysis._fields
+            return MemoryAnalysis(**{n: sizes[n] for n in names})
         closed = self._staged.closed
         donated = sum(bytes_of(closed.in_avals[i]) for i in self._run.consumed)
         inputs = sum(map(bytes_of, closed.in_avals))
         outputs = sum(map(bytes_of, closed.out_avals))
         temporary = temporary_bytes(self._run.executable)
-        return MemoryAnalysis(inputs, outputs, donated, temporary)
+        consts = sum(bytes_of(v.aval) for v in closed.jaxpr.constvars)
+        peak = inputs + outputs - donated + temporary + consts
+        return MemoryAnalysis(inputs, outputs, donated, temporary, peak)
 
     @property
     def input_shardings(self) -> Any:

@@ -46,7 +46,6 @@ from curta.api.jit_shardings import (
     sharding_tree,
 )
 from curta.api.lowered import result_names
-from curta.api.recorder import current as recorder_now
 from curta.api.signatures import P2, R2, Instance, JitKeywords, P, R
 from curta.config import config
 from curta.control.call import Call
@@ -54,6 +53,7 @@ from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from curta.core.mesh import Mesh, scope
+from curta.core.recorder import current as recorder_now
 from curta.core.refs import Ref
 from curta.core.shape_struct import (
     ShapeDtypeStruct,
@@ -69,6 +69,7 @@ from curta.core.trace import (
 )
 from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
 from curta.core.wrapping import SignatureOf, update_wrapper
+from curta.on_demand import late
 from curta.runtime.array import ArrayImpl
 from curta.runtime.debug_checks import refuse_execution
 from curta.runtime.dispatch import CompiledCall
@@ -78,6 +79,8 @@ from curta.runtime.native_call import MISS, entry_of_call
 from curta.runtime.relayout import check_layout
 from curta.runtime.transfer import refuse_strings
 from curta.transforms.partial_eval import hoist_constants
+
+kernel_trace: Any = late("curta.api.kernel_trace")  # for profiles
 
 # Types of arguments that are leaves for sure.
 _PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
@@ -130,7 +133,8 @@ class PjitFunction(Generic[P, R]):
                 return tree_util.tree_unflatten(plan.out_tree, outs)
             plan.executed = True
             if recorder := recorder_now():
-                outs = recorder.call(self._name, compiled, leaves)
+                run = kernel_trace.with_kernels(recorder, compiled, leaves)
+                outs = recorder.call(self._name, run, leaves)
             else:
                 outs = compiled(leaves)
                 self._make_ready(args, kwargs, leaves, plan, compiled)

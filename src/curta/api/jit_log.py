@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from curta.advisor import advise
 from curta.api.jit_options import Statics
-from curta.api.recorder import span
 from curta.config import TraceContext, config
 from curta.core.avals import ShapedArray
 from curta.core.events import record_event_duration_secs
 from curta.core.flat import function_location, function_name
+from curta.core.recorder import span
 from curta.core.source_info import user_frame
 from curta.core.trace import typeof
 

@@ -152,11 +152,14 @@ class Stage:
 
     def cost_analysis(self) -> dict[str, float]:
         """An estimate of the work: floating point operations, values of
-        transcendental functions, bytes in and out."""
+        transcendental functions, bytes in and out, together and for each operand."""
         closed = self._staged.closed
-        touched = (*closed.in_avals, *closed.out_avals)
+        operands = [*map(bytes_of, closed.in_avals)]
+        results = sum(map(bytes_of, closed.out_avals))
         return {
             "flops": float(flops(closed)),
             "transcendentals": float(transcendentals(closed)),
-            "bytes accessed": float(sum(map(bytes_of, touched))),
+            "bytes accessed": float(sum(operands) + results),
+            **{f"bytes accessed{i}{{}}": float(n) for i, n in enumerate(operands)},
+            "bytes accessedout{}": float(results),
         }

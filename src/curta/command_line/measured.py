@@ -14,10 +14,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from curta.api import recorder
 from curta.api.jit_cache import forget_fast_calls
 from curta.api.kernel_cache import kernel_cache_statistics
 from curta.command_line import programs
+from curta.core import recorder
 from curta.monitoring import register_event_duration_secs_listener
 
 Interval = tuple[float, float]

@@ -22,6 +22,7 @@ from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Eqn, Literal
+from curta.core.recorder import span
 from curta.dtypes import physical_dtype
 from curta.hosts.engine import current
 from curta.once import once
@@ -56,7 +57,7 @@ def host_call(eqn: Eqn) -> NativeProgram:
     def evaluate(*views: NDArray) -> list[NDArray]:
         rest = iter(views)
         args = [taken(next(rest)) if x is None else x for x in literals]
-        with np.errstate(all="ignore"):
+        with np.errstate(all="ignore"), span(eqn.op.name, "python"):
             return evaluate_op(eqn.op, args)
 
     return _program(evaluate, results, operands, eqn)

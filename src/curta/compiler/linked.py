@@ -19,6 +19,7 @@ from curta.compiler.library import blas
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
+from curta.core.recorder import span
 from curta.lazy_dataclass import dataclass
 from curta.once import Interned
 
@@ -114,7 +115,8 @@ def link(sources: Sequence[Source]) -> list[Linked]:
     for source in sources:
         _collect(source, absent)
     codes = [cache.Code(s.file, s.write, s.level) for s in absent.values()]
-    objects = dict(zip(absent, cache.object_files(codes), strict=True))
+    with span("LLVM, or the kernel cache", "phase"):
+        objects = dict(zip(absent, cache.object_files(codes), strict=True))
     return [_linked_source(s, objects) for s in sources]
 
 

@@ -25,6 +25,7 @@ from curta.compiler.graph.strip_mining import moved_out_of_loops
 from curta.compiler.graph.winograd import by_winograd
 from curta.core.check import check_jaxpr
 from curta.core.jaxpr import Jaxpr
+from curta.core.recorder import span
 from curta.errors import JaxprTypeError
 from curta.transforms.dce import dce_jaxpr
 
@@ -67,7 +68,8 @@ def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
             well formed.
     """
     for name, run in passes:
-        jaxpr = run(jaxpr)
+        with span(name, "pass"):
+            jaxpr = run(jaxpr)
         dump(name, jaxpr.__str__)
         if os.environ.get("CURTA_CHECK"):
             _check(name, jaxpr)

@@ -44,6 +44,7 @@ from curta.compiler.steps import make_code
 from curta.core.evaluate import const_as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+from curta.core.recorder import span
 from curta.primitives.host_collectives import HostCollective
 from curta.transforms.dce import dce_jaxpr
 
@@ -68,7 +69,8 @@ def compile_jaxpr(
     """
     dump("jaxpr", closed.__str__)
     start = time.perf_counter()
-    flat = prepare(closed) if optimise else inline_calls(closed, natively)
+    with span("prepare", "phase"):
+        flat = prepare(closed) if optimise else inline_calls(closed, natively)
     record_event_duration_secs(LOWERING, time.perf_counter() - start)
     dump("prepared", flat.__str__)
     return _generated(flat, parallel_for, optimise, in_place, often)
@@ -87,11 +89,13 @@ def _generated(
         ready = part if optimise else inline_calls(part, natively)
         return _generated(ready, parallel_for, optimise, pairs, True).native
 
-    jaxpr, program, plan = planned(flat, compile_part, optimise, in_place)
+    with span("lower and fuse", "phase"):
+        jaxpr, program, plan = planned(flat, compile_part, optimise, in_place)
     dump("fuse", lambda: pretty_plan(plan))
     if often:
         _advise_of_python(program)
-    code = make_code(plan, program, often)
+    with span("kernels", "phase"):
+        code = make_code(plan, program, often)
     avals = [v.aval for v in jaxpr.constvars]
     consts = list(map(const_as_numpy, flat.consts, avals))
     given = set(program.inputs)

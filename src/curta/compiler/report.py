@@ -256,8 +256,7 @@ def measure(
 
     What runs in Python is called once.
     """
-    memory = _memory(made, args)
-    calls = [_bound(kernel.works, memory, parallel_for) for kernel in made.kernels]
+    memory, calls = kernel_calls(made, args, parallel_for)
     nothing = _bound((), memory, parallel_for)
     overhead = min(_seconds(nothing, clock) for _ in range(20))
     best = [_seconds(call, clock) for call in calls]
@@ -287,6 +286,14 @@ def _seconds(call: Callable[[], None], clock: Clock) -> float:
 
 
 Memory = dict[Buffer, NDArray]
+
+
+def kernel_calls(
+    made: ProgramReport, args: Sequence[NDArray], parallel_for: Launcher
+) -> tuple[Memory, list[Callable[[], None]]]:
+    """Memory that holds arguments, and calls of the kernels on it, in their order."""
+    memory = _memory(made, args)
+    return memory, [_bound(k.works, memory, parallel_for) for k in made.kernels]
 
 
 def _memory(made: ProgramReport, args: Sequence[NDArray]) -> Memory:

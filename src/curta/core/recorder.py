@@ -23,10 +23,12 @@ gzip, json, pathlib, socket = map(late, ("gzip", "json", "pathlib", "socket"))
 
 
 class Recorder:
-    """The events since it was made."""
+    """The events since it was made, of `kernels` too if they are asked for."""
 
-    def __init__(self, folder: str | os.PathLike[str]):
+    def __init__(self, folder: str | os.PathLike[str], kernels: bool = False):
         self.folder: Any = pathlib.Path(folder)
+        self.kernels = kernels
+        self.programs: dict[Any, Any] = {}  # those that run kernel by kernel
         self.events: list[dict[str, Any]] = []
         self.began: float = time.perf_counter()
         self._names: dict[int, str] = {}
@@ -91,7 +93,7 @@ def current() -> Recorder | None:
     return _state.recorder
 
 
-def start(folder: str | os.PathLike[str]) -> None:
+def start(folder: str | os.PathLike[str], kernels: bool = False) -> None:
     """Record from now on; RuntimeError if something does already."""
     with _lock:
         if _state.recorder is not None:
@@ -99,7 +101,7 @@ def start(folder: str | os.PathLike[str]) -> None:
                 "Profile has already been started. Only one profile may be run at a"
                 " time. Call stop_trace first."
             )
-        _state.recorder = Recorder(folder)
+        _state.recorder = Recorder(folder, kernels)
 
 
 def stop() -> Path:

@@ -1,0 +1,84 @@
+"""Programs whose kernels run one by one, each an event of the trace."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.api.explain_costs import line
+from curta.compiler.llvm import binding
+from curta.compiler.report import KernelReport, kernel_calls, report
+from curta.compiler.support.threads import parallel_for_address
+from curta.config import config
+from curta.core.evaluate import const_as_numpy
+from curta.core.recorder import Recorder
+from curta.runtime.array import wrap
+from curta.runtime.dispatch import CompiledCall, is_placed
+
+
+def with_kernels(
+    recorder: Recorder, compiled: Any, leaves: Sequence[Any]
+) -> Callable[[Sequence[Any]], Any]:
+    """What runs a program and records its kernels, where they can run one by one.
+
+    Programs that overwrite arguments, or run on other devices or several, are recorded
+    as a whole.
+    """
+    simple = type(compiled) is CompiledCall and not (
+        compiled.consumed or compiled.places or compiled.without_bits
+    )
+    if not (recorder.kernels and simple and compiled.on_host) or any(
+        map(is_placed, leaves)
+    ):
+        return compiled  # type: ignore[no-any-return]
+    if config.curta_backend != "llvm" or not binding.available():
+        return compiled  # type: ignore[no-any-return]
+    known = recorder.programs
+    if compiled not in known:
+        known[compiled] = KernelTrace(recorder, compiled)
+    return known[compiled]  # type: ignore[no-any-return]
+
+
+class KernelTrace:
+    """A program with memory of its own, in which its kernels run."""
+
+    def __init__(self, recorder: Recorder, compiled: CompiledCall):
+        self._recorder, self._compiled = recorder, compiled
+        self._made = made = report(compiled.closed)
+        zeros = [np.zeros(b.nbytes, np.uint8) for b in made.program.inputs]
+        self._memory, calls = kernel_calls(made, zeros, parallel_for_address)
+        self._kernels = [*zip(made.kernels, calls, strict=True)]
+
+    def __call__(self, leaves: Sequence[Any]) -> list[Any]:
+        program, memory = self._made.program, self._memory
+        avals = self._compiled.in_avals
+        for buffer, x, aval in zip(program.inputs, leaves, avals, strict=True):
+            array = np.ascontiguousarray(const_as_numpy(x, aval))
+            flat = array.reshape(-1).view(np.uint8)
+            memory[buffer][: flat.size] = flat
+        for kernel, call in self._kernels:
+            start = time.perf_counter()
+            call()
+            kind = "python" if kernel.in_python else "kernel"
+            self._recorder.add(_title(kernel), kind, start, **_details(kernel))
+        return [
+            wrap(memory[b][: b.nbytes].copy().view(b.dtype).reshape(a.shape), a)
+            for b, a in zip(program.outputs, self._compiled.out_avals, strict=True)
+        ]
+
+
+def _title(kernel: KernelReport) -> str:
+    names = dict.fromkeys(eqn.op.name for eqn in kernel.eqns)
+    return f"{kernel.kind}: {' '.join(names or kernel.labels)}"
+
+
+def _details(kernel: KernelReport) -> dict[str, Any]:
+    lines = dict.fromkeys(line(eqn.source_info) for eqn in kernel.eqns)
+    return {
+        "bytes read": kernel.read,
+        "bytes written": kernel.written,
+        "lines": ", ".join(filter(None, lines)),
+    }
