@@ -26,7 +26,7 @@ HOSTS = 8
 
 def most_held(x: Any) -> int:
     """The bytes of the host that has most of an array."""
-    data = x._storage_or_place()
+    data = x._buffer()
     assert type(data) is HostsData
     return max(part.nbytes for part in data.parts.values())
 

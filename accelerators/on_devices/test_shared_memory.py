@@ -82,7 +82,7 @@ def test_other_places_are_refused(x):
 @pytest.mark.parametrize("versioned", [False, True])
 def test_there_and_back(x, versioned, apart):
     again = curta.dlpack.from_dlpack(Exporter(x, versioned))
-    assert type(again._storage_or_place()) is DeviceData
+    assert type(again._buffer()) is DeviceData
     assert again.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
     assert again.devices() == x.devices()
     np.testing.assert_array_equal(again * 2, np.asarray(x) * 2)
@@ -105,7 +105,7 @@ def test_wide_types(apart):
         curta.dlpack.from_dlpack(Exporter(wide, True), copy=False)
     narrow = curta.dlpack.from_dlpack(Exporter(wide, True))
     assert narrow.dtype == np.int32 and narrow.tolist() == [0, 2, 4, 6]
-    assert type(narrow._storage_or_place()) is DeviceData
+    assert type(narrow._buffer()) is DeviceData
 
 
 def test_devices_that_are_not_there(x, apart):
@@ -130,7 +130,7 @@ def test_arrays_of_the_host_are_put_on_a_device():
     device = curta.devices()[-1]
     there = curta.dlpack.from_dlpack(given, device)
     assert there.devices() == {device}
-    assert type(there._storage_or_place()) is DeviceData
+    assert type(there._buffer()) is DeviceData
     np.testing.assert_array_equal(there, given)
 
 

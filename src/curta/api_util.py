@@ -90,11 +90,11 @@ def flatten_fun_nokwargs(
 
 @transformation2
 def _with_fixed(
-    f: Callable[..., Any], places: tuple[int, ...], args: Sequence[Any], *chosen: Any
+    f: Callable[..., Any], argnums: tuple[int, ...], args: Sequence[Any], *chosen: Any
 ) -> Any:
     full = list(args)
-    for place, x in zip(places, chosen, strict=True):
-        full[place] = x
+    for argnum, x in zip(argnums, chosen, strict=True):
+        full[argnum] = x
     return f(*full)
 
 
@@ -114,10 +114,10 @@ def argnums_partial(
     >>> fun.call_wrapped(10 * y)
     (1, 20)
     """
-    places = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
-    places = argnums_in_range(places, len(args))
+    argnums = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
+    argnums = argnums_in_range(argnums, len(args))
     for i, x in enumerate(args):
-        if require_static_args_hashable and i not in places:
+        if require_static_args_hashable and i not in argnums:
             try:
                 hash(x)
             except TypeError:
@@ -126,7 +126,7 @@ def argnums_partial(
                     f" to unexpected cache-misses. Static argument (index {i}) of type"
                     f" {type(x)} for function {f.__name__} is non-hashable."
                 ) from None
-    return _with_fixed(f, places, tuple(args)), tuple(args[i] for i in places)
+    return _with_fixed(f, argnums, tuple(args)), tuple(args[i] for i in argnums)
 
 
 def flatten_axes(name: str, treedef: Any, axis_tree: Any) -> list[Any]:
@@ -163,8 +163,8 @@ def donation_vector(
     """
     whole = tree_util.tree_unflatten(in_tree, range(in_tree.num_leaves))
     args, kwargs = whole
-    places, names = set(donate_argnums), set(donate_argnames)
-    marked = [(i in places, x) for i, x in enumerate(args)]
+    numbers, names = set(donate_argnums), set(donate_argnames)
+    marked = [(i in numbers, x) for i, x in enumerate(args)]
     marked += [(key in names, kwargs[key]) for key in sorted(kwargs)]
     return tuple(flag for flag, x in marked for _ in tree_util.tree_leaves(x))
 
@@ -172,7 +172,7 @@ def donation_vector(
 def rebase_donate_argnums(
     donate_argnums: Iterable[int], static_argnums: Iterable[int]
 ) -> tuple[int, ...]:
-    """The donated places among the arguments that are not static.
+    """The donated argnums among the arguments that are not static.
 
     >>> from curta.api_util import rebase_donate_argnums
     >>> rebase_donate_argnums((3, 4), (0, 1))

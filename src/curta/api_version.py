@@ -2,7 +2,7 @@
 
 Curta has the names of all the versions in `RELEASES` at once, so a program that was
 written for any of them finds what it asks for. What a later version removed or does
-otherwise follows the setting `jax_api_version`: the tables below are the one place that
+otherwise follows the setting `jax_api_version`: the tables below are the one list that
 says so, and the code asks their rows.
 
 >>> import curta
@@ -162,10 +162,10 @@ class Gone(NamedTuple):
 
 
 def _gone(
-    package: str, removed: str, deprecated: str, names: str, place: str = ""
+    package: str, removed: str, deprecated: str, names: str, module: str = ""
 ) -> dict[str, Gone]:
     def row(name: str) -> Gone:
-        remedy = f"Use {place}.{name}." if place else ""
+        remedy = f"Use {module}.{name}." if module else ""
         return Gone(removed, deprecated, remedy)
 
     return {f"{package}.{name}": row(name) for name in names.split()}

@@ -43,8 +43,8 @@ def from_dlpack(
     Array([0, 1, 2], dtype=int32)
     """
     array = _from_dlpack(external_array, copy)
-    place = as_sharding(device)
-    return array if place is None else placed_on(array, place)
+    sharding = as_sharding(device)
+    return array if sharding is None else placed_on(array, sharding)
 
 
 def is_supported_dtype(dtype: DTypeLike) -> bool:

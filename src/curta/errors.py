@@ -220,7 +220,7 @@ class UnexpectedTracerError(JAXTypeError):
     _remedy = (
         "To fix it: return the value from the transformed function instead of storing "
         "it in a global, an attribute or a list; curta.checking_leaks() finds the "
-        "place where it is stored."
+        "list or attribute where it is stored."
     )
 
 

@@ -269,7 +269,7 @@ def _resample(
     return image
 
 
-def _places(n: int, scale: Any, translation: Any) -> Any:
+def _centres(n: int, scale: Any, translation: Any) -> Any:
     """Where the middles of the new pixels are among the old ones."""
     number = jnp.arange(n, dtype=jnp.result_type(scale, translation))
     return (number + 0.5) / scale - translation / scale - 0.5
@@ -286,11 +286,11 @@ def _weights(
     m: int, n: int, scale: Any, translation: Any, kernel: Kernel, antialias: bool
 ) -> Any:
     """The share of each of m pixels in each of n new ones, (m, n)."""
-    places = _places(n, scale, translation)
+    centres = _centres(n, scale, translation)
     width = jnp.maximum(1 / jnp.asarray(scale), 1) if antialias else 1.0
-    old = jnp.arange(m, dtype=places.dtype)
-    weights = _normalised(kernel(jnp.abs(places[None] - old[:, None]) / width))
-    inside = (places >= -0.5) & (places <= m - 0.5)
+    old = jnp.arange(m, dtype=centres.dtype)
+    weights = _normalised(kernel(jnp.abs(centres[None] - old[:, None]) / width))
+    inside = (centres >= -0.5) & (centres <= m - 0.5)
     return jnp.where(inside[None], weights, 0)
 
 
@@ -298,9 +298,9 @@ def _edge_weights(
     m: int, n: int, scale: Any, translation: Any, kernel: Kernel, radius: int
 ) -> Any:
     """`_weights` for an image whose edges go on beyond it."""
-    places = _places(n, scale, translation)
+    centres = _centres(n, scale, translation)
     old = np.arange(-radius, m + radius)
-    weights = kernel(jnp.abs(places[None] - old[:, None].astype(places.dtype)))
+    weights = kernel(jnp.abs(centres[None] - old[:, None].astype(centres.dtype)))
     summed = jnp.zeros((m, n), weights.dtype)
     return _normalised(summed.at[np.clip(old, 0, m - 1)].add(weights))
 
@@ -312,6 +312,6 @@ def _overlaps(m: int, n: int, scale: Any, translation: Any) -> Any:
     old = jnp.arange(m, dtype=dtype)[:, None]
     common = jnp.minimum(start + 1 / scale, old + 1) - jnp.maximum(start, old)
     weights = _normalised(jnp.maximum(0, common))
-    places = _places(n, scale, translation)
-    inside = (places >= -0.5) & (places <= m - 0.5)
+    centres = _centres(n, scale, translation)
+    inside = (centres >= -0.5) & (centres <= m - 0.5)
     return jnp.where(inside[None], weights, 0)

@@ -217,7 +217,7 @@ _OFTEN = 50
 def _rarely_called(cls: type) -> Callable[..., None]:
     """An `__init__` that takes no time to make; after some calls another is made."""
     fields = dataclasses.fields(cls)
-    places = [f.name for f in fields if f.init and not f.kw_only]
+    positional = [f.name for f in fields if f.init and not f.kw_only]
     names = frozenset(f.name for f in fields if f.init)
     missing = dataclasses.MISSING
     defaults = {f.name: f.default for f in fields if f.default is not missing}
@@ -227,12 +227,12 @@ def _rarely_called(cls: type) -> Callable[..., None]:
     calls = iter(range(_OFTEN))
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        given = dict(zip(places, args))
+        given = dict(zip(positional, args))
         values = {**defaults, **given, **kwargs}
         for f in factories:
             if f.name not in values:
                 values[f.name] = f.default_factory()  # type: ignore[misc]
-        wrong = len(args) > len(places) or not kwargs.keys() <= names
+        wrong = len(args) > len(positional) or not kwargs.keys() <= names
         wrong = wrong or len(values) < len(stored) or bool(given.keys() & kwargs)
         if wrong or next(calls, None) is None:
             cls.__init__ = _init_method(cls)  # type: ignore[misc]

@@ -54,25 +54,25 @@ def on_demand(
 
 
 def elsewhere(
-    package: str, places: Mapping[str, Sequence[str]], removed: Mapping[str, str] = {}
+    package: str, modules: Mapping[str, Sequence[str]], removed: Mapping[str, str] = {}
 ) -> Callable[[str], Any]:
-    """`__getattr__` of a package some names of which are now in other places.
+    """`__getattr__` of a package some names of which are now in other modules.
 
     They are found there, with a DeprecationWarning, unless `api_version` says that they
     are no more; `removed` says of those that no version has what to use.
     """
-    place_of = {name: place for place, names in places.items() for name in names}
+    module_of = {name: module for module, names in modules.items() for name in names}
 
     def getattr_(name: str) -> Any:
-        if name in place_of:
-            place = place_of[name]
+        if name in module_of:
+            module = module_of[name]
             api_version.check_name(package, name)
             warnings.warn(
-                f"{package}.{name} is deprecated. Use {place}.{name}.",
+                f"{package}.{name} is deprecated. Use {module}.{name}.",
                 DeprecationWarning,
                 stacklevel=2,
             )
-            return getattr(importlib.import_module(place), name)
+            return getattr(importlib.import_module(module), name)
         if name in removed:
             raise AttributeError(f"{package}.{name} was removed. {removed[name]}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
@@ -80,12 +80,12 @@ def elsewhere(
     return getattr_
 
 
-def retired(package: str, places: Mapping[str, str] = {}) -> Callable[[str], Any]:
+def retired(package: str, modules: Mapping[str, str] = {}) -> Callable[[str], Any]:
     """`__getattr__` of a module some names of which later versions of JAX have not.
 
     Called at the module's end: it takes the names that `api_version.GONE` has of it
-    from its globals, for what asks for them to be asked about the version. `places` are
-    the modules of those that are not in its globals.
+    from its globals, for what asks for them to be asked about the version. `modules`
+    are the modules of those that are not in its globals.
     """
     known = vars(sys.modules[package])
     prefix = f"{package}."
@@ -96,9 +96,9 @@ def retired(package: str, places: Mapping[str, str] = {}) -> Callable[[str], Any
         if name in kept:
             api_version.check_name(package, name)
             return kept[name]
-        if name in places:
+        if name in modules:
             api_version.check_name(package, name)
-            return getattr(importlib.import_module(places[name]), name)
+            return getattr(importlib.import_module(modules[name]), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     return getattr_

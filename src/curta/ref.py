@@ -263,8 +263,8 @@ def _check_bounds(idx: Any, shape: tuple[int, ...]) -> None:
     """Raise ValueError for static integers outside of the array."""
     entries = idx if isinstance(idx, tuple) else (idx,)
     if Ellipsis in [e for e in entries if not hasattr(e, "shape")]:
-        place = next(i for i, e in enumerate(entries) if e is Ellipsis)
-        entries = entries[:place]
+        ellipsis = next(i for i, e in enumerate(entries) if e is Ellipsis)
+        entries = entries[:ellipsis]
     for i, size in zip(entries, shape, strict=False):
         plain = isinstance(i, (int, np.integer)) and not isinstance(i, bool)
         if plain and not -size <= i < size:

@@ -156,8 +156,8 @@ class Tuning:
 
     # ---- windows, convolutions, products (compiler/graph/)
 
-    # Places of a window that are written out at most.
-    window_places: int = limit(32, shrunk=2)
+    # Taps of a window that are written out at most.
+    window_taps: int = limit(32, shrunk=2)
     # Output features of a group from which on vectors of them are of use.
     vector_features: int = limit(4, shrunk=1)
     # Products of a sum that is one expression at most.
@@ -212,8 +212,8 @@ class Tuning:
     scatter_pieces: int = limit(8, shrunk=4)
     # Updates that are worth to be added in pieces by several threads.
     scatter_pieces_work: int = limit(1 << 16, shrunk=2)
-    # How many times as many updates of a piece as places there are.
-    scatter_per_place: int = limit(4, shrunk=1)
+    # How many times as many updates of a piece as elements there are.
+    scatter_per_element: int = limit(4, shrunk=1)
     # Updates that are worth several threads.
     update_work: int = limit(1 << 16, shrunk=2)
     # Blocks of columns at most.
@@ -226,7 +226,7 @@ class Tuning:
     owner_bytes: int = limit(1 << 21, shrunk=16)
     # Owners at most.
     most_owners: int = limit(4, shrunk=3)
-    # Operations for which owners find the place of an update once more.
+    # Operations for which owners find the index of an update once more.
     owner_cost: int = limit(24, shrunk=1000)
 
     # ---- small matrices, many matrices, transforms
@@ -454,7 +454,7 @@ class Tuning:
     plans: int = limit(1 << 14, shrunk=2)
     # Results that are kept with a jaxpr.
     jaxpr_results: int = limit(256, shrunk=16)
-    # Elements from which on keys are packed with their places for NumPy's sort.
+    # Elements from which on keys are packed with their indices for NumPy's sort.
     packed_sort: int = limit(256, shrunk=4)
     # Rows of a block of a triangular solve in NumPy.
     triangular_block: int = limit(32, shrunk=2)

@@ -21,7 +21,7 @@ FLOAT = (np.dtype(np.float32), (3,))
 
 def program(**fields):
     given = {"signature": (FLOAT, FLOAT), "constants": (7, 0, 0, 8), "results": 1}
-    given |= {"cost": 0, "arena_place": 1, "arena_bytes": 0, "temporaries": 0}
+    given |= {"cost": 0, "arena_word": 1, "arena_bytes": 0, "temporaries": 0}
     return NativeProgram(**{"code": None, "address": 0, **given, **fields})
 
 
@@ -102,7 +102,7 @@ def users(*words):
 
 
 def test_one_place_for_python_and_one_for_native_code_fill_tables_in():
-    assert users("token_place") == {
+    assert users("token_word") == {
         "compiler/calls.py",  # for Python, and the record for
         "compiler/llvm/control_flow.py",  # a program within another
         "compiler/native.py",

@@ -15,7 +15,7 @@ from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.streams import unaligned_head
 from curta.compiler.loops.assemble import assemble
-from curta.compiler.loops.bufferize import place, plan_arena
+from curta.compiler.loops.bufferize import placement_of, plan_arena
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import InvalidKernel, check_kernel
 from curta.compiler.loops.index import LoopVar, as_index
@@ -35,7 +35,9 @@ def test_normalisation(fun: Callable[..., object], golden: Callable[..., None]) 
     plan_ = schedule(kernel, 64)
     ends = {b for b in kernel.buffers() if b.name.startswith("in")}
     ends.add(kernel.stages[-1].stores[-1].buffer)
-    golden(pretty_scheduled(Scheduled(kernel, plan_, place(kernel, plan_, ends))))
+    golden(
+        pretty_scheduled(Scheduled(kernel, plan_, placement_of(kernel, plan_, ends)))
+    )
 
 
 def copying(size: int, extent: int, value_dtype: str = "float32") -> Kernel:

@@ -26,7 +26,7 @@ def sharded(*entries, shape=(4, 2)):
 
 def parts(x) -> dict[int, tuple[int, ...]]:
     """The shape of the part of each host."""
-    data = x._storage_or_place()
+    data = x._buffer()
     assert type(data) is HostsData
     return {host: part.shape for host, part in data.parts.items()}
 
@@ -35,7 +35,7 @@ def most_held(*arrays) -> int:
     """The bytes of the host that holds most."""
     held = dict.fromkeys(range(4), 0)
     for x in arrays:
-        for host, part in x._storage_or_place().parts.items():
+        for host, part in x._buffer().parts.items():
             held[host] += part.nbytes
     return max(held.values())
 
@@ -60,7 +60,7 @@ def test_hosts_hold_their_parts():
     assert x.is_fully_addressable and not x.is_fully_replicated
     whole = curta.device_put(DATA, sharded())
     assert parts(whole) == dict.fromkeys(range(4), (8, 8))
-    assert len({id(p) for p in whole._storage_or_place().parts.values()}) == 1
+    assert len({id(p) for p in whole._buffer().parts.values()}) == 1
     shard = x.addressable_shards[3]
     assert shard.index[0] == slice(2, 4) and shard.device.host == 1
     assert shard.replica_id == 1
@@ -155,7 +155,7 @@ def test_donation_and_the_ways_of_arrays():
 
 def test_results_take_over_the_memory_of_donated_arrays():
     def addresses(x):
-        return {h: p.ctypes.data for h, p in x._storage_or_place().parts.items()}
+        return {h: p.ctypes.data for h, p in x._buffer().parts.items()}
 
     step = curta.jit(lambda a, b: (a * 2 + b, b), donate_argnums=0)
     big = np.ones((64, 64), np.float32)

@@ -86,7 +86,7 @@ def test_on_other_meshes(tmp_path, before):
             where = sharded(*after, shape=shape)
             found = state.restore(tmp_path, {"x": where})["x"]
             assert found.sharding == where
-            assert type(found._storage_or_place()) is HostsData
+            assert type(found._buffer()) is HostsData
             np.testing.assert_array_equal(found, DATA)
     config.update("curta_simulate_hosts", 1)
     config.update("jax_num_cpu_devices", 1)

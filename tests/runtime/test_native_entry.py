@@ -40,7 +40,7 @@ def program(code, name, signature, *constants, cost=0):
     """A program that needs no arena; the first of its arrays is a result."""
     return NativeProgram(
         code=code, address=code.address(name), signature=tuple(signature),
-        results=min(1, len(signature)), constants=constants, cost=cost, arena_place=0,
+        results=min(1, len(signature)), constants=constants, cost=cost, arena_word=0,
         arena_bytes=0, temporaries=0,
     )  # fmt: skip
 

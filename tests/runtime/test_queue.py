@@ -150,7 +150,7 @@ def test_reading_what_another_thread_donates(read, hold, monkeypatch):
     expected = np.asarray(read(jnp.full(5, DONE)))
     f(jnp.zeros(5)).block_until_ready()
     y = slowly(jnp.zeros(5))
-    seen = wrap(y._storage_or_place(), y.aval)  # as a reader sees it that has begun
+    seen = wrap(y._buffer(), y.aval)  # as a reader sees it that has begun
     found = []
 
     def reader():

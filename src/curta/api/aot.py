@@ -62,9 +62,12 @@ class Traced(Stage):
         Raises:
           NotImplementedError: if only some of them can take donated arguments.
         """
-        rest = self._staged, self.in_tree, self._arg_names, self._places
+        rest = self._staged, self.in_tree, self._arg_names, self._arg_shardings
         lowered = Lowered(self.fun_name, *rest)
-        lowered.abstract_places, lowered.layouts = self.abstract_places, self.layouts
+        lowered.abstract_shardings, lowered.layouts = (
+            self.abstract_shardings,
+            self.layouts,
+        )
         if lowering_platforms is not None:
             lowered.platforms = canonical_platforms(lowering_platforms)
             check_donation(lowered.platforms, self._staged.donated)
@@ -140,7 +143,7 @@ class Lowered(Stage):
             self.fun_name,
             self._staged,
             self._arg_names,
-            self.abstract_places or self._places,
+            self.abstract_shardings or self._arg_shardings,
             self.platforms,
             self.layouts,
         ).module
@@ -179,7 +182,7 @@ class Lowered(Stage):
                 raise ConcretizationTypeError(
                     x, "A function that closes over it cannot be compiled by itself."
                 )
-        rest = self._staged, self.in_tree, self._arg_names, self._places
+        rest = self._staged, self.in_tree, self._arg_names, self._arg_shardings
         to, given, devices = self._target
         run = None
         if devices and isinstance(devices[0], CompileOnlyDevice):
@@ -188,19 +191,21 @@ class Lowered(Stage):
                 closed, to, given, donated, compiler_options or {}
             )
         if run is None:
-            run = self._staged.compiled(self.fun_name, self._places, self.layouts)
+            run = self._staged.compiled(
+                self.fun_name, self._arg_shardings, self.layouts
+            )
             outs = self._staged.out_layouts
-            check_donated_layouts(run.consumed, self.layouts, outs, self._places)
+            check_donated_layouts(run.consumed, self.layouts, outs, self._arg_shardings)
         compiled = Compiled(self.fun_name, *rest, run)
         compiled.layouts = self.layouts
         if "InspectSharding" in self._staged.closed.effects:
-            compiled._out_places()  # where everything is, which is shown
+            compiled._result_shardings()  # where everything is, which is shown
         compiled.prepare()
         return compiled
 
     def _assigned(self, devices: tuple[Device, ...]) -> Lowered:
         """The same for arguments on these devices."""
-        given = self.abstract_places or self._places
+        given = self.abstract_shardings or self._arg_shardings
         _, _, known = self._target
         if not (known or any(given)):
             known = (default_device(),)
@@ -216,9 +221,9 @@ class Lowered(Stage):
                 f" shardings and out_shardings {before} on platform"
                 f" {known[0].platform.upper()}"
             )
-        places = [None if s is None else with_devices(s, devices) for s in given]
+        arg_shardings = [None if s is None else with_devices(s, devices) for s in given]
         return Lowered(
-            self.fun_name, self._staged, self.in_tree, self._arg_names, places
+            self.fun_name, self._staged, self.in_tree, self._arg_names, arg_shardings
         )
 
 

@@ -112,13 +112,15 @@ def leaf_names(
 ) -> tuple[str, ...]:
     """A name like `params['w']` for every leaf of the arguments.
 
-    `argnums` are the places of `args` in the signature of `fun`, if not all.
+    `argnums` are the numbers of `args` in the signature of `fun`, if not all.
     """
     names, rest = _positional_names(fun)
-    places = range(len(args)) if argnums is None else argnums
+    numbers = range(len(args)) if argnums is None else argnums
     result = []
-    for place, arg in zip(places, args, strict=True):
-        base = names[place] if place < len(names) else f"{rest}[{place - len(names)}]"
+    for argnum, arg in zip(numbers, args, strict=True):
+        base = (
+            names[argnum] if argnum < len(names) else f"{rest}[{argnum - len(names)}]"
+        )
         for path, _ in tree_util.tree_leaves_with_path(arg):
             result.append(base + tree_util.keystr(path))
     for key in sorted(kwargs):
@@ -134,12 +136,12 @@ def aval_of(x: Any) -> Any:
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         weak = bool(getattr(x, "weak_type", False))
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
-        place = getattr(x, "sharding", None)
+        sharding = getattr(x, "sharding", None)
         aval = ShapedArray(
             canonicalize_shape(x.shape),
             dtype,
             weak,
-            sharding=place if isinstance(place, NamedSharding) else None,
+            sharding=sharding if isinstance(sharding, NamedSharding) else None,
             manual_axis_type=getattr(x, "manual_axis_type", None),
         )
         return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
@@ -192,9 +194,9 @@ def check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
             )
         paths = tree_util.tree_leaves_with_path(result)
         path = next(tree_util.keystr(p) for p, leaf in paths if leaf is x)
-        place = f" at output component {path}" if path else ""
+        where = f" at output component {path}" if path else ""
         raise TypeError(
             f"function {info.function()} traced for jit returned a value of type"
-            f" {type(x)}{place}, which is not a valid JAX type. Return arrays, scalars"
+            f" {type(x)}{where}, which is not a valid JAX type. Return arrays, scalars"
             " and pytrees of them."
         )

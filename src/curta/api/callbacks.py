@@ -321,17 +321,19 @@ def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
 
 
 def _logging_record() -> logging.LogRecord:
-    place = user_frame()
-    file = "(unknown file)" if place.code is None else place.code.co_filename
-    return logger.makeRecord(logger.name, logging.INFO, file, place.line, "", (), None)
+    location = user_frame()
+    file = "(unknown file)" if location.code is None else location.code.co_filename
+    return logger.makeRecord(
+        logger.name, logging.INFO, file, location.line, "", (), None
+    )
 
 
 def _split(
     args: Any, kwargs: Any
 ) -> tuple[list[Any], Any, tuple[Any, ...], tuple[Any, ...]]:
-    """The leaves that are arrays, the structure, and the other leaves with places.
+    """The leaves that are arrays, the structure, and the other leaves with positions.
 
-    Of random keys the words are taken; their places and implementations come last.
+    Of random keys the words are taken; their positions and implementations come last.
     """
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
     arrays = [x for x in leaves if is_array_like(x)]

@@ -57,7 +57,7 @@ def checkpoint(
     if concrete is not None:
         api_version.CHECKPOINT_CONCRETE.check()
         raise NotImplementedError(
-            "The `concrete` option to `jax.checkpoint` was removed. In its place use"
+            "The `concrete` option to `jax.checkpoint` was removed. Instead use"
             " `static_argnums`, for arguments that Python control flow depends on."
         )
     flags = prevent_cse if isinstance(prevent_cse, tuple) else (prevent_cse,)
@@ -65,7 +65,7 @@ def checkpoint(
         raise TypeError(
             f"prevent_cse must be a bool or tuple of bools, got {type(prevent_cse)=}"
         )
-    places = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    argnums = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
     names = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
     if not isinstance(names, Iterable | None):
         raise TypeError(
@@ -77,7 +77,7 @@ def checkpoint(
     @api_boundary
     @wraps(fun)
     def remat_fun(*args: Any, **kwargs: Any) -> Any:
-        static = _static_places(places, len(args))
+        static = _static_numbers(argnums, len(args))
         traced = [i for i in range(len(args)) if i not in static]
         dynamic = tuple(args[i] for i in traced)
         named = {k: kwargs.pop(k) for k in sorted(fixed_names.intersection(kwargs))}
@@ -115,11 +115,11 @@ def _traced(
 
     def call(*args: Any, **options: Any) -> Any:
         full = list(args)
-        for place, x in static.items():
-            if isinstance(place, int):
-                full.insert(place, x)
+        for argument, x in static.items():
+            if isinstance(argument, int):
+                full.insert(argument, x)
             else:
-                options[place] = x
+                options[argument] = x
         return fun(*full, **options)
 
     flat = FlatFunction(call, in_tree)
@@ -157,19 +157,19 @@ class _Static:
         return self.value is other.value
 
 
-def _static_places(places: Any, count: int) -> set[int]:
-    if not isinstance(places, tuple) or not all(type(i) is int for i in places):
+def _static_numbers(argnums: Any, count: int) -> set[int]:
+    if not isinstance(argnums, tuple) or not all(type(i) is int for i in argnums):
         raise TypeError(
             "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` must be an"
-            f" int, tuple of ints or, bool, but got value {places}"
+            f" int, tuple of ints or, bool, but got value {argnums}"
         )
-    if not all(-count <= i < count for i in places):
+    if not all(-count <= i < count for i in argnums):
         raise ValueError(
             "the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only"
             " take integer values greater than or equal to `-len(args)` and less than"
-            f" `len(args)`, but got {places}, while `len(args)` = {count}"
+            f" `len(args)`, but got {argnums}, while `len(args)` = {count}"
         )
-    return {i % count for i in places}
+    return {i % count for i in argnums}
 
 
 remat = checkpoint

@@ -75,11 +75,11 @@ class Compiled(Stage):
         staged: StagedFunction,
         in_tree: Any,
         arg_names: Sequence[str],
-        places: Sequence[Sharding | None],
+        arg_shardings: Sequence[Sharding | None],
         run: Any = None,
     ):
-        super().__init__(name, staged, in_tree, arg_names, places)
-        self._run: Any = staged.compiled(name, places) if run is None else run
+        super().__init__(name, staged, in_tree, arg_names, arg_shardings)
+        self._run: Any = staged.compiled(name, arg_shardings) if run is None else run
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
@@ -93,7 +93,7 @@ class Compiled(Stage):
                     f" compiled for a particular signature. Detected argument of"
                     f" Tracer type {type(x)}. Transform the jitted function instead."
                 )
-        self._check_places(leaves)
+        self._check_shardings(leaves)
         self._check_layouts(leaves)
         return tree_util.tree_unflatten(self.out_tree, self._run(leaves))
 
@@ -102,7 +102,7 @@ class Compiled(Stage):
             f"Argument '{name}' compiled with {want.str_short()} and called with"
             f" {have.str_short()}"
             for name, want, have in zip(self._arg_names, self._in_avals, found)
-            if _without_place(want) is not _without_place(have)
+            if _without_placement(want) is not _without_placement(have)
         ]
         if wrong:
             raise TypeError(
@@ -112,7 +112,7 @@ class Compiled(Stage):
                 " mismatches are:\n" + "\n".join(wrong)
             )
 
-    def _check_places(self, leaves: Sequence[Any]) -> None:
+    def _check_shardings(self, leaves: Sequence[Any]) -> None:
         placed = [x._sharding if type(x) is ArrayImpl else None for x in leaves]
         if not any(placed):
             return
@@ -159,7 +159,7 @@ class Compiled(Stage):
     def _wanted(self) -> Sequence[Sharding]:
         """Where the arguments are to be."""
         avals = self._in_avals
-        given = self._places or [None] * len(avals)
+        given = self._arg_shardings or [None] * len(avals)
         meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
         whole = NamedSharding(meshes[0], PartitionSpec()) if meshes else None
         return [
@@ -187,7 +187,7 @@ class Compiled(Stage):
             result: str = self._of_plugin.optimized_text()
             return result
         closed, to = self._staged.closed, self._run.destinations
-        ins, outs = self._wanted(), self._out_places()
+        ins, outs = self._wanted(), self._result_shardings()
         sent = texts.collectives_text(closed, to.mesh(ins), ins, outs)
         return f"{closed.pretty_print(types=to.types())}{sent}"
 
@@ -262,14 +262,14 @@ class Compiled(Stage):
     @property
     def output_formats(self) -> Any:
         """How the outputs will be stored."""
-        avals, places = self._staged.closed.out_avals, self._out_places()
-        formats = _formats(avals, places, self._orders[1])
+        avals, arg_shardings = self._staged.closed.out_avals, self._result_shardings()
+        formats = _formats(avals, arg_shardings, self._orders[1])
         return tree_util.tree_unflatten(self.out_tree, formats)
 
     @property
     def output_shardings(self) -> Any:
         """Where the outputs will be."""
-        return tree_util.tree_unflatten(self.out_tree, self._out_places())
+        return tree_util.tree_unflatten(self.out_tree, self._result_shardings())
 
     @property
     def out_info(self) -> Any:
@@ -277,12 +277,12 @@ class Compiled(Stage):
         structs = [
             ShapeDtypeStruct(a.shape, a.dtype, sharding=s)
             for a, s in zip(
-                self._staged.closed.out_avals, self._out_places(), strict=True
+                self._staged.closed.out_avals, self._result_shardings(), strict=True
             )
         ]
         return tree_util.tree_unflatten(self.out_tree, structs)
 
-    def _out_places(self) -> list[Sharding]:
+    def _result_shardings(self) -> list[Sharding]:
         to = self._run.destinations
         avals = self._staged.closed.in_avals
         given = [
@@ -310,11 +310,11 @@ def _tree_message(wanted: Any, found: Any) -> str:
 
 
 def _formats(
-    avals: Sequence[ShapedArray], places: Sequence[Sharding], orders: Sequence[Any]
+    avals: Sequence[ShapedArray], shardings: Sequence[Sharding], orders: Sequence[Any]
 ) -> list[Format]:
     orders = orders or [range(a.ndim) for a in avals]
-    return [*map(stored_format, orders, places)]
+    return [*map(stored_format, orders, shardings)]
 
 
-def _without_place(aval: ShapedArray) -> ShapedArray:
+def _without_placement(aval: ShapedArray) -> ShapedArray:
     return aval.unplaced().strip_weak_type()

@@ -26,7 +26,7 @@ class Inline(enum.Enum):
 
 
 def is_inlined_early(inline: bool | Inline) -> bool:
-    """Whether eqns take the place of a call while tracing; ValueError for no option."""
+    """Whether eqns replace a call while tracing; ValueError for no option."""
     if isinstance(inline, Inline):
         return inline is Inline.JAX_EARLY
     if isinstance(inline, bool):

@@ -307,7 +307,7 @@ class custom_vjp(CustomFunction[P, R]):
         if config.jax_custom_vjp3:
             self._refuse_closed_over(flat, leaves)
         if any(isinstance(x, Ref) for x in leaves):
-            names = leaf_names(self.fun, traced, {}, self._traced_places(args))
+            names = leaf_names(self.fun, traced, {}, self._traced_argnums(args))
             refuse_aliases(leaves, info, names)
         call = CustomVJP(
             flat,

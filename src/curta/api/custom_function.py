@@ -26,13 +26,13 @@ class CustomFunction(Generic[P, R]):
     ):
         update_wrapper(self, fun)
         self.fun = fun
-        places = {self._place(i) for i in _argnums(nondiff_argnums)}
+        argnums = {self._from_front(i) for i in _argnums(nondiff_argnums)}
         if nondiff_argnames:
-            places.update(self._place_of(name) for name in _names(nondiff_argnames))
-        self.nondiff_argnums: tuple[int, ...] = tuple(sorted(places))
+            argnums.update(self._argnum_of(name) for name in _names(nondiff_argnames))
+        self.nondiff_argnums: tuple[int, ...] = tuple(sorted(argnums))
 
-    def _place(self, argnum: int) -> int:
-        """The place of an argument, which may be counted from the end."""
+    def _from_front(self, argnum: int) -> int:
+        """The number of an argument, which may be counted from the end."""
         if argnum >= 0:
             return argnum
         count = self._count
@@ -44,7 +44,7 @@ class CustomFunction(Generic[P, R]):
             )
         return argnum + count
 
-    def _place_of(self, name: str) -> int:
+    def _argnum_of(self, name: str) -> int:
         names = list(inspect.signature(self.fun).parameters)
         if name not in names:
             raise ValueError(
@@ -119,7 +119,7 @@ class CustomFunction(Generic[P, R]):
         traced = tuple(x for i, x in enumerate(args) if i not in self.nondiff_argnums)
         return fixed, traced
 
-    def _traced_places(self, args: tuple[Any, ...]) -> list[int]:
+    def _traced_argnums(self, args: tuple[Any, ...]) -> list[int]:
         return [i for i in range(len(args)) if i not in self.nondiff_argnums]
 
     def _merged(self, fixed: Sequence[Any]) -> Callable[..., Callable[..., Any]]:

@@ -126,15 +126,15 @@ class _Call:
     def __init__(self, rule: custom_partitioning, args: Sequence[Any], static: Any):
         self.rule = rule
         self.static = static
-        places = rule.static_argnums
-        self.dynamic = tuple(x for i, x in enumerate(args) if i not in places)
+        static = rule.static_argnums
+        self.dynamic = tuple(x for i, x in enumerate(args) if i not in static)
         leaves, self.in_tree = tree_util.tree_flatten(self.dynamic)
         self.leaves = [*map(as_result, leaves)]
         out_tree: list[Any] = []
 
         def flat(*leaves: Any) -> list[Any]:
             given = iter(tree_util.tree_unflatten(self.in_tree, leaves))
-            whole = [args[i] if i in places else next(given) for i in range(len(args))]
+            whole = [args[i] if i in static else next(given) for i in range(len(args))]
             outs, tree = tree_util.tree_flatten(rule.fun(*whole))
             out_tree[:] = [tree]
             return outs
@@ -210,7 +210,7 @@ class _Call:
     def _on_shards(self, mesh: Mesh) -> Any:
         specs = [typeof(x).sharding.spec for x in self.leaves]
         assert self.rule.partition is not None
-        mesh, fun, results, places = self.rule.partition(
+        mesh, fun, results, arg_shardings = self.rule.partition(
             *self.static,
             mesh,
             self._shapes(self.in_tree, self.closed.in_avals, mesh, specs),
@@ -221,7 +221,7 @@ class _Call:
                 self.result_specs(mesh, specs),
             ),
         )
-        in_specs = self._specs(self.in_tree, places)
+        in_specs = self._specs(self.in_tree, arg_shardings)
         out_specs = self._specs(self.out_tree, results)
         pairs = zip(self.leaves, in_specs, strict=True)
         moved = [reshard(x, NamedSharding(mesh, s)) for x, s in pairs]

@@ -252,11 +252,11 @@ def breakpoint(
     states = [DebuggerFrame.of(f) for f in frames[:num_frames]]
     values = [list(s.variables.values()) for s in states]
     leaves, tree = tree_util.tree_flatten(values)
-    places = [i for i, x in enumerate(leaves) if _is_live(x)]
-    traced = [leaves[i] for i in places]
+    live = [i for i, x in enumerate(leaves) if _is_live(x)]
+    traced = [leaves[i] for i in live]
 
     def stop(*arrays: Any) -> None:
-        for i, x in zip(places, arrays, strict=True):
+        for i, x in zip(live, arrays, strict=True):
             leaves[i] = x
         concrete = tree_util.tree_unflatten(tree, leaves)
         shown = [

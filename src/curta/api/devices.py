@@ -62,18 +62,18 @@ def device_put(
     {'n': Array(3, dtype=int32, weak_type=True), 'w': Array([1., 1.], dtype=float32)}
     """
     if may_alias is None and isinstance(donate, bool) and not _is_tree(device):
-        place = _place(device)
-        return tree_util.tree_map(lambda leaf: _put(leaf, place, donate), x)
+        target = _target(device)
+        return tree_util.tree_map(lambda leaf: _put(leaf, target, donate), x)
     leaves, tree = tree_util.tree_flatten(x)
-    places = _of_leaves("device", device, x, len(leaves))
+    targets = _of_leaves("device", device, x, len(leaves))
     donated = _of_leaves("donate", donate, x, len(leaves))
     aliased = _of_leaves("may_alias", may_alias, x, len(leaves))
     if any(d and a for d, a in zip(donated, aliased, strict=True)):
         raise ValueError("may_alias and donate cannot be True at the same time.")
-    given = zip(leaves, map(_place, places), donated, aliased, strict=True)
+    given = zip(leaves, map(_target, targets), donated, aliased, strict=True)
     put = [
-        _apart(leaf, _put(leaf, place, d)) if alias is False else _put(leaf, place, d)
-        for leaf, place, d, alias in given
+        _apart(leaf, _put(leaf, target, d)) if alias is False else _put(leaf, target, d)
+        for leaf, target, d, alias in given
     ]
     return tree_util.tree_unflatten(tree, put)
 
@@ -86,7 +86,7 @@ def _apart(x: Any, placed: Any) -> Any:
     return placed.copy() if shares else placed
 
 
-def _place(given: Any) -> Any:
+def _target(given: Any) -> Any:
     return given if isinstance(given, (MemorySpace, Format)) else as_sharding(given)
 
 
@@ -116,18 +116,18 @@ def _not_a_prefix(what: str, given: Any, x: Any, errors: list[Any]) -> ValueErro
     )
 
 
-def _put(x: Any, place: Any, donate: bool) -> Any:
-    sharding = as_sharding(place) if isinstance(place, Format) else place
-    layout = layout_of(place)
+def _put(x: Any, target: Any, donate: bool) -> Any:
+    sharding = as_sharding(target) if isinstance(target, Format) else target
+    layout = layout_of(target)
     if layout is not None:
         if sharding is None or not isinstance(layout, Layout):
             raise ValueError(
                 "sharding and layout in `Format` should be concrete. Got"
-                f" {place} for input {typeof(x).str_short()}"
+                f" {target} for input {typeof(x).str_short()}"
             )
         check_layout_fits("device_put args", layout, typeof(x))
     placed = _moved(x, sharding, donate)
-    if isinstance(place, Format) and type(placed) is ArrayImpl:
+    if isinstance(target, Format) and type(placed) is ArrayImpl:
         return laid_out(placed, layout or Layout(range(placed.ndim)))
     return placed
 

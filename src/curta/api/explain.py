@@ -147,15 +147,15 @@ class Difference:
 
 def _with_hosts(cost: Any, closed: Any, leaves: Any, lowered: Any) -> Any:
     """The costs, with what hosts send each other if the arguments are on several."""
-    places = [x.sharding if isinstance(x, ArrayImpl) else None for x in leaves]
-    places = [s if isinstance(s, NamedSharding) else None for s in places]
-    several = (s for s in places if s and spans_hosts(list(s.mesh.devices.flat)))
+    shardings = [x.sharding if isinstance(x, ArrayImpl) else None for x in leaves]
+    shardings = [s if isinstance(s, NamedSharding) else None for s in shardings]
+    several = (s for s in shardings if s and spans_hosts(list(s.mesh.devices.flat)))
     first = next(several, None)
     if first is None:
         return cost
     outs = tree_util.tree_leaves(lowered.compile().output_shardings)
     hosts = host_mesh(first.mesh)
-    local, _ = hosts_call.local_program(closed, first.mesh, places, outs, hosts)
+    local, _ = hosts_call.local_program(closed, first.mesh, shardings, outs, hosts)
     sent = str(traffic_of(local.closed)).splitlines()
     return dataclasses.replace(cost, collectives=(*cost.collectives, *sent))
 

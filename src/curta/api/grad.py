@@ -147,13 +147,13 @@ def value_and_grad(
     check_callable(fun)
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument to grad is deprecated")
-    single, places = differentiated_argnums(argnums)
+    single, numbers = differentiated_argnums(argnums)
 
     @api_boundary
     @wraps(fun)
     def value_and_grad_fun(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        check_enough_arguments(args, argnums, places)
-        partial, chosen = partial_in(fun, places, args, kwargs)
+        check_enough_arguments(args, argnums, numbers)
+        partial, chosen = partial_in(fun, numbers, args, kwargs)
         for leaf in tree_util.tree_leaves(chosen):
             check_input("grad", leaf, holomorphic, allow_int)
         result = forward("grad", fun, partial, chosen, has_aux)
@@ -171,13 +171,13 @@ def value_and_grad(
 
 
 def check_enough_arguments(
-    args: Sequence[Any], argnums: Any, places: Sequence[int]
+    args: Sequence[Any], argnums: Any, numbers: Sequence[int]
 ) -> None:
-    if not places:
+    if not numbers:
         raise ValueError(
             f"argnums={argnums} names no argument to differentiate with respect to."
         )
-    largest = max(places)
+    largest = max(numbers)
     if largest >= len(args):
         raise TypeError(
             f"differentiating with respect to argnums={argnums} requires at least"

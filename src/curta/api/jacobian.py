@@ -67,9 +67,9 @@ def jacfwd(
 
     Returns:
       A function of the same arguments that returns the Jacobian, in the dtype of the
-      output: like the output in structure, with the structure of the argument in the
-      place of each leaf (a tuple of them for several argnums); with `has_aux` a pair of
-      that and the auxiliary value.
+      output: like the output in structure, with the structure of the argument instead
+      of each leaf (a tuple of them for several argnums); with `has_aux` a pair of that
+      and the auxiliary value.
 
     Raises:
       TypeError: if `fun` is not callable; when the function is called, for inputs that
@@ -82,12 +82,12 @@ def jacfwd(
            [0., 4.]], dtype=float32)
     """
     check_callable(fun)
-    single, places = differentiated_argnums(argnums)
+    single, numbers = differentiated_argnums(argnums)
 
     @api_boundary
     @wraps(fun)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = partial_in(fun, places, args, kwargs)
+        partial, chosen = partial_in(fun, numbers, args, kwargs)
         point = chosen[0] if single else chosen
         for leaf in tree_util.tree_leaves(chosen):
             _check_real_input("jacfwd", leaf, holomorphic)
@@ -166,12 +166,12 @@ def jacrev(
            [0., 4.]], dtype=float32)
     """
     check_callable(fun)
-    single, places = differentiated_argnums(argnums)
+    single, numbers = differentiated_argnums(argnums)
 
     @api_boundary
     @wraps(fun)
     def jacobian_fun(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = partial_in(fun, places, args, kwargs)
+        partial, chosen = partial_in(fun, numbers, args, kwargs)
         for leaf in tree_util.tree_leaves(chosen):
             check_input("jacrev", leaf, holomorphic, allow_int)
         out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)

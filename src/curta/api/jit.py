@@ -213,8 +213,8 @@ class PjitFunction(Generic[P, R]):
                 f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set"
             )
         out_tree: list[Any] = []
-        places = [*arguments.places]
-        names = leaf_names(self._fun, arguments.dynamic, arguments.options, places)
+        argnums = [*arguments.argnums]
+        names = leaf_names(self._fun, arguments.dynamic, arguments.options, argnums)
         info = debug_info("jit", self._fun, names)
         in_tree = signature.in_tree
         if config.jax_explain_cache_misses:
@@ -244,14 +244,14 @@ class PjitFunction(Generic[P, R]):
         out_leaves = tree_util.tree_unflatten(out_tree[-1], closed.out_avals)
         mesh = self._mesh()
         whole = mesh if self._options.uses_resources else None
-        places = flat_shardings("out_shardings", wanted, out_leaves, whole)
+        out = flat_shardings("out_shardings", wanted, out_leaves, whole)
         avals, shapes = signature.avals, [a.shape for a in closed.out_avals]
         paths = functools.partial(result_names, out_tree[-1])
-        check_fits("pjit outputs", places, shapes, paths)
+        check_fits("pjit outputs", out, shapes, paths)
         given = self._in_shardings(arguments)
         options, tree = self._options, out_tree[-1]
         keep, moves = options.keep_unused, options.moves
-        plan = Staged(closed, captured, tree, donated, given, places, mesh, keep, moves)
+        plan = Staged(closed, captured, tree, donated, given, out, mesh, keep, moves)
         plan.signature = signature
         plan.lay_out(options, arguments.dynamic, out_leaves, avals, names)
         return plan
@@ -266,7 +266,7 @@ class PjitFunction(Generic[P, R]):
         mesh = self._mesh() if self._options.uses_resources else None
         args = arguments.dynamic
         result = flat_shardings("in_shardings", given, args, mesh)
-        names = functools.partial(leaf_names, self._fun, args, {}, [*arguments.places])
+        names = functools.partial(leaf_names, self._fun, args, {}, [*arguments.argnums])
         leaves = tree_util.tree_leaves(args) if result else ()
         shapes = [getattr(x, "shape", ()) for x in leaves]
         check_fits("pjit arguments", result, shapes, names)
@@ -329,7 +329,7 @@ class PjitFunction(Generic[P, R]):
     def _path(self, x: Any, arguments: Arguments) -> str:
         leaves = tree_util.tree_leaves((arguments.dynamic, arguments.options))
         names = leaf_names(
-            self._fun, arguments.dynamic, arguments.options, [*arguments.places]
+            self._fun, arguments.dynamic, arguments.options, [*arguments.argnums]
         )
         return next((n for n, leaf in zip(names, leaves) if leaf is x), "?")
 
@@ -342,7 +342,7 @@ class PjitFunction(Generic[P, R]):
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
         avals = [self._abstract_aval(arguments, x) for x in leaves]
         given = self._in_shardings(arguments) or [None] * len(leaves)
-        places = [s or place_of(x) for s, x in zip(given, leaves, strict=True)]
+        arg_shardings = [s or place_of(x) for s, x in zip(given, leaves, strict=True)]
         layouts = [*map(layout_of_argument, leaves)]
         type_of = functools.partial(self._abstract_aval, arguments)
         _, key = _plan_key(self._options, axes_in_scope(), args, kwargs, type_of)
@@ -350,16 +350,16 @@ class PjitFunction(Generic[P, R]):
         if staged is None:
             staged = self._make_plan(key, arguments, avals)
         names = leaf_names(
-            self._fun, arguments.dynamic, arguments.options, [*arguments.places]
+            self._fun, arguments.dynamic, arguments.options, [*arguments.argnums]
         )
-        traced = Traced(self._name, staged, in_tree, names, places)
+        traced = Traced(self._name, staged, in_tree, names, arg_shardings)
         traced.layouts = staged.layouts_with(layouts)
         for x, layout in zip(leaves, staged.in_layouts):
             if layout is not None and type(x) is ArrayImpl and x.committed:
                 check_layout(layout, x)
-        traced.abstract_places = [
+        traced.abstract_shardings = [
             p or (x.sharding if isinstance(x, ShapeDtypeStruct) else None)
-            for x, p in zip(leaves, places, strict=True)
+            for x, p in zip(leaves, arg_shardings, strict=True)
         ]
         return traced
 
@@ -485,7 +485,7 @@ def jit(
       fun: function of pytrees of arrays to a pytree of arrays, without side effects.
         Left out, `jit` returns a decorator.
       static_argnums, static_argnames: arguments that are compile-time constants, by
-        place or name; they must be hashable, and each value compiles anew.
+        number or name; they must be hashable, and each value compiles anew.
       donate_argnums, donate_argnames: arguments used up: outputs may take their memory.
       keep_unused: keep inputs that the function does not read.
       inline: put the eqns, not a call of them, into an enclosing jaxpr; or an `Inline`.
@@ -502,7 +502,7 @@ def jit(
     Raises:
       TypeError: for arguments or outputs that are not arrays.
       JaxRuntimeError: for unknown compiler options.
-      ValueError: for static arguments that cannot be hashed, and for argument places
+      ValueError: for static arguments that cannot be hashed, and for argument numbers
         and names that `fun` does not have.
 
     >>> import curta, curta.numpy as jnp
@@ -516,10 +516,10 @@ def jit(
     given = sharding_tree("jit", "in_shardings", in_shardings)
     wanted = sharding_tree("jit", "out_shardings", out_shardings)
     if device is not None or backend is not None:
-        place = chosen_device(device, backend, given, wanted)
+        default = chosen_device(device, backend, given, wanted)
         # As if the arguments were put there first, wherever they are.
-        given = sharding_tree("jit", "in_shardings", place)
-        wanted = sharding_tree("jit", "out_shardings", place)
+        given = sharding_tree("jit", "in_shardings", default)
+        wanted = sharding_tree("jit", "out_shardings", default)
 
     def compile_function(fun: Callable[..., Any]) -> PjitFunction[..., Any]:
         check_callable(fun)

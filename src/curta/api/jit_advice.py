@@ -97,7 +97,7 @@ def _advise_of_functions(fun: Callable[..., Any], code: types.CodeType) -> None:
 
 
 def advise_of_keys(fun: Callable[..., Any], jaxpr: Jaxpr) -> None:
-    """Say once of a place in a function of the user that it uses a random key again.
+    """Say once of a line in a function of the user that it uses a random key again.
 
     Only the jaxpr is looked at, and only if there are keys in it: of those that are
     plain integers nothing is known.

@@ -39,11 +39,11 @@ _LEAF = tree_structure(0)
 class CallOnRefs:
     """A function of references, or that closes over some, to be called on them."""
 
-    def __init__(self, staged: Staged, name: str, places: Shardings = ()):
+    def __init__(self, staged: Staged, name: str, arg_shardings: Shardings = ()):
         self.op: Call = Call(staged.closed, name)
         self.captured: Sequence[Any] = staged.captured
         self.destinations: Destinations = Destinations(
-            staged.closed, places or staged.in_shardings, staged.out_shardings
+            staged.closed, arg_shardings or staged.in_shardings, staged.out_shardings
         )
         self.executable: None = None
         self.consumed: Mapping[int, int] = {}
@@ -52,7 +52,7 @@ class CallOnRefs:
         return list(self.op(*self.captured, *args))
 
     def read_alone(self, placed: Shardings) -> Shardings:
-        """The shardings of arguments whose place matters: none."""
+        """The shardings of arguments whose sharding matters: none."""
         return [None] * len(placed)
 
 
@@ -142,25 +142,25 @@ class Staged(Plan):
         return [own if x is None else x for x, own in pairs]
 
     def compiled(
-        self, name: str, places: Shardings = (), layouts: Sequence[Any] = ()
+        self, name: str, arg_shardings: Shardings = (), layouts: Sequence[Any] = ()
     ) -> CompiledCall | CallOnRefs:
         """What runs the jaxpr; compiled the first time it is asked for.
 
-        With `places` it expects the arguments there, with `layouts` stored so.
+        With `arg_shardings` it expects the arguments there, with `layouts` stored so.
         """
-        elsewhere = any(places) and [*places] != [*self.in_shardings]
+        elsewhere = any(arg_shardings) and [*arg_shardings] != [*self.in_shardings]
         if elsewhere or any(layouts):
-            return self._call(name, places, layouts)
+            return self._call(name, arg_shardings, layouts)
         result: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
         if result is None:
             result = self.__dict__.setdefault("_compiled", self._call(name))
         return result
 
     def _call(
-        self, name: str, places: Shardings = (), layouts: Sequence[Any] = ()
+        self, name: str, arg_shardings: Shardings = (), layouts: Sequence[Any] = ()
     ) -> CompiledCall | CallOnRefs:
         if self.has_refs:
-            return CallOnRefs(self, name, places)
+            return CallOnRefs(self, name, arg_shardings)
         log_compiling(name, self.closed.in_avals)
         warn_of_constants(name, self.closed.consts)
         layouts = layouts or self.in_layouts
@@ -172,7 +172,7 @@ class Staged(Plan):
                 self.closed,
                 f"jit({name})",
                 self.donated,
-                places or self.in_shardings,
+                arg_shardings or self.in_shardings,
                 self.out_shardings,
                 self.mesh,
                 self.moves,

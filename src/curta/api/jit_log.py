@@ -189,10 +189,10 @@ def _static_difference(now: Statics, before: Statics) -> str:
 
 
 def _named(static: Statics) -> str:
-    values = static.values[len(static.places) :]
+    values = static.values[len(static.argnums) :]
     pairs = ", ".join(f"{n}: {v!r}" for n, v in zip(static.names, values))
     return f"{{{pairs}}}"
 
 
 def _listed(static: Statics) -> str:
-    return ", ".join(map(repr, static.values[: len(static.places)]))
+    return ", ".join(map(repr, static.values[: len(static.argnums)]))

@@ -145,7 +145,7 @@ def infer_argnums_and_argnames(
 
 
 def indices(x: int | Iterable[int]) -> tuple[int, ...]:
-    """One place or several as a tuple of ints; TypeError for what are no integers."""
+    """One number or several as a tuple of ints; TypeError for what are no integers."""
     try:
         return (operator.index(x),)  # type: ignore[arg-type]
     except TypeError:
@@ -201,34 +201,34 @@ def _check_argnames(
 class Arguments(NamedTuple):
     """The arguments of one call, the static ones taken out.
 
-    `places` says where each of `dynamic` was among the positional arguments.
+    `argnums` says where each of `dynamic` was among the positional arguments.
     """
 
     dynamic: tuple[Any, ...]
-    places: tuple[int, ...]
+    argnums: tuple[int, ...]
     options: dict[str, Any]
     static: Statics
 
     def merge(self, dynamic: Sequence[Any], options: dict[str, Any]) -> Any:
         """All positional and keyword arguments, with other dynamic ones."""
         static = self.static
-        count = len(self.places) + len(static.places)
+        count = len(self.argnums) + len(static.argnums)
         args: list[Any] = [None] * count
-        for i, x in zip(static.places, static.values, strict=False):
+        for i, x in zip(static.argnums, static.values, strict=False):
             args[i] = x
-        for i, x in zip(self.places, dynamic, strict=True):
+        for i, x in zip(self.argnums, dynamic, strict=True):
             args[i] = x
-        named = static.values[len(static.places) :]
+        named = static.values[len(static.argnums) :]
         return args, {**options, **dict(zip(static.names, named, strict=True))}
 
 
 class Statics(NamedTuple):
-    """The static arguments of one call: places, then names, with their values.
+    """The static arguments of one call: argnums, then names, with their values.
 
     The types take part in comparisons: 1, 1.0 and True are different constants.
     """
 
-    places: tuple[int, ...]
+    argnums: tuple[int, ...]
     names: tuple[str, ...]
     types: tuple[type, ...]
     values: tuple[Any, ...]
@@ -243,12 +243,12 @@ def split_arguments(
     """Take the static arguments out; ValueError if one cannot be hashed."""
     if not options.has_static:
         return Arguments(args, tuple(range(len(args))), kwargs, _NO_STATICS)
-    places, dynamic = _static_and_dynamic(options.static_argnums, len(args))
+    argnums, dynamic = _static_and_dynamic(options.static_argnums, len(args))
     names = tuple(sorted(kwargs.keys() & set(options.static_argnames)))
-    values = (*[args[i] for i in places], *[kwargs[n] for n in names])
+    values = (*[args[i] for i in argnums], *[kwargs[n] for n in names])
     for value in values:
         check_hashable(value)
-    statics = Statics(places, names, tuple(map(type, values)), values)
+    statics = Statics(argnums, names, tuple(map(type, values)), values)
     others = {n: x for n, x in kwargs.items() if n not in names}
     return Arguments(tuple(args[i] for i in dynamic), dynamic, others, statics)
 
@@ -323,9 +323,9 @@ def donated_leaves(options: JitOptions, arguments: Arguments) -> tuple[bool, ...
     """For each leaf of the dynamic arguments, whether it is donated; () if none is."""
     if not options.donates:
         return ()
-    count = len(arguments.places) + len(arguments.static.places)
+    count = len(arguments.argnums) + len(arguments.static.argnums)
     donated = {i % count for i in options.donate_argnums if -count <= i < count}
-    flags = [(x, i in donated) for x, i in zip(arguments.dynamic, arguments.places)]
+    flags = [(x, i in donated) for x, i in zip(arguments.dynamic, arguments.argnums)]
     for name in sorted(arguments.options):
         flags.append((arguments.options[name], name in options.donate_argnames))
     leaves = tuple(f for x, f in flags for _ in tree_util.tree_leaves(x))

@@ -73,7 +73,7 @@ def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
         if isinstance(x, NamedSharding) and x.mesh.empty:
             raise ValueError(
                 f"One of {what} leaf specifications got an empty NamedSharding: {x}"
-                " which is not allowed. Say None where the place does not matter."
+                " which is not allowed. Say None where the sharding does not matter."
             )
         if isinstance(x, (NamedSharding, PartitionSpec)):
             spec = x if isinstance(x, PartitionSpec) else x.spec
@@ -111,13 +111,13 @@ def context_mesh(*, heeds_with: bool = True) -> Any:
     return (result.resources if heeds_with else None) or EMPTY_MESH
 
 
-def resolved(user: str, what: str, place: Any, mesh: Mesh | None = None) -> Any:
+def resolved(user: str, what: str, given: Any, mesh: Mesh | None = None) -> Any:
     """A sharding for what the user gave: a spec is one over the mesh in scope.
 
     Raises RuntimeError for a spec where no mesh is in scope.
     """
-    if not isinstance(place, PartitionSpec):
-        return place
+    if not isinstance(given, PartitionSpec):
+        return given
     mesh = mesh or context_mesh(heeds_with=user != "jit")
     if mesh.empty:
         raise RuntimeError(
@@ -126,7 +126,7 @@ def resolved(user: str, what: str, place: Any, mesh: Mesh | None = None) -> Any:
             " `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to"
             f" {what} and then the mesh context manager is not required."
         )
-    return NamedSharding(mesh, place)
+    return NamedSharding(mesh, given)
 
 
 def flat_shardings(
@@ -211,9 +211,9 @@ def place_of(x: Any) -> Sharding | None:
     """Where an argument of a function that is staged ahead of time will be."""
     if type(x) is ArrayImpl:
         return x._sharding
-    place = x.sharding if isinstance(x, ShapeDtypeStruct) else None
-    abstract = isinstance(getattr(place, "mesh", None), AbstractMesh)
-    return None if abstract else place
+    sharding = x.sharding if isinstance(x, ShapeDtypeStruct) else None
+    abstract = isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+    return None if abstract else sharding
 
 
 def layout_of_argument(x: Any) -> Layout | None:

@@ -24,7 +24,7 @@ def lowered_program(
     name: str,
     staged: Any,
     argument_names: Sequence[str],
-    places: Sequence[Sharding | None],
+    arg_shardings: Sequence[Sharding | None],
     platforms: Sequence[str],
     layouts: Sequence[Any] = (),
 ) -> Any:
@@ -41,7 +41,7 @@ def lowered_program(
             [""] * count + [*argument_names],
             result_names(staged.out_tree),
             [False] * count + [*staged.donated] if staged.donated else (),
-            before + [*places] if places else (),
+            before + [*arg_shardings] if arg_shardings else (),
             staged.out_shardings,
             before + [*layouts] if layouts else (),
             staged.out_layouts,
@@ -53,7 +53,7 @@ def lowered_program(
 
 
 def result_names(out_tree: Any) -> list[str]:
-    """`result[0]`: the places of leaves in a result."""
+    """`result[0]`: the paths of leaves in a result."""
     value = tree_util.tree_unflatten(out_tree, range(out_tree.num_leaves))
     paths = tree_util.tree_leaves_with_path(value)
     return [f"result{tree_util.keystr(path)}" for path, _ in paths]

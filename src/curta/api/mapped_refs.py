@@ -25,25 +25,25 @@ def batch_with_refs(
 
     What the examples write becomes one array again, along the same dim.
     """
-    places = [
+    mapped = [
         i
         for i, (x, d) in enumerate(zip(leaves, dims, strict=True))
         if isinstance(x, Ref) and d is not None
     ]
-    if not places:
+    if not mapped:
         return batch(fun, axis, leaves, dims)
     arrays = list(leaves)
-    for i in places:
+    for i in mapped:
         arrays[i] = read(leaves[i])
 
     def run(*args: Any) -> list[Any]:
         inputs = list(args)
-        for i in places:
+        for i in mapped:
             aval = AbstractRef(typeof(args[i]), leaves[i].aval.kind)
             inputs[i] = Ref(aval, args[i])
         outs = list(fun(*inputs))
-        finals = {i: read(inputs[i]) for i in places}
-        written[:] = [i for i in places if finals[i] is not args[i]]
+        finals = {i: read(inputs[i]) for i in mapped}
+        written[:] = [i for i in mapped if finals[i] is not args[i]]
         return outs + [finals[i] for i in written]
 
     written: list[int] = []

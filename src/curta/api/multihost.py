@@ -83,10 +83,10 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 def _whole(x: ArrayImpl) -> NDArray:
     """All elements of an array of which other processes have parts."""
-    place = x._storage_or_place()
-    if type(place) is DeviceData:
-        return gathered(place)
-    result: NDArray = place.gathered() if hasattr(place, "gathered") else x._value
+    buffer = x._buffer()
+    if type(buffer) is DeviceData:
+        return gathered(buffer)
+    result: NDArray = buffer.gathered() if hasattr(buffer, "gathered") else x._value
     return result
 
 

@@ -39,12 +39,14 @@ def takes_out_sharding(fun: Any = None, /, *, sums: bool = False) -> Any:
     def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
         if out_sharding is None or says_nothing(out_sharding):
             return plain(*args, **kwargs)
-        place = explicit_sharding(plain.__name__, out_sharding)
-        if sums and place.spec.unreduced:
-            terms = place.update(spec=PartitionSpec(unreduced=place.spec.unreduced))
-            return _as(plain(*args, out_sharding=terms, **kwargs), place)
+        sharding = explicit_sharding(plain.__name__, out_sharding)
+        if sums and sharding.spec.unreduced:
+            terms = sharding.update(
+                spec=PartitionSpec(unreduced=sharding.spec.unreduced)
+            )
+            return _as(plain(*args, out_sharding=terms, **kwargs), sharding)
         args, kwargs = tree_util.tree_map(_unplaced, (args, kwargs))
-        return resharded(plain(*args, **kwargs), place)
+        return resharded(plain(*args, **kwargs), sharding)
 
     return call
 
@@ -58,14 +60,14 @@ def sum_of_terms(
     fun: Callable[..., Any],
     operands: Sequence[Any],
     summed: Sequence[Sequence[int]],
-    place: NamedSharding,
+    sharding: NamedSharding,
 ) -> Any:
     """What `fun` sums up over dims of its operands, one term on each device.
 
     `summed` are these dims of each operand. Raises ShardingTypeError unless they are
     split over the axes over which the result is unreduced, the same in all operands.
     """
-    axes = place.spec.unreduced
+    axes = sharding.spec.unreduced
     specs = [typeof(x).sharding.spec.for_rank(typeof(x).ndim) for x in operands]
     result = [
         tuple(spec.partitions[d] for d in dims)
@@ -87,17 +89,17 @@ def sum_of_terms(
             "out_sharding's unreduced axes should be equal to the contracting specs."
             f" Got unreduced axes={set(axes)} and contracting spec={result[0]}"
         )
-    return terms_on_devices(fun, operands, summed, place)
+    return terms_on_devices(fun, operands, summed, sharding)
 
 
 def terms_on_devices(
     fun: Callable[..., Any],
     operands: Sequence[Any],
     summed: Sequence[Sequence[int]],
-    place: NamedSharding,
+    sharding: NamedSharding,
 ) -> Any:
     """As `sum_of_terms`, of operands that are split over other axes as well."""
-    axes, in_specs, placed = place.spec.unreduced, [], []
+    axes, in_specs, placed = sharding.spec.unreduced, [], []
     for x, dims in zip(operands, summed, strict=True):
         spec = typeof(x).sharding.spec.for_rank(typeof(x).ndim)
         entries = [
@@ -105,20 +107,20 @@ def terms_on_devices(
             for d, e in enumerate(spec.partitions)
         ]
         in_specs.append(PartitionSpec(*entries, unreduced=spec.unreduced & axes))
-        placed.append(_as(x, place.update(spec=in_specs[-1])))
+        placed.append(_as(x, sharding.update(spec=in_specs[-1])))
     mapped = shard_map(
         fun,
-        mesh=place.mesh if get_abstract_mesh().empty else None,
+        mesh=sharding.mesh if get_abstract_mesh().empty else None,
         in_specs=tuple(in_specs),
-        out_specs=place.spec,
+        out_specs=sharding.spec,
     )
     return mapped(*placed)
 
 
-def _as(x: Any, place: NamedSharding) -> Any:
+def _as(x: Any, sharding: NamedSharding) -> Any:
     """The value with this split, itself if it has it."""
-    spec = place.spec.for_rank(typeof(x).ndim)
-    return x if typeof(x).sharding.spec == spec else resharded(x, place)
+    spec = sharding.spec.for_rank(typeof(x).ndim)
+    return x if typeof(x).sharding.spec == spec else resharded(x, sharding)
 
 
 def _unplaced(x: Any) -> Any:

@@ -66,24 +66,24 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     P('x',)
     """
     leaves, tree = tree_util.tree_flatten(x)
-    for place in tree_util.tree_leaves(shardings, is_leaf=_is_leaf):
-        if not _is_leaf(place):
+    for wanted in tree_util.tree_leaves(shardings, is_leaf=_is_leaf):
+        if not _is_leaf(wanted):
             raise TypeError(
                 "shardings leaf specifications are expected to be PartitionSpec"
-                f" instances or None, but got {place}"
+                f" instances or None, but got {wanted}"
             )
     given = _spread("with_sharding_constraint shardings", shardings, x)
     outs = []
-    for leaf, place in zip(leaves, given, strict=True):
+    for leaf, wanted in zip(leaves, given, strict=True):
         aval = typeof(leaf)
-        layout = layout_of(place)
-        if isinstance(place, Format):
-            place = place.sharding
+        layout = layout_of(wanted)
+        if isinstance(wanted, Format):
+            wanted = wanted.sharding
         if isinstance(layout, Layout):
             check_layout_fits("with_sharding_constraint arguments", layout, aval)
         else:
             layout = None
-        sharding = resolved("with_sharding_constraint", "shardings", place)
+        sharding = resolved("with_sharding_constraint", "shardings", wanted)
         if sharding is None:
             raise ValueError(
                 "One of with_sharding_constraint arguments got sharding None which is"
@@ -231,31 +231,31 @@ def reshard(x: Any, out_shardings: Any) -> Any:
     return tree_util.tree_unflatten(tree, outs)
 
 
-def resharded(x: Any, place: Any) -> Any:
+def resharded(x: Any, sharding: Any) -> Any:
     """One array with the split that a sharding or spec says."""
     mesh = get_abstract_mesh()
-    if isinstance(place, PartitionSpec) and not mesh.empty:
-        place = NamedSharding(mesh, place)
-    if not isinstance(place, NamedSharding) or place.mesh.empty:
+    if isinstance(sharding, PartitionSpec) and not mesh.empty:
+        sharding = NamedSharding(mesh, sharding)
+    if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
         raise ValueError(
             "Reshard should only be used with out_shardings which are non-None and have"
-            f" a non-empty mesh. Got sharding {place}."
+            f" a non-empty mesh. Got sharding {sharding}."
         )
-    _check_divides(typeof(x), place)
-    for name in place.spec.used_axes():
-        if place.mesh.types[name] is not AxisType.Explicit:
+    _check_divides(typeof(x), sharding)
+    for name in sharding.spec.used_axes():
+        if sharding.mesh.types[name] is not AxisType.Explicit:
             raise ValueError(
                 "PartitionSpec passed to reshard cannot contain axis names that are of"
-                f" type Auto or Manual. Got PartitionSpec: {place.spec} with axis name:"
-                f" {name} of type: {place.mesh.types[name]}."
+                f" type Auto or Manual. Got PartitionSpec: {sharding.spec} with axis"
+                f" name: {name} of type: {sharding.mesh.types[name]}."
             )
-    spec = place.spec.for_rank(typeof(x).ndim)
-    return Reshard(place.update(spec=spec))(x)
+    spec = sharding.spec.for_rank(typeof(x).ndim)
+    return Reshard(sharding.update(spec=spec))(x)
 
 
-def _check_divides(aval: ShapedArray, place: NamedSharding) -> None:
-    place.check_compatible_aval(aval.shape)
-    place.shard_shape(aval.shape)
+def _check_divides(aval: ShapedArray, sharding: NamedSharding) -> None:
+    sharding.check_compatible_aval(aval.shape)
+    sharding.shard_shape(aval.shape)
 
 
 # ---- parts of a program with axes of another type

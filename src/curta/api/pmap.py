@@ -139,17 +139,17 @@ class _Options:
                 f" argument{'s' if len(args) > 1 else ''}. All static broadcasted"
                 " arguments must be passed positionally."
             )
-        places = {i % len(args) for i in self.static}
-        for i in places:
+        static = {i % len(args) for i in self.static}
+        for i in static:
             check_hashable(args[i])
         _, dynamic = self.dynamic(args)
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
-        axes = self._flat_axes(places, dynamic, kwargs)
+        axes = self._flat_axes(static, dynamic, kwargs)
         size = self._size(leaves, axes)
         axes = tuple(a and a % typeof(x).ndim for x, a in zip(leaves, axes))
-        donated = self._donated(places, args)
+        donated = self._donated(static, args)
         nested = bool(get_abstract_mesh().manual_axes)
-        statics = tuple((i, args[i]) for i in sorted(places))
+        statics = tuple((i, args[i]) for i in sorted(static))
         key = (statics, in_tree, axes, size, donated, nested, self._all_devices(size))
         made = self.made.get(key)
         if made is None:
@@ -164,11 +164,11 @@ class _Options:
         return argnums, [args[i] for i in argnums]
 
     def _flat_axes(
-        self, places: set[int], dynamic: Sequence[Any], kwargs: Any
+        self, static: set[int], dynamic: Sequence[Any], kwargs: Any
     ) -> tuple[int | None, ...]:
         axes = self.in_axes
         if isinstance(axes, tuple):
-            axes = tuple(a for i, a in enumerate(axes) if i not in places)
+            axes = tuple(a for i, a in enumerate(axes) if i not in static)
         full = (tuple(dynamic), kwargs)
         try:
             result = tree_util.broadcast_prefix((axes, 0), full, is_leaf=_is_none)
@@ -249,10 +249,10 @@ class _Options:
         each = [local_devices(p, self.backend)[:size] for p in range(count)]
         return tuple(d for devices in each for d in devices)
 
-    def _donated(self, places: set[int], args: tuple[Any, ...]) -> tuple[int, ...]:
+    def _donated(self, static: set[int], args: tuple[Any, ...]) -> tuple[int, ...]:
         flags: list[bool] = []
         for i, x in enumerate(args):
-            if i not in places:
+            if i not in static:
                 flags += [i in self.donated] * len(tree_util.tree_leaves(x))
         return tuple(i for i, f in enumerate(flags) if f)
 
@@ -275,8 +275,8 @@ class _Options:
         def shard(*leaves: Any) -> Any:
             out = call(*map(_squeezed, leaves, axes))
             outs, tree = tree_util.tree_flatten(out)
-            places = _out_axes(front, out)
-            return tree_util.tree_unflatten(tree, [*map(_expanded, outs, places)])
+            out_axes = _out_axes(front, out)
+            return tree_util.tree_unflatten(tree, [*map(_expanded, outs, out_axes)])
 
         mapped = shard_map(
             shard,
@@ -346,8 +346,8 @@ def _then_moved(fun: Callable[..., Any], axes: Any) -> Callable[..., Any]:
     def moved(*args: Any) -> Any:
         out = fun(*args)
         leaves, tree = tree_util.tree_flatten(out)
-        places = _out_axes(axes, out)
-        return tree_util.tree_unflatten(tree, [*map(_from_front, leaves, places)])
+        out_axes = _out_axes(axes, out)
+        return tree_util.tree_unflatten(tree, [*map(_from_front, leaves, out_axes)])
 
     return moved
 

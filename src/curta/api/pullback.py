@@ -91,40 +91,40 @@ class VJP:
     """The pullback that `vjp` returns: output cotangents to input cotangents.
 
     `args_res` is a list of the arguments, with `NotNeeded` for arrays of which no use
-    is made, and tuples in the place of containers; it may be emptied to free memory and
+    is made, and tuples instead of containers; it may be emptied to free memory and
     filled again. `opaque_residuals` are the other values that were saved.
     """
 
-    __slots__ = ("__weakref__", "_linear", "_places", "args_res", "opaque_residuals")
+    __slots__ = ("__weakref__", "_linear", "_sources", "args_res", "opaque_residuals")
 
     def __init__(
         self,
         linear: LinearMap,
-        places: tuple[tuple[bool, int], ...],
+        sources: tuple[tuple[bool, int], ...],
         args_res: list[Any],
         opaque_residuals: list[Any],
     ):
         self._linear = linear
-        # Of each residual: whether it is among the arguments' leaves, and its place.
-        self._places = places
+        # Of each residual: whether it is among the arguments' leaves, and its index.
+        self._sources = sources
         self.args_res: list[Any] = args_res
         self.opaque_residuals: list[Any] = opaque_residuals
 
     @classmethod
     def of(cls, found: Forward) -> VJP:
         """The pullback of a linearised call."""
-        places: list[tuple[bool, int]] = []
+        sources: list[tuple[bool, int]] = []
         opaque: list[Any] = []
         index = {id(x): i for i, x in enumerate(found.leaves)}
         for x in found.residuals:
             is_argument = id(x) in index
-            places.append((is_argument, index.get(id(x), len(opaque))))
+            sources.append((is_argument, index.get(id(x), len(opaque))))
             if not is_argument:
                 opaque.append(x)
-        used = {i for is_argument, i in places if is_argument}
+        used = {i for is_argument, i in sources if is_argument}
         kept = (x if i in used else NotNeeded() for i, x in enumerate(found.leaves))
         args = _in_tuples(found.linear.in_tree, kept)
-        return cls(found.linear, tuple(places), list(args), opaque)
+        return cls(found.linear, tuple(sources), list(args), opaque)
 
     @property
     def jaxpr(self) -> Jaxpr:
@@ -140,7 +140,7 @@ class VJP:
             )
         return [
             args[i] if is_argument else self.opaque_residuals[i]
-            for is_argument, i in self._places
+            for is_argument, i in self._sources
         ]
 
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
@@ -187,23 +187,25 @@ class VJP:
         >>> pull.with_refs(total, curta.ad.DontWant())(1.0), total
         ((GradRef(), DidntWant()), Ref(4., dtype=float32, weak_type=True))
         """
-        places, found_tree = tree_util.tree_flatten(refs, is_leaf=lambda x: x is None)
+        accumulators, found_tree = tree_util.tree_flatten(
+            refs, is_leaf=lambda x: x is None
+        )
         tree = self._linear.in_tree
         if found_tree.num_leaves != tree.num_leaves:
             raise ValueError(
                 f"with_refs takes a tree like the arguments, {tree}, got {found_tree}"
             )
 
-        wanted = [not isinstance(x, DontWant) for x in places]
+        wanted = [not isinstance(x, DontWant) for x in accumulators]
 
         def pull(*cotangents: Any) -> tuple[Any, ...]:
             cts = tree.flatten_up_to(self._pull(cotangents, wanted))
-            for i, (place, ct) in enumerate(zip(places, cts, strict=True)):
-                if isinstance(place, DontWant):
+            for i, (accumulator, ct) in enumerate(zip(accumulators, cts, strict=True)):
+                if isinstance(accumulator, DontWant):
                     cts[i] = DidntWant()
-                elif isinstance(place, Ref):
-                    _check_accumulator(place, ct)
-                    addupdate(place, ct)
+                elif isinstance(accumulator, Ref):
+                    _check_accumulator(accumulator, ct)
+                    addupdate(accumulator, ct)
                     cts[i] = GradRef()
             return tuple(tree_util.tree_unflatten(tree, cts))
 
@@ -211,7 +213,7 @@ class VJP:
 
     def tree_flatten(self) -> tuple[Sequence[Any], Any]:
         """The saved values, and the rest."""
-        return (self.args_res, self.opaque_residuals), (self._linear, self._places)
+        return (self.args_res, self.opaque_residuals), (self._linear, self._sources)
 
     @classmethod
     def tree_unflatten(cls, rest: Any, saved: Sequence[Any]) -> VJP:

@@ -29,7 +29,7 @@ class _Saved(NamedTuple):
     in_shardings: Any
     out_shardings: Any
     arg_names: tuple[str, ...]
-    places: tuple[Any, ...]
+    arg_shardings: tuple[Any, ...]
     in_layouts: Sequence[Any]
     out_layouts: Sequence[Any]
 
@@ -62,7 +62,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         staged.in_shardings,
         staged.out_shardings,
         tuple(compiled._arg_names),
-        tuple(compiled._places),
+        tuple(compiled._arg_shardings),
         tuple(compiled.layouts),
         tuple(staged.out_layouts),
     )
@@ -133,7 +133,7 @@ def deserialize_and_load(
             f" arguments, {in_tree}, has {arguments}."
         )
     tree_util.tree_unflatten(out_tree, closed.out_avals)
-    return Compiled(saved.name, staged, in_tree, saved.arg_names, saved.places)
+    return Compiled(saved.name, staged, in_tree, saved.arg_names, saved.arg_shardings)
 
 
 class _Saver(pickle.Pickler):
@@ -152,7 +152,7 @@ class _Saver(pickle.Pickler):
 
 
 class _Loader(pickle.Unpickler):
-    """Puts the devices at hand in the places of those there were."""
+    """Puts the devices at hand for those there were."""
 
     def __init__(self, file: io.BytesIO, there: list[Device], chosen: list[Device]):
         super().__init__(file)
@@ -160,8 +160,8 @@ class _Loader(pickle.Unpickler):
         self.chosen = chosen
 
     def persistent_load(self, pid: tuple[int, int]) -> Device:
-        number, place = pid
-        result = self.chosen[place : place + 1] if self.chosen else ()
+        number, index = pid
+        result = self.chosen[index : index + 1] if self.chosen else ()
         if not self.chosen and number in self.by_id:
             return self.by_id[number]
         if not result:

@@ -117,13 +117,13 @@ class ShardTrace(JaxprTrace):
             return ""
         names = self.mesh.in_order(self.axes)
         mesh = self.mesh if isinstance(self.mesh, Mesh) else concrete_mesh(self.mesh)
-        places = itertools.product(*[range(self.mesh.shape[n]) for n in names])
+        coordinates = itertools.product(*[range(self.mesh.shape[n]) for n in names])
         title = f"({', '.join(map(str, names))},)"
         blocks = []
-        for place, value in zip(places, values, strict=True):
+        for coordinate, value in zip(coordinates, values, strict=True):
             device: Any = "devices"
             if mesh is not None and len(names) == len(mesh.axis_names):
-                device = mesh.devices[place]
-            where = f"On {device} at mesh coordinates {title} = {place}"
+                device = mesh.devices[coordinate]
+            where = f"On {device} at mesh coordinates {title} = {coordinate}"
             blocks.append(f"{where}:\n{value}\n")
         return "\n".join(blocks)

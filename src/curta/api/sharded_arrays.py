@@ -220,13 +220,13 @@ def _of_process(data: Any, given: Any, global_shape: Any) -> ArrayImpl:
     shape = _global_shape(sharding, data.shape, global_shape)
     indices = sharding.addressable_devices_indices_map(shape)
     size = sharding.shard_shape(shape)
-    places = []
+    local_starts = []
     for d, n in enumerate(shape):
         starts = sorted({i[d].indices(n)[0] for i in indices.values()})
         if data.shape[d] == n:
-            places.append({start: start for start in starts})
+            local_starts.append({start: start for start in starts})
         elif data.shape[d] == len(starts) * size[d]:
-            places.append({start: k * size[d] for k, start in enumerate(starts)})
+            local_starts.append({start: k * size[d] for k, start in enumerate(starts)})
         else:
             raise ValueError(
                 f"local data of shape {data.shape} does not fit dim {d} of an array of"
@@ -235,7 +235,7 @@ def _of_process(data: Any, given: Any, global_shape: Any) -> ArrayImpl:
             )
     parts = {}
     for device, index in indices.items():
-        begin = [p[i.indices(n)[0]] for p, i, n in zip(places, index, shape)]
+        begin = [p[i.indices(n)[0]] for p, i, n in zip(local_starts, index, shape)]
         part = data._storage()[tuple(slice(b, b + k) for b, k in zip(begin, size))]
         aval = ShapedArray(part.shape, data.aval.dtype)
         parts[device] = index, wrap(part, aval)
@@ -251,9 +251,9 @@ def _global_shape(
     rank = len(local)
     tiling, parts = sharding.tiling(rank), sharding.parts(rank)
     held: dict[int, list[set[int]]] = {}
-    for device, place in zip(sharding.devices, tiling.places, strict=True):
+    for device, coordinate in zip(sharding.devices, tiling.coordinates, strict=True):
         sets = held.setdefault(device.process_index, [set() for _ in range(rank)])
-        for d, i in enumerate(place):
+        for d, i in enumerate(coordinate):
             sets[d].add(i)
     own = held[of_process().index]
     shape = []
@@ -315,7 +315,7 @@ def _assembled(
                 f" {sharding}"
             )
     aval = placed_aval(whole, sharding)
-    pieces = {device: x._storage_or_place() for device, (_, x) in parts.items()}
+    pieces = {device: x._buffer() for device, (_, x) in parts.items()}
     if sharding.devices[0].hardware is not None or spans_hosts(sharding.devices):
         return held_in_parts(pieces, aval, sharding)
     data = np.empty(shape, dtypes.physical_dtype(kind))

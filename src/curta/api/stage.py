@@ -36,7 +36,7 @@ class StagedFunction(Protocol):
     out_layouts: Sequence[Any]
 
     def compiled(
-        self, name: str, places: Sequence[Any] = (), layouts: Sequence[Any] = ()
+        self, name: str, arg_shardings: Sequence[Any] = (), layouts: Sequence[Any] = ()
     ) -> Any: ...
 
 
@@ -64,24 +64,24 @@ class ArgInfo:
         return self._aval.dtype
 
 
-def _described(aval: ShapedArray, place: Sharding | None, layout: Any) -> Any:
+def _described(aval: ShapedArray, sharding: Sharding | None, layout: Any) -> Any:
     """What is known of a result: where it is to be, and how it is to be stored."""
     result = ShapeDtypeStruct.of_aval(aval)
-    if place is None:
+    if sharding is None:
         return result
     layout = layout if isinstance(layout, Layout) else None
-    return result.update(sharding=Format(layout, place))
+    return result.update(sharding=Format(layout, sharding))
 
 
 class Stage:
     """What the stages share: the function's name, its jaxpr, its trees.
 
-    `places` are the shardings of the arguments, None where they were on no device in
-    particular. `abstract_places`, if any, are also those over meshes without devices;
-    `layouts` are those of the arguments.
+    `arg_shardings` has None for arguments that were on no device in particular.
+    `abstract_shardings`, if any, are also those over meshes without devices; `layouts`
+    are those of the arguments.
     """
 
-    abstract_places: Sequence[Sharding | None] = ()
+    abstract_shardings: Sequence[Sharding | None] = ()
     layouts: Sequence[Any] = ()
 
     def __init__(
@@ -90,13 +90,13 @@ class Stage:
         staged: StagedFunction,
         in_tree: Any,
         arg_names: Sequence[str],
-        places: Sequence[Sharding | None],
+        arg_shardings: Sequence[Sharding | None],
     ):
         self.fun_name = name
         self._staged = staged
         self.in_tree = in_tree
         self._arg_names = arg_names
-        self._places = places
+        self._arg_shardings = arg_shardings
 
     def with_arguments(self, name: str, in_tree: Any, names: Sequence[str]) -> Self:
         """The same stage of a function whose arguments have these leaves."""
@@ -125,9 +125,9 @@ class Stage:
     def out_info(self) -> Any:
         """The shapes and dtypes of the output, as a tree of `ShapeDtypeStruct`."""
         outs = self._staged.closed.out_avals
-        places = self._staged.out_shardings or [None] * len(outs)
+        arg_shardings = self._staged.out_shardings or [None] * len(outs)
         layouts = self._staged.out_layouts or [None] * len(outs)
-        structs = map(_described, outs, places, layouts)
+        structs = map(_described, outs, arg_shardings, layouts)
         return tree_util.tree_unflatten(self.out_tree, list(structs))
 
     @property
@@ -143,11 +143,11 @@ class Stage:
     def _target(self) -> tuple[Destinations, Shardings, tuple[Device, ...]]:
         """Where values are to be, the arguments among them; the devices, if known."""
         staged = self._staged
-        places = [None] * len(staged.captured) + [*self._places]
-        places = places if any(places) else [*staged.in_shardings]
+        arg_shardings = [None] * len(staged.captured) + [*self._arg_shardings]
+        arg_shardings = arg_shardings if any(arg_shardings) else [*staged.in_shardings]
         closed, outs = staged.closed, staged.out_shardings
-        to = Destinations(closed, places, outs, staged.mesh)
-        given = to.read_alone(places or [None] * len(closed.in_avals))
+        to = Destinations(closed, arg_shardings, outs, staged.mesh)
+        given = to.read_alone(arg_shardings or [None] * len(closed.in_avals))
         return to, given, to.devices(given)
 
     def cost_analysis(self) -> dict[str, float]:

@@ -141,19 +141,19 @@ def _saved(name: str, x: Any, below: str) -> tuple[Leaf, Mapping[Piece, NDArray]
             " with curta.reshard first."
         )
     aval = array.aval.unplaced()
-    place = array._storage_or_place()
-    if type(place) is not HostsData:
+    buffer = array._buffer()
+    if type(buffer) is not HostsData:
         piece = Piece((0,) * aval.ndim, aval.shape, _file(below, 0))
         own = of_process().index == 0
         pieces = {piece: array._storage()} if own else {}
         return Leaf(name, kind, aval, (piece,)), pieces
     writers: dict[str, tuple[Piece, int]] = {}
-    for host, index in sorted(place.layout.parts(aval.shape).items()):
+    for host, index in sorted(buffer.layout.parts(aval.shape).items()):
         start = tuple(s.start for s in index)
         shape = tuple(s.stop - s.start for s in index)
         piece = Piece(start, shape, _file(below, host))
         writers.setdefault(str(index), (piece, host))
-    data = {p: place.parts[h] for p, h in writers.values() if h in place.parts}
+    data = {p: buffer.parts[h] for p, h in writers.values() if h in buffer.parts}
     return Leaf(name, kind, aval, tuple(p for p, _ in writers.values())), data
 
 

@@ -58,12 +58,14 @@ def make_jaxpr(
             "make_jaxpr takes neither axis_env nor abstracted_axes: bind axis names"
             " with vmap(axis_name=...) inside the function"
         )
-    places = make_options(fun, static_argnums, None, None, None).static_argnums
+    static_argnums_given = make_options(
+        fun, static_argnums, None, None, None
+    ).static_argnums
 
     @api_boundary
     @wraps(fun)
     def make_jaxpr_fun(*args: Any, **kwargs: Any) -> Any:
-        given = [i for i in places if i < len(args)]
+        given = [i for i in static_argnums_given if i < len(args)]
         closed, out_tree = trace_function("make_jaxpr", fun, given, args, kwargs)
         if not return_shape:
             return closed

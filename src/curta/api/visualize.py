@@ -52,8 +52,8 @@ def visualize_sharding(
         raise ValueError("`visualize_sharding` only works for shapes with 1 and 2 dims")
     cells: dict[tuple[int, ...], list[int]] = {}
     parts = sharding.parts(len(shape))
-    for device, place in zip(sharding.devices, sharding.tiling(len(shape)).places):
-        cells.setdefault(place, []).append(device.id)
+    for device, part in zip(sharding.devices, sharding.tiling(len(shape)).coordinates):
+        cells.setdefault(part, []).append(device.id)
     platform = sharding.devices[0].platform.upper()
     rows, columns = (1, parts[0]) if len(shape) == 1 else parts
     names = {p: f"{platform} {','.join(map(str, ids))}" for p, ids in cells.items()}

@@ -121,10 +121,10 @@ def fwd_and_bwd(
     [3.0, 2.0]
     """
     check_callable(fun)
-    single, places = differentiated_argnums(argnums)
+    single, numbers = differentiated_argnums(argnums)
 
     def fwd(*args: Any) -> Any:
-        partial, chosen = partial_in(fun, places, args, {})
+        partial, chosen = partial_in(fun, numbers, args, {})
         return vjp(partial, *chosen, has_aux=has_aux)
 
     def bwd(saved: VJP, cotangent: Any) -> Any:

@@ -262,13 +262,13 @@ def _explicit_axes(
         for a, d in mapped
         if in_scope or a.placement
     ]
-    places = list(dict.fromkeys(split))
-    if len(places) > 1:
+    specs = list(dict.fromkeys(split))
+    if len(specs) > 1:
         raise ValueError(
             "Mapped away dimension of inputs passed to vmap should be sharded the same."
-            f" Got inconsistent axis specs: {' vs '.join(map(str, places))}"
+            f" Got inconsistent axis specs: {' vs '.join(map(str, specs))}"
         )
-    axes = entry_axes(places[0]) if places else ()
+    axes = entry_axes(specs[0]) if specs else ()
     if spmd is not None and config.jax_remove_size_one_mesh_axis_from_type:
         spmd = tuple(n for n in spmd if get_abstract_mesh().shape[n] > 1)
     if axes and spmd is not None and spmd != tuple(axes):
@@ -325,9 +325,9 @@ def _inconsistent(
 def _described_leaves(fun: Callable[..., Any], args: Any, kwargs: Any) -> list[str]:
     names = parameter_names(fun)
     result = []
-    for place, arg in enumerate(args):
-        known = place < len(names)
-        base = f"argument {names[place]}" if known else f"args[{place}]"
+    for argnum, arg in enumerate(args):
+        known = argnum < len(names)
+        base = f"argument {names[argnum]}" if known else f"args[{argnum}]"
         paths = tree_util.tree_leaves_with_path(arg)
         result += [base + tree_util.keystr(path) for path, _ in paths]
     paths = tree_util.tree_leaves_with_path(kwargs)

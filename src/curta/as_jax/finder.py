@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from curta import api_version
-from curta.as_jax.places import MADE, MODULES, NAMES, VERSIONED
+from curta.as_jax.modules import MADE, MODULES, NAMES, VERSIONED
 
 _OURS, _THEIRS, _LIB, _PRIVATE = "curta", "jax", "jaxlib", "jax._src"
 _ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__")
@@ -110,7 +110,7 @@ def _version_or(getattr_: Callable[[str], Any] | None) -> Callable[[str], Any]:
 
 
 def _unversioned(name: str) -> ModuleType | None:
-    if name == _PRIVATE:  # nothing but a place for modules
+    if name == _PRIVATE:  # nothing but a package of modules
         package = _with_names(name, ModuleType(name), {})
         vars(package)["__getattr__"] = _private
         return package
@@ -144,8 +144,10 @@ def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleT
     known = vars(module).items()
     vars(result).update({k: v for k, v in known if k[:2] != "__" or k in kept})
     for key, path in names.items():
-        place, _, attribute = path.rpartition(".")
-        setattr(result, key, getattr(importlib.import_module(place), attribute))
+        name_of_module, _, attribute = path.rpartition(".")
+        setattr(
+            result, key, getattr(importlib.import_module(name_of_module), attribute)
+        )
     return result
 
 

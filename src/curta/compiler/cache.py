@@ -3,8 +3,8 @@
 A kernel is found by the SHA-256 of everything that its code depends on: Curta's
 version, the processor, the optimisation level and the kernel's own text. A file holds
 an object file, or what is known of a whole program (programs.py), and a checksum of
-that and of its own name, so that a file in another's place is not taken for it.
-Files are written beside their place and renamed, so that a reader never sees half of
+that and of its own name, so that a file under another's name is not taken for it.
+Files are written beside their path and renamed, so that a reader never sees half of
 one; what is damaged, foreign or too open is ignored and written anew. The folder
 belongs to the user alone: who could write there could run code as the user.
 `CURTA_LOG=cache` prints which programs were found, and why others were not.

@@ -1,13 +1,13 @@
 """The convention of calls of native programs, and how Python makes them.
 
 A program is `i64 f(ptr table)`. The words of its table are the addresses of results and
-arguments, then the constants, among which two have a place and come with each call: the
-address of an arena, the memory of temporaries, and that of a cancellation token.
+arguments, then the constants, two of which come with each call: the address of an
+arena, the memory of temporaries, and that of a cancellation token.
 
-    call(program, places)         # now, on arrays at these addresses
-    bound(program, places)()      # the same, as often as one likes
-    table(program, places, ...)   # for a call by somebody else: the queue
-    head(program)                 # for calls by native code (support/invoke_code.py)
+    call(program, addresses)        # now, on arrays at these addresses
+    bound(program, addresses)()     # the same, as often as one likes
+    table(program, addresses, ...)  # for a call by somebody else: the queue
+    head(program)                   # for calls by native code (support/invoke_code.py)
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ Table = ctypes.Array[ctypes.c_uint64]
 
 
 def table(
-    program: NativeProgram, places: Sequence[int], arena: int = 0, token: int = 0
+    program: NativeProgram, addresses: Sequence[int], arena: int = 0, token: int = 0
 ) -> Table:
     """The words that a program is called with."""
-    first, constants = len(places), program.constants
-    words = (ctypes.c_uint64 * max(first + len(constants), 1))(*places, *constants)
+    first, constants = len(addresses), program.constants
+    words = (ctypes.c_uint64 * max(first + len(constants), 1))(*addresses, *constants)
     if program.arena_bytes:
-        words[first + program.arena_place] = arena
+        words[first + program.arena_word] = arena
     if program.cancellable:
-        words[first + program.token_place] = token
+        words[first + program.token_word] = token
     return words
 
 
-def call(program: NativeProgram, places: Sequence[int]) -> None:
+def call(program: NativeProgram, addresses: Sequence[int]) -> None:
     """Run a program on arrays at these addresses.
 
     Raises:
         OutOfMemoryError: there is no memory for its arena.
         BaseException: what the handler of a signal raised, or Python that it calls.
     """
-    bound(program, places)()
+    bound(program, addresses)()
 
 
-def bound(program: NativeProgram, places: Sequence[int]) -> Callable[[], None]:
+def bound(program: NativeProgram, addresses: Sequence[int]) -> Callable[[], None]:
     """A call of a program on arrays at these addresses, which may be repeated."""
     arena = workspace(program.arena_bytes) if program.arena_bytes else None
-    words = table(program, places, 0 if arena is None else arena.ctypes.data)
-    function = _function(program, len(places))
+    words = table(program, addresses, 0 if arena is None else arena.ctypes.data)
+    function = _function(program, len(addresses))
     kept = words, arena  # as long as the call
 
     def run() -> None:
@@ -70,8 +70,8 @@ def bound(program: NativeProgram, places: Sequence[int]) -> Callable[[], None]:
 
 def _function(program: NativeProgram, arrays: int) -> Callable[[int], int]:
     if program.cancellable:
-        place = arrays + program.token_place
-        return lambda words: cancellation.call(program.address, words, place)
+        word = arrays + program.token_word
+        return lambda words: cancellation.call(program.address, words, word)
     waits = program.long or program.runs_python
     kind = ctypes.CFUNCTYPE if waits else ctypes.PYFUNCTYPE
     return kind(ctypes.c_int64, ctypes.c_void_p)(program.address)
@@ -101,8 +101,8 @@ def head(program: NativeProgram) -> list[int]:
         mode = invoke_code.CALL_CANCELLABLE
     return [
         program.address, len(program.signature), program.results, mode,
-        len(program.constants), program.arena_bytes, program.arena_place,
-        program.token_place, *program.constants,
+        len(program.constants), program.arena_bytes, program.arena_word,
+        program.token_word, *program.constants,
     ]  # fmt: skip
 
 

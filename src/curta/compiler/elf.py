@@ -88,7 +88,7 @@ class Image:
     def _load(self, parsed: ObjectFile, imports: Mapping[str, int]) -> None:
         outside = [n for n, section, _ in parsed.symbols if n and section == _UNDEFINED]
         stubs = {name: 16 * i for i, name in enumerate(outside)}
-        places, code_size, size = _lay_out(parsed.sections, 16 * len(stubs))
+        addresses, code_size, size = _lay_out(parsed.sections, 16 * len(stubs))
         private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         try:
             self._memory = mmap.mmap(-1, max(size, 1), private)
@@ -100,22 +100,22 @@ class Image:
             image[at : at + 16] = self._processor.stub + struct.pack(
                 "<Q", imports[name]
             )
-        for i, place in places.items():
+        for i, address in addresses.items():
             section = parsed.sections[i]
             if section.kind != _NOBITS:
                 content = parsed.data[section.offset : section.offset + section.size]
-                image[place : place + section.size] = content
+                image[address : address + section.size] = content
         for section in parsed.sections:
-            if section.kind == _RELA and section.info in places:
-                self._relocate(image, parsed, section, places, stubs)
+            if section.kind == _RELA and section.info in addresses:
+                self._relocate(image, parsed, section, addresses, stubs)
         self._memory[:size] = bytes(image)
         _protect(self._base, code_size)
         if isinstance(self._processor, AArch64):
             _forget_instructions(self._base, code_size)
         self._names = {
-            name: self._base + places[section] + value
+            name: self._base + addresses[section] + value
             for name, section, value in parsed.symbols
-            if name and section in places
+            if name and section in addresses
         }
 
     def _relocate(
@@ -123,10 +123,10 @@ class Image:
         image: bytearray,
         parsed: ObjectFile,
         section: _Section,
-        places: dict[int, int],
+        addresses: dict[int, int],
         stubs: dict[str, int],
     ) -> None:
-        place = places[section.info]
+        address = addresses[section.info]
         end = section.offset + section.size
         for entry in range(section.offset, end, _RELOCATION.size):
             at, info, addend = _RELOCATION.unpack_from(parsed.data, entry)
@@ -138,9 +138,9 @@ class Image:
             elif index >= _FIRST_SPECIAL:
                 raise UnsupportedObject(f"relocation {kind} of symbol {name!r}")
             else:
-                target = places[index] + value + addend
+                target = addresses[index] + value + addend
             self._processor.relocate(
-                image, kind, place + at, target, table_entry, self._base
+                image, kind, address + at, target, table_entry, self._base
             )
 
     def address(self, name: str) -> int:
@@ -153,16 +153,16 @@ def _lay_out(sections: list[_Section], start: int) -> tuple[dict[int, int], int,
     # `.data.rel.ro` is writable only for the relocation that happens before protecting.
     writable = [i for i in loaded if sections[i].flags & _WRITE]
     fixed = [i for i in loaded if i not in writable]
-    places: dict[int, int] = {}
+    addresses: dict[int, int] = {}
     end = start
     for i in fixed:
-        end = places[i] = -(-end // sections[i].align) * sections[i].align
+        end = addresses[i] = -(-end // sections[i].align) * sections[i].align
         end += sections[i].size
     code_size = end = -(-end // _PAGE) * _PAGE
     for i in writable:
-        end = places[i] = -(-end // sections[i].align) * sections[i].align
+        end = addresses[i] = -(-end // sections[i].align) * sections[i].align
         end += sections[i].size
-    return places, code_size, end
+    return addresses, code_size, end
 
 
 def _protect(address: int, size: int) -> None:

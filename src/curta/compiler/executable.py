@@ -105,7 +105,7 @@ class Executable:
             results=len(self.out_avals),
             constants=self._constants,
             cost=code.cost,
-            arena_place=len(self.consts) + 1,
+            arena_word=len(self.consts) + 1,
             arena_bytes=code.arena_bytes,
             temporaries=code.temporaries,
             in_place=self.in_place,

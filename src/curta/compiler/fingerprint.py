@@ -238,7 +238,7 @@ class _Writer:
         effects = 0
         for eqn in jaxpr.eqns:
             written = self._aside(self._eqn, eqn, names)
-            if eqn.effects:  # which neither vanish nor change places
+            if eqn.effects:  # which neither vanish nor change their order
                 written += f" effect{effects}"
                 effects += 1
             digest = _digest(written)

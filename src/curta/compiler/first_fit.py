@@ -1,4 +1,4 @@
-"""The first of many places with a small enough number: a tree of least numbers."""
+"""The first of many slots with a small enough number: a tree of least numbers."""
 
 from __future__ import annotations
 
@@ -6,33 +6,33 @@ import math
 
 
 class FirstFit:
-    """Numbers at places 0, 1, 2, ...; infinite where none was put.
+    """Numbers in slots 0, 1, 2, ...; infinite where none was put.
 
-    Both methods take steps by the logarithm of the greatest place.
+    Both methods take steps by the logarithm of the greatest slot.
 
     >>> work = FirstFit()
-    >>> for place, number in enumerate([7, 3, 5, 1]):
-    ...     work.put(place, number)
+    >>> for slot, number in enumerate([7, 3, 5, 1]):
+    ...     work.put(slot, number)
     >>> work.first(0, 5), work.first(2, 5), work.first(0, 0)
     (1, 2, None)
     """
 
     def __init__(self) -> None:
-        # Node i has the lesser number of nodes 2i and 2i + 1; the last half are places.
+        # Node i has the lesser number of nodes 2i and 2i + 1; the last half are slots.
         self._least: list[float] = [math.inf, math.inf]
 
-    def put(self, place: int, number: float) -> None:
-        """Put a number at a place."""
-        while place >= len(self._least) // 2:
+    def put(self, slot: int, number: float) -> None:
+        """Put a number into a slot."""
+        while slot >= len(self._least) // 2:
             self._grow()
-        node = place + len(self._least) // 2
+        node = slot + len(self._least) // 2
         self._least[node] = number
         while node > 1:
             node //= 2
             self._least[node] = min(self._least[2 * node], self._least[2 * node + 1])
 
     def first(self, start: int, most: float) -> int | None:
-        """The first place from `start` on with a number up to `most`."""
+        """The first slot from `start` on with a number up to `most`."""
         least, size = self._least, len(self._least) // 2
         if start >= size:
             return None
@@ -50,9 +50,9 @@ class FirstFit:
         return node - size
 
     def _grow(self) -> None:
-        places = self._least[len(self._least) // 2 :]
-        places += [math.inf] * len(places)
-        tree = [math.inf] * len(places) + places
-        for node in range(len(places) - 1, 0, -1):
+        leaves = self._least[len(self._least) // 2 :]
+        leaves += [math.inf] * len(leaves)
+        tree = [math.inf] * len(leaves) + leaves
+        for node in range(len(leaves) - 1, 0, -1):
             tree[node] = min(tree[2 * node], tree[2 * node + 1])
         self._least = tree

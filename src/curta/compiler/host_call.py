@@ -78,7 +78,7 @@ def _program(
         results=len(results),
         constants=(0,),
         cost=_COST,
-        arena_place=0,
+        arena_word=0,
         arena_bytes=0,
         temporaries=0,
         runs_python=True,
@@ -112,10 +112,10 @@ def _entry(
     def run(address: int) -> None:
         try:
             table = words.from_address(address)
-            places = list(table)
-            result = function(*map(_at, ins, places[len(outs) :]))
-            for view, place, value in zip(outs, places, result, strict=False):
-                target = _at(view, place)
+            addresses = list(table)
+            result = function(*map(_at, ins, addresses[len(outs) :]))
+            for view, data, value in zip(outs, addresses, result, strict=False):
+                target = _at(view, data)
                 target[...] = value.reshape(target.shape)
             table[-1] = DONE
         except BaseException as error:  # native code cannot pass it on

@@ -71,7 +71,7 @@ class _Form:
     copied: int = 0
     cleared: int = 0
     begins: bool = False  # it stores the number, which is where the request is kept
-    begun: int | None = None  # the place of the number, of what reads it
+    begun: int | None = None  # the number of the number, of what reads it
     waits: bool = True  # it says in which collective the process is
     counts: bool = True
 
@@ -170,7 +170,7 @@ def _program(
         results=results,
         constants=words,
         cost=_COST,
-        arena_place=0,
+        arena_word=0,
         arena_bytes=0,
         temporaries=0,
         runs_python=True,  # that is, it may fail
@@ -199,11 +199,11 @@ def _code(form: _Form) -> Linked:
     b = module.function(_NAME, [PTR], I64)
     (table,) = b.arguments
 
-    def array(place: int) -> Value:
-        return b.load(PTR, b.offset(table, place, PTR))
+    def array(number: int) -> Value:
+        return b.load(PTR, b.offset(table, number, PTR))
 
-    def word(place: int, type_: Any = PTR) -> Value:
-        return b.load(type_, b.offset(table, form.arrays + place, PTR))
+    def word(number: int, type_: Any = PTR) -> Value:
+        return b.load(type_, b.offset(table, form.arrays + number, PTR))
 
     named = {}
     if form.begun is None:

@@ -28,9 +28,9 @@ class NativeProgram:
     Results `in_place` lie where arguments lay, which was allowed: their two addresses
     must be the same.
     A call needs an arena of so many bytes, 0 for none, whose address goes to the word
-    at `arena_place` of the constants. Its `temporaries` are what it takes of memory,
+    number `arena_word` of the constants. Its `temporaries` are what it takes of memory,
     the stack included.
-    One that is `cancellable` polls the token whose address is at `token_place`, and
+    One that is `cancellable` polls the token whose address is at `token_word`, and
     returns soon when it was cancelled, with results undefined (cancellation.py).
     Results are undefined where it returns STOPPED, and an exception is pending if it
     `runs_python` (host_call.py). A host call is Python itself, whose results are no
@@ -43,7 +43,7 @@ class NativeProgram:
     results: int
     constants: tuple[int, ...]
     cost: int
-    arena_place: int
+    arena_word: int
     arena_bytes: int
     temporaries: int
     in_place: frozenset[int] = frozenset()
@@ -58,9 +58,9 @@ class NativeProgram:
         return self.cost > config.tuning.released_cost
 
     @property
-    def token_place(self) -> int:
+    def token_word(self) -> int:
         """Where among the constants the address of the cancellation token is."""
-        return self.arena_place + 1
+        return self.arena_word + 1
 
     @cached_property
     def words(self) -> ctypes.Array[ctypes.c_uint64]:

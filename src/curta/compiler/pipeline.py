@@ -100,9 +100,9 @@ def _generated(
     consts = list(map(const_as_numpy, flat.consts, avals))
     given = set(program.inputs)
     there = [i for i, b in enumerate(program.outputs) if b in given]
-    places = replaced_arguments(plan, program, in_place or {}).union(there)
+    overwriting = replaced_arguments(plan, program, in_place or {}).union(there)
     return Executable(
-        jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, places
+        jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, overwriting
     )
 
 

@@ -87,11 +87,13 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
     lines = [
         f"kernel {dims}{split}, {plan.iterations} iterations, {plan.chunks} chunks"
     ]
-    place = scheduled.placement
-    lines.append("  memory " + " ".join(b.name for b in place.arguments))
-    if place.registers:
-        lines.append("  registers " + " ".join(sorted(b.name for b in place.registers)))
-    for buffer, (size, _) in place.scratch.items():
+    placement = scheduled.placement
+    lines.append("  memory " + " ".join(b.name for b in placement.arguments))
+    if placement.registers:
+        lines.append(
+            "  registers " + " ".join(sorted(b.name for b in placement.registers))
+        )
+    for buffer, (size, _) in placement.scratch.items():
         lines.append(f"  row {buffer.name}: {size} bytes")
     for stage, vectors in zip(kernel.stages, plan.vectors, strict=True):
         lane = plan.column or (stage.dims[-1] if stage.dims else None)
@@ -123,9 +125,9 @@ def _stage_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str
 
 
 def _store_line(store: Store, names: dict[Expr, str]) -> str:
-    place = f"{store.buffer.name}[{_index(store.offset, names)}]"
+    target = f"{store.buffer.name}[{_index(store.offset, names)}]"
     guard = "" if store.where is None else f" where {names[store.where]}"
-    return f"{place} = {names[store.value]}{guard}"
+    return f"{target} = {names[store.value]}{guard}"
 
 
 def _body_lines(roots: Iterable[Expr], names: dict[Expr, str]) -> list[str]:

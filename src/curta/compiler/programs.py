@@ -29,7 +29,7 @@ from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import Eqn, Literal, Var
 from curta.dtypes import physical_dtype
 
-Place = tuple[Any, ...]
+BufferIdentity = tuple[Any, ...]
 Type = tuple[str, tuple[int, ...]]
 
 
@@ -70,7 +70,7 @@ class _Keeper:
 
     def __init__(self, name: ProgramName) -> None:
         self.name = name
-        self.given = {_place(x): digest for digest, x in name.consts.items()}
+        self.given = {_identity(x): digest for digest, x in name.consts.items()}
 
     def recipe(self, program: Executable) -> Recipe:
         """What `_Maker` makes the program of again.
@@ -80,7 +80,8 @@ class _Keeper:
         """
         code = program.code
         consts = [
-            (_type(x), self.given.get(_place(x)) or x.tobytes()) for x in program.consts
+            (_type(x), self.given.get(_identity(x)) or x.tobytes())
+            for x in program.consts
         ]
         size = sum(len(x) for _, x in consts if isinstance(x, bytes))
         if size > config.tuning.kept_bytes:
@@ -115,7 +116,7 @@ class _Keeper:
         return "python", (op, operands, results)
 
 
-def _place(x: NDArray) -> Place:
+def _identity(x: NDArray) -> BufferIdentity:
     """Where an array lies: equal for the same elements in the same memory."""
     return x.__array_interface__["data"][0], x.dtype.name, x.shape, x.strides
 
@@ -144,8 +145,8 @@ class _Maker:
         )  # fmt: skip
         values = [self._const(kind, data) for kind, data in consts]
         avals = list(map(_aval, arguments)), list(map(_aval, results))
-        places = frozenset(in_place)
-        return Executable(*avals, code, values, self.parallel_for, places)
+        overwriting = frozenset(in_place)
+        return Executable(*avals, code, values, self.parallel_for, overwriting)
 
     def _const(self, kind: Type, data: str | bytes) -> NDArray:
         return self.consts[data] if isinstance(data, str) else _array(kind, data)

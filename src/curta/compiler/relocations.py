@@ -1,8 +1,8 @@
 """How the processors' object files refer to addresses: relocations, and stubs.
 
-A place is an offset in the image of a file, which is mapped as one piece. A stub of 16
-bytes stands for a symbol outside of the file: it jumps to any address in memory, which
-its second half holds and which serves as the symbol's entry in the offset table.
+An address is an offset in the image of a file, which is mapped as one piece. A stub of
+16 bytes stands for a symbol outside of the file: it jumps to any address in memory,
+which its second half holds and which serves as the symbol's entry in the offset table.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Processor:
     """The first half of a stub."""
 
     def relocate(
-        self, image: bytearray, kind: int, at: int, place: int, entry: int | None,
+        self, image: bytearray, kind: int, at: int, symbol: int, entry: int | None,
         base: int,
     ) -> None:  # fmt: skip
-        """Apply a relocation to what lies at a place.
+        """Apply a relocation to what lies at an address.
 
         Args:
             image: the bytes of the mapped file.
             kind: the number of the relocation.
-            at: the place of the bytes to change.
-            place: that of the symbol, or of its stub, plus the addend.
+            at: the address of the bytes to change.
+            symbol: that of the symbol, or of its stub, plus the addend.
             entry: that of its entry in the offset table, plus the addend; None for a
                 symbol of the same file, which needs none.
             base: the address of the image, a multiple of the size of pages.
@@ -57,7 +57,7 @@ class X8664(Processor):
     _MOV, _LEA = 0x8B, 0x8D
 
     def relocate(
-        self, image: bytearray, kind: int, at: int, place: int, entry: int | None,
+        self, image: bytearray, kind: int, at: int, symbol: int, entry: int | None,
         base: int,
     ) -> None:  # fmt: skip
         if kind in self._GOT_RELATIVE:
@@ -65,14 +65,14 @@ class X8664(Processor):
                 if kind not in self._RELAXED or image[at - 2] != self._MOV:
                     raise UnsupportedObject(f"relocation {kind} of an own symbol")
                 image[at - 2] = self._LEA
-            target = place if entry is None else entry
+            target = symbol if entry is None else entry
             struct.pack_into("<i", image, at, target - at)
         elif kind in (self._PC32, self._PLT32):
-            struct.pack_into("<i", image, at, place - at)
+            struct.pack_into("<i", image, at, symbol - at)
         elif kind == self._PC64:
-            struct.pack_into("<q", image, at, place - at)
+            struct.pack_into("<q", image, at, symbol - at)
         elif kind == self._ABS64:
-            struct.pack_into("<Q", image, at, base + place)
+            struct.pack_into("<Q", image, at, base + symbol)
         else:
             raise UnsupportedObject(f"relocation type {kind}")
 
@@ -93,28 +93,28 @@ class AArch64(Processor):
     _REGISTERS = 0x3FF
 
     def relocate(
-        self, image: bytearray, kind: int, at: int, place: int, entry: int | None,
+        self, image: bytearray, kind: int, at: int, symbol: int, entry: int | None,
         base: int,
     ) -> None:  # fmt: skip
         if kind == self._ABS64:
-            return struct.pack_into("<Q", image, at, base + place)
+            return struct.pack_into("<Q", image, at, base + symbol)
         if kind == self._PREL64:
-            return struct.pack_into("<q", image, at, place - at)
+            return struct.pack_into("<q", image, at, symbol - at)
         if kind == self._PREL32:
-            return struct.pack_into("<i", image, at, place - at)
+            return struct.pack_into("<i", image, at, symbol - at)
         (word,) = struct.unpack_from("<I", image, at)
         if kind in self._BRANCHES:
-            word |= _field((place - at) >> 2, 26)
+            word |= _field((symbol - at) >> 2, 26)
         elif kind in (self._PAGE, self._GOT_PAGE):
             own = kind == self._PAGE or entry is None
-            pages = ((place if own else entry or 0) >> 12) - (at >> 12)
+            pages = ((symbol if own else entry or 0) >> 12) - (at >> 12)
             word |= _field(pages & 3, 2) << 29 | _field(pages >> 2, 19) << 5
         elif kind in self._SHIFTS:
-            word |= (place & 0xFFF) >> self._SHIFTS[kind] << 10
+            word |= (symbol & 0xFFF) >> self._SHIFTS[kind] << 10
         elif kind == self._GOT_LOW and entry is not None:
             word |= (entry & 0xFFF) >> 3 << 10
         elif kind == self._GOT_LOW:  # relaxed: the address is computed, not loaded
-            word = self._ADD | (place & 0xFFF) << 10 | word & self._REGISTERS
+            word = self._ADD | (symbol & 0xFFF) << 10 | word & self._REGISTERS
         else:
             raise UnsupportedObject(f"relocation type {kind}")
         return struct.pack_into("<I", image, at, word)

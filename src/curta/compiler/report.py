@@ -189,7 +189,7 @@ def _fused(
 ) -> list[tuple[Eqn, ...]]:
     """The eqns that each group computes, in the order of the jaxpr."""
     made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    place = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
+    order_of = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
     values: dict[Buffer, list[Var]] = defaultdict(list)
     for v in made_by:
         if v in program.variables:
@@ -211,7 +211,7 @@ def _fused(
     for group, eqns in zip(groups, result, strict=True):
         if isinstance(group.items[0], ControlItem | RegisterItem | HostItem):
             _reach(group.items[0].eqn, made_by, program, eqns)  # it may have no values
-    return [tuple(sorted(eqns, key=place.__getitem__)) for eqns in result]
+    return [tuple(sorted(eqns, key=order_of.__getitem__)) for eqns in result]
 
 
 def _reach(
@@ -319,7 +319,7 @@ def _bound(
     """A call of some works on the arrays of `memory`."""
     pointers = list(dict.fromkeys(b for w in works for b in buffers(w)))
     code = native_code([*works], pointers, False)
-    # The arrays take the place of constants, with which a table begins.
+    # The arrays stand for constants, with which a table begins.
     arrays = [memory[b] for b in pointers]
     return Executable((), (), code, arrays, parallel_for).bound(())
 

@@ -41,7 +41,7 @@ from curta.compiler.llvm.entry import (
     runs_python,
 )
 from curta.compiler.loops.assemble import assemble
-from curta.compiler.loops.bufferize import Arena, place, plan_arena
+from curta.compiler.loops.bufferize import Arena, placement_of, plan_arena
 from curta.compiler.loops.check import check_kernel
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks, code_cost
@@ -101,7 +101,7 @@ def _scheduled(
     plan = schedule(kernel, machine.vector_bytes, often)
     if os.environ.get("CURTA_CHECK"):
         check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
-    return Scheduled(kernel, plan, place(kernel, plan, shared))
+    return Scheduled(kernel, plan, placement_of(kernel, plan, shared))
 
 
 def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> NativeCode:

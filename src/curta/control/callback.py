@@ -77,8 +77,9 @@ class FlatCallback:
 class MixedCallback:
     """A function of a pytree as one of the leaves that are arrays.
 
-    `static` are the other leaves, with their places. `keys` are the places among the
-    arrays of random keys, of which the words are given, with their implementations.
+    `static` are the other leaves, with their positions. `keys` are the positions of
+    random keys among the arrays, of which the words are given, with their
+    implementations.
     """
 
     callback: Callable[..., Any]
@@ -88,10 +89,10 @@ class MixedCallback:
 
     def __call__(self, *arrays: Any) -> None:
         leaves = list(arrays)
-        for place, implementation in self.keys:
-            leaves[place] = RandomWrap(implementation)(leaves[place])
-        for place, value in self.static:
-            leaves.insert(place, value)
+        for position, implementation in self.keys:
+            leaves[position] = RandomWrap(implementation)(leaves[position])
+        for position, value in self.static:
+            leaves.insert(position, value)
         args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
         self.callback(*args, **kwargs)
 

@@ -54,22 +54,22 @@ def undo_steps(
       rows: how many states may be kept.
     """
     size = len(start)
-    places = np.zeros(rows + 1, np.int32)  # the last row is for what is not kept
+    kept_steps = np.zeros(rows + 1, np.int32)  # the last row is for what is not kept
     stack = [_repeated(x, rows + 1) for x in start]
 
-    def undo_one(left: Any, top: Any, places: Any, *rest: Any) -> State:
+    def undo_one(left: Any, top: Any, kept_steps: Any, *rest: Any) -> State:
         needed = sub(left, ONE)
-        top, places, stack, state = _advance(
-            loop, step, needed, top, places, rest[:size], rows
+        top, kept_steps, stack, state = _advance(
+            loop, step, needed, top, kept_steps, rest[:size], rows
         )
         before = undo(state, rest[size:])
-        used = eq(_row(places, sub(top, ONE)), needed)
-        return [needed, sub(top, _int32(used)), places, *stack, *before]
+        used = eq(_row(kept_steps, sub(top, ONE)), needed)
+        return [needed, sub(top, _int32(used)), kept_steps, *stack, *before]
 
     def some_left(left: Any, *_: Any) -> Any:
         return gt(left, ZERO)
 
-    carry = [count, ONE, places, *stack, *cotangents]
+    carry = [count, ONE, kept_steps, *stack, *cotangents]
     return loop(some_left, undo_one, carry)[3 + size :]
 
 
@@ -78,32 +78,32 @@ def _advance(
     step: Callable[[State], State],
     needed: Any,
     top: Any,
-    places: Any,
+    kept_steps: Any,
     stack: State,
     rows: int,
 ) -> tuple[Any, Any, State, State]:
     """The state at step `needed`, from the last one kept, keeping some on the way."""
     size, last = len(stack), sub(top, ONE)
-    start = _row(places, last)
+    start = _row(kept_steps, last)
     stride = _stride(sub(needed, start), sub(np.int32(rows), top))
 
-    def on_the_way(place: Any, *_: Any) -> Any:
-        return lt(place, needed)
+    def on_the_way(at_step: Any, *_: Any) -> Any:
+        return lt(at_step, needed)
 
-    def forward(place: Any, top: Any, places: Any, *rest: Any) -> State:
+    def forward(at_step: Any, top: Any, kept_steps: Any, *rest: Any) -> State:
         before, state = rest[:size], step(rest[size:])
-        place = add(place, ONE)
-        wanted = and_(eq(rem(sub(place, start), stride), ZERO), lt(place, needed))
+        at_step = add(at_step, ONE)
+        wanted = and_(eq(rem(sub(at_step, start), stride), ZERO), lt(at_step, needed))
         kept = and_(wanted, lt(top, np.int32(rows)))
-        places = _with_row(places, place, top)
+        kept_steps = _with_row(kept_steps, at_step, top)
         after = [_with_row(s, x, top) for s, x in zip(before, state, strict=True)]
-        return [place, add(top, _int32(kept)), places, *after, *state]
+        return [at_step, add(top, _int32(kept)), kept_steps, *after, *state]
 
     state = [_row(s, last) for s in stack]
-    _, top, places, *rest = loop(
-        on_the_way, forward, [start, top, places, *stack, *state]
+    _, top, kept_steps, *rest = loop(
+        on_the_way, forward, [start, top, kept_steps, *stack, *state]
     )
-    return top, places, rest[:size], rest[size:]
+    return top, kept_steps, rest[:size], rest[size:]
 
 
 def _stride(steps: Any, free: Any) -> Any:

@@ -176,8 +176,8 @@ class Cond(TakesRefs):
         chosen = [_chosen(index, *xs) for xs in zip(*outs, strict=True)]
         return chosen, [0] * len(chosen)
 
-    def scopes(self, param: str, place: int) -> Sequence[str]:
-        return self.scope, f"branch_{place}_fun"
+    def scopes(self, param: str, index: int) -> Sequence[str]:
+        return self.scope, f"branch_{index}_fun"
 
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         shown = self.params()
@@ -187,7 +187,7 @@ class Cond(TakesRefs):
 
 
 def _joined_sinks(signatures: Sequence[KeyReuseSignature]) -> list[Sink]:
-    """What some branch uses up, by its place among the operands of the cond."""
+    """What some branch uses up, by its index among the operands of the cond."""
     masks: dict[int, Any] = {}
     for sink in (s for each in signatures for s in each.sinks):
         masks[sink.idx] = np.logical_or(masks.get(sink.idx, False), sink.mask)
@@ -234,14 +234,14 @@ def _split_branches(
     plain = [split_jaxpr(b, unknown).out_unknown for b in branches]
     out_unknown = tuple(map(any, zip(*plain, strict=True)))
     splits = [split_jaxpr(b, unknown, out_unknown) for b in branches]
-    shared, places = share_residuals(
-        [s.unknown.in_avals[: len(s.residual_places)] for s in splits]
+    shared, slots = share_residuals(
+        [s.unknown.in_avals[: len(s.residual_sources)] for s in splits]
     )
     known = tuple(
-        _known_branch(s, shared, p) for s, p in zip(splits, places, strict=True)
+        _known_branch(s, shared, p) for s, p in zip(splits, slots, strict=True)
     )
     later = tuple(
-        _unknown_branch(s, shared, p) for s, p in zip(splits, places, strict=True)
+        _unknown_branch(s, shared, p) for s, p in zip(splits, slots, strict=True)
     )
     return known, later, out_unknown, len(shared)
 
@@ -249,29 +249,29 @@ def _split_branches(
 def share_residuals(
     groups: Sequence[Sequence[ShapedArray]],
 ) -> tuple[list[ShapedArray], list[list[int]]]:
-    """Avals for the residuals of any of the branches, and the places of each one's.
+    """Avals for the residuals of any of the branches, and the slots of each one's.
 
-    One branch runs, so that those of different branches need only one place.
+    One branch runs, so that those of different branches need only one slot.
     """
     shared: list[ShapedArray] = []
-    places: list[list[int]] = []
+    slots: list[list[int]] = []
     for group in groups:
         own: list[int] = []
         for aval in group:
             fits = (i for i, a in enumerate(shared) if a is aval and i not in own)
-            place = next(fits, len(shared))
-            if place == len(shared):
+            slot = next(fits, len(shared))
+            if slot == len(shared):
                 shared.append(aval)
-            own.append(place)
-        places.append(own)
-    return shared, places
+            own.append(slot)
+        slots.append(own)
+    return shared, slots
 
 
 def shared_residuals(
-    own: Sequence[Any], avals: Sequence[ShapedArray], places: Sequence[int]
+    own: Sequence[Any], avals: Sequence[ShapedArray], slots: Sequence[int]
 ) -> list[Any]:
-    """A branch's own residuals at their places, and zeros at the others."""
-    result = dict(zip(places, own, strict=True))
+    """A branch's own residuals in their slots, and zeros at the others."""
+    result = dict(zip(slots, own, strict=True))
     return [result[i] if i in result else _nothing(a) for i, a in enumerate(avals)]
 
 
@@ -282,24 +282,24 @@ def _nothing(aval: ShapedArray) -> Any:
 
 
 def _known_branch(
-    split: Split, avals: Sequence[ShapedArray], places: Sequence[int]
+    split: Split, avals: Sequence[ShapedArray], slots: Sequence[int]
 ) -> ClosedJaxpr:
     def run(*args: Any) -> list[Any]:
         results = run_closed(split.known, args)
         outs = results[: split.out_unknown.count(False)]
-        return outs + shared_residuals(split.residuals(args, results), avals, places)
+        return outs + shared_residuals(split.residuals(args, results), avals, slots)
 
     return stage(run, split.known.in_avals)
 
 
 def _unknown_branch(
-    split: Split, avals: Sequence[ShapedArray], places: Sequence[int]
+    split: Split, avals: Sequence[ShapedArray], slots: Sequence[int]
 ) -> ClosedJaxpr:
     def run(*args: Any) -> list[Any]:
-        own = [args[i] for i in places]
+        own = [args[i] for i in slots]
         return run_closed(split.unknown, [*own, *args[len(avals) :]])
 
-    return stage(run, [*avals, *split.unknown.in_avals[len(places) :]])
+    return stage(run, [*avals, *split.unknown.in_avals[len(slots) :]])
 
 
 @kept_with_jaxpr

@@ -245,7 +245,7 @@ class ForwardPass(JaxprOp):
     """The forward pass of a function that asked for `optimize_remat`.
 
     `jaxpr` gives outputs and residuals; `primal`, the function itself, the outputs
-    alone, and takes its place where no residual is read.
+    alone, and stands for it where no residual is read.
     """
 
     name: ClassVar[str] = "remat_opt"

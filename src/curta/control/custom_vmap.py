@@ -55,14 +55,14 @@ class CustomVmapCall(JaxprOp):
         n = self.const_count
         if any(type(t) is not Zero for t in tangents[:n]):
             return JaxprOp.jvp(self, primals, tangents)
-        places = tuple(i for i, x in enumerate(primals[n:]) if is_differentiable(x))
-        nonzero = tuple(i - n in places for i in range(len(primals)))
+        argnums = tuple(i for i, x in enumerate(primals[n:]) if is_differentiable(x))
+        nonzero = tuple(i - n in argnums for i in range(len(primals)))
         wanted = tuple(a.to_tangent_aval() is a for a in self.jaxpr.out_avals)
         jaxpr, _ = jvp_jaxpr(self.jaxpr, nonzero, wanted)
         op = dataclasses.replace(
-            self, jaxpr=jaxpr, rule=_JvpOfRule(self.rule, len(primals) - n, places)
+            self, jaxpr=jaxpr, rule=_JvpOfRule(self.rule, len(primals) - n, argnums)
         )
-        results = op(*primals, *[instantiate(tangents[n + i]) for i in places])
+        results = op(*primals, *[instantiate(tangents[n + i]) for i in argnums])
         outs = results[: len(wanted)]
         result = iter(results[len(wanted) :])
         return outs, [
@@ -96,25 +96,25 @@ _NO_REVERSE_MODE = (
 class _JvpOfRule:
     """The batching rule of the derivative: the derivative of the batching rule.
 
-    The arguments are `count` primals and the tangents of those at `places`. The rule
+    The arguments are `count` primals and the tangents of those at `argnums`. The rule
     is called with what is batched in both primal and tangent; what only one of them
     is batched in is mapped over around it.
     """
 
     rule: BatchRule
     count: int
-    places: tuple[int, ...]
+    argnums: tuple[int, ...]
 
     def __call__(
         self, size: int, args: Sequence[Any], batched: Sequence[bool]
     ) -> tuple[Sequence[Any], Sequence[bool]]:
         n = self.count
         inside = list(batched[:n])
-        for i, flag in zip(self.places, batched[n:], strict=True):
+        for i, flag in zip(self.argnums, batched[n:], strict=True):
             inside[i] = inside[i] and flag
         around = [
             0 if b and not m else None
-            for b, m in zip(batched, [*inside, *[inside[i] for i in self.places]])
+            for b, m in zip(batched, [*inside, *[inside[i] for i in self.argnums]])
         ]
         out_inside: list[bool] = []
 
@@ -125,7 +125,7 @@ class _JvpOfRule:
 
         def derivative(*values: Any) -> list[Any]:
             tangents: list[Any] = [zero_tangent(typeof(x)) for x in values[:n]]
-            for i, t in zip(self.places, values[n:], strict=True):
+            for i, t in zip(self.argnums, values[n:], strict=True):
                 tangents[i] = t
             outs, out_tangents = jvp(run, values[:n], tangents)
             wanted = [

@@ -83,15 +83,15 @@ def discharged_while(
     cond_refs, body_refs, _ = op.parts(refs)
     changing, _ = parted(body_refs, body_written)
     # Which of the references that change each constant of the condition is.
-    places = tuple(
+    shared_with = tuple(
         next((i for i, r in enumerate(changing) if r is x), None)
         if isinstance(x, Ref)
         else None
         for x in cond_refs
     )
     moved, kept = parted(body_consts, body_written)
-    cond, body = _while_jaxprs(op, given, tuple(body_written), places)
-    cond_kept = [x for x, p in zip(cond_consts, places, strict=True) if p is None]
+    cond, body = _while_jaxprs(op, given, tuple(body_written), shared_with)
+    cond_kept = [x for x, p in zip(cond_consts, shared_with, strict=True) if p is None]
     loop = type(op)(cond, body, len(cond_kept), len(kept))
     result = loop(*cond_kept, *kept, *moved, *carry)
     return result[len(moved) :], result[: len(moved)]
@@ -99,7 +99,7 @@ def discharged_while(
 
 @kept_with_jaxpr
 def _while_jaxprs(
-    op: Any, given: Flags, body_written: Flags, places: tuple[int | None, ...]
+    op: Any, given: Flags, body_written: Flags, shared_with: tuple[int | None, ...]
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
     cond_given, body_given, _ = (tuple(p) for p in op.parts(given))
     rest = (False,) * len(op.body_jaxpr.out_avals)
@@ -107,11 +107,11 @@ def _while_jaxprs(
     test = discharge_jaxpr(op.cond_jaxpr, cond_given + rest, unwritten)
     step = discharge_jaxpr(op.body_jaxpr, body_given + rest, body_written + rest)
     count, n_kept = body_written.count(True), body_written.count(False)
-    n_cond, n_outs = places.count(None), len(op.body_jaxpr.out_avals)
+    n_cond, n_outs = shared_with.count(None), len(op.body_jaxpr.out_avals)
 
     def condition(*args: Any) -> list[Any]:
         kept, moved = iter(args[:n_cond]), args[n_cond : n_cond + count]
-        consts = [next(kept) if p is None else moved[p] for p in places]
+        consts = [next(kept) if p is None else moved[p] for p in shared_with]
         return run_closed(test, [*consts, *args[n_cond + count :]])
 
     def body(*args: Any) -> list[Any]:
@@ -123,7 +123,9 @@ def _while_jaxprs(
     n_consts = len(body_written)
     changing, kept = parted(step.in_avals[:n_consts], body_written)
     carry = [*changing, *step.in_avals[n_consts:]]
-    cond_avals = [a for a, p in zip(test.in_avals, places, strict=False) if p is None]
+    cond_avals = [
+        a for a, p in zip(test.in_avals, shared_with, strict=False) if p is None
+    ]
     return (
         stage(condition, [*cond_avals, *carry], op.cond_jaxpr.jaxpr.debug_info),
         stage(body, [*kept, *carry], op.body_jaxpr.jaxpr.debug_info),

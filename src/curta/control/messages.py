@@ -116,10 +116,10 @@ def _sources(jaxpr: Jaxpr) -> Sources:
 def _check_pairs(op: Message) -> None:
     target = dict(op.perm)
     for start in target:
-        place = target[start]
-        while place in target and place != start:
-            place = target[place]
-        if place == start:
+        reached = target[start]
+        while reached in target and reached != start:
+            reached = target[reached]
+        if reached == start:
             raise JaxRuntimeError(
                 "Expected send and recv instructions to have non-cyclical"
                 f" source-target pairs, but those of {op.name} are {op.perm}: each"
@@ -158,8 +158,8 @@ def _order(jaxpr: Jaxpr, sources: Sources) -> list[int]:
                 order.append(i)
         if len(order) == before:
             raise JaxRuntimeError(
-                "Deadlock detected. What is sent depends on what is received in its"
-                " place: a precv needs the result of a psend that comes after it."
+                "Deadlock detected. What is sent depends on what is received by"
+                " it: a precv needs the result of a psend that comes after it."
             )
     return order
 

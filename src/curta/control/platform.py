@@ -32,7 +32,7 @@ def check_donation(platforms: Sequence[str], donated: Sequence[bool]) -> None:
 
 @dataclass(frozen=True)
 class PlatformIndex(Op):
-    """The place of the platform in `platforms`; None among them stands for any."""
+    """The index of the platform in `platforms`; None among them stands for any."""
 
     name: ClassVar[str] = "platform_index"
     platforms: Platforms

@@ -120,12 +120,12 @@ class RaggedAllToAll(Collective):
             batch_dim_at(x, d, size, 0) for x, d in zip(args[:2], dims[:2])
         )
         counts = [typeof(operand).shape[1], typeof(output).shape[1]]
-        begins, sizes, places, received = (
+        begins, sizes, offsets, received = (
             batch_dim_at(x, d, size, 1) for x, d in zip(args[2:], dims[2:])
         )
         # All examples' rows are one array: the slices of each begin further on.
-        begins, places = (_further(x, n) for x, n in zip((begins, places), counts))
-        numbers = [_joined(x) for x in (begins, sizes, places, received)]
+        begins, offsets = (_further(x, n) for x, n in zip((begins, offsets), counts))
+        numbers = [_joined(x) for x in (begins, sizes, offsets, received)]
         out = self(_joined(operand), _joined(output), *numbers)
         return reshape(out, typeof(output).shape), 0
 
@@ -162,28 +162,28 @@ class RaggedAllToAll(Collective):
         return kind((name,), current_trace().axis_sizes()[name], 0, True)
 
     def _sources(self, sent: int, rows: int, numbers: Sequence[Any]) -> Any:
-        """For each row of the output its place among the rows of all senders.
+        """For each row of the output its index among the rows of all senders.
 
         It is their number for rows that nobody writes to; where several do, the last
         one counts.
         """
-        begins, sizes, places = map(self._received, numbers[:3])
+        begins, sizes, offsets = map(self._received, numbers[:3])
         slices = typeof(begins).shape[0]
         senders = self._group_size()
         first = np.repeat(np.arange(senders, dtype=_INDEX) * sent, slices // senders)
-        shift = sub(add(begins, first), places)
+        shift = sub(add(begins, first), offsets)
         row = Iota(_INDEX, (rows, slices), 0)()
         inside = and_(
-            ge(row, _each_column(places, rows)),
-            lt(row, _each_column(add(places, sizes), rows)),
+            ge(row, _each_column(offsets, rows)),
+            lt(row, _each_column(add(offsets, sizes), rows)),
         )
         nobody = full(typeof(row).unplaced(), -1)
         last = ReduceMax((1,))(
             SelectN()(inside, nobody, Iota(_INDEX, (rows, slices), 1)())
         )
-        place = add(Iota(_INDEX, (rows,), 0)(), _rows(shift, last))
-        none = full(typeof(place).unplaced(), sent * senders)
-        return SelectN()(ge(last, _number(0)), none, place)
+        source = add(Iota(_INDEX, (rows,), 0)(), _rows(shift, last))
+        none = full(typeof(source).unplaced(), sent * senders)
+        return SelectN()(ge(last, _number(0)), none, source)
 
     def _received(self, x: Any) -> Any:
         """The numbers that all examples have about the slices for this one."""
@@ -236,7 +236,7 @@ def _each_row(x: Any, like: Any) -> Any:
     return BroadcastInDim(typeof(like).shape, (0,))(x)
 
 
-def _rows(x: Any, places: Any) -> Any:
+def _rows(x: Any, indices: Any) -> Any:
     """Rows of `x`, zeros where there is none."""
     shape = typeof(x).shape
     op = Gather(
@@ -245,4 +245,4 @@ def _rows(x: Any, places: Any) -> Any:
         mode=GatherScatterMode.FILL_OR_DROP,
         fill_value=0,
     )
-    return op(x, reshape(places, (*typeof(places).shape, 1)))
+    return op(x, reshape(indices, (*typeof(indices).shape, 1)))

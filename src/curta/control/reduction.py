@@ -215,23 +215,23 @@ class ReduceWindow(Folding):
             return [reshape(x, out) for x in starts]
         there = full(ShapedArray(shape, np.dtype(bool)), True)
         wide = [_widened(window, x) for x in (there, *args[:n])]
-        places = np.array(list(window.taps()), np.int32).reshape(-1, len(shape))
-        places *= np.array(window.window_dilation, np.int32)
+        taps = np.array(list(window.taps()), np.int32).reshape(-1, len(shape))
+        taps *= np.array(window.window_dilation, np.int32)
         function = self.vectorised(count)
 
         def step(*values: Any) -> Sequence[Any]:
-            wide, carry, place = values[: n + 1], values[n + 1 : -1], values[-1]
-            parts = [_under(window, x, place, out) for x in wide]
+            wide, carry, tap = values[: n + 1], values[n + 1 : -1], values[-1]
+            parts = [_under(window, x, tap, out) for x in wide]
             result = run_closed(function, [*carry, *parts[1:]])
             return [
                 select_n(parts[0], old, new)
                 for old, new in zip(carry, result, strict=True)
             ]
 
-        place = ShapedArray((len(shape),), np.dtype(np.int32))
-        body = stage(step, [*map(typeof, (*wide, *starts)), place])
-        loop = Scan(body, len(places), False, n + 1, n)
-        return [reshape(x, out) for x in loop(*wide, *starts, places)]
+        tap = ShapedArray((len(shape),), np.dtype(np.int32))
+        body = stage(step, [*map(typeof, (*wide, *starts)), tap])
+        loop = Scan(body, len(taps), False, n + 1, n)
+        return [reshape(x, out) for x in loop(*wide, *starts, taps)]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -253,12 +253,10 @@ def _widened(window: Sliding, x: Any) -> Any:
     return Pad(config)(x, exact_scalar(0, typeof(x).dtype))
 
 
-def _under(window: Sliding, x: Any, place: Any, out: Dims) -> Any:
-    """The elements at `place` of all windows of a widened operand, as a vector."""
+def _under(window: Sliding, x: Any, tap: Any, out: Dims) -> Any:
+    """The elements at `tap` of all windows of a widened operand, as a vector."""
     sizes = tuple(map(dilated, out, window.strides))
-    starts = [
-        Squeeze((0,))(Slice((d,), (d + 1,), (1,))(place)) for d in range(len(out))
-    ]
+    starts = [Squeeze((0,))(Slice((d,), (d + 1,), (1,))(tap)) for d in range(len(out))]
     part = DynamicSlice(sizes)(x, *starts)
     part = Slice((0,) * len(out), sizes, window.strides)(part)
     return reshape(part, (math.prod(out),))
@@ -311,10 +309,10 @@ class SelectAndScatter(Op):
             best = np.where(keeps, best, views[:, k])
             chosen = np.where(keeps, chosen, numbers[:, k])
         out, given = np.full(operand.size, start), source.reshape(-1)
-        for place, value in zip(chosen, given, strict=True):
-            if place >= 0:
-                out[place] = _applied(
-                    self.scatter_jaxpr, self.scatter_consts, out[[place]], value[None]
+        for row, value in zip(chosen, given, strict=True):
+            if row >= 0:
+                out[row] = _applied(
+                    self.scatter_jaxpr, self.scatter_consts, out[[row]], value[None]
                 )[0]
         return out.reshape(operand.shape)
 

@@ -3,7 +3,7 @@
 A policy is asked about every operation of known values, those in the bodies of `jit`,
 loops, branches and `shard_map` too. An eqn that holds a body of known and unknown
 values is cut: its first part is of known values and hands on what is kept within, its
-later part takes that in the place of computing it.
+later part takes that instead of computing it.
 """
 
 from __future__ import annotations
@@ -220,11 +220,11 @@ def _cut_cond(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
     out_unknown = tuple(map(any, zip(*(c.out_unknown for c in cuts), strict=True)))
     cuts = [c._replace(out_unknown=out_unknown) for c in cuts]
     result = [c.recomputing() for c in cuts]
-    avals, places = share_residuals([[v.aval for v in kept] for _, kept in result])
+    avals, slots = share_residuals([[v.aval for v in kept] for _, kept in result])
     if not avals:
         return None
     first, second = [], []
-    for (later, own), branch, parts, at in zip(result, branches, cuts, places):
+    for (later, own), branch, parts, at in zip(result, branches, cuts, slots):
         known = parts.making(own)
         known = known.replace(invars=unflagged(known.invars, flags[1:]))
         first.append(_filled(ClosedJaxpr(known, branch.consts), len(own), avals, at))
@@ -240,14 +240,14 @@ def _filled(
     closed: ClosedJaxpr,
     count: int,
     avals: Sequence[ShapedArray],
-    places: Sequence[int],
+    slots: Sequence[int],
 ) -> ClosedJaxpr:
-    """A branch whose last outputs, which it keeps, are at their places among others."""
+    """A branch whose last outputs, which it keeps, are in their slots among others."""
 
     def run(*args: Any) -> list[Any]:
         results = run_closed(closed, args)
         outs = len(results) - count
-        return results[:outs] + shared_residuals(results[outs:], avals, places)
+        return results[:outs] + shared_residuals(results[outs:], avals, slots)
 
     return stage(run, closed.in_avals, closed.jaxpr.debug_info)
 
@@ -259,8 +259,8 @@ def _cut_map(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
     with op.inside():
         plan = plan_residuals(op.body, flags, policy)
         count = plan.known_out_count
-        places = tuple((False, i) for i in range(count, len(plan.known.out_avals)))
-        split = Split(plan.known, plan.unknown, plan.out_unknown, places)
+        sources = tuple((False, i) for i in range(count, len(plan.known.out_avals)))
+        split = Split(plan.known, plan.unknown, plan.out_unknown, sources)
         cut = cut_as(op, flags, split, [op.in_specs[i] for i in plan.passed])
     kept = [Var(a) for a in cut.known.aval()[count:]]
     outs = unflagged(eqn.outvars, plan.out_unknown)

@@ -298,7 +298,7 @@ class Scan(TakesRefs):
     def scope(self) -> str:
         return "while"  # in paths it is the loop that it is a kind of
 
-    def scopes(self, param: str, place: int) -> Sequence[str]:
+    def scopes(self, param: str, index: int) -> Sequence[str]:
         return self.scope, "body"
 
     def params(self) -> dict[str, Any]:

@@ -61,7 +61,7 @@ def _plan_of(op: Any, split: Split, const_u: Flags, carry_u: Flags) -> PartialPl
     is_constant: list[bool] = []
     lifted: list[int] = []
     kept: list[int] = list(range(n_out))
-    for given, i in split.residual_places:
+    for given, i in split.residual_sources:
         if given and i < n_consts:
             constant.append(("const", i))
         elif given and i >= n_consts + n_carry:
@@ -71,10 +71,10 @@ def _plan_of(op: Any, split: Split, const_u: Flags, carry_u: Flags) -> PartialPl
                 lifted.append(i)
             constant.append(("fixed", lifted.index(i)))
         else:
-            place = i if not given else len(known.out_avals) + i
-            if place not in kept[n_out:]:
-                kept.append(place)
-            stacked.append(("stacked", kept.index(place, n_out) - n_out))
+            source = i if not given else len(known.out_avals) + i
+            if source not in kept[n_out:]:
+                kept.append(source)
+            stacked.append(("stacked", kept.index(source, n_out) - n_out))
         is_constant.append(given and i < n_consts or (not given and invariant[i]))
     fixed = _outputs_from_consts(known, lifted, n_consts)
     return PartialPlan(
@@ -120,7 +120,7 @@ def _outputs_from_consts(
 def _known_body(known: ClosedJaxpr, kept: Sequence[int]) -> ClosedJaxpr:
     """The known body with some of its outputs.
 
-    A place beyond the outputs stands for an input, handed through.
+    An index beyond the outputs stands for an input, handed through.
     """
     atoms = [*known.jaxpr.outvars, *known.jaxpr.invars]
     jaxpr = known.jaxpr.replace(outvars=[atoms[i] for i in kept])

@@ -1,4 +1,4 @@
-"""`ScatterApply`: a function applied to elements whose places are data."""
+"""`ScatterApply`: a function applied to elements whose indices are data."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ class ScatterApply(Composed):
 
     def _repeated(self, x: Any, indices: Any, updates: Any) -> Any:
         aval, size = typeof(x), typeof(x).size
-        places = ShapedArray(aval.shape, INT32)
+        counted = ShapedArray(aval.shape, INT32)
         ones = full(ShapedArray(typeof(updates).shape, INT32), 1)
-        counts = self._counting()(zeros(places), indices, ones)
+        counts = self._counting()(zeros(counted), indices, ones)
         function = batch_jaxpr(self.function, BatchAxis(size), (0, 0), True)[0]
         nothing = ShapedArray((size,), aval.dtype)
 

@@ -230,11 +230,11 @@ class Cut(NamedTuple):
     known: ShardMap
     unknown: ShardMap
     out_unknown: tuple[bool, ...]
-    places: tuple[tuple[bool, int], ...]
+    sources: tuple[tuple[bool, int], ...]
 
     def residuals(self, args: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         """The residuals, from the known arguments and what `known` returned."""
-        return [(args if given else outs)[i] for given, i in self.places]
+        return [(args if given else outs)[i] for given, i in self.sources]
 
 
 @kept_with_jaxpr
@@ -264,18 +264,20 @@ def cut_as(
     ]
     known, later = split.known, split.unknown
     if any(lone):
-        places = [
+        sources = [
             not given and i >= count and lone[i - count]
-            for given, i in split.residual_places
+            for given, i in split.residual_sources
         ]
         known = _with_dims_out(known, [False] * count + lone)
-        later = _without_dims_in(later, places)
-    kept = [(in_specs if given else out_specs)[i] for given, i in split.residual_places]
+        later = _without_dims_in(later, sources)
+    kept = [
+        (in_specs if given else out_specs)[i] for given, i in split.residual_sources
+    ]
     return Cut(
         op.with_body(known, in_specs, out_specs),
         op.with_body(later, (*kept, *late_specs), late_outs),
         split.out_unknown,
-        split.residual_places,
+        split.residual_sources,
     )
 
 

@@ -193,11 +193,11 @@ def _resharded(x: Any, before: ShapedArray, after: ShapedArray) -> Any:
     have, want = axes_of(before), axes_of(after)
     x = reduce_sum(x, tuple(d for d, n in enumerate(have) if n not in want))
     kept = [n for n in have if n in want]
-    for place, name in enumerate(want):
+    for dim, name in enumerate(want):
         if name in kept:
             continue
         assert after.placement is not None
         size = after.placement.mesh.shape[name]
         row = reshape(x, (1, *typeof(x).shape))
-        x = move_dim(rows_in_order(row, [0, *[None] * (size - 1)]), 0, place)
+        x = move_dim(rows_in_order(row, [0, *[None] * (size - 1)]), 0, dim)
     return x

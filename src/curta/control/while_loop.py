@@ -72,7 +72,7 @@ class While(TakesRefs):
         first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return list(xs[:first]), list(xs[first:second]), list(xs[second:])
 
-    def scopes(self, param: str, place: int) -> Sequence[str]:
+    def scopes(self, param: str, index: int) -> Sequence[str]:
         return self.scope, param.removesuffix("_jaxpr")
 
     def params(self) -> dict[str, Any]:
@@ -311,7 +311,7 @@ def _reverse_plan(op: While, linear: Flags) -> ReversePlan:
     count = carry.count(False)
     known = split.known.jaxpr
     step = dce_jaxpr(known.replace(outvars=known.outvars[:count]))
-    n_res = len(split.residual_places)
+    n_res = len(split.residual_sources)
     n_linear = len(split.unknown.in_avals) - n_res
     flags = (False,) * n_res + (True,) * n_linear
     transposed, _ = transpose_jaxpr(

@@ -132,17 +132,17 @@ class Format:
         return f"Format(layout={self.layout}, sharding={self.sharding})"
 
 
-def concrete_layout(place: Any, user: str) -> Any:
-    """What a user gave as a place, with a layout that says something.
+def concrete_layout(sharding: Any, user: str) -> Any:
+    """What a user gave as a sharding, with a layout that says something.
 
     Raises TypeError for `Layout.AUTO`, which is for programs, that choose one.
     """
-    if isinstance(place, Format) and place.layout is Layout.AUTO:
+    if isinstance(sharding, Format) and sharding.layout is Layout.AUTO:
         raise TypeError(
             "`Layout.AUTO` cannot be used in place of a device-local layout"
-            f" {user}. Got {place}"
+            f" {user}. Got {sharding}"
         )
-    return place
+    return sharding
 
 
 def stored_format(order: Iterable[int], sharding: Sharding) -> Format:

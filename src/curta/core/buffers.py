@@ -67,7 +67,7 @@ def workspace(size: int) -> NDArray:
     """Bytes for a program to work in, at least so many; nobody else's while it lives.
 
     New ones replace smaller ones that are dead. They begin a cache line after arrays
-    do: at the same place of a page, loads wait for stores that they have nothing to do
+    do: at the same offset in a page, loads wait for stores that they have nothing to do
     with, and a running maximum of 1e7 elements takes half as long again.
 
     Raises:

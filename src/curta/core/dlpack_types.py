@@ -57,7 +57,7 @@ DTYPES: Final = {code: name for name, code in TYPES.items()}
 HOST_MEMORY: Final = (1, 3, 11, 13)
 
 # Where the tensor stands in what a capsule points to.
-_PLACES: Final = {b"dltensor": 0, b"dltensor_versioned": 32}
+_OFFSETS: Final = {b"dltensor": 0, b"dltensor_versioned": 32}
 
 _python = ctypes.PyDLL(None)
 _is_valid = _python.PyCapsule_IsValid
@@ -69,9 +69,9 @@ _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 def _tensor(capsule: Any) -> Tensor | None:
     """The tensor in a capsule; None if it has none, or somebody took it."""
-    for name, place in _PLACES.items():
+    for name, offset in _OFFSETS.items():
         if _is_valid(capsule, name):
-            return Tensor.from_address(_pointer(capsule, name) + place)
+            return Tensor.from_address(_pointer(capsule, name) + offset)
     return None
 
 

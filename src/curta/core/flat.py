@@ -29,8 +29,8 @@ class FlatFunction:
 
     def result_path(self, i: int) -> str:
         """Where in the output its leaf `i` is, as `['w'][0]`."""
-        places = tree.unflatten(self.out_tree, range(self.out_tree.num_leaves))
-        path = next(p for p, k in tree.leaves_with_path(places) if k == i)
+        numbers = tree.unflatten(self.out_tree, range(self.out_tree.num_leaves))
+        path = next(p for p, k in tree.leaves_with_path(numbers) if k == i)
         return keystr(path)
 
 

@@ -126,7 +126,7 @@ class DebugInfo:
     result_paths: tuple[str, ...] = ()
 
     def function(self) -> str:
-        """The function's name and place."""
+        """The function's name and line."""
         return f"{self.name} at {self.location}" if self.location else self.name
 
 

@@ -17,7 +17,7 @@ Mask = bool | np.ndarray[Any, Any]
 
 
 @functools.total_ordering
-class _Place:
+class _KeyUse:
     """The input or output number `idx`, or of an array of keys those in `mask`."""
 
     __slots__ = ("idx", "mask")
@@ -37,13 +37,13 @@ class _Place:
         return type(self).__name__, self.idx, values
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Place) and self._key() == other._key()
+        return isinstance(other, _KeyUse) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
 
     def __lt__(self, other: Any) -> bool:
-        return not isinstance(other, _Place) or self._key()[:2] < other._key()[:2]
+        return not isinstance(other, _KeyUse) or self._key()[:2] < other._key()[:2]
 
     def __repr__(self) -> str:
         mask = "" if self.mask is True else f", {self.mask}"
@@ -62,7 +62,7 @@ def _simple(mask: Any) -> Mask:
     return mask
 
 
-class Sink(_Place):
+class Sink(_KeyUse):
     """The input is used up.
 
     >>> from curta import random
@@ -75,7 +75,7 @@ class Sink(_Place):
     __slots__ = ()
 
 
-class Source(_Place):
+class Source(_KeyUse):
     """The output is fresh.
 
     >>> from curta import random

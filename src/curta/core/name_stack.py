@@ -94,8 +94,8 @@ class NameStack:
                 result.update(entry.entries)
         return {name: value for name, value in result.items() if value is not None}
 
-    def __getitem__(self, places: slice) -> NameStack:
-        return NameStack(self.stack[places])
+    def __getitem__(self, part: slice) -> NameStack:
+        return NameStack(self.stack[part])
 
     def __len__(self) -> int:
         return len(self.stack)

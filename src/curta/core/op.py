@@ -185,10 +185,10 @@ class Op:
         """The name of the op in paths, `model/layer/sin`."""
         return self.name
 
-    def scopes(self, param: str, place: int) -> Sequence[str]:
+    def scopes(self, param: str, index: int) -> Sequence[str]:
         """The names, outermost first, that lead to a jaxpr among the parameters.
 
-        `place` counts those of one parameter.
+        `index` counts those of one parameter.
         """
         return (self.scope,)
 

@@ -38,7 +38,7 @@ class PartitionSpec:
 
     Raises:
       TypeError: if `unreduced` or `reduced` is no set.
-      ValueError: if an axis is in two of the three places.
+      ValueError: if an axis is in two of the three kinds of entries.
 
     >>> import curta
     >>> curta.P("x", None), curta.P(("x", "y")), curta.P(("x",)) == curta.P("x")

@@ -114,7 +114,7 @@ class Printer:
 
     def document(self) -> Doc:
         """The shared jaxprs, then the outermost one."""
-        # Shared jaxprs are in no one place: paths within them begin anew.
+        # Shared jaxprs are in no one equation: paths within them begin anew.
         path, self.path = self.path, EMPTY
         shared = [
             concat(
@@ -235,9 +235,9 @@ class Printer:
         """Where an eqn comes from, as far as that is asked for."""
         source = eqn.source_info
         names = f"[{source.name_stack}]" if self.settings.name_stack else ""
-        place = str(source) if self.settings.source_info else ""
+        location = str(source) if self.settings.source_info else ""
         path = "" if self.settings.path is None else shown_path(self.located(eqn))
-        return f"{path} {place} {names}".strip()
+        return f"{path} {location} {names}".strip()
 
     def located(self, eqn: Eqn) -> NameStack:
         """The path to an eqn; notes those of the jaxprs in it."""

@@ -34,7 +34,7 @@ class Text(Doc):
 
 @dataclass(frozen=True)
 class Break(Doc):
-    """A place where a line may end; `text` where it does not."""
+    """Where a line may end; `text` where it does not."""
 
     text: str
 

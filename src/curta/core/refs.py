@@ -230,7 +230,7 @@ register_other_type(RefTracer, lambda ref: ref.aval)
 # ---- reading and writing
 
 
-def _place(ref: Ref) -> Trace:
+def _owner(ref: Ref) -> Trace:
     """The innermost trace that has a say: one that records, or the reference's own."""
     if ref._trace.finished:
         raise UnexpectedTracerError(
@@ -252,7 +252,7 @@ def _place(ref: Ref) -> Trace:
 
 def read(ref: Ref) -> Any:
     """The array that `ref` holds."""
-    trace = _place(ref)
+    trace = _owner(ref)
     if trace is not ref._trace or type(ref) is RefTracer:
         return trace.process(RefGet(), [ref])
     if ref._value is None:
@@ -262,7 +262,7 @@ def read(ref: Ref) -> Any:
 
 def swap(ref: Ref, value: Any) -> Any:
     """Let `ref` hold `value`, of its type; returns what it held."""
-    trace = _place(ref)
+    trace = _owner(ref)
     value = _value_for(ref, value, trace, "a set/swap operation")
     if trace is not ref._trace or type(ref) is RefTracer:
         return trace.process(RefSwap(), [ref, value])
@@ -273,7 +273,7 @@ def swap(ref: Ref, value: Any) -> Any:
 
 def addupdate(ref: Ref, value: Any) -> None:
     """Let `ref` hold the sum of its array and `value`, an array of its type."""
-    trace = _place(ref)
+    trace = _owner(ref)
     value = _value_for(ref, value, trace, "an addupdate operation")
     if trace is not ref._trace or type(ref) is RefTracer:
         trace.process(RefAddUpdate(), [ref, value])
@@ -288,10 +288,10 @@ def invalidate(ref: Ref) -> None:
         ref._value = None
 
 
-def _value_for(ref: Ref, value: Any, place: Trace, what: str) -> Any:
-    """`value` if it is one in `place`, not only in a transformation inside of that."""
+def _value_for(ref: Ref, value: Any, owner: Trace, what: str) -> Any:
+    """`value` if it is one in `owner`, not only in a transformation inside of that."""
     trace: Trace | None = current_trace()
-    while trace is not place:
+    while trace is not owner:
         assert trace is not None
         if trace.writes_apart or isinstance(value, Tracer) and trace.owns(value):
             value = trace.written(value, ref, what)
@@ -428,18 +428,18 @@ def refuse_aliases(
 ) -> None:
     """Raise ValueError for a reference passed twice, or passed and closed over."""
     seen: dict[int, int] = {}
-    for place, ref in enumerate(refs):
+    for number, ref in enumerate(refs):
         if not isinstance(ref, Ref):
             continue
-        name = _name(names, place)
+        name = _name(names, number)
         if any(ref is c for c in captured):
             raise ValueError(
                 f"when tracing {info.function()} for {info.traced_for}, a mutable array"
                 f" reference of type {ref.aval} was both closed over and passed as the"
                 f" argument {name}"
             )
-        first = seen.setdefault(id(ref), place)
-        if first != place:
+        first = seen.setdefault(id(ref), number)
+        if first != number:
             raise ValueError(
                 "only one reference to a mutable array may be passed as an argument to"
                 f" a function, but when tracing {info.function()} for"
@@ -448,5 +448,5 @@ def refuse_aliases(
             )
 
 
-def _name(names: Sequence[str], place: int) -> str:
-    return names[place] if place < len(names) else f"argument {place}"
+def _name(names: Sequence[str], number: int) -> str:
+    return names[number] if number < len(names) else f"argument {number}"

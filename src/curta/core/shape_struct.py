@@ -62,8 +62,8 @@ class ShapeDtypeStruct:
         self.dtype: Any = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
         self._layout: Layout | None = None
         if isinstance(sharding, Format):
-            place = concrete_layout(sharding, "in a `ShapeDtypeStruct`")
-            sharding, self._layout = place.sharding, place.layout
+            given = concrete_layout(sharding, "in a `ShapeDtypeStruct`")
+            sharding, self._layout = given.sharding, given.layout
             if self._layout is not None:
                 self._layout.check_compatible_aval(self.shape)
         _check_sharding(sharding, self.shape)
@@ -81,11 +81,11 @@ class ShapeDtypeStruct:
     @classmethod
     def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of an aval."""
-        place = None if aval.placement is None else aval.sharding
+        sharding = None if aval.placement is None else aval.sharding
         return cls(
             aval.shape,
             aval.dtype,
-            sharding=place,
+            sharding=sharding,
             weak_type=aval.weak_type,
             manual_axis_type=None if aval.mat.empty else aval.mat,
         )
@@ -94,8 +94,8 @@ class ShapeDtypeStruct:
     def like(cls, x: Any) -> ShapeDtypeStruct:
         """The struct of an array, a Python number or anything of a shape and dtype."""
         sharding = getattr(x, "sharding", None)
-        open_place = not isinstance(x, (ShapeDtypeStruct, Tracer))
-        if open_place and not getattr(x, "committed", True):
+        uncommitted = not isinstance(x, (ShapeDtypeStruct, Tracer))
+        if uncommitted and not getattr(x, "committed", True):
             sharding = None
         aval = typeof(x)
         return cls.of_aval(aval).update(sharding=sharding)

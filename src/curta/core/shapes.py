@@ -17,10 +17,10 @@ def canonicalize_axis(axis: Any, ndim: int) -> int:
 
     Raises TypeError unless it is an integer, ValueError if there is no such axis.
     """
-    place = integer("axis", axis)
-    if not -ndim <= place < ndim:
-        raise ValueError(f"axis {place} is out of bounds for array of dimension {ndim}")
-    return place + ndim if place < 0 else place
+    index = integer("axis", axis)
+    if not -ndim <= index < ndim:
+        raise ValueError(f"axis {index} is out of bounds for array of dimension {ndim}")
+    return index + ndim if index < 0 else index
 
 
 def canonicalize_axes(axes: Sequence[Any], ndim: int) -> tuple[int, ...]:
@@ -90,12 +90,12 @@ def operand_shape(name: str, x: Any) -> tuple[Any, ...]:
 
 def dim_of(name: str, axis: Any, shape: Sequence[int]) -> int:
     """`axis`, called `name`, counted from the front; IndexError if there is none."""
-    place: int = integer(name, axis)
-    if not -len(shape) <= place < len(shape):
+    index: int = integer(name, axis)
+    if not -len(shape) <= index < len(shape):
         raise IndexError(
-            f"{name} {place} is out of range for an array of shape {tuple(shape)}"
+            f"{name} {index} is out of range for an array of shape {tuple(shape)}"
         )
-    return place % len(shape)
+    return index % len(shape)
 
 
 def sequence(name: str, values: Any) -> tuple[Any, ...]:

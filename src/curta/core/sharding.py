@@ -154,10 +154,10 @@ class Sharding:
         return {
             device: tuple(
                 slice(None) if k == 1 else slice(i * n, (i + 1) * n)
-                for i, n, k in zip(place, sizes, parts, strict=True)
+                for i, n, k in zip(index, sizes, parts, strict=True)
             )
-            for device, place in zip(
-                self.devices, self.tiling(rank).places, strict=True
+            for device, index in zip(
+                self.devices, self.tiling(rank).coordinates, strict=True
             )
         }
 
@@ -350,10 +350,10 @@ class NamedSharding(Sharding):
             )
         return self.index_map(global_shape)
 
-    def term_places(self) -> list[tuple[int, ...]]:
+    def term_indices(self) -> list[tuple[int, ...]]:
         """For each device, which of the terms along the unreduced axes it holds."""
         axes = tuple((self.mesh.axis_names.index(n),) for n in self.unreduced_axes)
-        return Tiling(self.mesh.axis_sizes, axes).places
+        return Tiling(self.mesh.axis_sizes, axes).coordinates
 
     def check_compatible_aval(self, shape: Sequence[int]) -> None:
         if len(shape) < len(self.spec):

@@ -35,7 +35,7 @@ excluded_paths: ExcludedPaths = ExcludedPaths()
 
 
 class SourceInfo(NamedTuple):
-    """A place in a program, resolved to a line only when it is printed.
+    """A location in a program, resolved to a line only when it is printed.
 
     >>> from curta.extend import source_info_util
     >>> isinstance(source_info_util.current(), source_info_util.SourceInfo)
@@ -68,8 +68,8 @@ class SourceInfo(NamedTuple):
         """The first line and the last, and the columns where they begin and end."""
         if self.code is None:
             return None, None, None, None
-        places = itertools.islice(self.code.co_positions(), self.lasti // 2, None)
-        return next(places, (None,) * 4)
+        positions = itertools.islice(self.code.co_positions(), self.lasti // 2, None)
+        return next(positions, (None,) * 4)
 
     @property
     def traceback(self) -> SourceInfo | None:
@@ -83,8 +83,8 @@ class SourceInfo(NamedTuple):
     def __str__(self) -> str:
         if self.code is None:
             return "<unknown>"
-        place = f"{self.code.co_filename}:{self.line}:{self.column}"
-        return f"{place} ({self.code.co_qualname})"
+        text = f"{self.code.co_filename}:{self.line}:{self.column}"
+        return f"{text} ({self.code.co_qualname})"
 
 
 UNKNOWN = SourceInfo(None, 0)
@@ -92,7 +92,7 @@ UNKNOWN = SourceInfo(None, 0)
 
 class _Scopes(threading.local):
     names = EMPTY
-    place: SourceInfo | None = None  # of the eqn that a transformation is working on
+    location: SourceInfo | None = None  # of the eqn that a transformation is working on
 
 
 _scopes = _Scopes()
@@ -231,42 +231,42 @@ def _is_inside(code: CodeType) -> bool:
 
 
 class Replay:
-    """Lets what is recorded be at the places of a jaxpr's eqns, one after the other.
+    """Lets what is recorded be at the locations of a jaxpr's eqns, one after the other.
 
     Their names come behind those that are current when it begins. Call `finish` in
     the end, in any case.
     """
 
-    __slots__ = ("names", "place")
+    __slots__ = ("names", "location")
 
     def __init__(self) -> None:
         self.names: NameStack = _scopes.names
-        self.place: SourceInfo | None = _scopes.place
+        self.location: SourceInfo | None = _scopes.location
 
     def at(self, source: SourceInfo) -> None:
-        """Go on to the eqn of this place."""
+        """Go on to the eqn of this location."""
         if source.code is not None:
-            _scopes.place = source
+            _scopes.location = source
         outer = self.names
         _scopes.names = outer + source.name_stack if outer else source.name_stack
 
     def finish(self) -> None:
         """Go back to where it began."""
         _scopes.names = self.names
-        _scopes.place = self.place
+        _scopes.location = self.location
 
 
 @contextlib.contextmanager
 def anew() -> Iterator[None]:
     """Record what is no part of the eqn, or the scopes, that are at work."""
-    names, place = _scopes.names, _scopes.place
+    names, location = _scopes.names, _scopes.location
     notes = config.curta_xla_notes
     _scopes.names = EMPTY if notes is None else EMPTY.annotate(notes)
-    _scopes.place = None
+    _scopes.location = None
     try:
         yield
     finally:
-        _scopes.names, _scopes.place = names, place
+        _scopes.names, _scopes.location = names, location
 
 
 @contextlib.contextmanager
@@ -281,32 +281,32 @@ def user_context(
     ...     print(current_name_stack())
     copied
     """
-    names, place = _scopes.names, _scopes.place
+    names, location = _scopes.names, _scopes.location
     _scopes.names = names if name_stack is None else name_stack
-    _scopes.place = place if traceback is None else traceback
+    _scopes.location = location if traceback is None else traceback
     try:
         yield
     finally:
-        _scopes.names, _scopes.place = names, place
+        _scopes.names, _scopes.location = names, location
 
 
-def known_place(outer: int = 0) -> SourceInfo:
-    """The place of the eqn that a transformation is working on, if it is on one.
+def current_location(outer: int = 0) -> SourceInfo:
+    """The location of the eqn that a transformation is working on, if it is on one.
 
     Its names are those inside of the `outer` first ones.
     """
-    return _named(_scopes.place or UNKNOWN, outer)
+    return _named(_scopes.location or UNKNOWN, outer)
 
 
 def user_frame(outer: int = 0) -> SourceInfo:
-    """The line of the user's that is being run, or transformed; see `known_place`.
+    """The line of the user's that is being run, or transformed; see `current_location`.
 
     >>> from curta.extend import source_info_util
     >>> source_info_util.current().name_stack
     NameStack('')
     """
-    if _scopes.place is not None:
-        return _named(_scopes.place, outer)
+    if _scopes.location is not None:
+        return _named(_scopes.location, outer)
     frame = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
@@ -316,9 +316,9 @@ def user_frame(outer: int = 0) -> SourceInfo:
     return _named(UNKNOWN, outer)
 
 
-def _named(place: SourceInfo, outer: int) -> SourceInfo:
+def _named(location: SourceInfo, outer: int) -> SourceInfo:
     names = _scopes.names
     if outer:
         names = names[outer:]
-    same = place.name_stack is names
-    return place if same else SourceInfo(place.code, place.lasti, names)
+    same = location.name_stack is names
+    return location if same else SourceInfo(location.code, location.lasti, names)

@@ -23,7 +23,7 @@ from curta.core.op import Op
 from curta.core.placement import aligned, placed_out_aval
 from curta.core.pretty import format_eqn
 from curta.core.refs import Ref, RefTracer, is_ref_type, returned_ref
-from curta.core.source_info import SourceInfo, anew, known_place, user_frame
+from curta.core.source_info import SourceInfo, anew, current_location, user_frame
 from curta.core.trace import (
     Trace,
     Tracer,
@@ -81,7 +81,7 @@ class JaxprTrace(Trace):
         self.debug_info = debug_info
         # Without `locate`, only where it costs nothing or errors are looked for.
         everywhere = locate or config.context.debugging
-        self.locate = user_frame if everywhere else known_place
+        self.locate = user_frame if everywhere else current_location
         self.parent: Trace = current_trace() if parent is None else parent
         self.eqns: list[Eqn] = []
         self.invars: list[Var] = []
@@ -169,10 +169,10 @@ class JaxprTrace(Trace):
                 raise returned_ref(x, info, self._argument_name(x))
             if not is_array_like(x):
                 path = fun.result_path(i) if isinstance(fun, FlatFunction) else ""
-                place = f" at output component {path}" if path else ""
+                where = f" at output component {path}" if path else ""
                 raise TypeError(
                     f"function {info.function()} traced for {info.traced_for} returned"
-                    f" a value of type {type(x)}{place}, which is not a valid"
+                    f" a value of type {type(x)}{where}, which is not a valid"
                     " JAX type. Return arrays, scalars and pytrees of them."
                 )
 
@@ -181,8 +181,8 @@ class JaxprTrace(Trace):
         names = self.debug_info.arg_names
         if type(ref) is not RefTracer or ref._var not in self.invars:
             return ""
-        place = self.invars.index(ref._var)
-        return names[place] if place < len(names) else f"number {place}"
+        number = self.invars.index(ref._var)
+        return names[number] if number < len(names) else f"number {number}"
 
     def origin_message(self, tracer: JitTracer) -> str:
         """Which function was being traced, and what the value depends on."""
@@ -264,10 +264,10 @@ def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
 
 
 def _refused_ref(op: Op, avals: Sequence[Any]) -> TypeError:
-    place = [is_ref_type(a) for a in avals].index(True)
+    position = [is_ref_type(a) for a in avals].index(True)
     return TypeError(
         f"{op.name} requires ndarray or scalar arguments, got a reference of type"
-        f" {avals[place]} at position {place}. Read it with `ref[...]`."
+        f" {avals[position]} at position {position}. Read it with `ref[...]`."
     )
 
 

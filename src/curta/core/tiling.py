@@ -42,17 +42,17 @@ class Tiling:
         return tuple(map(self._count, self.dims))
 
     @functools.cached_property
-    def places(self) -> list[tuple[int, ...]]:
+    def coordinates(self) -> list[tuple[int, ...]]:
         """For each device, which part along each dim it holds."""
         result = []
         for device in itertools.product(*map(range, self.sizes)):
-            place = []
+            coordinate = []
             for axes in self.dims:
                 index = 0
                 for a in axes:
                     index = index * self.sizes[a] + device[a]
-                place.append(index)
-            result.append(tuple(place))
+                coordinate.append(index)
+            result.append(tuple(coordinate))
         return result
 
     # ---- in XLA's words

@@ -228,8 +228,8 @@ def _check_operands(op: Op, args: Sequence[Any]) -> None:
         operand_type(op.name, i, x)
 
 
-def operand_type(name: str, place: int, x: Any) -> ShapedArray:
-    """The aval of operand `place` of the op of that name.
+def operand_type(name: str, position: int, x: Any) -> ShapedArray:
+    """The aval of operand `position` of the op of that name.
 
     Raises TypeError that says so if it is no array.
     """
@@ -239,7 +239,7 @@ def operand_type(name: str, place: int, x: Any) -> ShapedArray:
         raise TypeError(
             f"Error interpreting argument to {name} as a JAX value. The problematic"
             f" value is of type {type(x)} and was passed to {name} at position"
-            f" {place}.\n{error}"
+            f" {position}.\n{error}"
         ) from None
 
 

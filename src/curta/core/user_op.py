@@ -1,6 +1,6 @@
 """Ops that programs define: their rules are functions given to a `Primitive`.
 
-A compiled program has what their lowering rule does in their place. Without one it runs
+A compiled program has what their lowering rule does instead. Without one it runs
 them by their evaluation rule, outside of the machine code.
 """
 

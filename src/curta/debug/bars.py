@@ -103,7 +103,7 @@ class Meter:
         self._runs: dict[int, _Run] = {}
 
     def begin(self, total: Any) -> None:
-        """Show a bar, in the place of one whose loop has failed."""
+        """Show a bar instead of one whose loop has failed."""
         thread = threading.get_ident()
         self._close(thread)
         count = None if int(total) < 0 else int(total)

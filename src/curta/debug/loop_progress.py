@@ -158,11 +158,11 @@ def _length(xs: Any, length: Any) -> int:
     return size if isinstance(size, int) else 0
 
 
-def _parted(xs: Any, place: int) -> tuple[Any, Any]:
-    """The arrays before a place along their first dim, and after it."""
+def _parted(xs: Any, index: int) -> tuple[Any, Any]:
+    """The arrays before an index of their first dim, and after it."""
 
     def cut(first: bool) -> Any:
-        part = slice(place) if first else slice(place, None)
+        part = slice(index) if first else slice(index, None)
         return tree_util.tree_map(lambda x: x[part], xs)
 
     return cut(True), cut(False)

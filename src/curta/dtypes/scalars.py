@@ -253,10 +253,11 @@ def check_user_dtype(dtype: Any, function: str = "", stacklevel: int = 3) -> DTy
             )
         dtype = np.dtype(dtype)
     if dtype not in _valid:
-        place = f" in {function}" if function else ""
+        where_requested = f" in {function}" if function else ""
         raise TypeError(
             f"JAX only supports number, bool, and string dtypes, got dtype {dtype}"
-            f"{place}. Arrays hold booleans, integers, floats and complex numbers."
+            f"{where_requested}. Arrays hold booleans, integers, floats and complex"
+            " numbers."
         )
     return explicit_dtype(dtype, function, stacklevel + 1)
 
@@ -268,8 +269,8 @@ def explicit_dtype(dtype: np.dtype[Any], function: str, stacklevel: int) -> DTyp
     mode = config.jax_explicit_x64_dtypes
     if mode == "allow":
         return dtype
-    place = f" requested in {function}" if function else ""
-    subject = f"Explicitly requested dtype {dtype}{place} is not available"
+    where_requested = f" requested in {function}" if function else ""
+    subject = f"Explicitly requested dtype {dtype}{where_requested} is not available"
     if mode == "error":
         raise ValueError(
             f"{subject}. To enable more dtypes, set the jax_enable_x64 or "
@@ -331,7 +332,7 @@ def _scalar_type(x: Any) -> type[np.generic]:
     return x.type if isinstance(x, ExtendedDType) else np.dtype(x).type
 
 
-# The scalar types of ml_dtypes stand outside NumPy's hierarchy; this is their place.
+# The scalar types of ml_dtypes stand outside NumPy's hierarchy; this is their parent.
 _ANCESTORS: dict[type, tuple[type, ...]] = {
     dtype.type: (family, *above, np.number)
     for dtypes, family, *above in (

@@ -359,9 +359,9 @@ def FanInConcat(axis: int = -1) -> Layer:
     """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:
-        place = axis % len(input_shape[0])
+        dim = axis % len(input_shape[0])
         shape = list(input_shape[0])
-        shape[place] = sum(s[place] for s in input_shape)
+        shape[dim] = sum(s[dim] for s in input_shape)
         return tuple(shape), ()
 
     return init_fun, lambda params, inputs, **kwargs: jnp.concatenate(inputs, axis)

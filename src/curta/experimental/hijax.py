@@ -138,7 +138,7 @@ class AvalQDD:
 
 @dataclass(frozen=True)
 class AvalMutableQDD:
-    """A type together with a place for what of it may change."""
+    """A type, with what of it may change."""
 
     aval: AbstractValue
     mutable_qdd: Any

@@ -2,8 +2,8 @@
 
 >>> import curta, curta.numpy as jnp
 >>> from curta.experimental.layout import Format, Layout
->>> place = jnp.ones(1).sharding
->>> x = curta.device_put(jnp.ones((2, 3)), Format(Layout((1, 0)), place))
+>>> sharding = jnp.ones(1).sharding
+>>> x = curta.device_put(jnp.ones((2, 3)), Format(Layout((1, 0)), sharding))
 >>> x.format.layout
 Layout(major_to_minor=(1, 0), tiling=(), sub_byte_element_size_in_bits=0)
 >>> f = curta.jit(jnp.transpose, in_shardings=x.format, out_shardings=x.format)

@@ -171,8 +171,8 @@ def _step(func: Any, y: Any, f: Any, t: Any, dt: Any) -> tuple[Any, Any, Any, An
     h = dt.astype(f.dtype)
     stages = f[None]
     for time, weights in zip(_TIMES.tolist(), _STAGES):
-        place = y + h * _dot(weights, stages)
-        stages = jnp.concatenate([stages, func(place, t + dt * time)[None]])
+        point = y + h * _dot(weights, stages)
+        stages = jnp.concatenate([stages, func(point, t + dt * time)[None]])
     after = y + h * _dot(_SOLUTION, stages)
     return after, stages[-1], h * _dot(_SOLUTION - _LOWER_ORDER, stages), stages
 

@@ -40,13 +40,13 @@ def pjit(
     ...     double(jnp.arange(3)).sharding.spec
     P('x',)
     """
-    places = {
+    shardings = {
         "in_shardings": None if in_shardings is _OPEN else in_shardings,
         "out_shardings": None if out_shardings is _OPEN else out_shardings,
     }
     plain = jit(
         fun,
-        **places,
+        **shardings,
         static_argnums=static_argnums,
         static_argnames=static_argnames,
         donate_argnums=donate_argnums,

@@ -62,7 +62,7 @@ _KINDS = ("W_ih", "W_hh", "b_ih", "b_hh")
 def _layout(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> Iterator[tuple[str, int, slice, tuple[int, ...]]]:
-    """Kind, layer, place and shape of each array in the vector of weights."""
+    """Kind, layer, slice and shape of each array in the vector of weights."""
     directions = 2 if bidirectional else 1
     rows, start = _GATES * hidden_size, 0
     for kinds in _KINDS[:2], _KINDS[2:]:
@@ -124,8 +124,8 @@ def unpack_lstm_weights(
     """
     result: dict[str, dict[int, Any]] = {kind: {} for kind in _KINDS}
     layout = _layout(input_size, hidden_size, num_layers, bidirectional)
-    for kind, layer, place, shape in layout:
-        result[kind][layer] = weights[place].reshape(shape)
+    for kind, layer, span, shape in layout:
+        result[kind][layer] = weights[span].reshape(shape)
     w_ih, w_hh, b_ih, b_hh = (result[kind] for kind in _KINDS)
     return w_ih, w_hh, b_ih, b_hh
 
@@ -147,8 +147,8 @@ def swap_lstm_gates(
     weights = jnp.asarray(weights)
     parts = []
     layout = _layout(input_size, hidden_size, num_layers, bidirectional)
-    for _, _, place, _ in layout:
-        gates = weights[place].reshape(_GATES, -1)
+    for _, _, span, _ in layout:
+        gates = weights[span].reshape(_GATES, -1)
         parts.append(gates[np.array([0, 1, 3, 2])].reshape(-1))
     return jnp.concatenate(parts)
 

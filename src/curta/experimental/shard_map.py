@@ -1,4 +1,4 @@
-"""The older place of `shard_map`, which says that it is."""
+"""The older module of `shard_map`, which says that it is."""
 
 from __future__ import annotations
 

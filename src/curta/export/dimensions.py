@@ -21,7 +21,7 @@ class Equation(NamedTuple):
 
     dim: DimExpr
     size: Any
-    place: str
+    source: str
 
 
 class Check(NamedTuple):
@@ -49,7 +49,7 @@ class Solution:
 
     def _settle(self, equation: Equation) -> bool:
         """Use an equation, if at most one variable is unknown in it."""
-        dim, size, place = equation
+        dim, size, source = equation
         unknown, rest = [], size
         for term, k in dim.poly.terms:
             try:
@@ -60,7 +60,7 @@ class Solution:
             expected = dim.poly.evaluate(self.values)
             self._check(
                 lambda: bool(size == expected),
-                f"Found inconsistency between dimension size {place} (= {size}) and"
+                f"Found inconsistency between dimension size {source} (= {size}) and"
                 f" the specification '{dim}' (= {expected}).",
             )
             return True
@@ -79,7 +79,7 @@ class Solution:
         self.values[name] = value
         self._obtained += (
             f"'{name}' = {value} from specification '{equation.dim}' for dimension"
-            f" {equation.place} (= {equation.size}), "
+            f" {equation.source} (= {equation.size}), "
         )
         self._check(
             lambda: bool(value >= 1),
@@ -144,7 +144,7 @@ class Solution:
 
     def _unsolved(self, equations: Sequence[Equation]) -> ValueError:
         unknown = set().union(*[e.dim.poly.variables() for e in equations])
-        left = ", ".join(f"'{e.dim}' for dimension size {e.place}" for e in equations)
+        left = ", ".join(f"'{e.dim}' for dimension size {e.source}" for e in equations)
         return ValueError(
             f"Cannot solve for values of dimension variables"
             f" {unknown - self.values.keys()}. We can only solve linear uni-variate"
@@ -165,19 +165,19 @@ def solve(
     for i, (aval, result) in enumerate(zip(avals, actual, strict=True)):
         symbolic = [k for k, d in enumerate(aval.shape) if is_symbolic_dim(d)]
         if symbolic:
-            given.append(f"{place_of(tree, i)}.shape = {aval.shape}")
+            given.append(f"{argument_path(tree, i)}.shape = {aval.shape}")
         for k in symbolic:
             dim: Any = aval.shape[k]
             scope = dim.scope
-            place = f"{place_of(tree, i)}.shape[{k}]"
-            equations.append(Equation(dim, result.shape[k], place))
+            source = f"{argument_path(tree, i)}.shape[{k}]"
+            equations.append(Equation(dim, result.shape[k], source))
     solution = Solution(equations, ",".join(given))
     if scope is not None:
         solution.check_constraints(scope)
     return solution
 
 
-def place_of(tree: Any, i: int) -> str:
+def argument_path(tree: Any, i: int) -> str:
     """How the user names leaf `i` of `(args, kwargs)`: `args[0]['x']`."""
     leaves = tree_util.tree_unflatten(tree, range(tree.num_leaves))
     paths = tree_util.tree_leaves_with_path(leaves)

@@ -160,16 +160,16 @@ class Encoder:
         return {"jaxpr": known[0]}
 
     def _program(self, jaxpr: Jaxpr) -> Any:
-        places: dict[Var, int] = {}
+        numbers: dict[Var, int] = {}
 
         def bind(v: Var) -> Any:
-            places[v] = len(places)
+            numbers[v] = len(numbers)
             return self.value(v.aval)
 
         def atom(x: Any) -> Any:
             if isinstance(x, Literal):
                 return {"literal": [self.value(x.val), self.value(x.aval)]}
-            return places[x]
+            return numbers[x]
 
         def eqn(e: Eqn) -> Any:
             invars = [atom(v) for v in e.invars]

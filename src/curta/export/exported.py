@@ -20,7 +20,7 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.trace import Tracer, current_trace, typeof
-from curta.export.dimensions import path_text, place_of, solve
+from curta.export.dimensions import argument_path, path_text, solve
 from curta.export.encoding import serialize
 from curta.export.specialise import (
     Relocation,
@@ -311,18 +311,18 @@ class Exported:
     def _check_type(self, i: int, expected: ShapedArray, aval: ShapedArray) -> None:
         if expected.ndim != aval.ndim:
             raise ValueError(
-                f"Rank mismatch for {place_of(self.in_tree, i)}: expected"
+                f"Rank mismatch for {argument_path(self.in_tree, i)}: expected"
                 f" {expected.shape} and called with {aval.shape}"
             )
         if expected.dtype != aval.dtype:
             raise ValueError(
-                f"Dtype mismatch for {place_of(self.in_tree, i)}: expected"
+                f"Dtype mismatch for {argument_path(self.in_tree, i)}: expected"
                 f" {expected.dtype} and called with {aval.dtype}"
             )
         for k, (want, size) in enumerate(zip(expected.shape, aval.shape)):
             if not is_symbolic_dim(want) and want != size:
                 raise ValueError(
-                    f"Shape mismatch for {place_of(self.in_tree, i)}.shape[{k}]"
+                    f"Shape mismatch for {argument_path(self.in_tree, i)}.shape[{k}]"
                     f" (expected same constant): expected {expected.shape} and called"
                     f" with {aval.shape}"
                 )

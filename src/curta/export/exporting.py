@@ -248,7 +248,7 @@ def _cotangent_shardings(exported: Exported) -> list[Any]:
     return result
 
 
-def _count(place: Any) -> int:
+def _count(over: Any) -> int:
     """Over how many devices a mesh or sharding is."""
-    result = place.num_devices if isinstance(place, Sharding) else place.size
+    result = over.num_devices if isinstance(over, Sharding) else over.size
     return int(result)

@@ -69,11 +69,11 @@ class Decoder:
     # ---- numbers and arrays
 
     def elements(self, content: Any) -> np.ndarray[Any, Any]:
-        name, shape, place = content
+        name, shape, number = content
         dtype = numpy_dtype(name)
         if dtype == dtypes.float0:
             return np.zeros(shape, dtype)
-        data = self.buffers[place]
+        data = self.buffers[number]
         if len(data) != math.prod(shape) * dtype.itemsize:
             raise ValueError(f"an array of shape {shape} has {len(data)} bytes")
         return np.frombuffer(data, dtype).reshape(shape).copy()
@@ -106,8 +106,8 @@ class Decoder:
         return ShapedArray(**fields)
 
     def dim(self, content: Any) -> Any:
-        text, place = content
-        (dim,) = parse_shape(text, repr(text), self.scopes[place], None)
+        text, number = content
+        (dim,) = parse_shape(text, repr(text), self.scopes[number], None)
         return dim
 
     def mesh(self, content: Any) -> Any:
@@ -141,8 +141,8 @@ class Decoder:
     # ---- programs
 
     def closed(self, content: Any) -> ClosedJaxpr:
-        place, consts = content
-        return ClosedJaxpr(self.jaxprs[place], self.value(consts))
+        number, consts = content
+        return ClosedJaxpr(self.jaxprs[number], self.value(consts))
 
     def _program(self, program: Any) -> Jaxpr:
         vars: list[Var] = []

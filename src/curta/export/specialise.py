@@ -99,7 +99,7 @@ class Substitution:
 
 
 class _Renaming:
-    """The variables of one jaxpr, and those that take their places."""
+    """The variables of one jaxpr, and those that stand for them."""
 
     def __init__(self, substitution: Substitution):
         self.substitution = substitution

@@ -54,7 +54,7 @@ def get_backend(platform: str | Client | None = None) -> Client:
 def clear_backends() -> None:
     """Wait for what is at work and forget all that was traced and compiled.
 
-    The devices stay: they are no more than places in the memory of this process.
+    The devices stay: they are no more than parts of the memory of this process.
 
     >>> from curta.extend.backend import clear_backends
     >>> clear_backends()

@@ -39,7 +39,7 @@ __dir__: Listing = listed(__all__)
 
 
 def new_source_info() -> SourceInfo:
-    """A place that is not known.
+    """A location that is not known.
 
     >>> from curta.extend.source_info_util import new_source_info
     >>> print(new_source_info())
@@ -61,7 +61,7 @@ def reset_name_stack() -> set_name_stack:
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
-    """The place as `file:line:column (function)`.
+    """The location as `file:line:column (function)`.
 
     >>> import curta
     >>> from curta.extend.source_info_util import summarize

@@ -27,12 +27,12 @@ class ByExchange(ProcessEngine):
     def _swap(
         self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
     ) -> None:
-        """Send and fill C-contiguous arrays, by the place of a member in its group."""
+        """Send and fill C-contiguous arrays, by the rank of a member in its group."""
 
     def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:
         if x.nbytes <= _ONE_ROUND:
             return fold(kind, self._gather(call, x))
-        me, n = self._place(call), len(call.members)
+        me, n = self._rank(call), len(call.members)
         flat, spans = x.reshape(-1), pieces(x.size, n)
         first, last = spans[me]
         mine = np.empty((n, last - first), x.dtype)
@@ -52,7 +52,7 @@ class ByExchange(ProcessEngine):
         return result.reshape(x.shape)
 
     def _gather(self, call: Call, x: NDArray) -> NDArray:
-        me, n = self._place(call), len(call.members)
+        me, n = self._rank(call), len(call.members)
         stack = np.empty((n, *x.shape), x.dtype)
         stack[me] = x
         others = [i for i in range(n) if i != me]
@@ -63,7 +63,7 @@ class ByExchange(ProcessEngine):
         return fold(kind, self._exchange(call, parts))
 
     def _exchange(self, call: Call, parts: NDArray) -> NDArray:
-        me, n = self._place(call), len(call.members)
+        me, n = self._rank(call), len(call.members)
         stack = np.empty_like(parts)
         stack[me] = parts[me]
         others = [i for i in range(n) if i != me]
@@ -79,7 +79,7 @@ class ByExchange(ProcessEngine):
         self._swap(call, dict.fromkeys(to, x), receives)
         return result
 
-    def _place(self, call: Call) -> int:
+    def _rank(self, call: Call) -> int:
         return call.members.index(self.index)
 
 

@@ -91,14 +91,14 @@ class Collectives(Engine):
 
     def permute(self, group: HostGroup, pairs: Pairs, x: NDArray) -> NDArray:
         members = group.members(self.index)
-        place = members.index(self.index)
-        to = tuple(b for a, b in pairs if a == place and b != place)
-        source = next((a for a, b in pairs if b == place), None)
+        own = members.index(self.index)
+        to = tuple(b for a, b in pairs if a == own and b != own)
+        source = next((a for a, b in pairs if b == own), None)
         call = self._call("permute", group, x, str(tuple(pairs)), len(to))
         result = None
         if len(members) > 1:
-            result = self._permute(call, to, None if source == place else source, x)
-        if source == place:
+            result = self._permute(call, to, None if source == own else source, x)
+        if source == own:
             result = x.copy()
         return np.zeros_like(x) if result is None else result
 

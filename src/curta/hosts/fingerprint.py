@@ -16,7 +16,7 @@ def check(
     hosts: Sequence[int],
     head: Sequence[str],
     eqns: Sequence[str],
-    place: Callable[[int], str],
+    line_of: Callable[[int], str],
 ) -> None:
     """Raise HostsError, on all hosts, unless all have the same program.
 
@@ -24,7 +24,7 @@ def check(
       hosts: those that are about to run it.
       head: what the program is called, the types of its arguments, its constants.
       eqns: its equations as texts.
-      place: for the number of an equation, the line of the user that it is from.
+      line_of: for the number of an equation, the line of the user that it is from.
     """
     if len(hosts) == 1:
         return
@@ -39,9 +39,9 @@ def check(
     known = _gathered(group, texts)
     first = _first_difference(known)
     eqn = first - len(head) - 1
-    own = place(eqn) if 0 <= eqn < len(eqns) else ""
-    places = [x[0] for x in _gathered(group, [own])]
-    raise HostsError(_message(hosts, first, known, places))
+    own = line_of(eqn) if 0 <= eqn < len(eqns) else ""
+    lines = [x[0] for x in _gathered(group, [own])]
+    raise HostsError(_message(hosts, first, known, lines))
 
 
 def _gathered(group: HostGroup, texts: Sequence[str]) -> list[list[str]]:
@@ -65,11 +65,11 @@ def _first_difference(known: list[list[str]]) -> int:
 
 
 def _message(
-    hosts: Sequence[int], at: int, known: list[list[str]], places: list[str]
+    hosts: Sequence[int], at: int, known: list[list[str]], lines: list[str]
 ) -> str:
     def text(i: int) -> str:
         result = known[i][at] if at < len(known[i]) else "the end of the program"
-        return result + (f" ({places[i]})" if places[i] else "")
+        return result + (f" ({lines[i]})" if lines[i] else "")
 
     # Those that differ from most are the ones to look at.
     texts = [x[at] if at < len(x) else None for x in known]
@@ -77,7 +77,7 @@ def _message(
     other = next(i for i in range(len(hosts)) if texts[i] != texts[common])
     start = known[common].index("") + 1
     what = f"differs at eqn {at - start}" if at >= start else "differs"
-    where = f", {places[other]}" if places[other] else ""
+    where = f", {lines[other]}" if lines[other] else ""
     return (
         f"process {hosts[other]} traced a program that {what}{where}:"
         f"\n  process {hosts[common]}: {text(common)}"

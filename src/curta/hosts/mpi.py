@@ -263,7 +263,7 @@ def _bytes(x: NDArray) -> tuple[NDArray, Any]:
 # ---- how processes find the one that serves them
 
 
-def place(count: int) -> int:
+def local_rank(count: int) -> int:
     """The number of this process, which MPI must say is one of so many.
 
     They get a token, so that nobody else takes part. Raises RuntimeError if the

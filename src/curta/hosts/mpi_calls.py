@@ -81,8 +81,8 @@ class MPICall:
 
 def address_of(function: str) -> int:
     """Where a function of MPI is."""
-    place = ctypes.cast(getattr(_library(), function), ctypes.c_void_p)
-    return place.value or 0
+    pointer = ctypes.cast(getattr(_library(), function), ctypes.c_void_p)
+    return pointer.value or 0
 
 
 @once
@@ -168,7 +168,7 @@ class Calls:
         )
 
     def all_gather(self, dim: int) -> MPICall | None:
-        """`MPI_Allgather`; each part goes to its places in the whole."""
+        """`MPI_Allgather`; each part goes to its rows of the whole."""
         n = self._group.size
         part = self._slot(self._shape, dim, 1)
         slot = self._slot(self._shape, dim, n)
@@ -180,7 +180,7 @@ class Calls:
         )
 
     def all_to_all(self, split: int, join: int) -> MPICall | None:
-        """`MPI_Alltoall`; parts are sent from and go to their places."""
+        """`MPI_Alltoall`; parts are sent from and go to their offsets."""
         n = self._group.size
         shape = list(self._shape)
         shape[split] //= n
@@ -235,7 +235,7 @@ def _slot(outer: int, inner: int, parts: int) -> Any:
 
 @once
 def status_ignored() -> int:
-    """A place for the status of what was received, which nobody reads."""
+    """Memory for the status of what was received, which nobody reads."""
     return ctypes.addressof(_status())
 
 

@@ -138,7 +138,7 @@ class Presence:
     def state(self) -> str:
         """What this process does."""
         waiting = self.waiting()
-        return f"waits in {waiting}" if waiting else f"is at {place_of_main_thread()}"
+        return f"waits in {waiting}" if waiting else f"is at {line_of_main_thread()}"
 
     def _fail(self, reason: str) -> None:
         if self.failure is None and not self._ended.is_set():
@@ -164,7 +164,7 @@ def end(message: str, status: int = 1) -> None:
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-def place_of_main_thread() -> str:
+def line_of_main_thread() -> str:
     """The line of the program at which the main thread is."""
     frame: Any = sys._current_frames().get(threading.main_thread().ident or 0)
     while frame is not None and _inner(frame.f_code.co_filename):

@@ -124,7 +124,7 @@ def over_mpi(count: int, limits: Limits) -> SeveralProcesses:
             "this process was started by a launcher of MPI programs, and mpi4py is not"
             " installed: pip install 'curta[mpi]'"
         )
-    index = mpi.place(count)
+    index = mpi.local_rank(count)
     return SeveralProcesses(
         mpi.own_address(), index, count, limits, mpi.made_engine, mpi.agree
     )

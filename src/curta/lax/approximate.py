@@ -17,7 +17,7 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> tuple[Any, Any]:
-    """The `k` greatest elements along a dim, descending, and their int32 places.
+    """The `k` greatest elements along a dim, descending, and their int32 indices.
 
     The settings tell an accelerator how many may be missed; on this processor none is.
 
@@ -30,7 +30,7 @@ def approx_max_k(
       aggregate_to_topk: whether exactly `k` are returned; more may be, otherwise.
 
     Returns:
-      The elements, in the dtype of `operand`, and their places, int32; `k` of them
+      The elements, in the dtype of `operand`, and their indices, int32; `k` of them
       along the dim.
 
     Raises:
@@ -55,7 +55,7 @@ def approx_min_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ) -> tuple[Any, Any]:
-    """The `k` least elements along a dim, ascending, and their int32 places.
+    """The `k` least elements along a dim, ascending, and their int32 indices.
 
     Args:
       operand, k, reduction_dimension: as for `approx_max_k`.
@@ -63,7 +63,7 @@ def approx_min_k(
       aggregate_to_topk: as for `approx_max_k`.
 
     Returns:
-      The elements, in the dtype of `operand`, and their places, int32.
+      The elements, in the dtype of `operand`, and their indices, int32.
 
     Raises:
       ValueError, IndexError: where `approx_max_k` does.

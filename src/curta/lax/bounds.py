@@ -38,18 +38,18 @@ def check_index(
     known = concrete_or_none(index)
     source = user_frame()
     if known is not None:
-        places = np.asarray(known).ravel()
-        bad = _is_bad(places, shape[axis], wrap, window)
+        flat_indices = np.asarray(known).ravel()
+        bad = _is_bad(flat_indices, shape[axis], wrap, window)
         if bad.any():
-            result = places[bad.argmax()]
+            result = flat_indices[bad.argmax()]
             raise IndexOutOfRange(source, shape, axis, window, result).to_raise()
         return
     size = typeof(index).size
     if size:
         flat = reshape(index, (size,))
         bad = _is_bad(flat, shape[axis], wrap, window)
-        place = ArgMax((0,), np.dtype(np.int32))(bad)
-        first = reshape(DynamicSlice((1,))(flat, place), ())
+        first_bad = ArgMax((0,), np.dtype(np.int32))(bad)
+        first = reshape(DynamicSlice((1,))(flat, first_bad), ())
         exception = IndexOutOfRange(source, shape, axis, window, first)
         check_error(Error().adding(ReduceOr((0,))(bad), exception))
 

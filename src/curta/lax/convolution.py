@@ -332,7 +332,7 @@ def conv_general_dilated_patches(
 
     Returns:
       An array with the windows along its feature dim: feature after feature, each with
-      the places of the window in order.
+      the positions of the window in order.
 
     Raises:
       TypeError: for a window of another rank or with negative sizes.
@@ -351,7 +351,7 @@ def conv_general_dilated_patches(
         lhs.shape, (1, 1, *filter_shape), dimension_numbers
     )
     size, channels = math.prod(filter_shape), lhs.shape[numbers.lhs_spec[1]]
-    # A kernel that picks one place of one feature for each output feature.
+    # A kernel that picks one position of one feature for each output feature.
     kernel = stage(np.eye(size).astype(lhs.dtype))
     kernel = broadcast_in_dim(kernel, (channels, size, size), (1, 2))
     kernel = reshape(kernel, (channels * size, 1, *filter_shape))
@@ -381,7 +381,7 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Array:
-    """A convolution with a kernel of its own at each place of the output.
+    """A convolution with a kernel of its own at each position of the output.
 
     Args:
       lhs: an array of n + 2 dims: a batch, features, and n spatial dims.
@@ -429,8 +429,8 @@ def conv_general_dilated_local(
     numbers = (((out_spec[1],), (rhs_spec[1],)), batch)
     out = dot_general(patches, rhs, numbers, precision)
     order = list(range(len(pairs)))
-    for place, dim in sorted([(out_spec[0], -2), (out_spec[1], -1)]):
-        order.insert(place, len(out_spec) + dim)
+    for position, dim in sorted([(out_spec[0], -2), (out_spec[1], -1)]):
+        order.insert(position, len(out_spec) + dim)
     return transpose(out, order)
 
 

@@ -90,7 +90,7 @@ def _check_strings(dimension_numbers: Any) -> None:
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> Any:
-    """For each of three strings, the places of its two features, then spatial dims.
+    """For each of three strings, the positions of its two features, then spatial dims.
 
     Spatial dims come in the order in which they stand in the second string.
 

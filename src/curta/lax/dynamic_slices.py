@@ -1,4 +1,4 @@
-"""Windows of arrays at places that are data."""
+"""Windows of arrays at starts that are data."""
 
 from __future__ import annotations
 
@@ -252,11 +252,11 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """The slice of size 1 at a place that may be traced.
+    """The slice of size 1 at an index that may be traced.
 
     Args:
       operand: an array.
-      index: an integer scalar. A place outside is moved inside.
+      index: an integer scalar. An index outside is moved inside.
       axis: the axis; 0 by default.
       keepdims: whether the result keeps the dim.
       allow_negative_indices: whether a negative index counts from the end.
@@ -287,12 +287,12 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """`operand` with the slice of size 1 at a place that may be traced replaced.
+    """`operand` with the slice of size 1 at an index that may be traced replaced.
 
     Args:
       operand: an array.
       update: the slice, of the same dtype, with the dim or without it.
-      index: an integer scalar. A place outside is moved inside.
+      index: an integer scalar. An index outside is moved inside.
       axis: the axis.
       allow_negative_indices: whether a negative index counts from the end.
 

@@ -56,9 +56,9 @@ def ragged_all_to_all(
     >>> from curta import lax, numpy as jnp
     >>> x, out = jnp.array([[1, 2, 3], [4, 5, 6]]), jnp.zeros((2, 3), int)
     >>> begin, sizes = jnp.array([[0, 1], [0, 2]]), jnp.array([[1, 2], [2, 1]])
-    >>> places, received = jnp.array([[0, 0], [1, 2]]), jnp.array([[1, 2], [2, 1]])
+    >>> offsets, received = jnp.array([[0, 0], [1, 2]]), jnp.array([[1, 2], [2, 1]])
     >>> send = lambda *args: lax.ragged_all_to_all(*args, axis_name="i")
-    >>> print(curta.vmap(send, axis_name="i")(x, out, begin, sizes, places, received))
+    >>> print(curta.vmap(send, axis_name="i")(x, out, begin, sizes, offsets, received))
     [[1 4 5]
      [2 3 6]]
     """

@@ -1,4 +1,4 @@
-"""Reading and writing parts of arrays at places that are data."""
+"""Reading and writing parts of arrays at indices that are data."""
 
 from __future__ import annotations
 
@@ -398,25 +398,25 @@ def scatter_max(
 
 
 def index_take(src: Array, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
-    """The slices of `src` at places `idxs` along `axes`; the places become dim 0.
+    """The slices of `src` at indices `idxs` along `axes`; they become dim 0.
 
     Args:
       src: an array.
-      idxs: vectors of integers of one length, one for each axis. Places out of bounds
+      idxs: vectors of integers of one length, one for each axis. Indices out of bounds
         are taken modulo the size.
       axes: the axes, not negative.
 
     Returns:
-      An array of the dtype of `src`, with one dim in the place of the axes.
+      An array of the dtype of `src`, with one dim instead of the axes.
 
     Raises:
       IndexError: for an axis that is not there.
-      ValueError: for no axes, and places that are no integers.
+      ValueError: for no axes, and indices that are no integers.
       TypeError: for another number of vectors than of axes.
 
     >>> import curta
-    >>> places = (curta.numpy.array([2, -3]),)
-    >>> curta.lax.index_take(curta.numpy.arange(3) * 10, places, (0,))
+    >>> indices = (curta.numpy.array([2, -3]),)
+    >>> curta.lax.index_take(curta.numpy.arange(3) * 10, indices, (0,))
     Array([20,  0], dtype=int32)
     """
     shape = operand_shape("index_take", src)
@@ -425,14 +425,14 @@ def index_take(src: Array, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
         dim_of("index_take axes", axis, shape)
     if not axes:
         raise ValueError("indices must have an integer type: index_take got no axes")
-    places = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
-    dtype = typeof(places).dtype
+    indices = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
+    dtype = typeof(indices).dtype
     bounds = np.array([shape[a] for a in axes], dtype)
-    bounds = bounds.reshape(*[1] * (typeof(places).ndim - 1), -1)
-    places = rem(places, bounds)
+    bounds = bounds.reshape(*[1] * (typeof(indices).ndim - 1), -1)
+    indices = rem(indices, bounds)
     zero = np.zeros((), dtype)[()]
-    places = select_n(lt(places, zero), places, add(places, bounds))
+    indices = select_n(lt(indices, zero), indices, add(indices, bounds))
     sizes = [1 if d in axes else size for d, size in enumerate(shape)]
     kept = tuple(range(1, len(shape) - len(axes) + 1))
     numbers = GatherDimensionNumbers(kept, axes, axes)
-    return gather(src, places, numbers, sizes)
+    return gather(src, indices, numbers, sizes)

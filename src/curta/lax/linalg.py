@@ -210,7 +210,7 @@ def ormqr(
       taus: their factors (..., k).
       c: matrices of the same dtype, with m rows if `left`, else m columns.
       left: the side of Q; True by default.
-      transpose: take Q^H in Q's place.
+      transpose: take Q^H instead of Q.
 
     Returns:
       An array of the shape and dtype of c.
@@ -416,5 +416,5 @@ def triangular_solve(
     rank = aval.ndim
     if operand_type(triangular_solve_p.name, 1, b).ndim != rank - 1:
         return op(a, b)
-    place = rank - 1 if left_side else rank - 2
-    return squeeze(op(a, expand_dims(b, (place,))), (place,))
+    dim = rank - 1 if left_side else rank - 2
+    return squeeze(op(a, expand_dims(b, (dim,))), (dim,))

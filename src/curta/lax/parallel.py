@@ -54,7 +54,7 @@ from curta.primitives.unreduced import (
 
 
 def axis_index(axis_name: AxisName) -> Array:
-    """The place of the example along the named axis, an int32 scalar.
+    """The index of the example along the named axis, an int32 scalar.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.vmap(lambda x: curta.lax.axis_index("i"), axis_name="i")(jnp.ones(3))
@@ -65,8 +65,8 @@ def axis_index(axis_name: AxisName) -> Array:
     varying = manual_names(names)
     index: Any = as_result(0)
     for k, name in enumerate(names):
-        place = AxisIndex(name, name in varying)()
-        index = index * axis_size(name) + place if k else place
+        number = AxisIndex(name, name in varying)()
+        index = index * axis_size(name) + number if k else number
     return index
 
 
@@ -323,11 +323,11 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
         raise ValueError(
             f"pbroadcast source {source} is not below the axis size {size}"
         )
-    places = np.unravel_index(source, [axis_size(n) for n in names])
+    coordinates = np.unravel_index(source, [axis_size(n) for n in names])
 
     def leaf(v: Any) -> Any:
-        for name, place in zip(names, places, strict=True):
-            v = Pbroadcast((name,), int(place))(v)
+        for name, coordinate in zip(names, coordinates, strict=True):
+            v = Pbroadcast((name,), int(coordinate))(v)
         return v
 
     return tree_util.tree_map(leaf, x)

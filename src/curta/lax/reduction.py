@@ -146,12 +146,12 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The place of the first greatest element along `axis`, or of the first NaN.
+    """The index of the first greatest element along `axis`, or of the first NaN.
 
     Args:
       operand: an array of real numbers or booleans.
       axis: the axis, not negative.
-      index_dtype: the dtype of places, of integers.
+      index_dtype: the dtype of indices, of integers.
 
     Returns:
       An array without this axis, of dtype `index_dtype`.
@@ -170,7 +170,7 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
 
 def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
-    """The place of the first least element along `axis`, or of the first NaN.
+    """The index of the first least element along `axis`, or of the first NaN.
 
     Args:
       operand, axis, index_dtype: as for `argmax`.

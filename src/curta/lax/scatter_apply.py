@@ -1,4 +1,4 @@
-"""Functions applied to elements whose places are data."""
+"""Functions applied to elements whose indices are data."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def scatter_apply(
 
     >>> import curta
     >>> numbers = curta.lax.ScatterDimensionNumbers((), (0,), (0,))
-    >>> places = curta.numpy.array([[2], [0], [2]])
+    >>> indices = curta.numpy.array([[2], [0], [2]])
     >>> curta.lax.scatter_apply(
-    ...     curta.numpy.ones(3), places, lambda x: 3 * x, numbers, update_shape=(3,))
+    ...     curta.numpy.ones(3), indices, lambda x: 3 * x, numbers, update_shape=(3,))
     Array([3., 1., 9.], dtype=float32)
     """
     require_kind("scatter_apply", ScatterDimensionNumbers, dimension_numbers)

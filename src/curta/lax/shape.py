@@ -242,20 +242,20 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """`array` with dims of size 1 at the places `dimensions` of the result.
+    """`array` with dims of size 1 at the positions `dimensions` of the result.
 
     >>> import curta
     >>> curta.lax.expand_dims(curta.numpy.ones(3), (0, 2)).shape
     (1, 3, 1)
     """
-    shape, places = (
+    shape, positions = (
         typeof(array).shape,
         sequence("expand_dims dimensions", dimensions),
     )
-    rank = len(shape) + len(places)
-    dims = set(canonicalize_axes(places, rank))
-    if len(dims) != len(places):
-        raise ValueError(f"repeated axis in lax.expand_dims: {places}")
+    rank = len(shape) + len(positions)
+    dims = set(canonicalize_axes(positions, rank))
+    if len(dims) != len(positions):
+        raise ValueError(f"repeated axis in lax.expand_dims: {positions}")
     kept = tuple(i for i in range(rank) if i not in dims)
     sizes = iter(shape)
     new_shape = tuple(1 if i in dims else next(sizes) for i in range(rank))
@@ -389,13 +389,13 @@ def index_in_dim(
     axis = int(axis)
     shape = operand_shape("index_in_dim", operand)
     size = shape[dim_of("index_in_dim axis", axis, shape)]
-    place = integer("index_in_dim index", index)
-    place = place + size if place < 0 else place
-    if not 0 <= place < size:
+    position = integer("index_in_dim index", index)
+    position = position + size if position < 0 else position
+    if not 0 <= position < size:
         raise IndexError(
             f"index {index} is out of bounds for axis {axis} with size {size}"
         )
-    result = slice_in_dim(operand, place, place + 1, 1, axis)
+    result = slice_in_dim(operand, position, position + 1, 1, axis)
     return result if keepdims else squeeze(result, (axis,))
 
 
@@ -492,7 +492,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[A
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """The operands, of one shape, along a new dim at place `axis`.
+    """The operands, of one shape, along a new dim at position `axis`.
 
     >>> import curta
     >>> curta.lax.stack([curta.numpy.zeros(3)] * 2).shape

@@ -87,7 +87,7 @@ def sort_key_val(
 
 
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Any]:
-    """The `k` greatest elements along `axis`, descending, and their places.
+    """The `k` greatest elements along `axis`, descending, and their indices.
 
     Args:
       operand: an array of real numbers.
@@ -95,7 +95,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Any]:
       axis: the axis; the last by default.
 
     Returns:
-      A list of the elements, in the dtype of `operand`, and of their places, int32.
+      A list of the elements, in the dtype of `operand`, and of their indices, int32.
 
     Raises:
       ValueError: if there are fewer than `k` elements or `k` is negative, for an axis

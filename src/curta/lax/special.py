@@ -124,7 +124,7 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
 def random_gamma_grad(a: Any, x: Any) -> Array:
     """The derivative of a sample x of Gamma(a, 1) with respect to a.
 
-    The sample keeps its place in the distribution. The operands have the same dtype.
+    The sample keeps its quantile in the distribution. The operands have the same dtype.
 
     >>> from curta import lax
     >>> lax.random_gamma_grad(1.0, 1.0)

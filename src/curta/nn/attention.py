@@ -57,7 +57,7 @@ def dot_product_attention(
       NotImplementedError: for "cudnn", which is for GPUs.
 
     >>> from curta import nn, numpy as jnp
-    >>> x = jnp.ones((4, 2, 8))  # 4 places, 2 heads
+    >>> x = jnp.ones((4, 2, 8))  # 4 positions, 2 heads
     >>> nn.dot_product_attention(x, x, x, is_causal=True).shape
     (4, 2, 8)
     """
@@ -84,8 +84,8 @@ def dot_product_attention(
         logits = jnp.where(seen, logits, least)
     out = _weighted(softmax(logits, axis=-1).astype(key.dtype), value)
     if lengths[0] is not None:
-        place = jnp.arange(out.shape[1])[None] < lengths[0][:, None]
-        out = out * place[:, :, None, None].astype(out.dtype)
+        inside = jnp.arange(out.shape[1])[None] < lengths[0][:, None]
+        out = out * inside[:, :, None, None].astype(out.dtype)
     out = out.reshape(shape)
     if not return_residual:
         return out
@@ -186,9 +186,11 @@ def _seen(
     if window is not None:
         near = (query - window[0] <= key) & (key <= query + window[1])
         masks.append(near[None, None])
-    for place, length in zip((query, key[None]), lengths):
+    for positions, length in zip((query, key[None]), lengths):
         if length is not None:
-            masks.append(jnp.asarray(place)[None, None] < length[:, None, None, None])
+            masks.append(
+                jnp.asarray(positions)[None, None] < length[:, None, None, None]
+            )
     if not masks:
         return None
     seen = masks[0]

@@ -296,11 +296,11 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
 
 @inner_jit(static_argnames=("num_classes", "dtype", "axis"))
 def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: int) -> Any:
-    place = canonical_axis(axis, typeof(x).ndim + 1)
+    class_axis = canonical_axis(axis, typeof(x).ndim + 1)
     indices = lax.expand_dims(x, (operator.index(axis),))
     shape = [1] * typeof(x).ndim
-    shape.insert(place, num_classes)
-    classes = lax.broadcasted_iota(typeof(x).dtype, shape, place)
+    shape.insert(class_axis, num_classes)
+    classes = lax.broadcasted_iota(typeof(x).dtype, shape, class_axis)
     return (indices == classes).astype(dtype)
 
 

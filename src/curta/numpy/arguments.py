@@ -142,8 +142,8 @@ def _no_operand(name: str, x: Any, position: int) -> TypeError:
         " complex numbers."
     )
     if is_like_array(x):
-        place = f"argument {position} of {name}"
-        return TypeError(f"{no_value_message(x, place)} {needs}")
+        argument = f"argument {position} of {name}"
+        return TypeError(f"{no_value_message(x, argument)} {needs}")
     what = f" with dtype {x.dtype}" if isinstance(x, np.ndarray) else ""
     return TypeError(
         f"Error interpreting argument to {name} as an abstract array. The problematic"

@@ -249,12 +249,12 @@ def fill_diagonal(
     if a.ndim > 2 and len(set(a.shape)) > 1:
         raise ValueError("All dimensions of input must be of equal length")
     n = min(a.shape)
-    places = lax.iota(np.int32, n)
+    diagonal = lax.iota(np.int32, n)
     if val.ndim:
         val = lax.reshape(val, (val.size,))
         repeats = -(-n // max(val.size, 1))
         val = lax.slice_in_dim(lax.tile(val, (repeats,)), 0, n)
-    return IndexedUpdate(a, (places,) * a.ndim).set(val)
+    return IndexedUpdate(a, (diagonal,) * a.ndim).set(val)
 
 
 def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:

@@ -1,4 +1,4 @@
-"""Counting integers, and places in sorted vectors."""
+"""Counting integers, and searching sorted vectors."""
 
 from __future__ import annotations
 
@@ -202,8 +202,8 @@ def _halve_intervals(a: Any, v: Any, side: str, dtype: Any) -> Any:
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     for _ in range(a.shape[0].bit_length()):
         middle = lax.add(low, lax.div(lax.sub(high, low), two))
-        place = lax.expand_dims(middle, (v.ndim,))
-        x = lax.gather(a, place, numbers, (1,), mode="clip")
+        middle_index = lax.expand_dims(middle, (v.ndim,))
+        x = lax.gather(a, middle_index, numbers, (1,), mode="clip")
         left = _goes_left(v, x, side)
         # An empty interval stays as it is.
         left = lax.bitwise_or(left, lax.eq(low, high))
@@ -248,7 +248,7 @@ def digitize(
     side = "left" if right else "right"
     method = method or "scan"
     ascending = greater_equal(getitem(bins, -1), getitem(bins, 0))
-    places = searchsorted(bins, x, side=side, method=method)
+    bin_numbers = searchsorted(bins, x, side=side, method=method)
     backwards = searchsorted(lax.rev(bins, (0,)), x, side=side, method=method)
     backwards = lax.sub(const(backwards, bins.shape[0]), backwards)
-    return select_where(ascending, places, backwards)
+    return select_where(ascending, bin_numbers, backwards)

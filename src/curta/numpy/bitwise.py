@@ -98,7 +98,7 @@ invert: Callable[[ArrayLike], Array] = alias("invert", bitwise_not, in_errors=Tr
 
 
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits of x moved y places up.
+    """The bits of x moved y bits up.
 
     >>> from curta import numpy as jnp
     >>> jnp.left_shift(jnp.array([1, 2]), 3)
@@ -113,7 +113,7 @@ bitwise_left_shift: Callable[[ArrayLike, ArrayLike], Array] = alias(
 
 
 def right_shift(x1: Any, x2: Any, /) -> Array:
-    """The bits of x1 moved x2 places down; negative numbers stay negative.
+    """The bits of x1 moved x2 bits down; negative numbers stay negative.
 
     >>> from curta import numpy as jnp
     >>> jnp.right_shift(jnp.array([8, -8]), 2)

@@ -68,7 +68,7 @@ def where(
         dtype. None (default) for both gives `nonzero(condition)`.
       size: of `nonzero`: static int, the number of indices. None (default) for as many
         as there are.
-      fill_value: of `nonzero`: the index of places beyond the last one. None (default)
+      fill_value: of `nonzero`: the index for entries beyond the last. None (default)
         for 0.
 
     Returns:

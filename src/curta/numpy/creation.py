@@ -130,7 +130,7 @@ def empty(
     """
     if api_version.EMPTY_IS_NOT_FILLED.applies():
         made = lax.empty(*_shape_and_dtype("empty", shape, dtype))
-        return place_on(fitting(device, made.ndim), made)
+        return put_on(fitting(device, made.ndim), made)
     return _filled("empty", shape, 0, dtype, device)
 
 
@@ -194,7 +194,7 @@ def full(
             fill_value = asarray(fill_value, dtype=dtype)  # TypeError for real dtypes
         return lax.full(canonical_shape(shape), fill_value, dtype, sharding=device)
     fill_value = asarray(fill_value, dtype=dtype)
-    return place_on(device, broadcast_to_shape(fill_value, canonical_shape(shape)))
+    return put_on(device, broadcast_to_shape(fill_value, canonical_shape(shape)))
 
 
 @takes_out_sharding
@@ -350,7 +350,7 @@ def full_like(
     fill_value = asarray(
         fill_value, dtype=dtypes.result_type(a) if dtype is None else dtype
     )
-    return place_on(device, broadcast_to_shape(fill_value, shape))
+    return put_on(device, broadcast_to_shape(fill_value, shape))
 
 
 def _unfilled(a: Any, value: Any, dtype: Any, shape: Any) -> Any:
@@ -380,7 +380,7 @@ def _filled_like(
     dtype = user_dtype(dtype, name)
     shape = None if shape is None else canonical_shape(shape)
     out = make(a, value, dtype, shape)
-    return place_on(fitting(device, out.ndim), out)
+    return put_on(fitting(device, out.ndim), out)
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
@@ -394,7 +394,7 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     return array(a, copy=True, order=order)
 
 
-def place_on(device: Any, x: Any) -> Any:
+def put_on(device: Any, x: Any) -> Any:
     return x if device is None else device_put(x, device)
 
 
@@ -477,10 +477,10 @@ def indices(
     out = []
     for i, size in enumerate(sizes):
         shape = [d if not sparse or i == j else 1 for j, d in enumerate(sizes)]
-        place = lax.iota(dtype, size)
-        if place.shape != tuple(shape):
-            place = lax.broadcast_in_dim(place, tuple(shape), (i,))
-        out.append(place)
+        number = lax.iota(dtype, size)
+        if number.shape != tuple(shape):
+            number = lax.broadcast_in_dim(number, tuple(shape), (i,))
+        out.append(number)
     if sparse:
         return tuple(out)
     return lax.stack(out, 0) if out else array([], dtype=dtype)

@@ -60,7 +60,7 @@ def cumsum(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The sums of all elements up to each place; of the flattened array by default.
+    """The sums of all elements up to each position; of the flattened array by default.
 
     Args:
       a: an array or scalar, of any shape and dtype.
@@ -93,7 +93,7 @@ def cumprod(
     dtype: DTypeLike | None = None,
     out: None = None,
 ) -> Array:
-    """The products of all elements up to each place; of the flattened array by default.
+    """The products of elements up to each position; of the flattened array by default.
 
     Args:
       a: an array or scalar, of any shape and dtype.

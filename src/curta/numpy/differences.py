@@ -230,9 +230,9 @@ def trapezoid(
 
     Args:
       y: an array of samples, of one dim or more.
-      x: the places of the samples along `axis`: a vector or an array that broadcasts
-        with `y`. None (default) for places `dx` apart.
-      dx: the distance of places, a scalar, if `x` is None. Default 1.
+      x: the positions of the samples along `axis`: a vector or an array that broadcasts
+        with `y`. None (default) for samples `dx` apart.
+      dx: the distance of samples, a scalar, if `x` is None. Default 1.
       axis: int, along which to integrate. Default -1, the last.
 
     Returns:

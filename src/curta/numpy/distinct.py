@@ -76,7 +76,7 @@ def unique(
 
     Returns:
       The distinct elements, (count,), or slices along `axis`, of `ar`'s dtype; if asked
-      for, a tuple of them and of integer arrays: first places (count,), inverse (the
+      for, a tuple of them and of integer arrays: first indices (count,), inverse (the
       shape of `ar`, or (ar.shape[axis],)), counts (count,).
 
     Raises:
@@ -108,7 +108,7 @@ def unique(
     out = _Unique(ar, axis, equal_nan, size)
     results = [out.values(fill_value)]
     if return_index:
-        results.append(out.first_places())
+        results.append(out.first_indices())
     if return_inverse:
         inverse = out.inverse()
         results.append(reshape(inverse, shape) if flat else inverse)
@@ -147,7 +147,7 @@ class _Unique:
                 out = lax.full_like(out, fill_value, shape=shape)
         return moveaxis(out, 0, self.axis)
 
-    def first_places(self) -> Any:
+    def first_indices(self) -> Any:
         return self.order if self._empty else getitem(self.order, self.starts)
 
     def inverse(self) -> Any:
@@ -216,7 +216,7 @@ class UniqueInverseResult(NamedTuple):
 def unique_all(
     x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None
 ) -> UniqueAllResult:
-    """Distinct elements with first places, inverse and counts; every NaN is one.
+    """Distinct elements with first indices, inverse and counts; every NaN is one.
 
     Args:
       x: an array, of any shape and dtype; every NaN is an element of its own.

@@ -88,20 +88,21 @@ def einsum(
         dtype, weak_type = dtypes.result_type(*arrays, return_weak_type_flag=True)
     else:
         dtype, weak_type = user_dtype(preferred_element_type, "einsum"), False
-    for places, summed, expression, *_ in steps:
+    for taken, summed, expression, *_ in steps:
         # The last step takes the sums that are left to the devices.
-        place = out_sharding if len(places) == len(arrays) else None
+        sharding = out_sharding if len(taken) == len(arrays) else None
         contract = _Contraction(
-            expression, sorted(summed), dtype, precision, place, _dot_general
+            expression, sorted(summed), dtype, precision, sharding, _dot_general
         )
-        taken = [arrays.pop(i) for i in places]
-        if len(taken) > 2:
+        operands = [arrays.pop(i) for i in taken]
+        if len(operands) > 2:
             raise NotImplementedError(
                 "jax.numpy.einsum does not support simultaneous contraction of 3 or"
                 " more operands. Typically this means you've passed an unsupported"
                 " path to the einsum optimize parameter."
             )
-        arrays.append(contract.one(*taken) if len(taken) == 1 else contract.two(*taken))
+        step = contract.one if len(operands) == 1 else contract.two
+        arrays.append(step(*operands))
     return cast(arrays[0], dtype, weak_type)
 
 
@@ -223,8 +224,8 @@ class _Contraction:
                 *(x, x_names, x_kept),
             )
         numbers = (
-            (_places(x_names, summed), _places(y_names, summed)),
-            (_places(x_names, batch), _places(y_names, batch)),
+            (_dims_of(x_names, summed), _dims_of(y_names, summed)),
+            (_dims_of(x_names, batch), _dims_of(y_names, batch)),
         )
         out = self.dot_general(
             x,
@@ -272,10 +273,10 @@ class _Contraction:
     def _ordered(self, x: Any, names: str) -> Any:
         if names == self.result:
             return x
-        return lax.transpose(x, _places(names, self.result))
+        return lax.transpose(x, _dims_of(names, self.result))
 
 
-def _places(names: str, wanted: Sequence[str]) -> tuple[int, ...]:
+def _dims_of(names: str, wanted: Sequence[str]) -> tuple[int, ...]:
     return tuple(names.index(n) for n in wanted)
 
 

@@ -60,7 +60,7 @@ def top_k(
     mode: str = "largest",
     sorted: bool = True,
 ) -> tuple[Array, Array]:
-    """The `k` largest elements along an axis, or the smallest, and their places.
+    """The `k` largest elements along an axis, or the smallest, and their indices.
 
     Args:
       a: an array of real numbers.
@@ -71,7 +71,7 @@ def top_k(
 
     Returns:
       The elements, of `a`'s dtype, those that come first in `mode` first, and their
-      places along the axis, int32.
+      indices along the axis, int32.
 
     Raises:
       TypeError: `a` is a list, a string or None; `k` is no integer.
@@ -89,10 +89,10 @@ def top_k(
         raise ValueError(f"mode must be 'largest' or 'smallest', got {mode!r}")
     axis = canonicalize_axis(axis, x.ndim)
     if mode == "largest":
-        values, places = lax.top_k(x, k, axis=axis)
-        return values, places
-    values, places = lax.top_k(_order_reversed(x), k, axis=axis)
-    return _order_reversed(values), places
+        values, indices = lax.top_k(x, k, axis=axis)
+        return values, indices
+    values, indices = lax.top_k(_order_reversed(x), k, axis=axis)
+    return _order_reversed(values), indices
 
 
 def _order_reversed(x: Array) -> Array:

@@ -89,7 +89,7 @@ def polyfit(
     By `linalg.lstsq` of the Vandermonde matrix, its columns scaled to length 1.
 
     Args:
-      x: places, a vector (n,) of one or more.
+      x: positions, a vector (n,) of one or more.
       y: values there, (n,), or (n, k) for k polynomials.
       deg: the degree, static and not negative.
       rcond: singular values below this share of the greatest count as zero. None

@@ -186,7 +186,7 @@ def named_axes(axis: Any, ndim: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
     names = tuple(i for i in listed_axes(axis) if isinstance(i, str))
     if not names:
         return reduction_axes(axis, ndim), ()
-    places = tuple(i for i in listed_axes(axis) if not isinstance(i, str))
+    positional = tuple(i for i in listed_axes(axis) if not isinstance(i, str))
     if len(set(names)) != len(names):
         raise ValueError(f"duplicate value in 'axis': {axis}")
-    return reduction_axes(places, ndim), names
+    return reduction_axes(positional, ndim), names

@@ -133,10 +133,10 @@ def histogram(
         a, weights = promote_dtypes_inexact(a, weights)
     edges = histogram_bin_edges(a, bins, range, weights)
     count = edges.shape[0]
-    places = searchsorted(edges, a, side="right")
+    bin_numbers = searchsorted(edges, a, side="right")
     last = lax.eq(*promote_args("equal", a, getitem(edges, -1)))
-    places = select_where(last, count - 1, places)
-    counts = IndexedUpdate(zeros(count, weights.dtype), places).add(weights)
+    bin_numbers = select_where(last, count - 1, bin_numbers)
+    counts = IndexedUpdate(zeros(count, weights.dtype), bin_numbers).add(weights)
     counts = getitem(counts, np.s_[1:])
     if density:
         counts = true_divide(true_divide(counts, diff(edges)), sum(counts))
@@ -251,9 +251,9 @@ def histogramdd(
         raise ValueError("should be a bin for each dimension.")
     columns = lax.unstack(sample, 1)
     edges = [histogram_bin_edges(x, b, r) for x, b, r in zip(columns, each, ranges)]
-    places = [_bin_of(x, e) for x, e in zip(columns, edges)]
+    bin_numbers = [_bin_of(x, e) for x, e in zip(columns, edges)]
     sizes = tuple(e.shape[0] + 1 for e in edges)
-    flat = ravel_multi_index(tuple(places), sizes, mode="clip")
+    flat = ravel_multi_index(tuple(bin_numbers), sizes, mode="clip")
     counts = reshape(bincount(flat, weights, length=math.prod(sizes)), sizes)
     counts = getitem(counts, (slice(1, -1),) * dims)
     if density:
@@ -272,9 +272,9 @@ def _are_pairs(ranges: Any, count: int) -> bool:
 
 
 def _bin_of(x: Any, edges: Any) -> Any:
-    places = searchsorted(edges, x, side="right")
+    number = searchsorted(edges, x, side="right")
     last = lax.eq(*promote_args("equal", x, getitem(edges, -1)))
-    return select_where(last, lax.sub(places, const(places, 1)), places)
+    return select_where(last, lax.sub(number, const(number, 1)), number)
 
 
 # ---- interpolation
@@ -291,9 +291,9 @@ def interp(
     """The values at `x` of the piecewise linear function through (xp, fp).
 
     Args:
-      x: places, an array of any shape, real.
-      xp: places of the points, a vector (n,), ascending unless `period` is given.
-      fp: values of the points, a vector (n,).
+      x: points, an array of any shape, real.
+      xp: the known points, a vector (n,), ascending unless `period` is given.
+      fp: values at `xp`, a vector (n,).
       left: the value before xp[0], or "extrapolate". None (default) is fp[0].
       right: the value after xp[-1], or "extrapolate". None (default) is fp[-1].
       period: makes the function periodic, with this period; `left` and `right` are not

@@ -183,8 +183,10 @@ def expand_masks(entries: Sequence[Entry], shape: tuple[int, ...]) -> list[Entry
                 "boolean index did not match shape of indexed array in index"
                 f" {position}: got {mask.shape}, expected {expected}"
             )
-        places = zip(np.nonzero(mask), entry.axes)
-        out += [Entry(Kind.ARRAY, place, (axis,)) for place, axis in places]
+        coordinates = zip(np.nonzero(mask), entry.axes)
+        out += [
+            Entry(Kind.ARRAY, coordinate, (axis,)) for coordinate, axis in coordinates
+        ]
     return out
 
 
@@ -194,10 +196,10 @@ def expand_scalar_masks(
     """`x[True]` as an index into a new dim of size 1; also the array's new shape."""
     out: list[Entry] = []
     sizes, axis = list(shape), 0
-    for place, entry in enumerate(entries):
+    for position, entry in enumerate(entries):
         count = len(entry.axes)
         if entry.kind is Kind.BOOLEAN:
-            sizes.insert(place, 1)
+            sizes.insert(position, 1)
             entry, count = Entry(Kind.ARRAY, np.arange(int(entry.value)), ()), 1
         axes = tuple(range(axis, axis + count))
         out.append(dataclasses.replace(entry, axes=axes))
@@ -214,7 +216,7 @@ def check_slices(entries: Sequence[Entry]) -> None:
                 raise IndexError(
                     f"Slice entries must be static integers. Got {part} at position"
                     f" {position}. Use lax.dynamic_slice for a slice of known size at"
-                    " a traced place."
+                    " a traced start."
                 )
 
 

@@ -32,7 +32,7 @@ def scatter_update(
     mode: Any = None,
     wrap_negative: bool = True,
 ) -> Any:
-    """`x` with `y` scattered to the places of `index` by `scatter`.
+    """`x` with `y` scattered to the positions of `index` by `scatter`.
 
     The result has the dtype of `x`; warns if `y` does not safely convert to it.
     """
@@ -202,10 +202,10 @@ class IndexedUpdate:
         NotImplementedError is raised for derivatives.
         """
 
-        def scatter(x: Any, places: Any, y: Any, numbers: Any, **how: Any) -> Any:
+        def scatter(x: Any, indices: Any, y: Any, numbers: Any, **how: Any) -> Any:
             shape = typeof(y).shape
             return lax.scatter_apply(
-                x, places, func, numbers, update_shape=shape, **how
+                x, indices, func, numbers, update_shape=shape, **how
             )
 
         zero = np.zeros((), self.array.dtype)

@@ -397,11 +397,11 @@ class _GatherPlanner:
             self.offset_dims.append(self.gathered_dim)
         else:
             steps = lax.mul(cast(step, self.dtype), lax.iota(self.dtype, size))
-            places = lax.add(cast(start, self.dtype), steps)
+            positions = lax.add(cast(start, self.dtype), steps)
             if step < 0:
                 self.reversed_dims.append(self.gathered_dim)
-                places = lax.rev(places, (0,))
-            self.indices.append((places, len(self.indices_shape)))
+                positions = lax.rev(positions, (0,))
+            self.indices.append((positions, len(self.indices_shape)))
             self.indices_shape.append(size)
             self.index_map.append(self.axis)
             self.collapsed.append(self.axis)

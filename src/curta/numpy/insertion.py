@@ -63,18 +63,18 @@ def insert(
         a, axis = ravel(a), 0
     axis = canonical_axis(concrete(axis, "axis argument of jnp.insert()"), a.ndim)
     size = a.shape[axis]
-    places = _places_to_insert(obj, size)
+    indices = _insertion_indices(obj, size)
     values = array(values, dtype=a.dtype, copy=False, ndmin=a.ndim)
-    if places.size == 1:
-        if places.ndim == 0:
+    if indices.size == 1:
+        if indices.ndim == 0:
             values = moveaxis(values, 0, axis)
-        places = lax.broadcast(reshape(places, ()), (values.shape[axis],))
-    (count,) = lax.broadcast_shapes(places.shape, (values.shape[axis],))
-    places = broadcast_to_shape(places, (count,))
+        indices = lax.broadcast(reshape(indices, ()), (values.shape[axis],))
+    (count,) = lax.broadcast_shapes(indices.shape, (values.shape[axis],))
+    indices = broadcast_to_shape(indices, (count,))
     # Each new row moves those behind it by one.
-    order = argsort(places)
-    steps = lax.iota(places.dtype, count)
-    new = IndexedUpdate(places, order).add(steps)
+    order = argsort(indices)
+    steps = lax.iota(indices.dtype, count)
+    new = IndexedUpdate(indices, order).add(steps)
     total = size + count
     kept = IndexedUpdate(lax.full((total,), True, np.bool_), new).set(False)
     (old,) = where(kept, size=size)
@@ -84,25 +84,25 @@ def insert(
     return IndexedUpdate(out, (*before, old)).set(a)
 
 
-def _places_to_insert(obj: Any, size: int) -> Any:
+def _insertion_indices(obj: Any, size: int) -> Any:
     """Indices from 0 to `size`."""
     if isinstance(obj, slice):
         obj = np.arange(*obj.indices(size))
-    places = asarray(obj)
-    if places.ndim > 1:
+    indices = asarray(obj)
+    if indices.ndim > 1:
         raise ValueError(
             "jnp.insert(): obj must be a slice, a one-dimensional array, or a scalar;"
             f" got {obj}"
         )
-    if not dtypes.issubdtype(places.dtype, np.integer):
-        if places.size:
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        if indices.size:
             raise ValueError(
                 f"jnp.insert(): index array must be integer typed; got {obj}"
             )
-        places = cast(places, dtypes.default_int_dtype())
-    from_end = lax.add(places, const(places, size))
-    places = select_where(lax.lt(places, const(places, 0)), from_end, places)
-    return clip(places, 0, size)
+        indices = cast(indices, dtypes.default_int_dtype())
+    from_end = lax.add(indices, const(indices, size))
+    indices = select_where(lax.lt(indices, const(indices, 0)), from_end, indices)
+    return clip(indices, 0, size)
 
 
 def delete(
@@ -150,7 +150,7 @@ def delete(
     if isinstance(obj, slice):
         kept[obj] = False
     else:
-        kept[_places_to_delete(obj, size)] = False
+        kept[_deletion_indices(obj, size)] = False
     runs = np.flatnonzero(np.diff(np.concatenate(([False], kept, [False]))))
     parts = [
         lax.slice_in_dim(a, int(i), int(j), axis=axis)
@@ -159,36 +159,36 @@ def delete(
     return lax.concatenate(parts or [lax.slice_in_dim(a, 0, 0, axis=axis)], axis)
 
 
-def _places_to_delete(obj: Any, size: int) -> Any:
+def _deletion_indices(obj: Any, size: int) -> Any:
     try:
         return canonical_axis(operator.index(obj), size)
     except TypeError:
         obj = ensure_arraylike("delete", obj)
-    places = concrete(obj, "'obj' array argument of jnp.delete()", np.asarray)
-    if places.dtype == np.bool_ and places.shape != (size,):
+    indices = concrete(obj, "'obj' array argument of jnp.delete()", np.asarray)
+    if indices.dtype == np.bool_ and indices.shape != (size,):
         raise ValueError(
             "np.delete(arr, obj): for boolean indices, obj must be one-dimensional with"
             " length matching specified axis."
         )
-    if places.dtype != np.bool_ and not dtypes.issubdtype(places.dtype, np.integer):
+    if indices.dtype != np.bool_ and not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
-            f"np.delete(arr, obj): got obj.dtype={places.dtype}; must be integer or"
+            f"np.delete(arr, obj): got obj.dtype={indices.dtype}; must be integer or"
             " bool."
         )
-    return places
+    return indices
 
 
 def _without_distinct(a: Any, obj: Any, axis: int) -> Any:
     """`a` without the slices at distinct indices, which may be traced."""
     size = a.shape[axis]
     dtype = index_dtype(size)
-    places = wrap_negative(cast(ravel(obj), dtype), size)
-    places = lax.sort(lax.clamp(const(places, 0), places, const(places, size)))
-    # The i-th slice that stays lies behind a deleted one whose place, counted without
+    indices = wrap_negative(cast(ravel(obj), dtype), size)
+    indices = lax.sort(lax.clamp(const(indices, 0), indices, const(indices, size)))
+    # The i-th slice that stays lies behind a deleted one whose index, counted without
     # the deleted ones in front of that, is at most i.
-    rank = lax.sub(places, lax.iota(dtype, places.size))
-    kept = lax.iota(dtype, size - places.size)
-    shape = (places.size, kept.size)
+    rank = lax.sub(indices, lax.iota(dtype, indices.size))
+    kept = lax.iota(dtype, size - indices.size)
+    shape = (indices.size, kept.size)
     rank = lax.broadcast_in_dim(rank, shape, (0,))
     before = lax.le(rank, lax.broadcast_in_dim(kept, shape, (1,)))
     return take(a, lax.add(kept, sum(before, axis=0, dtype=dtype)), axis=axis)

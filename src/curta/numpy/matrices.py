@@ -17,7 +17,7 @@ from curta.numpy.arguments import (
     user_dtype,
 )
 from curta.numpy.arithmetic import power
-from curta.numpy.creation import place_on
+from curta.numpy.creation import put_on
 from curta.numpy.promotion import cast, const
 
 
@@ -69,7 +69,7 @@ def eye(
     i = lax.broadcasted_iota(k.dtype, (rows, columns), 0)
     j = lax.broadcasted_iota(k.dtype, (rows, columns), 1)
     diagonal = lax.eq(lax.add(i, cast(k, k.dtype)), j)
-    return place_on(device, lax.convert_element_type(diagonal, dtype))
+    return put_on(device, lax.convert_element_type(diagonal, dtype))
 
 
 def identity(n: int, dtype: DTypeLike | None = None) -> Array:

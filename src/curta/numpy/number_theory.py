@@ -87,7 +87,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
     a = ensure_arraylike("packbits", a)
     if a.dtype != np.bool_ and not dtypes.issubdtype(a.dtype, np.integer):
         raise TypeError("Expected an input array of integer or boolean data type")
-    places = _bit_places(bitorder)
+    shifts = _bit_shifts(bitorder)
     a = cast(lax.ne(a, const(a, 0)), np.dtype(np.uint8))
     if axis is None:
         a, axis = ravel(a), 0
@@ -98,7 +98,7 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
         config = [(0, 0, 0)] * (a.ndim - 1) + [(0, missing, 0)]
         a = lax.pad(a, np.uint8(0), config)
     a = lax.reshape(a, (*a.shape[:-1], a.shape[-1] // 8, 8))
-    bits = lax.shift_left(a, lax.broadcast_in_dim(places, a.shape, (a.ndim - 1,)))
+    bits = lax.shift_left(a, lax.broadcast_in_dim(shifts, a.shape, (a.ndim - 1,)))
     return swapaxes(sum(bits, -1, dtype=np.uint8), axis, -1)
 
 
@@ -134,14 +134,14 @@ def unpackbits(
     a = ensure_arraylike("unpackbits", a)
     if a.dtype != np.uint8:
         raise TypeError("Expected an input array of unsigned byte data type")
-    places = _bit_places(bitorder)
+    shifts = _bit_shifts(bitorder)
     if axis is None:
         a, axis = ravel(a), 0
     axis = axis_of_shape(axis, a.ndim)
     a = swapaxes(a, axis, -1)
     shape = (*a.shape, 8)
     wide = lax.broadcast_in_dim(a, shape, tuple(range(a.ndim)))
-    bits = lax.shift_right_logical(wide, lax.broadcast_in_dim(places, shape, (a.ndim,)))
+    bits = lax.shift_right_logical(wide, lax.broadcast_in_dim(shifts, shape, (a.ndim,)))
     bits = lax.bitwise_and(bits, np.uint8(1))
     bits = lax.reshape(bits, (*a.shape[:-1], a.shape[-1] * 8))
     if count is not None:
@@ -152,8 +152,8 @@ def unpackbits(
     return swapaxes(bits, axis, -1)
 
 
-def _bit_places(bitorder: str) -> Any:
+def _bit_shifts(bitorder: str) -> Any:
     if bitorder not in ("little", "big"):
         raise ValueError("'order' must be either 'little' or 'big'")
-    places = lax.iota(np.uint8, 8)
-    return lax.rev(places, (0,)) if bitorder == "big" else places
+    shifts = lax.iota(np.uint8, 8)
+    return lax.rev(shifts, (0,)) if bitorder == "big" else shifts

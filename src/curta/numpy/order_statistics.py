@@ -447,7 +447,7 @@ def _one_axis(a: Any, axis: Axes, weights: Any) -> tuple[Any, int, Any]:
 
 
 def _interpolated(a: Any, q: Any, axis: int, skip_nan: bool, method: str) -> Any:
-    """The elements around the place q·(n - 1) of the sorted array, joined."""
+    """The elements around the position q·(n - 1) of the sorted array, joined."""
     a = lax.sort(a, dimension=axis)
     if skip_nan:
         valid = lax.bitwise_not(lax.ne(a, a))
@@ -457,9 +457,9 @@ def _interpolated(a: Any, q: Any, axis: int, skip_nan: bool, method: str) -> Any
         count = lax.expand_dims(count, range(rank))
     else:
         count = const(q, a.shape[axis])
-    place = lax.mul(q, lax.sub(count, const(q, 1)))
-    low, high = lax.floor(place), lax.ceil(place)
-    high_weight = lax.sub(place, low)
+    position = lax.mul(q, lax.sub(count, const(q, 1)))
+    low, high = lax.floor(position), lax.ceil(position)
+    high_weight = lax.sub(position, low)
     low_weight = lax.sub(const(high_weight, 1), high_weight)
     low, high = _clamped(low, count), _clamped(high, count)
     low, high = (cast(x, dtypes.default_int_dtype()) for x in (low, high))
@@ -480,27 +480,27 @@ def _clamped(x: Any, count: Any) -> Any:
     return lax.max(zero, lax.min(x, last))
 
 
-def _take_same(a: Any, places: Any, axis: int) -> Any:
-    """The slices of `a` at scalar places, the dim of these in front."""
-    rank = places.ndim
+def _take_same(a: Any, indices: Any, axis: int) -> Any:
+    """The slices of `a` at scalar indices, their dims in front."""
+    rank = indices.ndim
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(range(rank, a.ndim + rank - 1)),
         collapsed_slice_dims=(axis,),
         start_index_map=(axis,),
     )
     sizes = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
-    places = lax.expand_dims(places, (rank,))
-    return lax.gather(a, places, numbers, sizes)
+    indices = lax.expand_dims(indices, (rank,))
+    return lax.gather(a, indices, numbers, sizes)
 
 
-def _take_own(a: Any, places: Any, axis: int) -> Any:
-    """For each place of a reduced array (after the dim of q), its own element."""
+def _take_own(a: Any, indices: Any, axis: int) -> Any:
+    """For each element of a reduced array (after q's dim), the one at its index."""
     rows = a.ndim - 1
-    if places.ndim == rows:
-        places = lax.expand_dims(places, (axis,))
-        return lax.squeeze(take_along_axis(a, places, axis=axis), (axis,))
-    order = (*range(1, axis + 1), 0, *range(axis + 1, places.ndim))
-    out = take_along_axis(a, lax.transpose(places, order), axis=axis)
+    if indices.ndim == rows:
+        indices = lax.expand_dims(indices, (axis,))
+        return lax.squeeze(take_along_axis(a, indices, axis=axis), (axis,))
+    order = (*range(1, axis + 1), 0, *range(axis + 1, indices.ndim))
+    out = take_along_axis(a, lax.transpose(indices, order), axis=axis)
     back = tuple(int(i) for i in np.argsort(order))
     return lax.transpose(out, back)
 
@@ -535,13 +535,13 @@ def _weighted(a: Any, q: Any, axis: int, skip_nan: bool, weights: Any) -> Any:
     one = lax.expand_dims(q, range(q.ndim, q.ndim + a.ndim))
     target = lax.mul(cast(one, weights.dtype), lax.expand_dims(total, range(q.ndim)))
     less = lax.lt(lax.expand_dims(running, range(q.ndim)), target)
-    place = sum(cast(less, dtypes.default_int_dtype()), axis=axis + q.ndim)
-    count = sum(lax.bitwise_not(missing), axis=axis, dtype=place.dtype)
+    position = sum(cast(less, dtypes.default_int_dtype()), axis=axis + q.ndim)
+    count = sum(lax.bitwise_not(missing), axis=axis, dtype=position.dtype)
     last = lax.sub(count, const(count, 1))
-    place = lax.max(
-        const(place, 0), lax.min(place, lax.expand_dims(last, range(q.ndim)))
+    position = lax.max(
+        const(position, 0), lax.min(position, lax.expand_dims(last, range(q.ndim)))
     )
-    out = _take_own(a, place, axis)
+    out = _take_own(a, position, axis)
     wrong = any(bad, axis=axis)
     if skip_nan:
         wrong = lax.bitwise_or(wrong, lax.eq(count, const(count, 0)))

@@ -26,7 +26,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
     Args:
       p: coefficients (n,), highest power first; further dims broadcast with `x`.
-      x: places, an array or scalar of any shape.
+      x: points, an array or scalar of any shape.
       unroll: how many steps of the rule are written out in each iteration of the loop,
         static. Default 16.
 
@@ -67,8 +67,8 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """
     a1, a2 = promote_dtypes(*ensure_arraylikes("polyadd", a1, a2))
     longer, shorter = (a1, a2) if a2.shape[0] <= a1.shape[0] else (a2, a1)
-    place = np.s_[longer.shape[0] - shorter.shape[0] :]
-    return IndexedUpdate(longer, place).add(shorter)
+    window = np.s_[longer.shape[0] - shorter.shape[0] :]
+    return IndexedUpdate(longer, window).add(shorter)
 
 
 @inner_jit

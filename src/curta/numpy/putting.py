@@ -73,9 +73,9 @@ def put_along_axis(
             "put_along_axis argument 'values' must be broadcastable to 'indices'. Got"
             f" values.shape={values.shape} and indices.shape={indices.shape}."
         ) from None
-    places = list(grid_indices(arr.shape, sparse=True))
-    places[canonical_axis(axis, arr.ndim)] = indices
-    out = IndexedUpdate(arr, tuple(places)).set(values, mode=mode)
+    index = list(grid_indices(arr.shape, sparse=True))
+    index[canonical_axis(axis, arr.ndim)] = indices
+    out = IndexedUpdate(arr, tuple(index)).set(values, mode=mode)
     return reshape(out, shape)
 
 
@@ -118,23 +118,23 @@ def put(
     Array([1., 0., 1.], dtype=float32)
     """
     _refuse_inplace("put", inplace)
-    a, places, values = ensure_arraylikes("put", a, ind, v)
-    places, values = ravel(places), ravel(values)
-    if not (a.size and places.size and values.size):
+    a, flat, values = ensure_arraylikes("put", a, ind, v)
+    flat, values = ravel(flat), ravel(values)
+    if not (a.size and flat.size and values.size):
         return a
-    values = _to_length(values, places.size)
+    values = _to_length(values, flat.size)
     scatter_mode = "promise_in_bounds"
     if mode is None:
         scatter_mode = "drop"
     elif mode == "clip":
-        places = clip(places, 0, a.size - 1)
+        flat = clip(flat, 0, a.size - 1)
     elif mode == "wrap":
-        places = remainder(places, a.size)
+        flat = remainder(flat, a.size)
     elif mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
     else:
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
-    index = unravel_index(places, a.shape) if a.ndim != 1 else (places,)
+    index = unravel_index(flat, a.shape) if a.ndim != 1 else (flat,)
     return IndexedUpdate(a, index).set(values, mode=scatter_mode)
 
 
@@ -169,9 +169,9 @@ def place(
         raise ValueError("Cannot place values from an empty array")
     if not data.size:
         return data
-    places = where(ravel(mask), size=mask.size, fill_value=mask.size)[0]
-    values = _to_length(ravel(values), places.size)
-    out = IndexedUpdate(ravel(data), places).set(values, mode="drop")
+    positions = where(ravel(mask), size=mask.size, fill_value=mask.size)[0]
+    values = _to_length(ravel(values), positions.size)
+    out = IndexedUpdate(ravel(data), positions).set(values, mode="drop")
     return reshape(out, data.shape)
 
 

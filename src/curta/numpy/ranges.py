@@ -25,7 +25,7 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.arithmetic import power
 from curta.numpy.constructors import asarray
-from curta.numpy.creation import place_on
+from curta.numpy.creation import put_on
 from curta.numpy.elementary import log10
 from curta.numpy.promotion import broadcast_to_shape, cast, promote_shapes
 
@@ -33,11 +33,11 @@ from curta.numpy.promotion import broadcast_to_shape, cast, promote_shapes
 def _check_scalars(*given: Any) -> None:
     if given[0] is None:
         raise TypeError("arange must be given a real number, not NoneType, as start.")
-    for place, x in enumerate(given):
+    for position, x in enumerate(given):
         if not (x is None or is_arraylike(x)):
             raise TypeError(
                 "arange requires ndarray, scalar, or None arguments, got"
-                f" {type(x)} at position {place}."
+                f" {type(x)} at position {position}."
             )
 
 
@@ -105,8 +105,8 @@ def arange(
         start, stop = 0, start
     if any(map(is_symbolic_dim, given)):
         step = 1 if step is None else step
-        return place_on(device, _symbolic_arange(start, stop, step, dtype))
-    return place_on(device, _arange(start, stop, step, dtype))
+        return put_on(device, _symbolic_arange(start, stop, step, dtype))
+    return put_on(device, _arange(start, stop, step, dtype))
 
 
 def _known(name: str, x: Any) -> Any:
@@ -220,7 +220,7 @@ def linspace(
     axis = concrete_index(axis, "'axis' argument of jnp.linspace")
     dtype = user_dtype(dtype, "linspace")
     out = _linspace(start, stop, num, endpoint, retstep, dtype, axis)
-    return place_on(device, out)
+    return put_on(device, out)
 
 
 @inner_jit(static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))

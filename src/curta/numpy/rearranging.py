@@ -248,8 +248,8 @@ def repeat(
         if repeats.ndim == 0:
             return _repeat_each(a, int(repeats), axis)
         repeats = np.broadcast_to(np.ravel(repeats), (a.shape[axis],))
-        places = np.repeat(np.arange(a.shape[axis]), repeats)
-        return _take_rows(a, asarray(places.astype(np.int32)), axis)
+        rows = np.repeat(np.arange(a.shape[axis]), repeats)
+        return _take_rows(a, asarray(rows.astype(np.int32)), axis)
     counts = broadcast_to(ravel(asarray(repeats)), (a.shape[axis],))
     _check_repeats(counts)
     if total_repeat_length == 0 or a.shape[axis] == 0:
@@ -258,8 +258,8 @@ def repeat(
     ends = lax.cumsum(counts, 0)
     slots = lax.broadcasted_iota(ends.dtype, (total_repeat_length, ends.shape[0]), 0)
     passed = lax.le(broadcast_to(ends, slots.shape), slots)
-    places = lax.reduce_sum(lax.convert_element_type(passed, np.int32), (1,))
-    return _take_rows(a, lax.min(places, np.int32(a.shape[axis] - 1)), axis)
+    rows = lax.reduce_sum(lax.convert_element_type(passed, np.int32), (1,))
+    return _take_rows(a, lax.min(rows, np.int32(a.shape[axis] - 1)), axis)
 
 
 def _check_repeats(repeats: Any) -> None:
@@ -279,11 +279,11 @@ def _repeat_each(a: Any, count: int, axis: int) -> Any:
     return lax.reshape(wide, tuple(shape))
 
 
-def _take_rows(a: Any, places: Any, axis: int) -> Any:
-    """Rows of `a` at `places`, which lie within bounds and ascend."""
+def _take_rows(a: Any, rows: Any, axis: int) -> Any:
+    """Rows of `a` at `rows`, which lie within bounds and ascend."""
     sizes = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
-    if 0 in places.shape or 0 in a.shape:
-        shape = (*a.shape[:axis], places.shape[0], *a.shape[axis + 1 :])
+    if 0 in rows.shape or 0 in a.shape:
+        shape = (*a.shape[:axis], rows.shape[0], *a.shape[axis + 1 :])
         return lax.full(shape, 0, a.dtype)
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(i for i in range(a.ndim) if i != axis),
@@ -291,7 +291,7 @@ def _take_rows(a: Any, places: Any, axis: int) -> Any:
         start_index_map=(axis,),
     )
     return lax.gather(
-        a, lax.expand_dims(places, (1,)), numbers, sizes, indices_are_sorted=True
+        a, lax.expand_dims(rows, (1,)), numbers, sizes, indices_are_sorted=True
     )
 
 

@@ -118,8 +118,8 @@ def _arg_extremum(
         dims = range(axis, axis + 1)
     if a.shape[axis] == 0:
         raise ValueError(f"attempt to get {name} of an empty sequence")
-    place = op(a, axis, dtypes.default_int_dtype())
-    return lax.expand_dims(place, dims) if keepdims else place
+    index = op(a, axis, dtypes.default_int_dtype())
+    return lax.expand_dims(index, dims) if keepdims else index
 
 
 def nanargmax(
@@ -204,8 +204,8 @@ def _nan_arg_extremum(
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return find(a, axis=axis, keepdims=keepdims)
     missing = lax.ne(a, a)
-    place = find(select_where(missing, start, a), axis=axis, keepdims=keepdims)
-    return select_where(all(missing, axis=axis, keepdims=keepdims), -1, place)
+    index = find(select_where(missing, start, a), axis=axis, keepdims=keepdims)
+    return select_where(all(missing, axis=axis, keepdims=keepdims), -1, index)
 
 
 def nonzero(
@@ -223,7 +223,7 @@ def nonzero(
       a: an array of one dim or more, of any dtype.
       size: static int, which jit needs: the result is cut to that many indices, or
         filled up. None (default) for as many as there are.
-      fill_value: the index of places beyond the last one: a scalar, or a tuple of one
+      fill_value: the index for entries beyond the last: a scalar, or a tuple of one
         for each dim. None (default) for 0.
 
     Returns:
@@ -260,9 +260,11 @@ def nonzero(
     strides = [
         dim_value(math.prod(a.shape[i + 1 :]), flat.dtype) for i in range(a.ndim)
     ]
-    places = [remainder(floor_divide(flat, s), d) for s, d in zip(strides, a.shape)]
+    indices = [remainder(floor_divide(flat, s), d) for s, d in zip(strides, a.shape)]
     return (
-        tuple(places) if fill_value is None else _filled(places, mask, size, fill_value)
+        tuple(indices)
+        if fill_value is None
+        else _filled(indices, mask, size, fill_value)
     )
 
 
@@ -276,16 +278,16 @@ def _count(mask: Any) -> Any:
     return int(np.count_nonzero(np.asarray(concrete(mask, ""))))
 
 
-def _filled(places: list[Any], mask: Any, size: int, fill: Any) -> tuple[Any, ...]:
-    fills = fill if isinstance(fill, tuple) else (fill,) * len(places)
-    if any(np.shape(x) != () for x in fills) or len(fills) != len(places):
+def _filled(indices: list[Any], mask: Any, size: int, fill: Any) -> tuple[Any, ...]:
+    fills = fill if isinstance(fill, tuple) else (fill,) * len(indices)
+    if any(np.shape(x) != () for x in fills) or len(fills) != len(indices):
         raise ValueError(
-            f"fill_value must be a scalar or a tuple of length {len(places)}; got"
+            f"fill_value must be a scalar or a tuple of length {len(indices)}; got"
             f" {fill}"
         )
     check_arraylike("nonzero, argument fill_value,", *fills)
     beyond = lax.ge(arange(size), sum(mask))
-    return tuple(select_where(beyond, x, place) for x, place in zip(fills, places))
+    return tuple(select_where(beyond, x, index) for x, index in zip(fills, indices))
 
 
 def flatnonzero(
@@ -300,7 +302,7 @@ def flatnonzero(
       a: an array or scalar, of any shape and dtype.
       size: static int, which jit needs: the result is cut to that many indices, or
         filled up. None (default) for as many as there are.
-      fill_value: the index of places beyond the last one, a scalar or a tuple of one.
+      fill_value: the index for entries beyond the last, a scalar or a tuple of one.
         None (default) for 0.
 
     Returns:
@@ -328,7 +330,7 @@ def argwhere(
       a: an array or scalar, of any shape and dtype.
       size: static int, which jit needs: the result is cut to that many indices, or
         filled up. None (default) for as many as there are.
-      fill_value: the index of places beyond the last one: a scalar, or a tuple of one
+      fill_value: the index for entries beyond the last: a scalar, or a tuple of one
         for each dim. None (default) for 0.
 
     Returns:
@@ -346,8 +348,8 @@ def argwhere(
            [1, 0]], dtype=int32)
     """
     a = ensure_arraylike("argwhere", a)
-    places = nonzero(atleast_1d(a), size=size, fill_value=fill_value)
-    rows = stack(places, axis=1)
+    indices = nonzero(atleast_1d(a), size=size, fill_value=fill_value)
+    rows = stack(indices, axis=1)
     return rows if a.ndim else reshape(getitem(rows, np.s_[:0]), (rows.shape[0], 0))
 
 
@@ -363,9 +365,9 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
     sizes = list(shape) if isinstance(shape, Iterable) and not scalar else [shape]
     if any(np.ndim(d) for d in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
-    places: list[Any] = [0] * len(sizes)
+    result: list[Any] = [0] * len(sizes)
     for i, d in reversed(list(enumerate(sizes))):
-        flat, places[i] = divmod(flat, d)
+        flat, result[i] = divmod(flat, d)
     above = lax.gt(flat, const(flat, 0))
     if dtypes.issubdtype(flat.dtype, np.unsignedinteger):
         below = asarray(False)
@@ -373,7 +375,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
         below = lax.lt(flat, const(flat, -1))
     return tuple(
         select_where(above, d - 1, select_where(below, 0, i))
-        for d, i in zip(sizes, places)
+        for d, i in zip(sizes, result)
     )
 
 

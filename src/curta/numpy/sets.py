@@ -161,8 +161,8 @@ def intersect1d(
     )
     if size is not None and not a.size:
         out = lax.full((size,), 0 if fill_value is None else fill_value, a.dtype)
-        places = [lax.full((size,), x.size, np.int32) for x in (a, b)]
-        return (out, *places) if return_indices else out
+        indices = [lax.full((size,), x.size, np.int32) for x in (a, b)]
+        return (out, *indices) if return_indices else out
     if assume_unique:
         return _common_neighbours(a, b, return_indices, size, fill_value)
     values, first = unique(a, return_index=True, size=None if size is None else a.size)
@@ -174,8 +174,8 @@ def intersect1d(
     if not return_indices:
         return out
     order = lexsort((b,))
-    places = searchsorted(getitem(b, order), out)
-    second = getitem(order, lax.min(places, const(places, b.size - 1)))
+    indices = searchsorted(getitem(b, order), out)
+    second = getitem(order, lax.min(indices, const(indices, b.size - 1)))
     if size is not None:
         valid = lax.lt(arange(size, dtype=int), sum(common))
         second = select_where(valid, second, b.size)
@@ -185,13 +185,13 @@ def intersect1d(
 def _common_neighbours(
     a: Any, b: Any, return_indices: bool, size: int | None, fill_value: Any
 ) -> Any:
-    """What stands twice in the sorted elements of both arrays, and its places."""
+    """What stands twice in the sorted elements of both arrays, and its indices."""
     joined = concatenate((a, b))
-    joined, places = lax.sort((joined, arange(joined.size)), num_keys=1)
+    joined, indices = lax.sort((joined, arange(joined.size)), num_keys=1)
     common = lax.eq(getitem(joined, np.s_[1:]), getitem(joined, np.s_[:-1]))
     values = getitem(joined, np.s_[:-1])
-    first = getitem(places, np.s_[:-1])
-    second = lax.sub(getitem(places, np.s_[1:]), const(places, a.size))
+    first = getitem(indices, np.s_[:-1])
+    second = lax.sub(getitem(indices, np.s_[1:]), const(indices, a.size))
     out, (first,) = _selected(values, common, size, fill_value, (first,), a.size)
     if not return_indices:
         return out
@@ -308,13 +308,15 @@ def _selected(
     """The values (and what else goes with them) where `keep` holds, up to `size`."""
     if size is None:
         return getitem(values, keep), tuple(getitem(x, keep) for x in others)
-    places = nonzero(keep, size=size)[0]
+    indices = nonzero(keep, size=size)[0]
     valid = lax.lt(arange(size, dtype=int), sum(keep))
-    out = getitem(values, places) if values.size else lax.full((size,), 0, values.dtype)
+    out = (
+        getitem(values, indices) if values.size else lax.full((size,), 0, values.dtype)
+    )
     if fill is None:
         fill = const(out, 0)
         fill = select_where(getitem(valid, 0), getitem(out, 0), fill) if size else fill
-    rest = tuple(select_where(valid, getitem(x, places), missing) for x in others)
+    rest = tuple(select_where(valid, getitem(x, indices), missing) for x in others)
     out, fill = promote_dtypes(out, ensure_arraylike(FILL, fill))
     return select_where(valid, out, fill), rest
 
@@ -347,11 +349,11 @@ def trim_zeros(
     index = [slice(None)] * filt.ndim
     for i in canonical_axes(axis, filt.ndim):
         others = tuple(j for j in range(filt.ndim) if j != i)
-        (places,) = np.nonzero((known != 0).any(axis=others))
-        if not places.size:
+        (indices,) = np.nonzero((known != 0).any(axis=others))
+        if not indices.size:
             index[i] = slice(0, 0)
             continue
-        start = int(places[0]) if "f" in trim.lower() else 0
-        stop = int(places[-1]) + 1 if "b" in trim.lower() else filt.shape[i]
+        start = int(indices[0]) if "f" in trim.lower() else 0
+        stop = int(indices[-1]) + 1 if "b" in trim.lower() else filt.shape[i]
         index[i] = slice(start, stop)
     return getitem(filt, tuple(index))

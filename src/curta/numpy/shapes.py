@@ -139,16 +139,16 @@ def reshape_array(a: Any, shape: Any, order: str = "C") -> Any:
 def _known_sizes(a: Any, shape: Any) -> tuple[int, ...]:
     alone = not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0
     sizes = canonical_shape([shape] if alone else shape)
-    place = [i for i, d in enumerate(sizes) if d == -1]
-    if len(place) > 1:
+    unknown = [i for i, d in enumerate(sizes) if d == -1]
+    if len(unknown) > 1:
         raise TypeError(
             "can only specify one unknown axis size with a `-1` value, got"
             f" {shape if np.ndim(shape) else sizes}"
         )
     given = math.prod(d for d in sizes if d != -1)
-    if place and (is_symbolic_dim(a.size) or is_symbolic_dim(given)):
+    if unknown and (is_symbolic_dim(a.size) or is_symbolic_dim(given)):
         return tuple(_left_over(a.shape, sizes) if d == -1 else d for d in sizes)
-    if place:
+    if unknown:
         if given == 0 or a.size % given:
             raise TypeError(
                 f"cannot reshape array of shape {a.shape} (size {a.size}) into shape"
@@ -224,7 +224,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """With new dims of size 1 at the places `axis` of the result.
+    """With new dims of size 1 at the positions `axis` of the result.
 
     >>> from curta import numpy as jnp
     >>> jnp.expand_dims(jnp.zeros(3), (0, 2)).shape
@@ -403,7 +403,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 def moveaxis(
     a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Array:
-    """The dims `source` moved to the places `destination`.
+    """The dims `source` moved to the positions `destination`.
 
     Args:
       a: an array of any shape and dtype.
@@ -429,8 +429,8 @@ def moveaxis(
             f"Inconsistent number of elements: {len(origin)} vs {len(target)}"
         )
     order = [i for i in range(a.ndim) if i not in origin]
-    for place, axis in sorted(zip(target, origin)):
-        order.insert(place, axis)
+    for target_axis, axis in sorted(zip(target, origin)):
+        order.insert(target_axis, axis)
     return lax.transpose(a, order)
 
 

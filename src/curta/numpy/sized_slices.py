@@ -11,7 +11,7 @@ from curta.tree.registration import register_pytree_node_class
 
 @register_pytree_node_class
 class Slice:
-    """`size` places from `start` on, `stride` apart. As a pytree, what is traced."""
+    """`size` indices from `start` on, `stride` apart. As a pytree, what is traced."""
 
     __slots__ = ("size", "start", "stride")
 
@@ -63,7 +63,7 @@ class Slice:
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
-    """A slice of `size` places from `start` on, for the brackets of `x[...]`.
+    """A slice of `size` indices from `start` on, for the brackets of `x[...]`.
 
     `ds(i, n, s)` stands for `i : i + n * s : s`, `ds(n)` for `:n`, `ds(None)` for `:`.
     A start too near the end is moved back until the slice fits, as in
@@ -71,7 +71,7 @@ def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice
 
     Args:
       start: an integer, which may be traced; the size, if no `size` is given.
-      size: how many places, a known integer.
+      size: how many indices, a known integer.
       stride: how far apart, a known integer; 1 by default.
 
     Returns:

@@ -96,10 +96,10 @@ def argsort(
     """
     a, axis = _along("argsort", a, axis, kind, order)
     wanted = user_dtype(dtype, "argsort") or _default_index_dtype(a.shape[axis])
-    places = lax.broadcasted_iota(wanted, a.shape, axis)
+    indices = lax.broadcasted_iota(wanted, a.shape, axis)
     if descending and stable:
-        a, places = lax.rev(a, (axis,)), lax.rev(places, (axis,))
-    _, out = lax.sort_key_val(a, places, dimension=axis, is_stable=stable)
+        a, indices = lax.rev(a, (axis,)), lax.rev(indices, (axis,))
+    _, out = lax.sort_key_val(a, indices, dimension=axis, is_stable=stable)
     return lax.rev(out, (axis,)) if descending else out
 
 
@@ -146,8 +146,8 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     if not shape:
         return lax.full((), 0, dtypes.default_int_dtype())
     axis = canonical_axis(axis, len(shape))
-    places = lax.broadcasted_iota(_default_index_dtype(shape[axis]), shape, axis)
-    operands = (*arrays[::-1], places)
+    indices = lax.broadcasted_iota(_default_index_dtype(shape[axis]), shape, axis)
+    operands = (*arrays[::-1], indices)
     return lax.sort(operands, dimension=axis, num_keys=len(arrays))[-1]
 
 
@@ -169,7 +169,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
     Args:
       a: an array of one dim or more, of real numbers.
-      kth: int, the place of the element that is put where sorting would put it; smaller
+      kth: int, the index of the element that is put where sorting would put it; smaller
         ones are before it, in any order.
       axis: int, along which to order. Default -1, the last.
 
@@ -195,7 +195,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
     Args:
       a: an array of one dim or more, of real numbers.
-      kth: int, the place of the element that is put where sorting would put it; smaller
+      kth: int, the index of the element that is put where sorting would put it; smaller
         ones are before it, in any order.
       axis: int, along which to order. Default -1, the last.
 
@@ -212,8 +212,8 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     2
     """
     a, axis = _partitioned("argpartition", a, kth, axis)
-    places = lax.broadcasted_iota(_default_index_dtype(a.shape[axis]), a.shape, axis)
-    return lax.sort_key_val(a, places, dimension=axis)[1]
+    indices = lax.broadcasted_iota(_default_index_dtype(a.shape[axis]), a.shape, axis)
+    return lax.sort_key_val(a, indices, dimension=axis)[1]
 
 
 def _partitioned(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:

@@ -170,7 +170,7 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """For each place of `indices`, the element of `arr` there along an axis.
+    """For each element of `indices`, the element of `arr` there along an axis.
 
     Args:
       arr: an array of n dims.
@@ -248,9 +248,9 @@ def _gather_along(
     starts = lax.reshape(indices, (*(out_shape[i] for i in kept), 1))
     sizes, offset, collapsed, batch, start_batch, gone = [], [], [], [], [], []
     for i in range(a.ndim):
-        place = i - len(gone)
+        dim = i - len(gone)
         if i == axis:
-            collapsed.append(place)
+            collapsed.append(dim)
             sizes.append(1)
         elif indices.shape[i] == 1:
             offset.append(i)
@@ -258,7 +258,7 @@ def _gather_along(
         elif own[i] == 1:
             gone.append(i)
         else:
-            batch.append(place)
+            batch.append(dim)
             start_batch.append(kept.index(i))
             sizes.append(min_dim(own[i], 1))
     numbers = lax.GatherDimensionNumbers(
@@ -273,7 +273,7 @@ def _gather_along(
 
 
 def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
-    """For each element of `a`, the element of the array `choices[a]` at its place.
+    """For each element of `a`, the element of the array `choices[a]` at its position.
 
     Args:
       a: integers of any shape.

@@ -202,7 +202,7 @@ class ufunc:
     def accumulate(
         self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
-        """The folds of all elements up to each place.
+        """The folds of all elements up to each position.
 
         Args:
           a: an array of any shape.
@@ -439,7 +439,7 @@ def _reduceat(self: ufunc, a: Any, indices: Any, axis: int) -> Any:
 
 
 def _update_one_by_one(self: ufunc, a: Any, indices: Any, *others: Any) -> Any:
-    """The function applied at each place of the index in turn."""
+    """The function applied at each position of the index, one after the other."""
     a = cast(a, self.result_dtype(a, *others))
     if isinstance(indices, list):
         parse(indices, a.shape)  # which refuses it
@@ -448,8 +448,8 @@ def _update_one_by_one(self: ufunc, a: Any, indices: Any, *others: Any) -> Any:
     shape = lax.broadcast_shapes(*map(np.shape, arrays)) if arrays else ()
     parse(tuple(items), a.shape)
     if not shape:
-        place = IndexedUpdate(a, tuple(items))
-        return place.set(self(place.get(), *others))
+        target = IndexedUpdate(a, tuple(items))
+        return target.set(self(target.get(), *others))
     flat = tuple(
         x if isinstance(x, slice) else ravel(broadcast_to_shape(asarray(x), shape))
         for x in items
@@ -459,13 +459,13 @@ def _update_one_by_one(self: ufunc, a: Any, indices: Any, *others: Any) -> Any:
 
     def step(i: Any, a: Any) -> Any:
         index = tuple(x if isinstance(x, slice) else getitem(x, i) for x in flat)
-        place = IndexedUpdate(a, index)
-        return place.set(self(place.get(), *(getitem(x, i) for x in rows)))
+        target = IndexedUpdate(a, index)
+        return target.set(self(target.get(), *(getitem(x, i) for x in rows)))
 
     return lax.fori_loop(0, count, step, a)
 
 
 def _rows_for(x: Any, shape: tuple[int, ...], count: int) -> Any:
-    """The second operand with one row for each place of an index."""
+    """The second operand with one row for each position of an index."""
     rest = x.shape[len(shape) :]
     return reshape(broadcast_to_shape(x, (*shape, *rest)), (count, *rest))

@@ -82,21 +82,21 @@ class _Call:
         )
 
     def run(self, fun: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
-        places = [i for i in range(len(args)) if i not in self.excluded]
-        in_dims, out_dims = self._core_dims(len(places))
-        if len(places) != len(in_dims):
+        argnums = [i for i in range(len(args)) if i not in self.excluded]
+        in_dims, out_dims = self._core_dims(len(argnums))
+        if len(argnums) != len(in_dims):
             raise TypeError(
                 f"wrong number of positional arguments: expected {len(in_dims)}, got"
-                f" {len(places)} {self.context}"
+                f" {len(argnums)} {self.context}"
             )
-        none = {i for i in places if args[i] is None}
-        if any(d for i, d in zip(places, in_dims) if i in none):
+        none = {i for i in argnums if args[i] is None}
+        if any(d for i, d in zip(argnums, in_dims) if i in none):
             raise ValueError(
                 f"Cannot pass None at locations {none} with"
                 f" signature={self.signature!r}"
             )
-        mapped = [i for i in places if i not in none]
-        in_dims = [d for i, d in zip(places, in_dims) if i not in none]
+        mapped = [i for i in argnums if i not in none]
+        in_dims = [d for i, d in zip(argnums, in_dims) if i not in none]
 
         def function(*arrays: Any) -> Any:
             given = dict(zip(mapped, arrays))

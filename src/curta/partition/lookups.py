@@ -1,4 +1,4 @@
-"""Reads and writes at places that are not known before, along dims that are cut.
+"""Reads and writes at indices that are not known before, along dims that are cut.
 
 A host reads the rows that it has, and zeros for others; a fold of bits over the hosts
 joins what they have read. It writes the rows that it has, and drops others.
@@ -119,15 +119,15 @@ def _gather(
     operand, indices = (
         resharded(part, split, hosts) for part, split in zip(parts, splits)
     )
-    place = numbers.start_index_map.index(d)
+    component = numbers.start_index_map.index(d)
     indices = _as_int32(indices)
-    at = _component(indices, place)
+    at = _component(indices, component)
     outside = _none_of(at, avals[0].shape[d])
     if op.mode is not FILL_OR_DROP:
         at, outside = _within(at, avals[0].shape[d]), None
     own = sub(at, _everywhere(first_row(group, rows), at))
     here = and_(ge(own, _everywhere(np.int32(0), at)), below(own, rows))
-    own = _with_component(indices, place, _within(own, rows))
+    own = _with_component(indices, component, _within(own, rows))
     local = local_op(op, [typeof(operand).shape, typeof(own).shape], [shape])
     x = local(operand, own)
     batch = tuple(i for i in range(len(shape)) if i not in numbers.offset_dims)
@@ -149,12 +149,12 @@ def _everywhere(scalar: Any, like: Any) -> Any:
 
 
 def _none_of(at: Any, size: int) -> Any:
-    """Which places are outside of a dim."""
+    """Which indices are outside of a dim."""
     return or_(lt(at, _everywhere(np.int32(0), at)), not_(below(at, size)))
 
 
 def _within(at: Any, size: int) -> Any:
-    """Places moved inside of a dim."""
+    """Indices moved inside of a dim."""
     return clamp(np.int32(0), at, np.int32(size - 1))
 
 
@@ -172,17 +172,19 @@ def _as_int32(indices: Any) -> Any:
     return convert_element_type(indices, _INT32)
 
 
-def _component(indices: Any, place: int) -> Any:
+def _component(indices: Any, component: int) -> Any:
     """One of the numbers of each index vector."""
     shape = typeof(indices).shape
-    return Reshape(shape[:-1])(rows_of(indices, len(shape) - 1, place, place + 1))
+    return Reshape(shape[:-1])(
+        rows_of(indices, len(shape) - 1, component, component + 1)
+    )
 
 
-def _with_component(indices: Any, place: int, at: Any) -> Any:
+def _with_component(indices: Any, component: int, at: Any) -> Any:
     """Index vectors with one number replaced."""
     shape = typeof(indices).shape
     rank = len(shape)
-    mask = BroadcastInDim(shape, (rank - 1,))(np.arange(shape[-1]) == place)
+    mask = BroadcastInDim(shape, (rank - 1,))(np.arange(shape[-1]) == component)
     return select_n(mask, indices, BroadcastInDim(shape, tuple(range(rank - 1)))(at))
 
 
@@ -190,7 +192,7 @@ def _with_component(indices: Any, place: int, at: Any) -> Any:
 def _scatter(
     op: Scattering, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
-    """Rows written of a table that is cut; one window at a known place is simpler."""
+    """Rows written of a table that is cut; one window at a known start is simpler."""
     known = written_at(op, made_by, eqn, parts, wanted)
     if known is not None:
         return known
@@ -216,13 +218,13 @@ def _scatter(
     x, indices, updates = (
         resharded(part, split, hosts) for part, split in zip(parts, splits)
     )
-    place = numbers.scatter_dims_to_operand_dims.index(d)
+    component = numbers.scatter_dims_to_operand_dims.index(d)
     indices = _as_int32(indices)
-    at = _component(indices, place)
+    at = _component(indices, component)
     if op.mode is CLIP:
         at = _within(at, size)
     at = sub(at, _everywhere(first_row(group, rows), at))
-    indices = _with_component(indices, place, at)
+    indices = _with_component(indices, component, at)
     local = dataclasses.replace(op, mode=FILL_OR_DROP)
     return [made_by.refined(Part(local(x, indices, updates), splits[0]), wanted[0])]
 

@@ -1,4 +1,4 @@
-"""Ops over the order of rows of a dim that is cut: running folds, places, reversals."""
+"""Ops over the order of rows of a dim that is cut: running folds, argmax, reversals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from curta.primitives.elementwise.select import select_n
 from curta.primitives.host_collectives import HostGather, HostIndex, HostPermute
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.shape import Rev, Squeeze, expand_dims
-from curta.primitives.sorting import TopK, take_places
+from curta.primitives.sorting import TopK, take_along
 from curta.primitives.structure import BroadcastInDim, exact_scalar
 
 Axes = tuple[Any, ...]
@@ -70,10 +70,10 @@ def _cumulative(
     end = rows_of(local, dim, *((0, 1) if op.reverse else (rows - 1, rows)))
     ends = op(HostGather(group, dim)(end))
     step = np.int32(1 if op.reverse else -1)
-    place = add(HostIndex(group)(), step)
+    neighbour = add(HostIndex(group)(), step)
     first = eq(HostIndex(group)(), np.int32(group.size - 1 if op.reverse else 0))
-    place = clamp(np.int32(0), place, np.int32(group.size - 1))
-    before = dynamic_rows(ends, dim, place, 1)
+    neighbour = clamp(np.int32(0), neighbour, np.int32(group.size - 1))
+    before = dynamic_rows(ends, dim, neighbour, 1)
     shape = typeof(x).shape
     before = BroadcastInDim(shape, tuple(range(len(shape))))(before)
     both = (local, before) if op.reverse else (before, local)
@@ -85,7 +85,7 @@ def _cumulative(
 def _arg_reduction(
     op: ArgReduction, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
-    """The extremum of each part and its place, then that of these."""
+    """The extremum of each part and its index, then that of these."""
     (dim,), hosts = op.axes, made_by.hosts
     if not parts[0].split[dim]:
         return None
@@ -97,22 +97,22 @@ def _arg_reduction(
     dtype = typeof(x).dtype
     if part.windows:
         x = filled(x, dim, window, exact_scalar(op.identity(dtype), dtype), group)
-    place = expand_dims(op(x), (dim,))
-    best = take_places(x, place, dim)
-    place = _numbered(place, window.every, group)
-    best, place = (HostGather(group, dim)(y) for y in (best, place))
+    index = expand_dims(op(x), (dim,))
+    best = take_along(x, index, dim)
+    index = _numbered(index, window.every, group)
+    best, index = (HostGather(group, dim)(y) for y in (best, index))
     winner = expand_dims(op(best), (dim,))
-    result = Squeeze((dim,))(take_places(place, winner, dim))
+    result = Squeeze((dim,))(take_along(index, winner, dim))
     split = tuple(axes for d, axes in enumerate(part.split) if d != dim)
     return [made_by.refined(Part(result, split), wanted[0])]
 
 
-def _numbered(place: Any, every: int, group: Any) -> Any:
-    """Places in the whole dim, of places in the rows of this host."""
-    aval = typeof(place)
+def _numbered(index: Any, every: int, group: Any) -> Any:
+    """Indices in the whole dim, of indices in the rows of this host."""
+    aval = typeof(index)
     start = first_row(group, every)
     start = convert_element_type(start, aval.dtype)
-    return add(place, BroadcastInDim(aval.shape, ())(start))
+    return add(index, BroadcastInDim(aval.shape, ())(start))
 
 
 @along_cut.register
@@ -129,13 +129,13 @@ def _greatest(
     if not axes or 2 * kept >= rows or not op.k:
         return None
     group = hosts.group(axes)
-    best, place = TopK(kept, dim)(part.value)
-    place = _numbered(place, rows, group)
-    best, place = (HostGather(group, dim)(y) for y in (best, place))
+    best, index = TopK(kept, dim)(part.value)
+    index = _numbered(index, rows, group)
+    best, index = (HostGather(group, dim)(y) for y in (best, index))
     best, winner = TopK(op.k, dim)(best)
     assert members * kept >= op.k
     split = (*part.split[:dim], (), *part.split[dim + 1 :])
-    result = [best, take_places(place, winner, dim)]
+    result = [best, take_along(index, winner, dim)]
     pairs = zip(result, wanted, strict=True)
     return [made_by.refined(Part(x, split), want) for x, want in pairs]
 

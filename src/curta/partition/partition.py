@@ -298,14 +298,14 @@ class Partitioner:
         result: dict[int, Axes] = {**given}
         used: set[Any] = {n for axes in given.values() for n in axes}
         for f, _ in rel.reduced:
-            places = [
+            splits = [
                 part.split[d]
                 for part, dims in zip(parts, rel.operands, strict=True)
                 for d, dim in enumerate(dims)
                 if dim[:1] == (f,)
             ]
-            if places and all(axes == places[0] for axes in places):
-                self.give(rel, (f,), places[0], result, used)
+            if splits and all(axes == splits[0] for axes in splits):
+                self.give(rel, (f,), splits[0], result, used)
         by_size = sorted(
             zip(parts, rel.operands, strict=True),
             key=lambda pair: -typeof(pair[0].value).size,

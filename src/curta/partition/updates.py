@@ -1,4 +1,4 @@
-"""Windows at known places, read and written along dims that are cut.
+"""Windows at known starts, read and written along dims that are cut.
 
 Each host writes what falls on its rows; the rows of the update that it lacks are sent.
 """
@@ -89,7 +89,7 @@ def updated_at(
 def written_at(
     op: Scattering, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
-    """One window, at a known place inside of the operand."""
+    """One window, at a known start inside of the operand."""
     operand, indices, update = parts
     numbers = op.dimension_numbers
     vector = known_integers([indices])
@@ -103,21 +103,21 @@ def written_at(
     if [*numbers.update_window_dims] != [*range(len(update.split))]:
         return None
     left = iter(range(len(update.split)))
-    places = [None if d in inserted else next(left) for d in range(len(shape))]
+    update_dims = [None if d in inserted else next(left) for d in range(len(shape))]
     source = eqn.invars[2].aval.shape
-    sizes = [1 if k is None else source[k] for k in places]
+    sizes = [1 if k is None else source[k] for k in update_dims]
     bounds = zip(starts, sizes, shape, strict=True)
     if any(not 0 <= start <= n - size for start, size, n in bounds):
         return None
     local = typeof(update.value).shape
     x = update.value
     if inserted:
-        x = Reshape(tuple(1 if k is None else local[k] for k in places))(x)
+        x = Reshape(tuple(1 if k is None else local[k] for k in update_dims))(x)
     windows = update.windows or (None,) * len(local)
     update = windowed(
         x,
-        tuple(() if k is None else update.split[k] for k in places),
-        [None if k is None else windows[k] for k in places],
+        tuple(() if k is None else update.split[k] for k in update_dims),
+        [None if k is None else windows[k] for k in update_dims],
         made_by.hosts,
     )
     return _written(made_by, eqn, operand, update, starts, sizes, op.element_op, wanted)
@@ -140,7 +140,7 @@ def _written(
     combine: Any,
     wanted: Splits,
 ) -> Sequence[Part] | None:
-    """The operand with a window written at a known place."""
+    """The operand with a window written at a known start."""
     hosts, shape = made_by.hosts, eqn.invars[0].aval.shape
     if 0 in sizes:
         return None
@@ -184,7 +184,7 @@ def _targets(
     changed: Sequence[int],
     hosts: HostMesh,
 ) -> dict[int, _Target] | None:
-    """The dims that are cut along which places are written; None if one has no rows."""
+    """The cut dims along which windows are written; None if one has no rows."""
     result: dict[int, _Target] = {}
     for d in changed:
         if operand.split[d] or update.split[d]:

@@ -3,8 +3,8 @@
 The rows of a dim keep their hosts when some are cut off or added: host k of a group
 holds, of a dim of `size` rows, those from k * every + first on, as many as its array
 has. Rows before the first and after the last one of the dim are not there: what the
-array has in their place is of no meaning. Where hosts hold more than `every` rows, they
-hold those at their borders several times: these are halos.
+array has instead is of no meaning. Where hosts hold more than `every` rows, they hold
+those at their borders several times: these are halos.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Window:
 
 
 class Piece(NamedTuple):
-    """Rows from place `start` of a host on, which go to the host `step` before it."""
+    """Rows from row `start` of a host on, which go to the host `step` before it."""
 
     step: int
     start: int
@@ -63,14 +63,14 @@ def pieces(
     while at < end:
         if at < window.first:
             step = (at - window.first) // window.every
-            place = at - window.first - step * window.every
-            until = min(end, at + window.every - place, window.first)
+            start = at - window.first - step * window.every
+            until = min(end, at + window.every - start, window.first)
         elif at < own_end:
-            step, place, until = 0, at - window.first, min(end, own_end)
+            step, start, until = 0, at - window.first, min(end, own_end)
         else:
             step = -((own_end - 1 - at) // window.every)
-            place = at - window.first - step * window.every
-            until = min(end, at + have - place)
+            start = at - window.first - step * window.every
+            until = min(end, at + have - start)
         pairs = tuple(
             (k + step, k)
             for k in range(members)
@@ -78,7 +78,7 @@ def pieces(
             and k * window.every + at < window.size
             and k * window.every + until > 0
         )
-        result.append(Piece(step, place, until - at, pairs))
+        result.append(Piece(step, start, until - at, pairs))
         at = until
     return result
 
@@ -199,10 +199,10 @@ def _sent_to_all(
     """The rows of a dim that are on one host, or on two, from each of them."""
     parts, at = [], 0
     for k in range(owner[0], owner[1] + 1):
-        place = at - window.first - k * window.every
+        start = at - window.first - k * window.every
         left = window.size - at
-        rows = left if k == owner[1] else window.every - place
-        part = rows_of(x, dim, place, place + rows)
+        rows = left if k == owner[1] else window.every - start
+        part = rows_of(x, dim, start, start + rows)
         pairs = tuple((k, i) for i in range(group.size))
         parts.append(HostPermute(group, pairs)(part))
         at += rows

@@ -17,13 +17,13 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.elementwise import neg
-from curta.primitives.sorting import TopK, take_places
+from curta.primitives.sorting import TopK, take_along
 from curta.primitives.structure import zero_like_output
 
 
 @dataclass(frozen=True)
 class ApproxTopK(Composed):
-    """The `k` greatest (or least) elements along a dim, and their places.
+    """The `k` greatest (or least) elements along a dim, and their indices.
 
     Here they are always exact. Without `aggregate_to_topk` there are as many as an
     accelerator would leave, of which the first k are those asked for.
@@ -96,16 +96,16 @@ class ApproxTopK(Composed):
         aval = typeof(x)
         axis = self.reduction_dimension % aval.ndim
         count = self._count(aval.shape[axis], aval.ndim)
-        values, places = TopK(count, axis)(x if self.is_max_k else neg(x))
-        return [values if self.is_max_k else neg(values), places]
+        values, indices = TopK(count, axis)(x if self.is_max_k else neg(x))
+        return [values if self.is_max_k else neg(values), indices]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        values, places = self(*primals)
-        none = zero_tangent(typeof(places))
+        values, indices = self(*primals)
+        none = zero_tangent(typeof(indices))
         if type(tangents[0]) is Zero:
-            return [values, places], [zero_like_output(values), none]
-        axis = self.reduction_dimension % typeof(places).ndim
-        return [values, places], [take_places(tangents[0], places, axis), none]
+            return [values, indices], [zero_like_output(values), none]
+        axis = self.reduction_dimension % typeof(indices).ndim
+        return [values, indices], [take_along(tangents[0], indices, axis), none]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]

@@ -50,7 +50,7 @@ _SAMPLE_KINDS = {
 
 
 class Elementwise(Op):
-    """One output element from the operand elements at the same place.
+    """One output element from the operand elements at the same index.
 
     Operands have equal rank (or rank 0) and equal dimensions (or 1). A subclass
     says which dtypes it `accepts` and gives `eval` (or the `ufunc` that is it),
@@ -197,12 +197,12 @@ def wrapped(x: Any, operand: Any = None) -> Any:
     return ((x.view(byte) << unused) >> unused).view(x.dtype)
 
 
-def check_dtype(name: str, dtype: Any, accepts: Family, place: str = "") -> None:
+def check_dtype(name: str, dtype: Any, accepts: Family, where_given: str = "") -> None:
     """Raise TypeError unless `dtype` lies below one of the scalar types `accepts`."""
     if any(dtypes.issubdtype(dtype, t) for t in accepts):
         return
     if dtype == dtypes.float0:
-        where = f"with a float0{place}" if place else "with a float0 array"
+        where = f"with a float0{where_given}" if where_given else "with a float0 array"
         raise TypeError(
             f"Called {name} {where}. float0s do not support any operations by design:"
             " they are the tangents of integers and booleans, which hold nothing."
@@ -211,8 +211,8 @@ def check_dtype(name: str, dtype: Any, accepts: Family, place: str = "") -> None
         )
     types = ", ".join(t.__name__ for t in accepts)
     raise TypeError(
-        f"{name} does not accept dtype {dtype_name(dtype)}{place}."
-        f" Accepted dtypes{place} are subtypes of {types}."
+        f"{name} does not accept dtype {dtype_name(dtype)}{where_given}."
+        f" Accepted dtypes{where_given} are subtypes of {types}."
     )
 
 

@@ -232,7 +232,7 @@ class IndexOutOfRange(JaxException):
 
 @dataclasses.dataclass
 class BatchedError(JaxException):
-    """The errors of the examples of a batch, by their places in it."""
+    """The errors of the examples of a batch, by their indices in it."""
 
     error_mapping: dict[tuple[int, ...], JaxException]
 
@@ -242,8 +242,8 @@ class BatchedError(JaxException):
 
     def __str__(self) -> str:
         return "\n".join(
-            f"at mapped index {', '.join(map(str, place))}: {error}"
-            for place, error in self.error_mapping.items()
+            f"at mapped index {', '.join(map(str, index))}: {error}"
+            for index, error in self.error_mapping.items()
         )
 
 
@@ -324,21 +324,21 @@ class Error:
         shape = np.shape(next(iter(self._pred.values()), False))
         if not shape:
             return self._example(())
-        result = {place: self._example(place) for place in np.ndindex(*shape)}
-        mapping = {place: e for place, e in result.items() if e is not None}
+        result = {index: self._example(index) for index in np.ndindex(*shape)}
+        mapping = {index: e for index, e in result.items() if e is not None}
         return BatchedError(mapping) if mapping else None
 
     def throw(self) -> None:
         """Raise JaxRuntimeError if there was an error."""
         check_error(self)
 
-    def _example(self, place: tuple[int, ...]) -> JaxException | None:
+    def _example(self, index: tuple[int, ...]) -> JaxException | None:
         for effect, pred in self._pred.items():
-            if pred[place] if place else pred:
+            if pred[index] if index else pred:
                 code = self._code[effect]
-                tree = self._metadata[int(code[place] if place else code)]
+                tree = self._metadata[int(code[index] if index else code)]
                 numbers = [
-                    _as_array(x[place] if place else x, aval)
+                    _as_array(x[index] if index else x, aval)
                     for x, aval in zip(self._payload[effect], effect.shape_dtypes)
                 ]
                 result: JaxException = tree_util.tree_unflatten(tree, numbers)
@@ -385,7 +385,7 @@ class Error:
         return cls(pred, code, Metadata(metadata), payload)
 
     def with_effects(self, effects: Iterable[ErrorEffect]) -> Error:
-        """The same with places for further kinds."""
+        """The same with slots for further kinds."""
         missing = [e for e in effects if e not in self._pred]
         empty = [[full(a, 0) for a in e.avals()] for e in missing]
         extra = Error.of(missing, itertools.chain(*empty))
@@ -539,11 +539,11 @@ def first_of(error: Error) -> Error:
     if size == 0:
         return Error(_metadata=error._metadata)
     failed = functools.reduce(or_, error._pred.values())
-    place = ArgMax((0,), _INT32)(reshape(failed, (size,)))
+    first_failed = ArgMax((0,), _INT32)(reshape(failed, (size,)))
 
     def row(x: Any) -> Any:
         rest = typeof(x).shape[len(shape) :]
-        starts = [place, *[np.int32(0)] * len(rest)]
+        starts = [first_failed, *[np.int32(0)] * len(rest)]
         flat = reshape(x, (size, *rest))
         return reshape(DynamicSlice((1, *rest))(flat, *starts), rest)
 

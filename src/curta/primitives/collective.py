@@ -299,7 +299,7 @@ class Pmin(Reducing):
 
 @dataclass(frozen=True)
 class AxisIndex(Op):
-    """The place of the example along the axis; `varies` over it, if types say so."""
+    """The index of the example along the axis; `varies` over it, if types say so."""
 
     name: ClassVar[str] = "axis_index"
     param_names: ClassVar[Mapping[str, str | None]] = {}

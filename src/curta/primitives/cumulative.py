@@ -113,7 +113,7 @@ class Cumulative(Op):
         """Prefix reductions of values with their tangents, in a tree of pairs.
 
         Neighbours are combined, the half as many are scanned, which gives the odd
-        places; the even ones take in one more element each. (Blelloch, "Prefix sums
+        positions; the even ones take in one more element each. (Blelloch, "Prefix sums
         and their applications".)
         """
         size = self._size(dual)

@@ -91,8 +91,8 @@ class DotGeneral(Bilinear):
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         lhs, rhs = avals
-        for place, x in enumerate(avals):
-            check_dtype(self.name, x.dtype, ANY, f" at position {place}")
+        for position, x in enumerate(avals):
+            check_dtype(self.name, x.dtype, ANY, f" at position {position}")
         self._check(lhs.shape, rhs.shape)
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = self.dimension_numbers
         shape = (
@@ -187,8 +187,8 @@ class DotGeneral(Bilinear):
         )
         # The product has x's batch dims, its free dims, and its contracting dims in
         # the order in which they come in the other operand.
-        by_place = sorted(range(len(y_contract)), key=y_contract.__getitem__)
-        order = (*x_batch, *x_free, *(x_contract[i] for i in by_place))
+        by_dim = sorted(range(len(y_contract)), key=y_contract.__getitem__)
+        order = (*x_batch, *x_free, *(x_contract[i] for i in by_dim))
         permutation = tuple(sorted(range(len(order)), key=order.__getitem__))
         out = op(ct, other)
         if permutation != tuple(range(len(order))):
@@ -337,7 +337,7 @@ def batched_dims(
 
 
 def _shifted(dims: Dims, inserted: int | None) -> Dims:
-    """`dims` after a dim was inserted at place `inserted`."""
+    """`dims` after a dim was inserted at position `inserted`."""
     if inserted is None:
         return dims
     return tuple(d + (d >= inserted) for d in dims)

@@ -222,8 +222,8 @@ class Pcollect(Linear, Collective):
     def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
         total = reduce_sum(batch_dim_at(x, dim, axis.size, 0), (0,))
         row = reshape(total, (1, *typeof(total).shape))
-        places = [0 if i == self.target else None for i in range(axis.size)]
-        return rows_in_order(row, places), 0
+        rows = [0 if i == self.target else None for i in range(axis.size)]
+        return rows_in_order(row, rows), 0
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [Pbroadcast(self.axis_names, self.target)(cotangent)]

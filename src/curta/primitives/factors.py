@@ -72,15 +72,15 @@ def factors(op: Op, avals: Avals, outs: Avals) -> Factors:
 @factors.register(Identity)
 @factors.register(ShardAlike)
 def _elementwise(op: Op, avals: Avals, outs: Avals) -> Factors:
-    """Dims at the same place are one factor; single elements go with all others."""
-    return _in_place(tuple(a.shape for a in avals), tuple(a.shape for a in outs))
+    """Dims at the same position are one factor; single elements go with all others."""
+    return _aligned(tuple(a.shape for a in avals), tuple(a.shape for a in outs))
 
 
 Shapes = tuple[tuple[int, ...], ...]
 
 
 @functools.lru_cache(4096)
-def _in_place(shapes: Shapes, outs: Shapes) -> Factors:
+def _aligned(shapes: Shapes, outs: Shapes) -> Factors:
     shape = outs[0]
 
     def names(own: tuple[int, ...]) -> list[Any]:
@@ -174,7 +174,7 @@ def _tile(op: Tile, avals: Avals, outs: Avals) -> Factors:
 
 @factors.register
 def _slice(op: Slice, avals: Avals, outs: Avals) -> Factors:
-    """Single rows at known places are windows."""
+    """Single rows at known indices are windows."""
     steps = op.strides or (1,) * avals[0].ndim
     changed = _resized(avals[0], outs[0])
     windowed = tuple(

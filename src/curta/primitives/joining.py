@@ -93,7 +93,7 @@ class Concatenate(_Joining):
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         k = self.dimension
-        place = index[k]
+        position = index[k]
         offsets = self._offsets([x.aval.shape for x in operands])
         present = [
             (x, start)
@@ -103,13 +103,13 @@ class Concatenate(_Joining):
         value = None
         for x, start in reversed(present):  # the first operand's test is outermost
             size = x.aval.shape[k]
-            there = partial(x.at, (*index[:k], place + -start, *index[k + 1 :]))
-            inside = b.compare("lt", place, start + size)
+            there = partial(x.at, (*index[:k], position + -start, *index[k + 1 :]))
+            inside = b.compare("lt", position, start + size)
             if size == 1 or len(present) == 1:  # nothing else could be read
                 value = there() if value is None else b.select(inside, there(), value)
                 continue
             if start:
-                inside = b.and_(b.compare("ge", place, start), inside)
+                inside = b.and_(b.compare("ge", position, start), inside)
             outside = b.const(0, x.aval.dtype) if value is None else value
             value = b.guarded(inside, there, outside)
         return value
@@ -160,8 +160,8 @@ class Split(_Parting):
         return [x.update(shape=(*before, s, *after)) for s in self.sizes]
 
     def eval(self, *args: Any) -> Any:
-        places = list(itertools.accumulate(self.sizes))[:-1]
-        return np.split(args[0], places, self.axis) if self.sizes else []
+        bounds = list(itertools.accumulate(self.sizes))[:-1]
+        return np.split(args[0], bounds, self.axis) if self.sizes else []
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         if all(type(ct) is Zero for ct in cotangent):
@@ -184,7 +184,7 @@ class Split(_Parting):
 
 @dataclass(frozen=True)
 class Stack(_Joining):
-    """The operands, of one shape, along a new dim at place `axis`."""
+    """The operands, of one shape, along a new dim at position `axis`."""
 
     name: ClassVar[str] = "stack"
     axis: int
@@ -212,11 +212,11 @@ class Stack(_Joining):
         return np.stack(args, self.axis)
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
-        place = index[self.axis]
+        position = index[self.axis]
         source = (*index[: self.axis], *index[self.axis + 1 :])
         value = operands[-1].at(source)
         for k in reversed(range(len(operands) - 1)):
-            here = b.compare("eq", place, k)
+            here = b.compare("eq", position, k)
             value = b.select(here, operands[k].at(source), value)
         return value
 

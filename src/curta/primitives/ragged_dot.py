@@ -136,7 +136,7 @@ class RaggedDotGeneral(Composed):
                 "ragged_dot_general expects exactly one lhs ragged dimension."
             )
         (ragged,) = numbers.lhs_ragged_dimensions
-        _check_place("lhs ragged dimension", ragged, "lhs", lhs.ndim)
+        _check_dim("lhs ragged dimension", ragged, "lhs", lhs.ndim)
         mode = self._mode()
         if not sizes.shape:
             raise TypeError("expected rank of group_sizes to be >=1.")
@@ -163,7 +163,7 @@ class RaggedDotGeneral(Composed):
                 "ragged_dot_general requires exactly one rhs group dimension when lhs"
                 " ragged dimension is noncontracting."
             )
-        _check_place("rhs group dimension", of_rhs[0], "rhs", rhs.ndim)
+        _check_dim("rhs group dimension", of_rhs[0], "rhs", rhs.ndim)
         (_, contract), (_, batch) = self.numbers.dot_dimension_numbers
         if of_rhs[0] in (*contract, *batch):
             raise TypeError(
@@ -205,9 +205,9 @@ class RaggedDotGeneral(Composed):
         lhs = _by_group(lhs, ragged, outer, sizes)
         if mode == "contracting":
             contract, batch = self.numbers.dot_dimension_numbers
-            place = contract[0].index(ragged)
-            outer = [*batch[1], *contract[1][:place]]
-            rhs = _by_group(rhs, contract[1][place], outer, sizes)
+            position = contract[0].index(ragged)
+            outer = [*batch[1], *contract[1][:position]]
+            rhs = _by_group(rhs, contract[1][position], outer, sizes)
         return self._dot(numbers)(lhs, rhs)
 
     # ---- derivatives
@@ -249,8 +249,8 @@ class RaggedDotGeneral(Composed):
             (len(batch) + free.index(ragged),),
             groups,
         )
-        by_place = sorted(range(len(r_contract)), key=r_contract.__getitem__)
-        order = [*batch, *free, *(contract[i] for i in by_place)]
+        by_dim = sorted(range(len(r_contract)), key=r_contract.__getitem__)
+        order = [*batch, *free, *(contract[i] for i in by_dim)]
         return self._turned(numbers, (ct, rhs, sizes), order, lhs)
 
     def _rhs_cotangent(self, ct: Any, lhs: Any, rhs: ShapedArray, sizes: Any) -> Any:
@@ -264,8 +264,8 @@ class RaggedDotGeneral(Composed):
             self.numbers.lhs_ragged_dimensions,
             (),
         )
-        by_place = sorted(range(len(contract)), key=contract.__getitem__)
-        order = [*groups, *r_batch, *(r_contract[i] for i in by_place), *r_free]
+        by_dim = sorted(range(len(contract)), key=contract.__getitem__)
+        order = [*groups, *r_batch, *(r_contract[i] for i in by_dim), *r_free]
         return self._turned(numbers, (lhs, ct, sizes), order, rhs)
 
     def _turned(
@@ -327,7 +327,7 @@ def _more(dims: Dims) -> Dims:
     return tuple(d + 1 for d in dims)
 
 
-def _check_place(what: str, dim: int, name: str, rank: int) -> None:
+def _check_dim(what: str, dim: int, name: str, rank: int) -> None:
     if not 0 <= dim < rank:
         raise TypeError(
             f"ragged_dot_general requires {what} numbers to be nonnegative and less"
@@ -345,11 +345,11 @@ def _by_group(x: Any, ragged: int, outer: Sequence[int], sizes: Any) -> Any:
     aval, of = typeof(x), typeof(sizes)
     shape = (of.shape[-1], *aval.shape)
     ends = CumSum(of.ndim - 1)(sizes)
-    places = tuple(d + 1 for d in outer) if of.ndim > 1 else ()
+    shifted = tuple(d + 1 for d in outer) if of.ndim > 1 else ()
 
     def wide(y: Any) -> Any:
-        order = sorted([*places, 0])
-        turned = [[*places, 0].index(p) for p in order]
+        order = sorted([*shifted, 0])
+        turned = [[*shifted, 0].index(p) for p in order]
         if turned != list(range(len(turned))):
             y = Transpose(tuple(turned))(y)
         return BroadcastInDim(shape, tuple(order))(y)

@@ -1,4 +1,4 @@
-"""Reductions besides reduce_sum (structure.py), and the places of extrema."""
+"""Reductions besides reduce_sum (structure.py), and the indices of extrema."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ class ReduceXor(_Logical):
 
 
 class ArgReduction(NonDifferentiable):
-    """The place of an extremum along the one dim in `axes`: the first, or of a NaN."""
+    """The index of an extremum along the one dim in `axes`: the first, or of a NaN."""
 
     arity: ClassVar[int | None] = 1
     axes: tuple[int, ...]
@@ -247,7 +247,7 @@ class ArgReduction(NonDifferentiable):
     def combine(
         self, b: Any, left: tuple[Any, Any], right: tuple[Any, Any]
     ) -> tuple[Any, Any]:
-        """The better of two (element, place) pairs: a NaN, the extremum, the first."""
+        """The better of two (element, index) pairs: a NaN, the extremum, the first."""
         (x, i), (y, j) = left, right
         x_is_nan, y_is_nan = b.compare("ne", x, x), b.compare("ne", y, y)
         wins = b.or_(b.compare(self.better, y, x), b.and_(y_is_nan, b.not_(x_is_nan)))
@@ -295,7 +295,7 @@ class ArgReduction(NonDifferentiable):
 
 @dataclass(frozen=True)
 class ArgMax(ArgReduction):
-    """The place of the greatest element."""
+    """The index of the greatest element."""
 
     name: ClassVar[str] = "argmax"
     better: ClassVar[str] = "gt"
@@ -303,16 +303,16 @@ class ArgMax(ArgReduction):
     index_dtype: Any
 
     def eval(self, *args: Any) -> Any:
-        return _first_place(np.argmax, args[0], self.axes[0], self.index_dtype)
+        return _first_index(np.argmax, args[0], self.axes[0], self.index_dtype)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield from _place_samples(cls)
+        yield from _index_samples(cls)
 
 
 @dataclass(frozen=True)
 class ArgMin(ArgReduction):
-    """The place of the least element."""
+    """The index of the least element."""
 
     name: ClassVar[str] = "argmin"
     better: ClassVar[str] = "lt"
@@ -320,14 +320,14 @@ class ArgMin(ArgReduction):
     index_dtype: Any
 
     def eval(self, *args: Any) -> Any:
-        return _first_place(np.argmin, args[0], self.axes[0], self.index_dtype)
+        return _first_index(np.argmin, args[0], self.axes[0], self.index_dtype)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
-        yield from _place_samples(cls)
+        yield from _index_samples(cls)
 
 
-def _first_place(find: Any, x: Any, axis: int, index_dtype: Any) -> Any:
+def _first_index(find: Any, x: Any, axis: int, index_dtype: Any) -> Any:
     if x.dtype.kind == "V":  # ml_dtypes: NumPy does not find their NaNs
         x = x.astype(np.float32)
     return find(x, axis).astype(index_dtype)
@@ -372,7 +372,7 @@ def _reduction_samples(cls: Any, *kind: Any) -> Iterator[Any]:
     yield cls((0,)), [((0, 3), *kind)]
 
 
-def _place_samples(cls: Any) -> Iterator[Any]:
+def _index_samples(cls: Any) -> Iterator[Any]:
     yield cls((0,), np.dtype("int32")), [((3,), "ordered")]
     yield cls((0,), np.dtype("int32")), [((6,), "ordered", {"special": True})]
     yield cls((1,), np.dtype("int64")), [((2, 3, 2), "ordered")]

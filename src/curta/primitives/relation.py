@@ -24,7 +24,7 @@ Dim = tuple[int, ...]
 """The factors of a dim, the outer first."""
 Dims = tuple[Dim, ...]
 Avals = Sequence[ShapedArray]
-Place = tuple[int, int]
+OperandDim = tuple[int, int]
 """An operand (or a result), and a dim of it."""
 
 
@@ -39,13 +39,13 @@ class Windowed:
     those of the result.
     """
 
-    operands: tuple[Place, ...]
+    operands: tuple[OperandDim, ...]
     result: int
     stride: int
     low: int
     extent: int = 1
     dilation: int = 1
-    kernel: Place | None = None
+    kernel: OperandDim | None = None
     kernel_dilation: int = 1
     spread: bool = False
     number: int = 0
@@ -59,7 +59,7 @@ class Along:
     program computes, a running fold needs all rows before.
     """
 
-    operands: tuple[Place, ...]
+    operands: tuple[OperandDim, ...]
     result: int
     number: int = 0
 

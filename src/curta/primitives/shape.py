@@ -235,7 +235,7 @@ class Iota(Op):
 
 
 def expand_dims(x: Any, dimensions: Sequence[int]) -> Any:
-    """`x` with dims of size 1 at places `dimensions` of the output."""
+    """`x` with dims of size 1 at positions `dimensions` of the output."""
     aval = typeof(x)
     if not dimensions:
         return x

@@ -96,8 +96,8 @@ class Slice(Linear):
         return args[0][tuple(slice(lo, hi, step) for lo, hi, step in bounds)]
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
-        places = zip(index, self.start_indices, self._steps(), strict=True)
-        return operands[0].at(tuple(i * step + lo for i, lo, step in places))
+        dims = zip(index, self.start_indices, self._steps(), strict=True)
+        return operands[0].at(tuple(i * step + lo for i, lo, step in dims))
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         (x,) = args
@@ -237,18 +237,18 @@ class Pad(Linear):
         for i, (lo, hi, between), d in zip(
             index, self.padding_config, x.aval.shape, strict=True
         ):
-            place, step = i + -lo, between + 1
+            position, step = i + -lo, between + 1
             conditions = []
             if lo > 0:
-                conditions.append(b.compare("ge", place, 0))
+                conditions.append(b.compare("ge", position, 0))
             if hi > 0:
-                conditions.append(b.compare("lt", place, _dilated(d, between)))
+                conditions.append(b.compare("lt", position, _dilated(d, between)))
             if between:
-                conditions.append(b.compare("eq", place % step, 0))
-                place = place // step
+                conditions.append(b.compare("eq", position % step, 0))
+                position = position // step
             for holds in conditions:
                 inside = holds if inside is None else b.and_(inside, holds)
-            source.append(place)
+            source.append(position)
         if inside is None:
             return x.at(tuple(source))
         return b.guarded(inside, lambda: x.at(tuple(source)), padding.at(()))

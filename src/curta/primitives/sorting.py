@@ -71,10 +71,10 @@ class Sort(Op):
         shape = typeof(primals[0]).shape
         count = Iota(np.dtype(np.uint32), shape, self.dimension)()
         *outs, order = self(*primals, count)
-        place = expand_dims(order, (len(shape),))
+        index = expand_dims(order, (len(shape),))
         op = _along(self.dimension, len(shape))
         return outs, [
-            zero_tangent(typeof(x)) if type(t) is Zero else op(t, place)
+            zero_tangent(typeof(x)) if type(t) is Zero else op(t, index)
             for x, t in zip(outs, tangents, strict=True)
         ]
 
@@ -107,7 +107,7 @@ class Sort(Op):
 
 @dataclass(frozen=True)
 class TopK(Op):
-    """The `k` greatest elements along `axis`, descending, and their places.
+    """The `k` greatest elements along `axis`, descending, and their indices.
 
     Of equal elements the first comes first. NaN is the greatest, and 0 above -0.
     """
@@ -132,8 +132,8 @@ class TopK(Op):
                 f" k={self.k} with shape={shape} and axis={self.axis}"
             )
         shape[self.axis] = self.k
-        places = ShapedArray(tuple(shape), np.dtype(np.int32), x.weak_type)
-        return [x.update(shape=tuple(shape)), places]
+        indices = ShapedArray(tuple(shape), np.dtype(np.int32), x.weak_type)
+        return [x.update(shape=tuple(shape)), indices]
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
@@ -142,9 +142,9 @@ class TopK(Op):
         return [np.take_along_axis(x, order, self.axis), order.astype(np.int32)]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        values, places = self(*primals)
-        tangent = take_places(tangents[0], places, self.axis)
-        return [values, places], [tangent, zero_tangent(typeof(places))]
+        values, indices = self(*primals)
+        tangent = take_along(tangents[0], indices, self.axis)
+        return [values, indices], [tangent, zero_tangent(typeof(indices))]
 
     def batch(
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
@@ -161,14 +161,14 @@ class TopK(Op):
         yield cls(0, 0), [((3, 2), "ordered")]
 
 
-def take_places(x: Any, places: Any, axis: int) -> Any:
-    """The elements of `x` at places along `axis`."""
-    shape = typeof(places).shape
-    return _along(axis, len(shape))(x, Reshape((*shape, 1))(places))
+def take_along(x: Any, indices: Any, axis: int) -> Any:
+    """The elements of `x` at indices along `axis`."""
+    shape = typeof(indices).shape
+    return _along(axis, len(shape))(x, Reshape((*shape, 1))(indices))
 
 
 def _along(axis: int, rank: int) -> Gather:
-    """Reads, at every place, the element at another place along `axis`."""
+    """Reads, for every element, one at another index along `axis`."""
     rest = tuple(i for i in range(rank) if i != axis)
     numbers = GatherDimensionNumbers((), (axis,), (axis,), rest, rest)
     return Gather(numbers, (1,) * rank)
@@ -219,15 +219,15 @@ def _total_order(x: Any) -> Any:
 
 
 def _stable_order(keys: Any, axis: int, count: int | None = None) -> Any:
-    """The order that sorts the integers `keys`; its first `count` places if given.
+    """The order that sorts the integers `keys`; its first `count` indices if given.
 
-    A key of 32 bits and its place make one integer of 64: then no two are equal, and
+    A key of 32 bits and its index make one integer of 64: then no two are equal, and
     NumPy's fastest sort is stable.
     """
     size = keys.shape[axis]
     least = config.tuning.packed_sort
     if count is not None and 8 * count < size >= least and keys.size:
-        return np.apply_along_axis(_first_places, axis, keys, count)
+        return np.apply_along_axis(_first_indices, axis, keys, count)
     first = tuple(slice(count if d == axis else None) for d in range(keys.ndim))
     if keys.dtype.itemsize > 4 or keys.size < least:
         return np.argsort(keys, axis, kind="stable")[first]
@@ -238,10 +238,10 @@ def _stable_order(keys: Any, axis: int, count: int | None = None) -> Any:
     return (np.sort(packed, axis) & 0xFFFFFFFF).astype(np.intp)[first]
 
 
-def _first_places(keys: Any, count: int) -> Any:
-    """The places of the `count` least of `keys`, in order."""
+def _first_indices(keys: Any, count: int) -> Any:
+    """The indices of the `count` least of `keys`, in order."""
     if not count:
         return np.zeros(0, np.intp)
     bound = np.partition(keys, count - 1)[count - 1]
-    places = np.flatnonzero(keys <= bound)
-    return places[np.argsort(keys[places], kind="stable")[:count]]
+    indices = np.flatnonzero(keys <= bound)
+    return indices[np.argsort(keys[indices], kind="stable")[:count]]

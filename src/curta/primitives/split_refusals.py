@@ -65,7 +65,7 @@ for _kind in (
 def _split_whole(query: Query) -> Iterable[int]:
     """The operands that are split along dims of which the op needs every element."""
     rel = query.relation
-    near = {place for a in rel.along for place in a.operands}
+    near = {operand for a in rel.along for operand in a.operands}
     for i, (entries, dims) in enumerate(zip(query.entries, rel.operands, strict=True)):
         for d, (entry, dim) in enumerate(zip(entries, dims, strict=True)):
             if entry is not None and not rel.whole.isdisjoint(dim):

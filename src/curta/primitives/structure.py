@@ -339,7 +339,7 @@ def reduce_sum(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def move_dim(x: Any, source: int | None, target: int) -> Any:
-    """`x` with dim `source` moved to place `target`."""
+    """`x` with dim `source` moved to position `target`."""
     assert source is not None
     if source == target:
         return x
@@ -349,7 +349,7 @@ def move_dim(x: Any, source: int | None, target: int) -> Any:
 
 
 def broadcast_batch(x: Any, size: int, dim: int) -> Any:
-    """`x` repeated `size` times along a new dim at place `dim`."""
+    """`x` repeated `size` times along a new dim at position `dim`."""
     shape = list(typeof(x).shape)
     kept = tuple(i + (i >= dim) for i in range(len(shape)))
     shape.insert(dim, size)

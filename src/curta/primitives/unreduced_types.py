@@ -114,7 +114,7 @@ def _elementwise(op: Elementwise, avals: Sequence[ShapedArray]) -> tuple[Axes, A
 @_rule.register(DynamicSlice)
 @_rule.register(Gather)
 def _linear(op: Op, avals: Sequence[ShapedArray]) -> tuple[Axes, Axes]:
-    """Of one operand; those that follow are places and sizes."""
+    """Of one operand; those that follow are starts and sizes."""
     return _unreduced(avals[0]), _reduced(avals[0])
 
 

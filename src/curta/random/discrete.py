@@ -65,8 +65,8 @@ def categorical(
     typed, _ = check_key("categorical", key)
     check_arraylike("categorical", logits)
     logits = jnp.asarray(logits)
-    place = axis_of_shape(axis, logits.ndim)
-    batch = logits.shape[:place] + logits.shape[place + 1 :]
+    dim = axis_of_shape(axis, logits.ndim)
+    batch = logits.shape[:dim] + logits.shape[dim + 1 :]
     if shape is None:
         shape = batch
     else:
@@ -74,12 +74,12 @@ def categorical(
         check_shape("categorical", shape, batch)
     prefix = shape[: len(shape) - len(batch)]
     if not replace:
-        return _without_replacement(typed, logits, place, prefix, mode)
+        return _without_replacement(typed, logits, dim, prefix, mode)
     inner = list(shape[len(shape) - len(batch) :])
-    inner.insert(place, logits.shape[place])
+    inner.insert(dim, logits.shape[dim])
     noise = gumbel(typed, (*prefix, *inner), logits.dtype, mode=mode)
     widened = lax.expand_dims(logits, tuple(range(len(prefix))))
-    return jnp.argmax(noise + widened, axis=place - logits.ndim)
+    return jnp.argmax(noise + widened, axis=dim - logits.ndim)
 
 
 def _without_replacement(
@@ -118,7 +118,7 @@ def choice(
       mode: as of `gumbel`, for draws without replacement.
 
     Returns:
-      An array of shape `shape`, in the place of the axis, and the dtype of `a`.
+      The shape of `a` with `shape` instead of the axis; the dtype of `a`.
 
     Raises:
       ValueError: for several keys, an `a` of 0 slices, more draws than slices without

@@ -238,7 +238,7 @@ def triangular(
 
     Args:
       key: a single key.
-      left, mode, right: the ends and the place of the greatest density, in ascending
+      left, mode, right: the ends and the point of the greatest density, in ascending
         order, broadcast to `shape`.
       shape: the shape of the result, by default that of the parameters, broadcast with
         each other.

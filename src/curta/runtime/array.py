@@ -37,7 +37,7 @@ class ArrayImpl(ShownArray):
 
     `_data` is a C-contiguous NumPy array of the physical dtype of `aval`. It is never
     written to, and handed out only as a view that stays read-only. It is None while the
-    elements are computed in the queue, when `_pending` is the place where they will be;
+    elements are computed in the queue, when `_pending` is a future of them;
     while they lie on devices of a plugin, on several hosts or in another order, when
     `_pending` has them; and once the array was deleted or donated. `_sharding` is None
     unless the user placed the array on devices (in JAX's words: committed it).
@@ -72,7 +72,7 @@ class ArrayImpl(ShownArray):
         """The elements in their physical dtype, waited for; RuntimeError if deleted."""
         data = self._data
         if data is None:
-            data = self._place()
+            data = self._unready()
             if type(data) is Pending:
                 data = self._awaited(data)
             elif isinstance(data, RemoteData):
@@ -81,31 +81,31 @@ class ArrayImpl(ShownArray):
                 data = data.wait()
         return data  # type: ignore[no-any-return]
 
-    def _storage_or_place(self) -> _Any | Pending | RemoteData:
-        """The elements, or the place where they will be; RuntimeError if deleted."""
+    def _buffer(self) -> _Any | Pending | RemoteData:
+        """The elements, or where they are or will be; RuntimeError if deleted."""
         data = self._data
         if data is not None:
             return data  # type: ignore[no-any-return]
-        place = self._place()
-        if type(place) is Pending and place.is_ready():
-            return self._awaited(place)
-        return place
+        buffer = self._unready()
+        if type(buffer) is Pending and buffer.is_ready():
+            return self._awaited(buffer)
+        return buffer
 
-    def _place(self) -> _Any | Pending | RemoteData:
-        place = getattr(self, "_pending", None)
-        if place is None:
-            place = self._data  # there since another thread has waited
-        if place is None:
+    def _unready(self) -> _Any | Pending | RemoteData:
+        buffer = getattr(self, "_pending", None)
+        if buffer is None:
+            buffer = self._data  # there since another thread has waited
+        if buffer is None:
             raise self._deleted()
-        return place.row_major() if type(place) is LaidOutData else place
+        return buffer.row_major() if type(buffer) is LaidOutData else buffer
 
     def _deleted(self) -> RuntimeError:
         shape = self.aval.str_short()
         return RuntimeError(f"Array has been deleted with shape={shape}.")
 
-    def _awaited(self, place: Pending) -> _Any:
-        data = place.wait()
-        if self._pending is place:  # not deleted meanwhile, by another thread
+    def _awaited(self, buffer: Pending) -> _Any:
+        data = buffer.wait()
+        if self._pending is buffer:  # not deleted meanwhile, by another thread
             self._data = data
             self._pending = None
         return data
@@ -155,11 +155,11 @@ class ArrayImpl(ShownArray):
         dl_device: Any = None,
         copy: bool | None = None,
     ) -> Any:
-        place = self._storage_or_place()
-        if type(place) is DeviceData and not self._asks_for_host(place, dl_device):
+        buffer = self._buffer()
+        if type(buffer) is DeviceData and not self._asks_for_host(buffer, dl_device):
             if copy:
-                place = place.copy()
-            return shared_memory.capsule(place, (max_version or (0,)) >= (1, 0))
+                buffer = buffer.copy()
+            return shared_memory.capsule(buffer, (max_version or (0,)) >= (1, 0))
         given = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
         given = {name: x for name, x in given.items() if x is not None}
         source = locked(self._value)
@@ -187,16 +187,16 @@ class ArrayImpl(ShownArray):
         return True
 
     def __dlpack_device__(self) -> tuple[Any, int]:
-        place = self._storage_or_place()
-        if type(place) is DeviceData:
-            return shared_memory.dlpack_device(place)  # type: ignore[no-any-return]
+        buffer = self._buffer()
+        if type(buffer) is DeviceData:
+            return shared_memory.dlpack_device(buffer)  # type: ignore[no-any-return]
         return self._storage().__dlpack_device__()
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        place = getattr(self, "_pending", None)
-        if type(place) is DeviceData:
-            return shared_memory.cuda_array_interface(place)  # type: ignore[no-any-return]
+        buffer = getattr(self, "_pending", None)
+        if type(buffer) is DeviceData:
+            return shared_memory.cuda_array_interface(buffer)  # type: ignore[no-any-return]
         raise AttributeError(
             "__cuda_array_interface__ is only defined for NVidia GPU buffers."
         )
@@ -224,7 +224,7 @@ class ArrayImpl(ShownArray):
         sharding = self._sharding
         apart = aval.placement is not None
         apart = apart or (sharding is not None and sharding.num_devices > 1)
-        apart = apart or isinstance(self._storage_or_place(), RemoteData)
+        apart = apart or isinstance(self._buffer(), RemoteData)
         if apart or config.context.debugging:
             return iter([self[i] for i in range(aval.shape[0])])
         data = self._storage()
@@ -265,9 +265,9 @@ class ArrayImpl(ShownArray):
 
     def copy(self) -> ArrayImpl:
         """The same elements in memory of their own."""
-        place = self._storage_or_place()
-        if isinstance(place, RemoteData):
-            return held(place.copy(), self.aval, self._sharding)
+        buffer = self._buffer()
+        if isinstance(buffer, RemoteData):
+            return held(buffer.copy(), self.aval, self._sharding)
         return ArrayImpl(self._storage().copy(), self.aval, self._sharding)
 
     def __copy__(self) -> ArrayImpl:
@@ -287,9 +287,9 @@ class ArrayImpl(ShownArray):
         """How the array is laid out over devices."""
         if self._sharding is not None:
             return self._sharding
-        place = getattr(self, "_pending", None)
-        if isinstance(place, RemoteData):
-            return place.sharding
+        buffer = getattr(self, "_pending", None)
+        if isinstance(buffer, RemoteData):
+            return buffer.sharding
         return default_sharding(self.aval)
 
     @property
@@ -314,7 +314,7 @@ class ArrayImpl(ShownArray):
 
     def devices(self) -> set[Device]:
         """The devices that hold a part of the array."""
-        self._storage_or_place()
+        self._buffer()
         return self.sharding.device_set
 
     @property
@@ -336,12 +336,12 @@ class ArrayImpl(ShownArray):
     @property
     def global_shards(self) -> list[Shard]:
         """The parts on all devices; None is the data of those of other processes."""
-        self._storage_or_place()
+        self._buffer()
         holders: dict[str, int] = {}
         shards = []
         indices, terms = self.sharding.index_map(self.shape), [()]
         if self._has_terms():
-            terms = self.sharding.term_places()  # type: ignore[attr-defined]
+            terms = self.sharding.term_indices()  # type: ignore[attr-defined]
         terms = terms if len(terms) == len(indices) else terms * len(indices)
         for (device, index), term in zip(indices.items(), terms, strict=True):
             part = f"{index} {term}"
@@ -365,23 +365,23 @@ class ArrayImpl(ShownArray):
                 "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated"
                 f" buffer: Array has been deleted with shape={self.aval.str_short()}."
             )
-        place = self._storage_or_place()
-        if isinstance(place, RemoteData):
-            place.block_until_ready()
+        buffer = self._buffer()
+        if isinstance(buffer, RemoteData):
+            buffer.block_until_ready()
         else:
             self._storage()
         return self
 
     def is_ready(self) -> bool:
         """Whether the elements are computed."""
-        place = self._storage_or_place()
-        return place.is_ready() if isinstance(place, (Pending, RemoteData)) else True
+        buffer = self._buffer()
+        return buffer.is_ready() if isinstance(buffer, (Pending, RemoteData)) else True
 
     def copy_to_host_async(self) -> None:
         """Begin bringing the elements to the host: they are there once computed."""
-        place = self._storage_or_place()
-        if isinstance(place, RemoteData):
-            place.start_transfer()
+        buffer = self._buffer()
+        if isinstance(buffer, RemoteData):
+            buffer.start_transfer()
 
     def is_deleted(self) -> bool:
         """Whether the array was deleted or donated."""
@@ -389,27 +389,27 @@ class ArrayImpl(ShownArray):
 
     def delete(self) -> None:
         """Give the memory back; the array cannot be used any more."""
-        place = getattr(self, "_pending", None)
+        buffer = getattr(self, "_pending", None)
         self._data = self._pending = None
-        if isinstance(place, RemoteData):
-            place.delete()
+        if isinstance(buffer, RemoteData):
+            buffer.delete()
 
     def revive(self, data: _Any | Pending | LaidOutData) -> None:
-        """Undo `delete`, given the elements or their place."""
+        """Undo `delete`, given the elements or where they are."""
         setattr(self, "_data" if type(data) is np.ndarray else "_pending", data)
 
     def on_device_size_in_bytes(self) -> int:
         """The bytes that the elements take."""
-        place = self._storage_or_place()
-        if isinstance(place, RemoteData):
-            return place.nbytes
+        buffer = self._buffer()
+        if isinstance(buffer, RemoteData):
+            return buffer.nbytes
         return self._storage().nbytes
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the elements; ValueError if they are on several devices."""
-        place = self._storage_or_place()
-        if isinstance(place, RemoteData):
-            return place.address()
+        buffer = self._buffer()
+        if isinstance(buffer, RemoteData):
+            return buffer.address()
         own = getattr(self, "_pending", None)
         data = own.stored if type(own) is LaidOutData else self._storage()
         return data.ctypes.data  # type: ignore[no-any-return]
@@ -442,9 +442,9 @@ class Shard:
         if self.whole.sharding.num_devices == 1 and not self.term:
             return self.whole
         aval = self.whole.aval
-        place = self.whole._storage_or_place()
-        if isinstance(place, RemoteData):
-            data = place.shard(self.device, self.index, self.term)
+        buffer = self.whole._buffer()
+        if isinstance(buffer, RemoteData):
+            data = buffer.shard(self.device, self.index, self.term)
             if isinstance(data, RemoteData):
                 return held(data, data.aval, data.sharding)
             part = data
@@ -464,7 +464,7 @@ class Shard:
 
 
 def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> ArrayImpl:
-    """A result that nobody else writes to, or its place, as an array of `aval`."""
+    """A result that nobody else writes to, or a future of it, as an array of `aval`."""
     if type(data) is Pending:
         array = ArrayImpl(None, aval, sharding)
         array._pending = data

@@ -67,8 +67,8 @@ class ShownArray(Array):
 
     def _is_readable(self) -> bool:
         """Whether no elements are in other processes alone."""
-        place = getattr(self, "_pending", None)
-        return not isinstance(place, RemoteData) or place.is_here
+        buffer = getattr(self, "_pending", None)
+        return not isinstance(buffer, RemoteData) or buffer.is_here
 
 
 def key_words(data: _Any) -> _Any:

@@ -100,8 +100,8 @@ def _is_sharded(jaxpr: Jaxpr) -> bool:
     )
 
 
-def _found(value: str, name: str, place: SourceInfo, sharded: bool) -> str:
-    at = "" if place.code is None else f" at {place}"
+def _found(value: str, name: str, location: SourceInfo, sharded: bool) -> str:
+    at = "" if location.code is None else f" at {location}"
     if sharded:
         return f"Invalid value ({value}) encountered in sharded computation: {name}{at}"
     return f"invalid value ({value}) encountered in {name}{at}"

@@ -113,18 +113,18 @@ def on_devices(x: Any, sharding: Sharding, stay: bool = False) -> DeviceData:
     """The elements of an argument where the program wants them.
 
     An array that belongs there stays, so that it is brought only once; with `stay` one
-    of no particular place, too.
+    on no particular device, too.
     """
     array = x if type(x) is ArrayImpl else to_array(x)
-    place = array._storage_or_place()
-    if type(place) is DeviceData:
-        if place.is_here or place.sharding == sharding:
-            return moved(place, sharding)
-        return resharded(place, sharding)
-    if type(place) is Pending:
-        place = array._storage()
+    buffer = array._buffer()
+    if type(buffer) is DeviceData:
+        if buffer.is_here or buffer.sharding == sharding:
+            return moved(buffer, sharding)
+        return resharded(buffer, sharding)
+    if type(buffer) is Pending:
+        buffer = array._storage()
     backend = backend_of(sharding.devices)
-    data: DeviceData = backend.put(place, array.aval, sharding)
+    data: DeviceData = backend.put(buffer, array.aval, sharding)
     if array is x and (x._sharding == sharding or (stay and x._sharding is None)):
         x._pending = data
         x._data = None

@@ -151,8 +151,8 @@ def put(
     indices = sharding.index_map(aval.shape)
     for device in sharding._addressable_device_assignment:
         part = host if sharding.is_fully_replicated else host[indices[device]]
-        place = _memory(device, sharding)
-        buffers.append(device.hardware.client.put(part, place, immutable=True))
+        target = _memory(device, sharding)
+        buffers.append(device.hardware.client.put(part, target, immutable=True))
     result = DeviceData(buffers, aval, sharding)
     if result.is_here:
         result._host = data
@@ -172,13 +172,13 @@ def assembled(
     """An array of the parts on devices of this process: those, or NumPy arrays."""
     buffers = []
     for device in sharding._addressable_device_assignment:
-        part, place = pieces[device], _memory(device, sharding)
+        part, target = pieces[device], _memory(device, sharding)
         if type(part) is DeviceData:
-            buffers.append(part.buffers[0].copy_to(place))
+            buffers.append(part.buffers[0].copy_to(target))
         else:
             of_part = ShapedArray(sharding.shard_shape(aval.shape), aval.dtype)
             words = as_words(part, of_part)
-            buffers.append(device.hardware.client.put(words, place))
+            buffers.append(device.hardware.client.put(words, target))
     return DeviceData(buffers, aval, sharding)
 
 
@@ -191,10 +191,10 @@ def moved(given: DeviceData, sharding: Sharding) -> DeviceData:
     same_client = here[0].hardware.client is there[0].hardware.client
     single = len(here) == len(there) == 1
     if same_client and single:
-        place = there[0].hardware
+        target = there[0].hardware
         if sharding.memory_kind != given.sharding.memory_kind:
-            place = place.memory(sharding.memory_kind or "device")
-        copies = [given.buffers[0].copy_to(place)]
+            target = target.memory(sharding.memory_kind or "device")
+        copies = [given.buffers[0].copy_to(target)]
         return DeviceData(copies, given.aval, sharding, given._host)
     if same_client and given.sharding.is_fully_replicated and len(here) == 1:
         if sharding.is_fully_replicated:

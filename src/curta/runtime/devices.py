@@ -54,7 +54,7 @@ logger: Any = logging.getLogger(__name__)
 
 @dataclass(frozen=True, repr=False)
 class Device:
-    """A place where arrays are held and computed with.
+    """Memory that arrays are in, and what computes with them.
 
     >>> devices()[0]
     CpuDevice(id=0)
@@ -508,27 +508,27 @@ def over_mesh(mesh: Mesh, aval: ShapedArray) -> NamedSharding:
     return NamedSharding(mesh, spec if mesh.explicit_axes else normalised(spec))
 
 
-def as_sharding(place: Any) -> Sharding | None:
+def as_sharding(given: Any) -> Sharding | None:
     """The sharding that a user's `device` argument means; None if it means none.
 
     A device, a sharding, one in a format, a spec over the axes of the mesh in scope.
     Raises ValueError for anything else.
     """
-    if isinstance(place, Format):
-        place = place.sharding
-    if isinstance(place, NamedSharding) and isinstance(place.mesh, AbstractMesh):
-        mesh = concrete_mesh(place.mesh)
-        return place if mesh is None else place.update(mesh=mesh)
-    if place is None or isinstance(place, Sharding):
-        return place
-    if isinstance(place, Device):
-        return on_device(place)
-    if isinstance(place, PartitionSpec):
-        return named(place, "device_put")
+    if isinstance(given, Format):
+        given = given.sharding
+    if isinstance(given, NamedSharding) and isinstance(given.mesh, AbstractMesh):
+        mesh = concrete_mesh(given.mesh)
+        return given if mesh is None else given.update(mesh=mesh)
+    if given is None or isinstance(given, Sharding):
+        return given
+    if isinstance(given, Device):
+        return on_device(given)
+    if isinstance(given, PartitionSpec):
+        return named(given, "device_put")
     raise ValueError(
         "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`,"
         " `jax.Device`, `Format`, `jax.memory.Space` or a pytree of these values."
-        f" Received invalid value: {place}"
+        f" Received invalid value: {given}"
     )
 
 

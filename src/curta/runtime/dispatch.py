@@ -79,7 +79,7 @@ class CompiledCall:
             ClosedJaxpr, str, Sequence[bool], Shardings, Shardings, Mesh | None, bool
         ] = closed, name, donated, in_shardings, out_shardings, mesh, moves
         self._checks = checks
-        # By devices and shardings; by None for arguments of no particular place, where
+        # By devices and shardings; by None for arguments on no particular device, where
         # the default device is that of a plugin.
         self._elsewhere = PlanTable()
         # What is for several hosts is not compiled as one program here.
@@ -93,11 +93,13 @@ class CompiledCall:
         self.destinations: Destinations = Destinations(
             closed, in_shardings, out_shardings, mesh, moves
         )
-        self.places: bool = self.destinations.known
+        self.known_destinations: bool = self.destinations.known
         self.special = True
         if self.on_host:
             is_async = isinstance(self.run, NativeExecutable) and self.run.is_async
-            self.special = bool(is_async or self.places or self.without_bits)
+            self.special = bool(
+                is_async or self.known_destinations or self.without_bits
+            )
 
     @functools.cached_property
     def executable(self) -> Executable:
@@ -168,7 +170,7 @@ class CompiledCall:
                 )
         inputs = self.inputs(args)
         where = [None] * len(self.out_avals)
-        if self.places or any(map(is_placed, args)):
+        if self.known_destinations or any(map(is_placed, args)):
             given, _ = self.devices(args)
             if self.watched and (other := self.over_devices(given)):
                 return other._start(args)
@@ -183,10 +185,9 @@ class CompiledCall:
         return results
 
     def inputs(self, args: Sequence[Any]) -> list[Any]:
-        """The storage of the arguments, or the places where it will be."""
+        """The storage of the arguments, or where it will be."""
         return [
-            host_storage_or_place(x) if type(x) is ArrayImpl else self.storage(x)
-            for x in args
+            host_buffer(x) if type(x) is ArrayImpl else self.storage(x) for x in args
         ]
 
     def result(self, x: Any, k: int, sharding: Sharding | None) -> ArrayImpl:
@@ -274,7 +275,7 @@ class CompiledCall:
             where = CompileOptions(self.name, devices, given, outs, self.consumed)
             made = Plan(call=device_call.DeviceCall(self.closed, where))
             plan = self._elsewhere.keep(key, made)
-            if not (self.on_host or commit or self.places):
+            if not (self.on_host or commit or self.known_destinations):
                 self._elsewhere.keep(None, plan)
         return plan.call
 
@@ -352,10 +353,10 @@ def is_placed(x: Any) -> bool:
     return type(x) is ArrayImpl and x._sharding is not None
 
 
-def host_storage_or_place(x: ArrayImpl) -> Any:
-    """The elements of an array on this CPU, or the place where they will be."""
-    place = x._storage_or_place()
-    return x._storage() if isinstance(place, RemoteData) else place
+def host_buffer(x: ArrayImpl) -> Any:
+    """The elements of an array on this CPU, or where they will be."""
+    buffer = x._buffer()
+    return x._storage() if isinstance(buffer, RemoteData) else buffer
 
 
 def copied(x: Any) -> Any:

@@ -54,10 +54,10 @@ def donate(
 ) -> None:
     """Delete the donated arrays; `overwritten` inputs get memory of their own.
 
-    That is the array's if nobody else can see it, and a copy of it otherwise; of places
-    in the queue those that are the array's are added to `taken`. Raises JaxRuntimeError
-    where an input is donated and used, or donated twice, and OutOfMemoryError where
-    there is no room for a copy.
+    That is the array's if nobody else can see it, and a copy of it otherwise; of
+    results in the queue those that are the array's are added to `taken`. Raises
+    JaxRuntimeError where an input is donated and used, or donated twice, and
+    OutOfMemoryError where there is no room for a copy.
     """
     refuse_twice(donation, inputs)
     for i in donation:
@@ -81,8 +81,8 @@ def take_back(
     taken: Sequence[Pending],
 ) -> None:
     """Undo `donate`, for a call that did not come to run."""
-    for place in taken:
-        place.take_back()
+    for result in taken:
+        result.take_back()
     for i in donation:
         if type(args[i]) is ArrayImpl:
             args[i].revive(inputs[i])
@@ -98,11 +98,11 @@ def refuse_twice(donation: Donation, inputs: Sequence[Any]) -> None:
     """Raise JaxRuntimeError where an input is donated and used, or donated twice."""
     if len({*map(id, inputs)}) == len(inputs):
         return
-    places: dict[int, list[int]] = {}
+    positions: dict[int, list[int]] = {}
     for k, x in enumerate(inputs):
-        places.setdefault(id(x), []).append(k)
+        positions.setdefault(id(x), []).append(k)
     for i in donation:
-        for k in places[id(inputs[i])]:
+        for k in positions[id(inputs[i])]:
             if k != i:
                 raise JaxRuntimeError(_twice(i, k, k in donation))
 

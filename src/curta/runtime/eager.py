@@ -38,7 +38,7 @@ from curta.runtime.dispatch import (
     CompiledCall,
     check_devices,
     device_call,
-    host_storage_or_place,
+    host_buffer,
     hosts_call,
     shardings_of,
 )
@@ -98,14 +98,14 @@ class EvalTrace(Trace):
             avals.append(x.aval)
             value = x._data
             if value is None or x._sharding is not None:
-                value = x._storage_or_place()
+                value = x._buffer()
                 placed = placed or x._sharding is not None
                 pending = pending or type(value) is not np.ndarray
             data.append(value)
         if (placed or pending) and may_be_remote():
             if _is_remote(args):
                 return self._on_devices(op, args, avals)
-            data = [host_storage_or_place(to_array(x)) for x in args]
+            data = [host_buffer(to_array(x)) for x in args]
         # An op without parameters is its class, whose hash costs nothing.
         kind = op if op.__dict__ else type(op)
         context = config.context
@@ -209,9 +209,9 @@ def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
         return put
     aval = placed_aval(x.aval, sharding)
     if sharding.devices[0].hardware is None:
-        place = getattr(x, "_pending", None)
-        if type(place) is LaidOutData:
-            return held(place, aval, sharding)
+        buffer = getattr(x, "_pending", None)
+        if type(buffer) is LaidOutData:
+            return held(buffer, aval, sharding)
         return ArrayImpl(x._storage(), aval, sharding)
     return held(device_call.on_devices(x, sharding), aval, sharding)
 
@@ -250,7 +250,7 @@ def _plan_with_jaxpr(op: Op, make: _Make, *avals: ShapedArray) -> Plan:
 
 
 _ON_DEVICES = Plan()
-"""That of ops on arrays of no particular place, if the default device is a plugin's."""
+"""Of ops on arrays on no particular device, if the default device is a plugin's."""
 
 
 def _device_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:

@@ -120,7 +120,7 @@ def _send(
 ) -> None:
     """Send and receive, in rounds, what `transfers` say."""
     count = len(meeting)
-    place = meeting.index(host)
+    own_rank = meeting.index(host)
     group = HostGroup(("hosts",), (count,), tuple(meeting), ("hosts",))
     rounds: dict[int, dict[int, list[Transfer]]] = {}
     for t in transfers:
@@ -131,14 +131,14 @@ def _send(
         sizes = [sum(_bytes(t.index, dtype) for t in ts) for ts in by_source.values()]
         packet = np.empty(max(sizes), np.uint8)
         at = 0
-        for t in by_source.get(place, ()):
+        for t in by_source.get(own_rank, ()):
             index, piece = own[t.piece]
             part = np.ascontiguousarray(piece[_within(t.index, index)])
             packet[at : at + part.nbytes] = part.reshape(-1).view(np.uint8)
             at += part.nbytes
         pairs = [(start, (start + step) % count) for start in sorted(by_source)]
         packet, at = current().permute(group, pairs, packet), 0
-        for t in by_source.get((place - step) % count, ()):
+        for t in by_source.get((own_rank - step) % count, ()):
             assert found is not None and wanted is not None
             size = _bytes(t.index, dtype)
             part = packet[at : at + size].view(dtype).reshape(_shape(t.index))

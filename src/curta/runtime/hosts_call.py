@@ -74,9 +74,9 @@ class HostsCall:
         ]
         self._donation = donation
         closed, self._captured = _with_captured(closed)
-        places = [*[x._sharding for x in self._captured], *in_shardings]
+        arg_shardings = [*[x._sharding for x in self._captured], *in_shardings]
         local, self._with_bits = local_program(
-            closed, mesh, places, self.out_shardings, host_mesh(mesh)
+            closed, mesh, arg_shardings, self.out_shardings, host_mesh(mesh)
         )
         self.local = local
         hosts = local.hosts
@@ -196,7 +196,7 @@ def _with_captured(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[ArrayImpl]]:
 
 
 def _is_apart(x: Any) -> bool:
-    return type(x) is ArrayImpl and type(x._storage_or_place()) is HostsData
+    return type(x) is ArrayImpl and type(x._buffer()) is HostsData
 
 
 def _without_float0(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[int]]:
@@ -212,18 +212,18 @@ def _without_float0(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[int]]:
 def on_hosts(x: Any, layout: HostLayout) -> Any:
     """The parts of an argument that hosts have by a layout."""
     array = x if type(x) is ArrayImpl else to_array(x)
-    place = array._storage_or_place()
-    if type(place) is HostsData:
-        return place.at(layout)
+    buffer = array._buffer()
+    if type(buffer) is HostsData:
+        return buffer.at(layout)
     return sliced(array._storage(), layout)
 
 
 def placed_on_hosts(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     """An array where a sharding over several hosts says."""
     aval = placed_aval(x.aval, sharding)
-    place = x._storage_or_place()
-    if type(place) is HostsData:
-        data = moved(place, sharding)
+    buffer = x._buffer()
+    if type(buffer) is HostsData:
+        data = moved(buffer, sharding)
     else:
         data = split(x._storage(), aval, sharding)
     return held(HostsData(aval, sharding, data.layout, data.parts), aval, sharding)

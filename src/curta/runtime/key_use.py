@@ -21,7 +21,7 @@ from curta.transforms.key_use import is_key, jaxpr_key_use, used_at
 
 class _Use(NamedTuple):
     consumed: Any  # a mask
-    place: SourceInfo | None
+    location: SourceInfo | None
 
 
 _FRESH = _Use(False, None)
@@ -56,7 +56,7 @@ def check_keys(name: str, signature: KeyReuseSignature, args: Sequence[Any]) -> 
         if np.any(np.logical_and(use.consumed, sink.mask)):
             raise KeyReuseError(
                 f"Previously-consumed key passed to {name} at index {sink.idx}"
-                + used_at(use.place, user_frame())
+                + used_at(use.location, user_frame())
             )
 
 
@@ -64,12 +64,12 @@ def record_keys(
     signature: KeyReuseSignature, args: Sequence[Any], outs: Sequence[Any]
 ) -> None:
     """Remember what was done to the keys among arguments and results."""
-    place = user_frame()
+    location = user_frame()
     for sink in signature.sinks:
         x = args[sink.idx]
         if type(x) is ArrayImpl:
             consumed = np.logical_or(use_of(x).consumed, sink.mask)
-            _set_use(x, _Use(consumed, place))
+            _set_use(x, _Use(consumed, location))
     forwarded = {f.out_idx: f.in_idx for f in signature.forwards}
     fresh = {s.idx for s in signature.sources}
     for i, x in enumerate(outs):
@@ -77,9 +77,9 @@ def record_keys(
             given = args[forwarded[i]]
             use = use_of(given) if type(given) is ArrayImpl else _FRESH
             consumed = np.any(use.consumed) if np.ndim(use.consumed) else use.consumed
-            _set_use(x, _Use(bool(consumed), use.place))
+            _set_use(x, _Use(bool(consumed), use.location))
         else:
-            _set_use(x, _FRESH if i in fresh else _Use(True, place))
+            _set_use(x, _FRESH if i in fresh else _Use(True, location))
 
 
 def call_with_key_checks(

@@ -70,7 +70,7 @@ class LaidOutCall(CompiledCall):
         orders = chosen_orders(closed, in_layouts, out_layouts)
         self.in_orders, self.out_orders = orders
         super().__init__(closed, *rest)
-        self.special = self.places = True
+        self.special = self.known_destinations = True
 
     @cached_property
     def stored(self) -> ClosedJaxpr:
@@ -113,9 +113,9 @@ class LaidOutCall(CompiledCall):
         return [*map(self._input, args, self.in_orders)]
 
     def _input(self, x: Any, order: Order) -> Any:
-        place = getattr(x, "_pending", None) if type(x) is ArrayImpl else None
-        if type(place) is LaidOutData and place.major_to_minor == order:
-            return place.stored
+        buffer = getattr(x, "_pending", None) if type(x) is ArrayImpl else None
+        if type(buffer) is LaidOutData and buffer.major_to_minor == order:
+            return buffer.stored
         (data,) = super().inputs([x])
         if order == tuple(range(len(order))):
             return data

@@ -81,10 +81,10 @@ def _along(found: Sequence[int], dims: Dims, aval: ShapedArray) -> Order:
     Row-major if it has dims that do not come from there, or that are several factors
     which are not next to each other.
     """
-    places = {f: k for k, f in enumerate(found)}
+    positions = {f: k for k, f in enumerate(found)}
     starts = []
     for dim, size in zip(dims, aval.shape, strict=True):
-        here = [places.get(f) for f in dim]
+        here = [positions.get(f) for f in dim]
         if size == 1:
             starts.append(-1)
         elif None in here or here != [*range(here[0], here[0] + len(here))]:  # type: ignore

@@ -96,7 +96,7 @@ def mesh_of_op(op: Op) -> NamedMesh | None:
 
 
 def named_devices(jaxpr: Jaxpr, out_shardings: Shardings = ()) -> list[NamedDevices]:
-    """The devices that a program, or the place of its results, names."""
+    """The devices that a program, or the sharding of its results, names."""
     result = {n.devices: n for n in _named_by_ops(jaxpr)}
     for s in out_shardings:
         if s is not None and not _is_abstract(s):

@@ -85,7 +85,7 @@ def entry_of_call(
     if not compiled.on_host or _maker() is None:
         return None
     run = compiled.run
-    if not isinstance(run, NativeExecutable) or compiled.places:
+    if not isinstance(run, NativeExecutable) or compiled.known_destinations:
         return None
     program = run.program
     results = program.signature[: program.results]
@@ -180,9 +180,9 @@ def _record(
     code: list[int] = []
     for kind, children, operand in walk.code:
         if kind == call_record.DICT:
-            place = keys_at + len(keys)
+            at = keys_at + len(keys)
             keys += map(id, operand)
-            operand = place
+            operand = at
         code += [kind, children, operand]
     arrays = len(program.signature) - program.results
     ends = [len(program.signature) + len(program.constants)]
@@ -254,25 +254,25 @@ def known_layout() -> call_record.ObjectLayout | None:
     fields: tuple[Any, ...] = np.zeros(1), object(), object(), object()
     sample = ArrayImpl(*fields[:3])
     sample._pending = fields[3]
-    places = [_find(sample, x, header) for x in fields]
+    offsets = [_find(sample, x, header) for x in fields]
     items = tuple.__basicsize__
     known_items = _word(fields, items) == id(fields[0])
-    if None in places or not known_items or not _counts_are_known():
+    if None in offsets or not known_items or not _counts_are_known():
         return None
-    known = [p or 0 for p in places]
+    known = [p or 0 for p in offsets]
     weak = ArrayImpl.__weakrefoffset__
     return call_record.ObjectLayout(header, *known, weak, items)
 
 
 def _find(sample: ArrayImpl, field: Any, header: int) -> int | None:
-    for place in range(header, ArrayImpl.__basicsize__, 8):
-        if _word(sample, place) == id(field):
-            return place
+    for offset in range(header, ArrayImpl.__basicsize__, 8):
+        if _word(sample, offset) == id(field):
+            return offset
     return None
 
 
-def _word(x: Any, place: int) -> int:
-    return ctypes.c_uint64.from_address(id(x) + place).value
+def _word(x: Any, offset: int) -> int:
+    return ctypes.c_uint64.from_address(id(x) + offset).value
 
 
 def _counts_are_known() -> bool:

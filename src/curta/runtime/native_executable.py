@@ -87,10 +87,10 @@ class NativeExecutable:
     def _by_queue(self, args: Sequence[NDArray]) -> Sequence[Any]:
         """A call of which the main thread awaits the end, ready for signals."""
         begin = time.perf_counter()
-        places = self.submit(args)
-        if not places:
+        pending = self.submit(args)
+        if not pending:
             return self.fallback(*args)
-        outs = [place.wait() for place in places]
+        outs = [result.wait() for result in pending]
         if self.measured:  # to wake a thread and be woken takes long now and then
             self._measure(begin, config.tuning.answer_seconds)
         return outs
@@ -119,7 +119,7 @@ class NativeExecutable:
         ]
 
     def submit(self, args: Sequence[NDArray | Pending]) -> list[Pending]:
-        """Queue a call; the places of its results. [] where it cannot be queued."""
+        """Queue a call; its pending results. [] where it cannot be queued."""
         make_room(self._bytes)
         overwritten = {*self.overwrites.values()}
         arrays = [
@@ -139,25 +139,25 @@ class NativeExecutable:
             0 if arena is None else arena.ctypes.data,
             token.address,
         )
-        places = [Pending(x, token) for x in results]
+        pending = [Pending(x, token) for x in results]
         kept = [x for i, x in enumerate(args) if i not in overwritten]
         needed = [x for x in args if type(x) is Pending]
-        call = Call(self, token, needed, (kept, places, arena))
+        call = Call(self, token, needed, (kept, pending, arena))
         number = submit(program.address, bytes(table), self._bytes, call)
-        for place in places:
-            place.number = number
+        for result in pending:
+            result.number = number
         for i in overwritten:
             if type(args[i]) is Pending:
                 args[i].let_go()
-        return places
+        return pending
 
 
 def start(
     run: Callable[..., Sequence[Any]], args: Sequence[Any], borrowed: Sequence[int] = ()
 ) -> Sequence[Any]:
-    """The results of an executable, or their places if it was left to the queue.
+    """The results of an executable, or pending ones if it was left to the queue.
 
-    It is if it takes long, or if an argument is such a place. `borrowed` are arguments
+    It is if it takes long, or if an argument is pending. `borrowed` are arguments
     that may change after the return; they are copied unless that would take long.
     """
     if type(run) is NativeExecutable and is_available():
@@ -169,16 +169,16 @@ def start(
             kept = list(args)
             for i in borrowed:
                 kept[i] = kept[i].copy()
-            places = run.submit(kept)
-            if places:
-                return places
+            pending = run.submit(kept)
+            if pending:
+                return pending
     own = {*run.overwrites.values()} if type(run) is NativeExecutable else ()
     ready = [x.wait(i in own) if type(x) is Pending else x for i, x in enumerate(args)]
     return run(*ready)
 
 
 def starting(run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
-    """An executable that is started where it lasts; the arguments are no places."""
+    """An executable that is started where it lasts; no argument is pending."""
     if type(run) is NativeExecutable and run.may_be_async:
         return lambda *args: start(run, args)
     return run

@@ -1,6 +1,6 @@
 """The queue of long computations: dispatched at once, and done in their order.
 
-A `Pending` is the place of one result. Its memory may be passed on to further jobs
+A `Pending` is one result, a future of it. Its memory may be passed on to further jobs
 before it is computed, since they run later; everybody else waits.
 
 A job is native code, which raises no errors: the memory that it needs is there before
@@ -202,8 +202,8 @@ class _Queue:
             with self._lock:
                 if not self.has_room(size):
                     continue
-                for place in call.needed:
-                    place.refuse_cancelled()
+                for result in call.needed:
+                    result.refuse_cancelled()
                 begin = time.perf_counter()
                 job = _Job(number, size, begin, thread, call, table)
                 try:
@@ -265,8 +265,8 @@ class _Queue:
                 if number <= self._finished.value or wanted:
                     continue
                 call.token.cancel()
-                place = queue_code.JOBS + 16 * ((number - 1) % queue_code.MOST_JOBS)
-                entry = ctypes.c_uint64.from_address(self._state + place)
+                offset = queue_code.JOBS + 16 * ((number - 1) % queue_code.MOST_JOBS)
+                entry = ctypes.c_uint64.from_address(self._state + offset)
                 entry.value = self._skip
 
     def wait_for_all(self) -> None:

@@ -25,7 +25,7 @@ def laid_out(x: ArrayImpl, layout: Layout) -> ArrayImpl:
     assert isinstance(stored, Layout)
     if stored.order == order or x._has_terms():
         return x
-    if isinstance(x._storage_or_place(), RemoteData):
+    if isinstance(x._buffer(), RemoteData):
         return x
     data = x._storage()
     if layout.is_row_major:

@@ -28,17 +28,17 @@ NOT_REMEMBERED: Any = object()
 class Remembered:
     """What a function comes to, by the avals of its arguments.
 
-    `static_places` and `static_names` are the arguments that are no arrays.
+    `static_argnums` and `static_names` are the arguments that are no arrays.
     """
 
     def __init__(
         self,
         fun: Callable[..., Any],
-        static_places: Collection[int],
+        static_argnums: Collection[int],
         static_names: Collection[str],
     ):
         self._fun = fun
-        self._static_places = frozenset(static_places)
+        self._static_argnums = frozenset(static_argnums)
         self._static_names = frozenset(static_names)
         self._plans = PlanTable()
 
@@ -47,7 +47,7 @@ class Remembered:
         key: list[Any] = [config.context, len(args)]
         arrays: list[Any] = []
         for i, x in enumerate(args):
-            if i in self._static_places or x is None:
+            if i in self._static_argnums or x is None:
                 key += (type(x), x)
             elif not _take(x, key, arrays):
                 return NOT_REMEMBERED
@@ -91,7 +91,7 @@ class Remembered:
         dynamic: list[tuple[Any, Any]] = [
             (i, x)
             for i, x in enumerate(args)
-            if i not in self._static_places and x is not None
+            if i not in self._static_argnums and x is not None
         ]
         dynamic += [
             (name, x)
@@ -102,11 +102,11 @@ class Remembered:
 
         def run(*leaves: Any) -> list[Any]:
             positional, named = list(args), dict(kwargs)
-            for (place, _), leaf in zip(dynamic, leaves, strict=True):
-                if isinstance(place, int):
-                    positional[place] = leaf
+            for (argument, _), leaf in zip(dynamic, leaves, strict=True):
+                if isinstance(argument, int):
+                    positional[argument] = leaf
                 else:
-                    named[place] = leaf
+                    named[argument] = leaf
             outs, tree = tree_util.tree_flatten(self._fun(*positional, **named))
             trees.append(tree)
             return outs

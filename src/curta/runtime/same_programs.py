@@ -38,13 +38,13 @@ def check_same_program(
         *(_said(c, v.aval) for c, v in zip(closed.consts, jaxpr.constvars)),
     ]
 
-    def place(i: int) -> str:
+    def line_of(i: int) -> str:
         source = jaxpr.eqns[i].source_info
         if source.code is None:
             return ""
         return f"{os.path.basename(source.code.co_filename)}:{source.line}"
 
-    fingerprint.check(processes, head, format_eqns(jaxpr), place)
+    fingerprint.check(processes, head, format_eqns(jaxpr), line_of)
 
 
 def _said(const: Any, aval: Any) -> str:

@@ -75,8 +75,8 @@ def view(data: DeviceData) -> ArrayImpl:
 
 def _over(buffer: Buffer, device: Device) -> ArrayImpl:
     aval = ShapedArray(buffer.shape, np.dtype(buffer.dtype))
-    place = on_device(device)
-    return held(DeviceData([buffer], aval, place), aval, place)
+    sharding = on_device(device)
+    return held(DeviceData([buffer], aval, sharding), aval, sharding)
 
 
 def _device(platform: str, number: int) -> Device:

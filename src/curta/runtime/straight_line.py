@@ -20,7 +20,7 @@ from curta.runtime.transfer import to_array
 
 
 def several_results(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
-    """The jaxpr as a function of NumPy arrays to a list of them, or of their places."""
+    """The jaxpr as a function of NumPy arrays to a list of results, or of buffers."""
     flat = inline_calls(closed)
     if _is_for_the_compiler(flat):
         return starting(executable(closed))
@@ -52,23 +52,23 @@ def _is_for_the_compiler(closed: ClosedJaxpr) -> bool:
 
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Any]) -> Callable[..., Sequence[Any]]:
-    """The jaxpr as steps on numbered places: inputs, fixed values, then results."""
-    places: dict[Atom, int] = {}
+    """The jaxpr as steps on numbered values: inputs, fixed values, then results."""
+    numbers: dict[Atom, int] = {}
     for v in (*jaxpr.invars, *jaxpr.constvars):
-        places[v] = len(places)
+        numbers[v] = len(numbers)
     fixed = list(consts)
     for atom in (*[v for eqn in jaxpr.eqns for v in eqn.invars], *jaxpr.outvars):
-        if type(atom) is Literal and atom not in places:
-            places[atom] = len(places)
+        if type(atom) is Literal and atom not in numbers:
+            numbers[atom] = len(numbers)
             fixed.append(as_numpy(atom.val, atom.aval))
     steps = []
     for eqn in jaxpr.eqns:
-        inputs = [places[v] for v in eqn.invars]
+        inputs = [numbers[v] for v in eqn.invars]
         rule = eval_rule(eqn.op, [v.aval for v in eqn.invars])
         steps.append((rule, inputs, eqn.op.multiple_results))
         for v in eqn.outvars:
-            places[v] = len(places)
-    outputs = [places[v] for v in jaxpr.outvars]
+            numbers[v] = len(numbers)
+    outputs = [numbers[v] for v in jaxpr.outvars]
 
     def run(*args: Any) -> Sequence[Any]:
         values = [*args, *fixed]

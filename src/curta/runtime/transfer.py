@@ -95,9 +95,9 @@ def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
         if copy:
             return x.copy()
         # A view, as another library would hold: `x` may still be donated.
-        place = x._storage_or_place()
-        if type(place) is DeviceData:
-            return shared_memory.view(place)  # type: ignore[no-any-return]
+        buffer = x._buffer()
+        if type(buffer) is DeviceData:
+            return shared_memory.view(buffer)  # type: ignore[no-any-return]
         return ArrayImpl(x._storage().view(), x.aval, x._sharding)
     if x.__dlpack_device__()[0] not in HOST_MEMORY:
         return _on_its_device(x, copy)

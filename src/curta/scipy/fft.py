@@ -177,7 +177,7 @@ def _scale(x: Any, axis: int) -> Any:
 
 
 def _order(n: int) -> Any:
-    """The even places up, then the odd ones down."""
+    """The even positions up, then the odd ones down."""
     return np.concatenate([np.arange(0, n, 2), np.arange(1, n, 2)[::-1]])
 
 

@@ -104,9 +104,9 @@ def _map_coordinates(
     neighbours = _nearest if order == 0 else _linear
     total: Any = 0
     for corner in itertools.product(*map(neighbours, coordinates)):
-        places = [index for index, _ in corner]
-        indices = tuple(map(_OUTSIDE[mode], places, input.shape))
-        inside = [(0 <= i) & (i < size) for i, size in zip(places, input.shape)]
+        positions = [index for index, _ in corner]
+        indices = tuple(map(_OUTSIDE[mode], positions, input.shape))
+        inside = [(0 <= i) & (i < size) for i, size in zip(positions, input.shape)]
         within = functools.reduce(operator.and_, inside)
         value = input.at[indices].get(mode="clip")
         if mode == "constant":

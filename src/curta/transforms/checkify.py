@@ -147,12 +147,12 @@ class Checker:
         greatest = dtypes.iinfo(dtype).max
         limits = [min(shape[a] - sizes[a], greatest) for a in axes]
         bad = or_(lt(flat, _row([0] * len(axes), dtype)), gt(flat, _row(limits, dtype)))
-        place = ArgMax((0,), _INT32)(reshape(bad, (typeof(bad).size,)))
-        column = rem(place, np.int32(len(axes)))
+        first_bad = ArgMax((0,), _INT32)(reshape(bad, (typeof(bad).size,)))
+        column = rem(first_bad, np.int32(len(axes)))
         numbers = [
             DynamicSlice((1,))(x, start)
             for x, start in (
-                (reshape(flat, (typeof(flat).size,)), place),
+                (reshape(flat, (typeof(flat).size,)), first_bad),
                 (np.array(axes, np.int32), column),
                 (np.array([shape[a] for a in axes], np.int32), column),
             )
@@ -205,7 +205,7 @@ class Checker:
         return list(results[n:])
 
     def expect(self, effects: Sequence[ErrorEffect]) -> None:
-        """Let the error have places for `effects`."""
+        """Let the error have slots for `effects`."""
         self.error = self.error.with_effects(effects)
 
 

@@ -24,7 +24,7 @@ class KeyUses:
 
     def __init__(self) -> None:
         self.consumed: dict[Any, Any] = {}  # masks
-        self.places: dict[Any, SourceInfo] = {}
+        self.locations: dict[Any, SourceInfo] = {}
         self.origins: dict[Any, Any] = {}  # of forwarded variables
 
     def origin(self, atom: Any) -> Any:
@@ -38,14 +38,14 @@ class KeyUses:
         atom = self.origin(atom)
         return False if type(atom) is Literal else self.consumed.get(atom, False)
 
-    def use(self, atom: Any, mask: Any, place: SourceInfo) -> SourceInfo | None:
-        """Use up keys; the place of an earlier use, if there is one."""
+    def use(self, atom: Any, mask: Any, location: SourceInfo) -> SourceInfo | None:
+        """Use up keys; the location of an earlier use, if there is one."""
         atom = self.origin(atom)
         before = self.consumed.get(atom, False)
         if np.any(np.logical_and(before, mask)):
-            return self.places.get(atom, UNKNOWN)
+            return self.locations.get(atom, UNKNOWN)
         self.consumed[atom] = np.logical_or(before, mask)
-        self.places[atom] = place
+        self.locations[atom] = location
         return None
 
 
@@ -84,7 +84,7 @@ def jaxpr_key_use(jaxpr: Jaxpr) -> KeyReuseSignature:
         for i, var in enumerate(eqn.outvars):
             if i not in forwarded and is_key(var):
                 uses.consumed[var] = i not in fresh
-                uses.places[var] = eqn.source_info
+                uses.locations[var] = eqn.source_info
     return _signature(jaxpr, uses)
 
 
@@ -95,7 +95,7 @@ def used_at(first: SourceInfo | None, second: SourceInfo) -> str:
 
 def _signature(jaxpr: Jaxpr, uses: KeyUses) -> KeyReuseSignature:
     inputs = [*jaxpr.invars, *jaxpr.constvars]
-    places = {v: i for i, v in reversed(list(enumerate(inputs)))}
+    numbers = {v: i for i, v in reversed(list(enumerate(inputs)))}
     result: list[Any] = [
         Sink(i, uses.consumed[v])
         for i, v in enumerate(inputs)
@@ -105,8 +105,8 @@ def _signature(jaxpr: Jaxpr, uses: KeyUses) -> KeyReuseSignature:
         if not is_key(v):
             continue
         origin = uses.origin(v)
-        if origin in places:
-            result.append(Forward(places[origin], i))
+        if origin in numbers:
+            result.append(Forward(numbers[origin], i))
         elif not np.any(uses.of(v)):
             result.append(Source(i))
     return KeyReuseSignature(*result)
@@ -127,7 +127,7 @@ def while_key_use(
         ("cond", used_by_cond, cond),
         ("body", used_by_body, body),
     ):
-        if not used <= fresh:  # constants have negative places
+        if not used <= fresh:  # constants have negative numbers
             raise KeyReuseError(
                 f"while_loop {name} function leads to key reuse when repeatedly"
                 " executed: it uses up keys that the body does not replace. It is\n"

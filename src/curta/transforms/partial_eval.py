@@ -98,11 +98,11 @@ class Split(NamedTuple):
     known: ClosedJaxpr
     unknown: ClosedJaxpr
     out_unknown: tuple[bool, ...]
-    residual_places: tuple[tuple[bool, int], ...]
+    residual_sources: tuple[tuple[bool, int], ...]
 
     def residuals(self, args: Sequence[Any], outs: Sequence[Any]) -> list[Any]:
         """The residuals, from the known inputs and what `known` returned."""
-        return [(args if given else outs)[i] for given, i in self.residual_places]
+        return [(args if given else outs)[i] for given, i in self.residual_sources]
 
 
 @kept_with_jaxpr
@@ -141,8 +141,8 @@ def split_jaxpr(
     known_avals = [a for a, u in zip(closed.in_avals, in_unknown, strict=True) if not u]
     known = prune(stage(run_known, known_avals, closed.jaxpr.debug_info, True))
     unknown = ClosedJaxpr(hoist_constants(rest[0]), ())
-    kept, places = _without_repeats(known.jaxpr, flags.count(False))
-    return Split(ClosedJaxpr(kept, known.consts), unknown, tuple(flags), places)
+    kept, sources = _without_repeats(known.jaxpr, flags.count(False))
+    return Split(ClosedJaxpr(kept, known.consts), unknown, tuple(flags), sources)
 
 
 def _without_repeats(
@@ -150,19 +150,19 @@ def _without_repeats(
 ) -> tuple[Jaxpr, tuple[tuple[bool, int], ...]]:
     """The jaxpr without residuals that are inputs or outputs anyway.
 
-    Also where each residual is now: whether among the inputs, and its place.
+    Also where each residual is now: whether among the inputs, and its index.
     """
     inputs = {v: i for i, v in enumerate(known.invars)}
     outs = list(known.outvars[:out_count])
-    places = []
+    sources = []
     for v in known.outvars[out_count:]:
         if v in inputs:
-            places.append((True, inputs[v]))
+            sources.append((True, inputs[v]))
             continue
         if v not in outs:
             outs.append(v)
-        places.append((False, outs.index(v)))
-    return known.replace(outvars=outs), tuple(places)
+        sources.append((False, outs.index(v)))
+    return known.replace(outvars=outs), tuple(sources)
 
 
 def prune(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -125,7 +125,7 @@ def _entry(key: Any) -> str:
 def equality_errors(
     tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None
 ) -> Iterator[tuple[KeyPath, str, str, str]]:
-    """The places where the structures of two trees differ.
+    """The paths where the structures of two trees differ.
 
     Args:
         tree1, tree2: the trees.

@@ -111,7 +111,7 @@ def _subtrees(treedef: PyTreeDef, tree: Any) -> list[Any]:
     try:
         leaves, structure = flatten(tree)
     except (ValueError, RecursionError):
-        # What stands at the place of a leaf need not be a tree, or may hold itself.
+        # What stands for a leaf need not be a tree, or may hold itself.
         return treedef.flatten_up_to(tree)
     return leaves if structure is treedef else treedef.flatten_up_to(tree)
 
@@ -312,14 +312,14 @@ def broadcast_flattened_prefix(
     >>> tree_util.broadcast_flattened_prefix(leaves, tree, structure)
     [7, 8, 8]
     """
-    skeleton = full_treedef.unflatten(map(_Place, range(full_treedef.num_leaves)))
+    skeleton = full_treedef.unflatten(map(_LeafNumber, range(full_treedef.num_leaves)))
     subtrees = prefix_treedef.flatten_up_to(skeleton)
     counts = [tree_structure(subtree).num_leaves for subtree in subtrees]
     return [leaf for leaf, count in zip(prefix_leaves, counts) for _ in range(count)]
 
 
 @dataclass(frozen=True)
-class _Place:
+class _LeafNumber:
     """A leaf that is only counted."""
 
     index: int

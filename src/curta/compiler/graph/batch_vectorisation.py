@@ -147,12 +147,12 @@ class LaneElements(RegisterElements):
             if row is None:
                 raise Crossing(f"index {index[lowering.dims[buffer] or 0]}")
         if row is not None:
-            source, place = row
+            source, number = row
             if isinstance(source, Buffer):
-                offset = place + row_major(index, atom.aval.shape)
+                offset = number + row_major(index, atom.aval.shape)
                 dtype = physical_dtype(atom.aval.dtype)
                 return self.builder.load(source, offset, dtype)
-            return self.at(source, (place, *index))
+            return self.at(source, (number, *index))
         return self.computed(atom, index)
 
     def _pick(
@@ -257,7 +257,9 @@ class BatchLowering(RegisterLowering):
         for dim in self.candidates(aval.shape):
             try:
                 values = tuple(
-                    p for at in self.places(aval.shape, dim) for p in parts(element(at))
+                    p
+                    for at in self.own_indices(aval.shape, dim)
+                    for p in parts(element(at))
                 )
             except Crossing:
                 continue
@@ -271,9 +273,11 @@ class BatchLowering(RegisterLowering):
         raise Crossing("no dim is that of the examples")
 
     def indices(self, shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
-        return self.places(shape, self.candidates(shape)[0])
+        return self.own_indices(shape, self.candidates(shape)[0])
 
-    def places(self, shape: tuple[int, ...], dim: int | None) -> list[tuple[Any, ...]]:
+    def own_indices(
+        self, shape: tuple[int, ...], dim: int | None
+    ) -> list[tuple[Any, ...]]:
         """The indices of the elements of an example, or of what all share."""
         if dim is None:
             return super().indices(shape)
@@ -281,10 +285,10 @@ class BatchLowering(RegisterLowering):
         return [(*i[:dim], as_index(self.lane), *i[dim:]) for i in kept]
 
     def require_own(
-        self, index: Sequence[Any], update: Sequence[Any], place: Sequence[Any]
+        self, index: Sequence[Any], update: Sequence[Any], element: Sequence[Any]
     ) -> None:
         lane = as_index(self.lane)
-        own = [p for i, p in zip(index, place, strict=True) if as_index(i) == lane]
+        own = [p for i, p in zip(index, element, strict=True) if as_index(i) == lane]
         shared = not own and all(as_index(i) != lane for i in update)
         if not shared and (not own or any(as_index(p) != lane for p in own)):
             raise Crossing("an update of another example")
@@ -314,10 +318,10 @@ class BatchLowering(RegisterLowering):
         return result
 
     def save(self, atom: Atom, array: Buffer, first: Affine) -> None:
-        """A step that stores a value to an array, from the place `first` on."""
+        """A step that stores a value to an array, from the element `first` on."""
         value = self.small(atom)
         shape, dim = atom.aval.shape, self.dims[value]
-        offsets = [first + row_major(at, shape) for at in self.places(shape, dim)]
+        offsets = [first + row_major(at, shape) for at in self.own_indices(shape, dim)]
         if physical_dtype(atom.aval.dtype).kind == "c":
             offsets = [o * 2 + part for o in offsets for part in (0, 1)]
         self.add(Save(value, array, tuple(offsets)))

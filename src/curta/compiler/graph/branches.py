@@ -30,16 +30,16 @@ class Branches:
         return [b.jaxpr for b in self.branches]
 
     def rewrite(self, change: Callable[[Jaxpr], Jaxpr]) -> None:
-        """Put other jaxprs in the place of the branches'."""
+        """Put other jaxprs instead of the branches'."""
         self.branches = [ClosedJaxpr(change(b.jaxpr), b.consts) for b in self.branches]
 
     def merge_operands(self) -> bool:
         """Give what is given twice once; whether there was such an operand."""
-        places: dict[Var, int] = {}
+        firsts: dict[Var, int] = {}
         same = {
-            i: places[x]
+            i: firsts[x]
             for i, x in enumerate(self.operands)
-            if isinstance(x, Var) and places.setdefault(x, i) != i
+            if isinstance(x, Var) and firsts.setdefault(x, i) != i
         }
         if not same:
             return False

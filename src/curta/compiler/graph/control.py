@@ -47,11 +47,11 @@ def control_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) 
     Small values need none: all of their loop is one piece of code in registers.
     """
     operands = tuple(_buffer(lowering, a) for a in eqn.invars)
-    places = _carry_places(lowering, eqn, operands, results)
-    code = register_code(eqn, operands, places)
+    memory = _result_buffers(lowering, eqn, operands, results)
+    code = register_code(eqn, operands, memory)
     if code is not None:
-        lowering.buffers.update(zip(eqn.outvars, places, strict=True))
-        return lowering.items.append(RegisterItem(eqn, operands, places, code))
+        lowering.buffers.update(zip(eqn.outvars, memory, strict=True))
+        return lowering.items.append(RegisterItem(eqn, operands, memory, code))
     code = lane_code(eqn, operands, results)
     if code is not None:
         return lowering.items.append(RegisterItem(eqn, operands, results, code))
@@ -68,21 +68,21 @@ def control_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) 
     return _add(lowering, eqn, operands, results, tuple(programs), None)
 
 
-def _carry_places(
+def _result_buffers(
     lowering: ItemLowering,
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
 ) -> tuple[Buffer, ...]:
     """Where results go: a large carry stays in the memory of its operand, if it may."""
-    places = list(results)
+    memory = list(results)
     for i, aval in enumerate(_carried(eqn)):
         start = len(operands) - _after_carry(eqn) + i
         if aval.size > config.tuning.register_elements and lowering.may_overwrite(
             eqn, eqn.invars[start]
         ):
-            places[i] = operands[start]
-    return tuple(places)
+            memory[i] = operands[start]
+    return tuple(memory)
 
 
 def _add_branches(
@@ -103,12 +103,12 @@ def _add_branches(
         if len(common) == len(pairs):
             break
         pairs = {i: out for i, out in pairs.items() if out in common}
-    places = list(results)
+    memory = list(results)
     for i, out in pairs.items():
-        places[out] = lowering.buffers[eqn.outvars[out]] = operands[1 + i]
+        memory[out] = lowering.buffers[eqn.outvars[out]] = operands[1 + i]
     scratch = _scratch(lowering, eqn, programs, 1)
     lowering.items.append(
-        ControlItem(eqn, operands, tuple(places), programs, (), scratch)
+        ControlItem(eqn, operands, tuple(memory), programs, (), scratch)
     )
 
 
@@ -141,12 +141,12 @@ def _common_roots(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
 
 def _roots(jaxpr: Jaxpr) -> list[int | None]:
     """For each result the argument of which updates made it, if there is one."""
-    place: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars)}
+    root: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars)}
     for eqn in jaxpr.eqns:
         for out, operand in _sources(eqn).items():
-            if eqn.invars[operand] in place:
-                place[eqn.outvars[out]] = place[eqn.invars[operand]]
-    return [place.get(v) for v in jaxpr.outvars]
+            if eqn.invars[operand] in root:
+                root[eqn.outvars[out]] = root[eqn.invars[operand]]
+    return [root.get(v) for v in jaxpr.outvars]
 
 
 def _sources(eqn: Eqn) -> dict[int, int]:
@@ -173,11 +173,11 @@ def _add(
     programs: tuple[NativeProgram, ...],
     parts: Parts | None,
 ) -> None:
-    places, in_place = list(results), programs[-1].in_place
+    memory, in_place = list(results), programs[-1].in_place
     carries = []
     for i, aval in enumerate(_carried(eqn)):
         if parts and not parts.results[i]:
-            # Places for each part, no two of them in one cache line.
+            # Memory for each part, no two of them in one cache line.
             aval = aval.update(shape=(parts.count, LINE))
             two = [lowering.new_buffer(aval, f"{n}{i}") for n in ("carry", "next")]
             carries.append((two[0], two[0] if i in in_place else two[1]))
@@ -185,14 +185,14 @@ def _add(
         if i in in_place:
             start = len(operands) - _after_carry(eqn) + i
             if lowering.may_overwrite(eqn, eqn.invars[start]):
-                places[i] = lowering.buffers[eqn.outvars[i]] = operands[start]
-            carries.append((places[i], places[i]))
+                memory[i] = lowering.buffers[eqn.outvars[i]] = operands[start]
+            carries.append((memory[i], memory[i]))
             continue
         other = lowering.new_buffer(aval, f"next{i}")
         if isinstance(eqn.op, Scan) and eqn.op.length % 2:
-            carries.append((other, places[i]))  # the last iteration writes the result
+            carries.append((other, memory[i]))  # the last iteration writes the result
         else:
-            carries.append((places[i], other))
+            carries.append((memory[i], other))
     chunks = parts.count if parts else 1
     if any(p.arena_bytes for p in programs):
         chunks = min(chunks, config.tuning.part_arenas)
@@ -200,7 +200,7 @@ def _add(
     signals = signals_answered() if programs[-1].runs_python else None
     polled = _loop_cost(eqn, programs, parts) > config.tuning.interruptible_cost
     item = ControlItem(
-        eqn, operands, tuple(places), programs, tuple(carries), scratch, parts, chunks,
+        eqn, operands, tuple(memory), programs, tuple(carries), scratch, parts, chunks,
         signals, polled,
     )  # fmt: skip
     lowering.items.append(item)

@@ -98,7 +98,7 @@ def conv_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
 
 
 def _has_few_features(conv: _Conv) -> bool:
-    """Whether vectors run better along places of the result than along its features."""
+    """Whether vectors run better along window dims of the result than features."""
     if conv.groups > 1 or conv.working.kind == "i":
         return conv.features < config.tuning.vector_features
     return conv.features == 1 and (
@@ -130,18 +130,18 @@ def _term(
     else:
         source[lhs_spec[1]] = group * conv.inputs + as_index(i)
     inside = None
-    for d, place in enumerate(lhs_spec[2:]):
-        step, size = op.lhs_dilation[d], conv.lhs.aval.shape[place]
+    for d, dim in enumerate(lhs_spec[2:]):
+        step, size = op.lhs_dilation[d], conv.lhs.aval.shape[dim]
         at = as_index(index[out_spec[2 + d]]) * op.window_strides[d]
         at = at + as_index(tap[d]) * op.rhs_dilation[d] - op.padding[d][0]
         inside = both(b, inside, b.within(at, dilated(size, step)))
         if step > 1:
             inside = both(b, inside, b.compare("eq", at % step, 0))
             at = at // step
-        source[place] = at
+        source[dim] = at
     kernel: list[Any] = [None] * len(rhs_spec)
-    for place, at in zip(rhs_spec, (feature, i, *tap), strict=True):
-        kernel[place] = as_index(at)
+    for dim, at in zip(rhs_spec, (feature, i, *tap), strict=True):
+        kernel[dim] = as_index(at)
 
     def element() -> Any:
         return b.convert(lowering.elements.at(conv.lhs, tuple(source)), conv.working)
@@ -181,7 +181,7 @@ def _fold(
 class _Walk:
     """How the result, the operand and the kernel are walked along a spatial dim.
 
-    Where the operand is dilated, the places of the result that the same taps reach,
+    Where the operand is dilated, the positions of the result that the same taps reach,
     a phase, are walked together: output `phase + i * step` has the elements
     `first + i * stride + j * spread` of the operand, and taps `tap + j * tap_step`.
     """
@@ -237,7 +237,7 @@ def _product_items(lowering: ItemLowering, conv: _Conv, result: Buffer) -> None:
         aval = ShapedArray(tuple(shape[d] for d in order), conv.working)
         product = lowering.new_buffer(aval, f"{result.name}.product")
     walks = [_walks(conv, d) for d in range(len(conv.window))]
-    a, places = _padded(lowering, conv, walks)
+    a, layout = _padded(lowering, conv, walks)
     kernel = _kernel(lowering, conv)
     strides = _strides(lowering.avals[product].shape)
     c = tuple(strides[order.index(d)] for d in plain)
@@ -248,7 +248,7 @@ def _product_items(lowering: ItemLowering, conv: _Conv, result: Buffer) -> None:
     for along in itertools.product(*walks):
         if all(w.taps for w in along):
             dot = _pointwise(conv, along, a, kernel) or _contraction(
-                conv, along, (c, places), kernel
+                conv, along, (c, layout), kernel
             )
             lowering.items.append(DotItem(dot, a, kernel.buffer, product))
     if product is not result:
@@ -264,7 +264,7 @@ def _strides(shape: Sequence[int]) -> Dims:
 
 
 @dataclass(frozen=True)
-class _Places:
+class _Layout:
     """Where elements of the padded operand lie: strides by dim, and the first one."""
 
     strides: Dims
@@ -273,33 +273,33 @@ class _Places:
 
 def _padded(
     lowering: ItemLowering, conv: _Conv, walks: Sequence[Sequence[_Walk]]
-) -> tuple[Buffer, _Places]:
+) -> tuple[Buffer, _Layout]:
     """A buffer with all elements of the lhs that are read; dims stay in order."""
     b, op, lhs = lowering.builder, conv.op, conv.lhs
     spatial = op.dimension_numbers.lhs_spec[2:]
     shape, low = list(lhs.aval.shape), []
-    for d, place in enumerate(spatial):
+    for d, dim in enumerate(spatial):
         low.append(max(0, *(-w.first for w in walks[d])))
-        shape[place] = low[d] + 1 + max(w.last for w in walks[d])
+        shape[dim] = low[d] + 1 + max(w.last for w in walks[d])
     buffer, own = lowering.buffer_of(lhs), lhs.aval.shape
     spread = any(n > 1 and not conv.by_phase(d) for d, n in enumerate(op.lhs_dilation))
     fits = not any(low) and all(n <= m for n, m in zip(shape, own, strict=True))
     if fits and not spread and buffer is not None and lhs.aval.dtype == conv.working:
-        return buffer, _Places(_strides(own), tuple(low))
-    places = _Places(_strides(shape), tuple(low))
+        return buffer, _Layout(_strides(own), tuple(low))
+    layout = _Layout(_strides(shape), tuple(low))
     copy = lowering.new_buffer(
         ShapedArray(tuple(shape), conv.working), f"padded{len(lowering.items)}"
     )
     index = loop_dims(tuple(shape))
     source, inside = list(map(as_index, index)), None
-    for d, place in enumerate(spatial):
+    for d, dim in enumerate(spatial):
         step = 1 if conv.by_phase(d) else op.lhs_dilation[d]
-        at = source[place] - low[d]
-        inside = both(b, inside, b.within(at, dilated(own[place], step)))
+        at = source[dim] - low[d]
+        inside = both(b, inside, b.within(at, dilated(own[dim], step)))
         if step > 1:
             inside = both(b, inside, b.compare("eq", at % step, 0))
             at = at // step
-        source[place] = at
+        source[dim] = at
 
     def element() -> Any:
         return b.convert(lowering.elements.at(lhs, tuple(source)), conv.working)
@@ -307,7 +307,7 @@ def _padded(
     zero = b.const(0, conv.working)
     value = element() if inside is None else b.guarded(inside, element, zero)
     lowering.emit_map(copy, index, value, "pad")
-    return copy, places
+    return copy, layout
 
 
 @dataclass(frozen=True)
@@ -347,8 +347,8 @@ def _kernel(lowering: ItemLowering, conv: _Conv) -> _Kernel:
     column = panel * width + j
     source: list[Any] = [None] * len(rhs_spec)
     at = (group * conv.features + column, i, *tap)
-    for place, where in zip(rhs_spec, at, strict=True):
-        source[place] = where
+    for dim, where in zip(rhs_spec, at, strict=True):
+        source[dim] = where
 
     def element() -> Any:
         return b.convert(lowering.elements.at(rhs, tuple(source)), conv.working)
@@ -383,11 +383,11 @@ def _pointwise(
 def _contraction(
     conv: _Conv,
     along: Sequence[_Walk],
-    places: tuple[Dims, _Places],
+    layout: tuple[Dims, _Layout],
     kernel: _Kernel,
 ) -> Contraction:
     """The product of windows where they lie."""
-    (c, padded), a = places, places[1].strides
+    (c, padded), a = layout, layout[1].strides
     lhs_spec, _, out_spec = conv.op.dimension_numbers
     batches = conv.out.shape[out_spec[0]]
     free = [Axis(batches, c[out_spec[0]], a[lhs_spec[0]])]

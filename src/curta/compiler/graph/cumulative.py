@@ -32,18 +32,18 @@ def cumulative_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     b, dtype = lowering.builder, lowering.dtype(result)
     working = computed_dtype(dtype)
     index = loop_dims(aval.shape)
-    place = list(map(as_index, index))
+    element = list(map(as_index, index))
     if op.reverse:
-        place[op.axis] = aval.shape[op.axis] - 1 - as_index(index[op.axis])
-    x = b.convert(lowering.elements.at(eqn.invars[0], tuple(place)), working)
-    offset = row_major(place, aval.shape)
+        element[op.axis] = aval.shape[op.axis] - 1 - as_index(index[op.axis])
+    x = b.convert(lowering.elements.at(eqn.invars[0], tuple(element)), working)
+    offset = row_major(element, aval.shape)
     if all(d == 1 for d in aval.shape[op.axis + 1 :]):
         combine = partial(op.combine, b)
         code = simple_fold(b, working, dtype, combine, op.identity(dtype))
         kept, along = index[: op.axis], index[op.axis :]
         lowering.emit_fold(result, kept, along, (x,), code, op.name, offset)
     else:
-        _row_by_row(lowering, op, (index, place), x, result, working)
+        _row_by_row(lowering, op, (index, element), x, result, working)
 
 
 def _row_by_row(
@@ -54,15 +54,15 @@ def _row_by_row(
     result: Buffer,
     working: Any,
 ) -> None:
-    b, (index, place) = lowering.builder, indices
+    b, (index, element) = lowering.builder, indices
     shape, dtype = lowering.avals[result].shape, lowering.dtype(result)
     target = result
     if working != dtype:
         target = lowering.new_buffer(ShapedArray(shape, working), f"{result.name}.wide")
 
     def earlier() -> Affine:
-        before = list(place)
-        before[op.axis] = place[op.axis] + (1 if op.reverse else -1)
+        before = list(element)
+        before[op.axis] = element[op.axis] + (1 if op.reverse else -1)
         return row_major(before, shape)
 
     value = b.guarded(
@@ -70,7 +70,7 @@ def _row_by_row(
         lambda: op.combine(b, b.load(target, earlier(), working), x),
         x,
     )
-    stores = lowering.stores(target, row_major(place, shape), value)
+    stores = lowering.stores(target, row_major(element, shape), value)
     independent = len(variables(index[: op.axis]))
     lowering.items.append(
         loop_item(

@@ -127,7 +127,7 @@ def _fold(lowering: ItemLowering, eqn: Eqn, result: Buffer, working: Any) -> Non
     left_free = others(left.aval.ndim, left_batch, left_sum)
     right_free = others(right.aval.ndim, right_batch, right_sum)
     first = len(left_batch) + len(left_free)
-    places: list[dict[int, Any]] = [
+    indices: list[dict[int, Any]] = [
         dict(
             zip(
                 (*left_batch, *left_free, *left_sum),
@@ -147,8 +147,8 @@ def _fold(lowering: ItemLowering, eqn: Eqn, result: Buffer, working: Any) -> Non
     product = b.const(0, working)
     if left.aval.size and right.aval.size:
         x, y = (
-            lowering.elements.at(v, tuple(place[d] for d in range(v.aval.ndim)))
-            for v, place in zip((left, right), places, strict=True)
+            lowering.elements.at(v, tuple(index[d] for d in range(v.aval.ndim)))
+            for v, index in zip((left, right), indices, strict=True)
         )
         product = b.mul(b.convert(x, working), b.convert(y, working))
     code = simple_fold(b, working, out.dtype, b.add)

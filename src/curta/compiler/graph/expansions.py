@@ -1,6 +1,6 @@
 """Legalisation: what ops that have no code of their own are replaced by.
 
-`inline_calls` puts it in their places. It is imported when a program has such an op.
+`inline_calls` puts it there. It is imported when a program has such an op.
 """
 
 from __future__ import annotations

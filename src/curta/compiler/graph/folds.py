@@ -38,17 +38,17 @@ def is_fold(op: Op) -> bool:
 def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
     """The code of a reduction of elements of a dtype.
 
-    `inputs` takes an element and its place along the reduced dim. Half floats
-    accumulate in float32 and are rounded once; places that the index dtype may not
+    `inputs` takes an element and its index along the reduced dim. Half floats
+    accumulate in float32 and are rounded once; indices that the index dtype may not
     hold are compared as int32.
     """
     if isinstance(op, ArgReduction):
         wide = np.dtype(op.index_dtype).itemsize >= 4
-        place_dtype = op.index_dtype if wide else _INT32
-        last = np.iinfo(place_dtype).max
+        index_dtype = op.index_dtype if wide else _INT32
+        last = np.iinfo(index_dtype).max
         return FoldCode(
-            (b.const(op.identity(dtype), dtype), b.const(last, place_dtype)),
-            lambda x, place: (x, b.index_value(place, place_dtype)),
+            (b.const(op.identity(dtype), dtype), b.const(last, index_dtype)),
+            lambda x, index: (x, b.index_value(index, index_dtype)),
             lambda left, right: op.combine(b, left, right),
             lambda final: b.convert(final[1], op.index_dtype),
         )

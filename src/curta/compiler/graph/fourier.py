@@ -147,7 +147,7 @@ def _from_real(x: Any) -> Any:
     even, odd = _halves(middle)
     first = columns(pairs, 0, 1)
     ends = [_only_real(f(real(first), imag(first))) for f in (add, sub)]
-    # An odd place is a turn of -i times half of the difference.
+    # An odd frequency is -i times half of the difference.
     turned = mul(odd, _row(-1j * roots(np.arange(1, size // 2), size, -1), odd))
     return Concatenate(last)(ends[0], add(even, turned), ends[1])
 

@@ -71,13 +71,13 @@ def _fused(
     """The groups of items; with `refusals`, each item asks all, and these are noted."""
     candidates = Candidates()
     groups = candidates.groups
-    place: dict[Buffer, int] = {}
+    group_of: dict[Buffer, int] = {}
     alone = _functions_of_rows(items)
     for item in items:
         touched = [*reads(item), *written(item)]
         at = None
         if isinstance(item, LoopItem):
-            earliest = max((place[b] for b in touched if b in place), default=0)
+            earliest = max((group_of[b] for b in touched if b in group_of), default=0)
             asked: Iterable[int] = candidates.of(item, earliest, item in alone)
             if refusals is not None:
                 asked = range(earliest, len(groups))
@@ -87,7 +87,7 @@ def _fused(
             candidates.append(FusionGroup(item))
         else:
             candidates.changed(at, {*reads(item)})
-        place.update((buffer, at) for buffer in written(item))
+        group_of.update((buffer, at) for buffer in written(item))
     return groups
 
 

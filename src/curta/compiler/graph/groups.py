@@ -139,14 +139,14 @@ class Candidates:
                 self._note(nest, buffer, at)
 
     def _note(self, nest: Nest, read: Any, at: int) -> None:
-        places = self.siblings.setdefault((nest, read), [])
-        if not places or places[-1] < at:
-            places.append(at)
-        elif places[bisect_left(places, at)] != at:
-            insort(places, at)
+        numbers = self.siblings.setdefault((nest, read), [])
+        if not numbers or numbers[-1] < at:
+            numbers.append(at)
+        elif numbers[bisect_left(numbers, at)] != at:
+            insort(numbers, at)
 
     def of(self, item: LoopItem, earliest: int, alone: bool) -> Iterator[int]:
-        """The places of groups that may take an item, from `earliest` on."""
+        """The numbers of groups that may take an item, from `earliest` on."""
         if item.ordered or item.partial or earliest >= len(self.groups):
             return
         yield earliest
@@ -177,14 +177,14 @@ class Candidates:
     def _siblings(
         self, nest: Nest, key: Any, start: int, item: LoopItem
     ) -> Iterator[int]:
-        places = self.siblings[nest, key]
-        i = bisect_left(places, start)
-        while i < len(places):
-            group = self.groups[places[i]]
+        numbers = self.siblings[nest, key]
+        i = bisect_left(numbers, start)
+        while i < len(numbers):
+            group = self.groups[numbers[i]]
             shares = group.one_body or group.has_iterations(item, group.shared)
             if group.closed or len(group.nests) > 1:
-                del places[i]  # and so it stays
+                del numbers[i]  # and so it stays
                 continue
             if shares:
-                yield places[i]
+                yield numbers[i]
             i += 1

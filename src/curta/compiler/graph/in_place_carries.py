@@ -113,8 +113,8 @@ class InPlaceCarries:
             raise CannotUseRegisters(
                 "an update of many elements, or of what others need"
             )
-        for place in lowering.indices(shape):
-            array = self._element(op, array, rest, place, level)
+        for element in lowering.indices(shape):
+            array = self._element(op, array, rest, element, level)
         assert isinstance(array, Var)
         return array
 
@@ -128,8 +128,10 @@ class InPlaceCarries:
     ) -> Var:
         lowering, aval, b = self.lowering, array.aval, self.lowering.builder
         operands = [Operand(a.aval, a, lowering.elements) for a in (array, *rest)]
-        place, inside, new = op.lower_update(b, tuple(map(as_index, index)), *operands)
-        source, offset = lowering.register(array), row_major(place, aval.shape)
+        element, inside, new = op.lower_update(
+            b, tuple(map(as_index, index)), *operands
+        )
+        source, offset = lowering.register(array), row_major(element, aval.shape)
         dtype = lowering.dtype(aval)
 
         def value() -> Any:

@@ -65,12 +65,12 @@ def _distances(eqn: Eqn) -> list[tuple[int, Dims]]:
     result = []
     for i, dims in enumerate(rel.operands):
         if len(dims) == len(rel.results[0]):
-            places = [
+            lows = [
                 0 if dim == own else first.get(((i, d), d))
                 for d, (dim, own) in enumerate(zip(dims, rel.results[0], strict=True))
             ]
-            if None not in places:
-                result.append((i, tuple(p or 0 for p in places)))
+            if None not in lows:
+                result.append((i, tuple(p or 0 for p in lows)))
     return result
 
 
@@ -94,11 +94,11 @@ def split_index_set(
         if eqn is None or (atom is not var and is_there(atom)):
             continue
         whole = eqn.outvars[0].aval.shape
-        for i, places in _distances(eqn):
+        for i, lows in _distances(eqn):
             operand = eqn.invars[i]
-            stack.append((operand, tuple(map(sub, offset, places))))
-            for d, (place, size) in enumerate(zip(places, operand.aval.shape)):
-                for seam in (place, place + size):
+            stack.append((operand, tuple(map(sub, offset, lows))))
+            for d, (low_seam, size) in enumerate(zip(lows, operand.aval.shape)):
+                for seam in (low_seam, low_seam + size):
                     if 0 < seam < whole[d] and 0 < seam - offset[d] < shape[d]:
                         cuts[d].add(seam - offset[d])
     return list(itertools.product(*map(_intervals, cuts, shape)))

@@ -18,7 +18,7 @@ Expand = Callable[[Op, Sequence[ShapedArray]], ClosedJaxpr | None]
 
 
 def inline_calls(closed: ClosedJaxpr, expand: Expand | None = None) -> ClosedJaxpr:
-    """The jaxpr with the bodies of all calls in their places.
+    """The jaxpr with the bodies of all calls instead of them.
 
     `expand` says which jaxprs other ops stand for.
     """
@@ -79,7 +79,7 @@ class _Inliner:
 def _stands_for(
     op: Op, invars: tuple[Atom, ...], expand: Expand | None
 ) -> ClosedJaxpr | None:
-    """The jaxpr to put in the place of an op, if there is one."""
+    """The jaxpr to put instead of an op, if there is one."""
     if isinstance(op, JaxprOp):
         return op.jaxpr
     avals = [v.aval for v in invars]

@@ -211,14 +211,14 @@ class ItemLowering:
     def _update(self, eqn: Eqn) -> None:
         """An update, in the memory of its operand if nobody else needs that."""
         (out,) = eqn.outvars
-        place = self.buffer_of(eqn.invars[0])
-        if place is None or not self.may_overwrite(eqn, eqn.invars[0]):
+        memory = self.buffer_of(eqn.invars[0])
+        if memory is None or not self.may_overwrite(eqn, eqn.invars[0]):
             return update_items(self, eqn, self._buffer(out, "v"), copy=True)
         for var in self.overwriting.to_compute_first(eqn):
             if var not in self.buffers:
                 self._map(var)
-        self.buffers[out] = place
-        return update_items(self, eqn, place, copy=False)
+        self.buffers[out] = memory
+        return update_items(self, eqn, memory, copy=False)
 
     def may_overwrite(self, eqn: Eqn, operand: Atom) -> bool:
         """Whether an eqn may put a result where an operand lies."""
@@ -276,25 +276,25 @@ class ItemLowering:
         shape, buffer = var.aval.shape, self._buffer(var, "v")
         for region in result:
             index = loop_dims(tuple(high - low for low, high in region))
-            place = [
+            source = [
                 as_index(i) + low for i, (low, _) in zip(index, region, strict=True)
             ]
-            value = self.elements.computed(var, tuple(place))
-            stores = self.stores(buffer, row_major(place, shape), value)
+            value = self.elements.computed(var, tuple(source))
+            stores = self.stores(buffer, row_major(source, shape), value)
             dims = variables(index)
             self.items.append(loop_item("part", dims, (), stores, (), partial=True))
         return True
 
     def _join(self, eqn: Eqn, buffer: Buffer) -> None:
-        """A concatenation: an item for each part, which stores to its place."""
+        """A concatenation: an item for each part, which stores its rows."""
         axis, start = eqn.op.params()["dimension"], 0
         for part in eqn.invars:
             index = loop_dims(part.aval.shape)
-            place = list(map(as_index, index))
-            place[axis] = place[axis] + start
+            source = list(map(as_index, index))
+            source[axis] = source[axis] + start
             start += part.aval.shape[axis]
             if part.aval.size:
-                offset = row_major(place, self.avals[buffer].shape)
+                offset = row_major(source, self.avals[buffer].shape)
                 stores = self.stores(buffer, offset, self.elements.at(part, index))
                 dims = variables(index)
                 self.items.append(loop_item("part", dims, (), stores, (), partial=True))
@@ -346,8 +346,8 @@ class ItemLowering:
             code = fold_code(eqn.op, self.builder, physical_dtype(operand.aval.dtype))
         inputs = code.initial
         if operand.aval.size:
-            place = index[axes[0]] if axes else 0
-            inputs = code.inputs(self.elements.at(operand, index), place)
+            source = index[axes[0]] if axes else 0
+            inputs = code.inputs(self.elements.at(operand, index), source)
         with refusals(eqn):
             self.emit_fold(buffer, kept, reduced, inputs, code, eqn.op.name)
 

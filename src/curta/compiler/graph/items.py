@@ -86,9 +86,9 @@ class RoutineItem:
 class ControlItem:
     """A loop or branch over compiled programs: those of the jaxprs of `eqn`.
 
-    `carries` are two places for each part of a loop's carry, which iterations read from
-    and write to in turn. A loop may be cut along the rows of its arrays; then the
-    program is the body for one part, and every part has places of its own. So many
+    `carries` are two buffers for each part of a loop's carry; iterations read one and
+    write the other, alternately. A loop may be cut along the rows of its arrays; then
+    the program is the body for one part, and every part has memory of its own. So many
     `chunks` share out the parts. Programs that need an arena have it in `scratch`, a
     row of which is for one chunk. A loop calls `signals`, if there is such a program,
     now and then; one that is `polled` looks whether its call was cancelled.

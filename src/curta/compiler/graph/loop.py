@@ -127,7 +127,7 @@ class Loop:
         return bool(names)
 
     def rewrite(self, change: Callable[[Jaxpr], Jaxpr]) -> None:
-        """Put another body in the place of the loop's."""
+        """Put another body instead of the loop's."""
         body = change(Jaxpr((), (), self.outs(), self.eqns))
         self.eqns = list(body.eqns)
         for part, end in zip(self.carry, body.outvars, strict=False):
@@ -156,10 +156,10 @@ class Loop:
     def _merge_carries(self) -> dict[Var, Atom]:
         """Carry once what begins and goes on alike."""
         known: dict[tuple[Atom, Atom], int] = {}
-        places = [
+        firsts = [
             known.setdefault((c.start, c.end), i) for i, c in enumerate(self.carry)
         ]
-        merged = {i: first for i, first in enumerate(places) if first != i}
+        merged = {i: first for i, first in enumerate(firsts) if first != i}
         if not merged:
             return {}
         carry = self.carry

@@ -62,14 +62,14 @@ def parts_of(eqn: Eqn) -> Parts | None:
     rows = _rows(extent, row)
     if rows == extent or _work(body) * op.length < config.tuning.part_work:
         return None
-    places = _Rows(op, extent).places()
-    if places is None:
+    row_dims = _Rows(op, extent).row_dims()
+    if row_dims is None:
         return None
     return Parts(
         extent // rows,
-        ClosedJaxpr(_shrunk(body, places, rows)),
-        tuple(v in places for v in body.invars),
-        tuple(_is_cut(v, places) for v in body.outvars),
+        ClosedJaxpr(_shrunk(body, row_dims, rows)),
+        tuple(v in row_dims for v in body.invars),
+        tuple(_is_cut(v, row_dims) for v in body.outvars),
     )
 
 
@@ -97,8 +97,8 @@ def _work(body: Jaxpr) -> int:
     return total
 
 
-def _is_cut(atom: Atom, places: dict[Var, int]) -> bool:
-    return isinstance(atom, Var) and atom in places
+def _is_cut(atom: Atom, row_dims: dict[Var, int]) -> bool:
+    return isinstance(atom, Var) and atom in row_dims
 
 
 class _Mixed(Exception):
@@ -117,7 +117,7 @@ class _Rows:
         self.known: dict[Eqn, tuple[Dims, ...]] = {}
         self.grown = False
 
-    def places(self) -> dict[Var, int] | None:
+    def row_dims(self) -> dict[Var, int] | None:
         """The dims, where there are any; None if the rows are not independent."""
         try:
             for var in self.carry:
@@ -178,7 +178,7 @@ class _Rows:
     def _dims(self, eqn: Eqn) -> tuple[Dims, ...]:
         """The factors of the dims of all operands and results of an eqn.
 
-        () stands for those along which rows depend on one another, or on their places.
+        () stands for those along which rows depend on one another, or on their index.
         """
         if eqn not in self.known:
             avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
@@ -213,9 +213,9 @@ class _Rows:
 # ---------------------------------------------------------------- smaller bodies
 
 
-def _shrunk(body: Jaxpr, places: dict[Var, int], rows: int) -> Jaxpr:
+def _shrunk(body: Jaxpr, row_dims: dict[Var, int], rows: int) -> Jaxpr:
     """The body for so many rows."""
-    small = {v: Var(_with_rows(v.aval, d, rows)) for v, d in places.items()}
+    small = {v: Var(_with_rows(v.aval, d, rows)) for v, d in row_dims.items()}
 
     def smaller(atom: Atom) -> Atom:
         return small.get(atom, atom) if isinstance(atom, Var) else atom

@@ -39,11 +39,11 @@ class RegisterElements(Elements):
     def at(self, atom: Atom, index: tuple[Any, ...]) -> Any:
         known = self._lowering.known.get(atom) if isinstance(atom, Var) else None
         if known is not None:
-            place = [as_index(i) for i in index]
-            if all(i.is_constant for i in place):
+            indices = [as_index(i) for i in index]
+            if all(i.is_constant for i in indices):
                 at = tuple(
                     min(max(i.const, 0), d - 1)
-                    for i, d in zip(place, known.shape, strict=True)
+                    for i, d in zip(indices, known.shape, strict=True)
                 )
                 return self.builder.const(known[at].item(), known.dtype)
             self._lowering.register(atom)
@@ -91,7 +91,7 @@ class RegisterBlocks:
         return aval.size > config.tuning.register_elements
 
     def require_own(
-        self, index: Sequence[Any], update: Sequence[Any], place: Sequence[Any]
+        self, index: Sequence[Any], update: Sequence[Any], element: Sequence[Any]
     ) -> None:
         """Raise `CannotUseRegisters` if an update may concern more than one example."""
 
@@ -121,7 +121,7 @@ class RegisterBlocks:
             dtype, size = component(dtype), 2 * size
         return Buffer(f"r{self.builder.fresh()}", dtype, size)
 
-    def place(self, aval: ShapedArray, level: int) -> Var:
+    def define(self, aval: ShapedArray, level: int) -> Var:
         """A variable that a loop or a choice defines, in registers."""
         self.require(aval)
         return self.row(aval, level)

@@ -188,7 +188,7 @@ class RegisterLowering(RegisterBlocks):
         carries, results = self._carries(initial, now, then, kept, level, arrays)
         writes = []
         for i, row in enumerate(written, n):
-            out = None if arrays else self.place(avals[i], level)
+            out = None if arrays else self.define(avals[i], level)
             array = arrays[i] if out is None else self.buffers[out]
             writes.append(Rows(array, row))
             results.append(out)
@@ -227,17 +227,17 @@ class RegisterLowering(RegisterBlocks):
         arrays: Sequence[Buffer],
     ) -> list[Atom]:
         """The carry as an iteration sees it; what no iteration changes is no carry."""
-        places: Sequence[Buffer | None] = arrays[: len(initial)]
-        places = places or [None] * len(initial)
+        memory: Sequence[Buffer | None] = arrays[: len(initial)]
+        memory = memory or [None] * len(initial)
         now: list[Atom] = []
         phis = 0
-        for x, keep, array in zip(initial, kept, places, strict=True):
+        for x, keep, array in zip(initial, kept, memory, strict=True):
             if keep:
                 now.append(x)
             elif self.may_be_in_place(x.aval):
                 now.append(self.in_place_carries.enter(x, level, array))
             else:
-                now.append(inside := self.place(x.aval, level + 1))
+                now.append(inside := self.define(x.aval, level + 1))
                 phis += phis_of(self.buffers[inside].size)
         if phis > config.tuning.register_carries:
             raise CannotUseRegisters("too much is carried")
@@ -274,9 +274,9 @@ class RegisterLowering(RegisterBlocks):
                     None if arrays else self.in_place_carries.leave(inside, level)
                 )
             else:
-                out = self.place(first.aval, level)
-                places = self.register(first), self.register(inside), after
-                carries.append(Carry(*places, self.buffers[out]))
+                out = self.define(first.aval, level)
+                buffers = self.register(first), self.register(inside), after
+                carries.append(Carry(*buffers, self.buffers[out]))
                 last.append(out)
         return tuple(carries), last
 
@@ -299,9 +299,9 @@ class RegisterLowering(RegisterBlocks):
             blocks.append(tuple(block))
         self._branch = before
         kept = iter(aliases.results(list(compress(avals, large))))
-        made = [self.place(a, level) for a in compress(avals, small)]
-        places = tuple(self.buffers[r] for r in made)
-        self.add(Choice(which, tuple(blocks), tuple(result), places), level)
+        made = [self.define(a, level) for a in compress(avals, small)]
+        buffers = tuple(self.buffers[r] for r in made)
+        self.add(Choice(which, tuple(blocks), tuple(result), buffers), level)
         rest = iter(made)
         return [next(kept if in_place else rest) for in_place in large]
 

@@ -15,10 +15,10 @@ from curta.compiler.graph.fuse import FusionPlan, aligned
 from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.item_lowering import InPlace, Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
-from curta.compiler.loops.assemble import stage_places
+from curta.compiler.loops.assemble import stage_numbers
 from curta.compiler.loops.nodes import Buffer, Store
 
-Place = tuple[int, int]
+ItemNumber = tuple[int, int]
 """A group and an item of it, by their order."""
 
 
@@ -41,8 +41,8 @@ class _Uses:
 
     def __init__(self, plan: FusionPlan) -> None:
         self.plan = plan
-        self.readers: dict[Buffer, list[Place]] = {}
-        self.writers: dict[Buffer, list[Place]] = {}
+        self.readers: dict[Buffer, list[ItemNumber]] = {}
+        self.writers: dict[Buffer, list[ItemNumber]] = {}
         self.stages: dict[int, dict[LoopItem, int]] = {}
         for g, group in enumerate(plan.groups):
             for i, item in enumerate(group.items):
@@ -60,7 +60,7 @@ class _Uses:
         if len(writers) > 1 or not _stores_once(storing) or max(readers) > writers[0]:
             return False
         assert isinstance(storing, LoopItem)
-        within = [self._item(place) for place in readers if place[0] == g]
+        within = [self._item(at) for at in readers if at[0] == g]
         return all(
             _reads_in_iteration(
                 item, argument, storing, storing.writes[0], self._stages(g), group
@@ -68,21 +68,21 @@ class _Uses:
             for item in within
         )
 
-    def _item(self, place: Place) -> Item:
-        return self.plan.groups[place[0]].items[place[1]]
+    def _item(self, at: ItemNumber) -> Item:
+        return self.plan.groups[at[0]].items[at[1]]
 
     def _stages(self, group: int) -> dict[LoopItem, int]:
         """The stage of each item of a group, found once."""
         if group not in self.stages:
-            self.stages[group] = stage_places(self.plan.groups[group])
+            self.stages[group] = stage_numbers(self.plan.groups[group])
         return self.stages[group]
 
 
 def _note(
-    uses: dict[Buffer, list[Place]], buffers: Iterable[Buffer], place: Place
+    uses: dict[Buffer, list[ItemNumber]], buffers: Iterable[Buffer], at: ItemNumber
 ) -> None:
     for buffer in buffers:
-        uses.setdefault(buffer, []).append(place)
+        uses.setdefault(buffer, []).append(at)
 
 
 def _stores_once(item: Item) -> bool:
@@ -96,15 +96,15 @@ def _reads_in_iteration(
     argument: Buffer,
     storing: LoopItem,
     store: Store,
-    places: dict[LoopItem, int],
+    stages: dict[LoopItem, int],
     group: FusionGroup,
 ) -> bool:
     """Whether an item reads what it needs before its group replaces it."""
     assert isinstance(item, LoopItem)
-    if places[item] > places[storing]:
+    if stages[item] > stages[storing]:
         return False
     offsets = [e.offset for e in item.loads if e.buffer is argument]
-    if places[item] == places[storing]:
+    if stages[item] == stages[storing]:
         if item.folds and not storing.folds:  # an iteration stores before it folds
             return False
         return all(offset == store.offset for offset in offsets)

@@ -63,10 +63,10 @@ def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
     before = _padded(totals, zero, (-1, 1) if reverse else (1, -1))
     shape = typeof(inside).shape
     before = BroadcastInDim(shape, tuple(range(axis + 1)))(before)
-    place = Iota(np.dtype(np.int32), shape, axis)()
+    block = Iota(np.dtype(np.int32), shape, axis)()
     first = np.int32(blocks - 1 if reverse else 0)
     result = select_n(
-        eq(place, BroadcastInDim(shape, ())(first)), op.joined(before, inside), inside
+        eq(block, BroadcastInDim(shape, ())(first)), op.joined(before, inside), inside
     )
     flat = Reshape((*outer, blocks * config.tuning.scan_block))(result)
     start = gap if reverse else 0
@@ -82,10 +82,10 @@ def _padded(x: Any, zero: Any, sizes: tuple[int, int]) -> Any:
     return Pad(tuple(config))(x, zero)
 
 
-def _part(x: Any, place: int) -> Any:
-    """`x[..., place]`."""
+def _part(x: Any, index: int) -> Any:
+    """`x[..., index]`."""
     *outer, _ = typeof(x).shape
-    low, high = (*[0] * len(outer), place), (*outer, place + 1)
+    low, high = (*[0] * len(outer), index), (*outer, index + 1)
     return Reshape(tuple(outer))(Slice(low, high, None)(x))
 
 

@@ -1,4 +1,4 @@
-"""Many additions to few places, in pieces that threads share out.
+"""Many additions to few elements, in pieces that threads share out.
 
 The updates are cut into pieces by their number alone. Each piece adds to zeros of its
 own, and these sums are added up in order. Their zeros are -0.0, which changes nothing
@@ -31,11 +31,11 @@ def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
         return None
     x, indices, updates = eqn.invars
     count, row = updates.aval.shape[0], updates.aval.shape[1:]
-    places = x.aval.shape[0]
+    rows = x.aval.shape[0]
     width = math.prod(row)
     tuning = config.tuning
     pieces = tuning.scatter_pieces
-    while pieces > 1 and count < tuning.scatter_per_place * pieces * places:
+    while pieces > 1 and count < tuning.scatter_per_element * pieces * rows:
         pieces //= 2
     if pieces == 1 or count * width < tuning.scatter_pieces_work:
         return None
@@ -106,7 +106,7 @@ _REWRITES: dict[str, Rewrite] = {add_in_pieces.__name__: add_in_pieces}
 
 
 def in_pieces(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with many additions to few places in pieces."""
+    """The jaxpr with many additions to few elements in pieces."""
     if not any(isinstance(e.op, ScatterAdd) for e in jaxpr.eqns):
         return jaxpr
     return simplify(jaxpr, _REWRITES)

@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
-from curta.compiler.library.select import FirstPlaces
+from curta.compiler.library.select import FirstIndices
 from curta.compiler.library.sort import LARGEST, RowSort
 from curta.compiler.library.sort_keys import kind_of
 from curta.compiler.llvm import target
@@ -47,12 +47,12 @@ class SortedRows(LibraryOp):
         return Sort(args[0].ndim - 1).eval(*args)[0]
 
     def routine(self, *avals: ShapedArray) -> RowSort:
-        return _row_sort(avals, places=False)
+        return _row_sort(avals, gives_order=False)
 
 
 @dataclass(frozen=True)
 class OrderOfRows(LibraryOp):
-    """The places, along the last dim, of the elements in order; of the least first.
+    """The indices, along the last dim, of the elements in order; of the least first.
 
     Later operands decide where earlier ones are equal. `descending` is the order of
     `top_k`, from the greatest down.
@@ -68,10 +68,10 @@ class OrderOfRows(LibraryOp):
         axis = args[0].ndim - 1
         if self.descending:
             return TopK(args[0].shape[axis], axis).eval(*args)[1]
-        places = np.broadcast_to(
+        indices = np.broadcast_to(
             np.arange(args[0].shape[axis], dtype=_INT32), args[0].shape
         )
-        return Sort(axis, num_keys=len(args)).eval(*args, places)[-1]
+        return Sort(axis, num_keys=len(args)).eval(*args, indices)[-1]
 
     def routine(self, *avals: ShapedArray) -> RowSort:
         return _row_sort(avals, descending=self.descending)
@@ -79,7 +79,7 @@ class OrderOfRows(LibraryOp):
 
 @dataclass(frozen=True)
 class GreatestOfRows(LibraryOp):
-    """The places, along the last dim, of the `count` greatest elements, as `top_k`."""
+    """The indices, along the last dim, of the `count` greatest elements, as `top_k`."""
 
     name: ClassVar[str] = "greatest_of_rows"
     count: int
@@ -90,8 +90,8 @@ class GreatestOfRows(LibraryOp):
     def eval(self, *args: Any) -> Any:
         return TopK(self.count, args[0].ndim - 1).eval(*args)[1]
 
-    def routine(self, *avals: ShapedArray) -> FirstPlaces:
-        return FirstPlaces(*_rows(avals[0]), self.count, *_kinds(*avals))
+    def routine(self, *avals: ShapedArray) -> FirstIndices:
+        return FirstIndices(*_rows(avals[0]), self.count, *_kinds(*avals))
 
 
 @factors.register(SortedRows)
@@ -166,16 +166,16 @@ def _transposed_back(x: Atom, dimension: int, context: Context) -> Atom:
     return context.apply(Transpose(tuple(order)), x)
 
 
-def _taken(x: Atom, places: Atom, context: Context) -> Atom:
-    """The elements of the rows of `x` at places of them."""
+def _taken(x: Atom, indices: Atom, context: Context) -> Atom:
+    """The elements of the rows of `x` at indices of them."""
     source = context.lowering(x)
     if source is not None and isinstance(source.op, Iota):
         if source.op.dimension == x.aval.ndim - 1:
-            return _converted(places, x.aval.dtype, context)
+            return _converted(indices, x.aval.dtype, context)
     rank = x.aval.ndim
     outer = tuple(range(rank - 1))
     numbers = GatherDimensionNumbers((), (rank - 1,), (rank - 1,), outer, outer)
-    index = context.apply(Reshape((*places.aval.shape, 1)), places)
+    index = context.apply(Reshape((*indices.aval.shape, 1)), indices)
     return context.apply(Gather(numbers, (1,) * rank), x, index)
 
 
@@ -184,7 +184,7 @@ def _converted(x: Atom, dtype: Any, context: Context) -> Atom:
 
 
 def top_k_by_library(eqn: Eqn, context: Context) -> Results | None:
-    """top_k x -> x taken at the places of the greatest."""
+    """top_k x -> x taken at the indices of the greatest."""
     op = eqn.op
     if not isinstance(op, TopK) or not op.k:
         return None
@@ -198,12 +198,12 @@ def top_k_by_library(eqn: Eqn, context: Context) -> Results | None:
     if x.aval.shape[op.axis] <= max(config.tuning.sorted_by_insertion, 2 * op.k):
         order = context.apply(OrderOfRows(descending=True), key)
         shape = (*transposed.aval.shape[:-1], op.k)
-        places = context.apply(Slice((0,) * len(shape), shape, None), order)
+        indices = context.apply(Slice((0,) * len(shape), shape, None), order)
     else:
-        places = context.apply(GreatestOfRows(op.k), key)
+        indices = context.apply(GreatestOfRows(op.k), key)
     return [
         _transposed_back(part, op.axis, context)
-        for part in (_taken(transposed, places, context), places)
+        for part in (_taken(transposed, indices, context), indices)
     ]
 
 

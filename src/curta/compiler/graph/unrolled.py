@@ -63,8 +63,8 @@ def _reduction(
         along = dict(zip(axes, unravel(as_index(row), reduced), strict=True))
         rest = iter(kept)
         index = tuple(along[k] if k in along else next(rest) for k in range(len(shape)))
-        place = along[axes[0]] if axes else 0
-        return code.inputs(lowering.elements.at(operand, index), place)
+        position = along[axes[0]] if axes else 0
+        return code.inputs(lowering.elements.at(operand, index), position)
 
     rows = _size(reduced)
     return fold_rows(lowering, args, aval, rows, element, code)
@@ -110,8 +110,8 @@ def _halved(
     """Each row of the first half combined with its partner in the second, if any."""
     b, half = lowering.builder, -(-rows // 2)
 
-    def combined(place: Index, i: int) -> Any:
-        row, *kept = place
+    def combined(index: Index, i: int) -> Any:
+        row, *kept = index
         first = element(row, tuple(kept))
 
         def both() -> Any:
@@ -125,7 +125,7 @@ def _halved(
         lowering.computed(
             ShapedArray((half, *aval.shape), start.dtype),
             args,
-            lambda place, i=i: combined(place, i),
+            lambda index, i=i: combined(index, i),
         )
         for i, start in enumerate(code.initial)
     ]
@@ -189,10 +189,10 @@ def _product(
         raise CannotLowerOp(f"{rows} products for each of {aval.size} elements")
 
     def term(row: Any, kept: Index) -> tuple[Any, ...]:
-        places = _places(op, args, kept, unravel(as_index(row), summed))
+        indices = _factor_indices(op, args, kept, unravel(as_index(row), summed))
         x, y = (
-            b.convert(lowering.elements.at(v, place), working)
-            for v, place in zip(args, places, strict=True)
+            b.convert(lowering.elements.at(v, index), working)
+            for v, index in zip(args, indices, strict=True)
         )
         return (b.mul(x, y),)
 
@@ -211,7 +211,7 @@ def _product(
     return lowering.computed(aval, args, total)
 
 
-def _places(
+def _factor_indices(
     op: DotGeneral, args: Sequence[Atom], kept: Index, along: Index
 ) -> tuple[Index, Index]:
     """Where the factors of a term lie in the two operands."""
@@ -246,14 +246,14 @@ def _updates(
     current = args[0]
     for at in iterations:
         operands = [Operand(a.aval, a, elements) for a in args]
-        place, inside, new = op.lower_update(b, at, *operands)
+        element, inside, new = op.lower_update(b, at, *operands)
 
         def updated(
-            index: Index, old: Atom = current, at: Index = at, place: Index = place,
+            index: Index, old: Atom = current, at: Index = at, element: Index = element,
             inside: Any = inside, new: Callable[[Any], Any] = new,
         ) -> Any:  # fmt: skip
-            lowering.require_own(index, at, place)
-            hit = _is_at(b, index, place, aval.shape)
+            lowering.require_own(index, at, element)
+            hit = _is_at(b, index, element, aval.shape)
             before = elements.at(old, index)
             hit = hit if inside is None else b.and_(hit, inside)
             return b.select(hit, new(before), before)
@@ -262,11 +262,11 @@ def _updates(
     return current
 
 
-def _is_at(b: Any, index: Index, place: Index, shape: tuple[int, ...]) -> Any:
-    """Whether an index is a place; dims in which they always agree do not count."""
-    dims = [k for k, i in enumerate(index) if as_index(i) != as_index(place[k])]
+def _is_at(b: Any, index: Index, element: Index, shape: tuple[int, ...]) -> Any:
+    """Whether two indices are equal; dims in which they always agree do not count."""
+    dims = [k for k, i in enumerate(index) if as_index(i) != as_index(element[k])]
     kept = tuple(shape[k] for k in dims)
-    here, there = (row_major([x[k] for k in dims], kept) for x in (index, place))
+    here, there = (row_major([x[k] for k in dims], kept) for x in (index, element))
     return b.compare("eq", b.index_value(here, INT32), b.index_value(there, INT32))
 
 
@@ -274,16 +274,16 @@ def _window(lowering: RegisterBlocks, args: Sequence[Atom], aval: ShapedArray) -
     """`dynamic_update_slice`: each element is that of the window, if it is in it."""
     x, update, *starts = args
     b, elements, sizes = lowering.builder, lowering.elements, update.aval.shape
-    places = []
+    bounded = []
     for start, extent, size in zip(starts, aval.shape, sizes, strict=True):
         clamped, _ = clamp_start(b, elements.at(start, ()), extent - size)
-        places.append(clamped.as_index())
+        bounded.append(clamped.as_index())
 
     def updated(index: Index) -> Any:
         old = elements.at(x, index)
         within = b.const(True, "bool")
         source = []
-        for i, start, size in zip(index, places, sizes, strict=True):
+        for i, start, size in zip(index, bounded, sizes, strict=True):
             inner = as_index(i) - start
             source.append(inner if size > 1 else as_index(0))
             low, high = b.compare("ge", inner, 0), b.compare("lt", inner, size)

@@ -38,21 +38,23 @@ def update_items(lowering: ItemLowering, eqn: Eqn, result: Buffer, copy: bool) -
     if 0 in shape or not aval.size:
         return
     index = loop_dims(shape)
-    place, inside, new = _lowered(lowering, eqn, index)
-    free = _independent(place)
+    element, inside, new = _lowered(lowering, eqn, index)
+    free = _independent(element)
     dims = _in_order(eqn, index, free)
     independent = next((i for i, v in enumerate(dims) if v not in free), len(dims))
     if not independent and dims and dims[-1] in free:
         blocks = _blocks(shape, dims[-1].extent, lowering.dtype(result).itemsize)
         if blocks > 1:
             index, dims = _in_blocks(index, dims, blocks)
-            place, inside, new = _lowered(lowering, eqn, index)
+            element, inside, new = _lowered(lowering, eqn, index)
             independent = 1
-    shared = None if independent else _shared_out(lowering, eqn, result, place, inside)
+    shared = (
+        None if independent else _shared_out(lowering, eqn, result, element, inside)
+    )
     if shared is not None:
         owner, inside = shared
         dims, independent = (owner, *dims), 1
-    offset = row_major(place, aval.shape)
+    offset = row_major(element, aval.shape)
     old = _load(lowering, result, offset, inside)
     stores = lowering.stores(result, offset, new(old), inside)
     lowering.items.append(
@@ -77,7 +79,7 @@ def _shared_out(
     lowering: ItemLowering,
     eqn: Eqn,
     result: Buffer,
-    place: tuple[Any, ...],
+    element: tuple[Any, ...],
     inside: Any,
 ) -> tuple[LoopVar, Expr] | None:
     """The owners of the parts of the operand, and when an update is the owner's own."""
@@ -90,11 +92,11 @@ def _shared_out(
         return None
     tuning = config.tuning
     count = min(max(nbytes // tuning.owner_bytes, 2), tuning.most_owners)
-    cut = next((d for d, p in enumerate(place) if _is_data(as_index(p))), None)
+    cut = next((d for d, p in enumerate(element) if _is_data(as_index(p))), None)
     if nbytes < config.tuning.owned_bytes or cut is None or aval.shape[cut] < count:
         return None
     owner, part = LoopVar("owner", count), -(-aval.shape[cut] // count)
-    ahead = b.index_value(as_index(place[cut]) - as_index(owner) * part)
+    ahead = b.index_value(as_index(element[cut]) - as_index(owner) * part)
     unsigned = np.dtype(np.uint64)  # in which what lies before the part is great, too
     own = b.compare("lt", b.convert(ahead, unsigned), b.const(part, unsigned))
     if inside is not None:
@@ -121,9 +123,9 @@ def _is_data(index: Affine) -> bool:
     return not all(isinstance(a, LoopVar) for a in index.atoms())
 
 
-def _independent(place: tuple[Any, ...]) -> set[Any]:
-    """The loop variables that alone decide one of the places in the operand."""
-    terms = [tuple(as_index(p).terms) for p in place]
+def _independent(element: tuple[Any, ...]) -> set[Any]:
+    """The loop variables that alone decide one of the indices in the operand."""
+    terms = [tuple(as_index(p).terms) for p in element]
     return {t[0] for t in terms if len(t) == 1 and isinstance(t[0], LoopVar)}
 
 

@@ -110,7 +110,7 @@ def _fold_windows(
     def inputs(tap: Sequence[Any]) -> Scalars:
         return _elements(lowering, operands, window, code, kept, tap)
 
-    if math.prod(window.dimensions) <= config.tuning.window_places:
+    if math.prod(window.dimensions) <= config.tuning.window_taps:
         total = code.initial
         for tap in window.taps() if 0 not in shape else ():
             total = code.combine(total, inputs(tap))
@@ -137,10 +137,10 @@ def _elements(
     b = lowering.builder
     at = tuple(map(as_index, index))
     within = tuple(map(as_index, tap))
-    place, inside = window.source(b, at, within, operands[0].aval.shape)
+    element, inside = window.source(b, at, within, operands[0].aval.shape)
 
     def read() -> Scalars:
-        return code.inputs([lowering.elements.at(x, place) for x in operands], None)
+        return code.inputs([lowering.elements.at(x, element) for x in operands], None)
 
     if inside is None:
         return read()
@@ -168,18 +168,18 @@ def _scatter_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     at = tuple(map(as_index, index))
 
     def part(back: Sequence[Any]) -> Any:
-        place, tap, inside = _covering(b, op.window, at, back, source.aval.shape)
+        element, tap, inside = _covering(b, op.window, at, back, source.aval.shape)
         where = b.index_value(tap, INT32)
 
         def taken() -> Any:
-            mine = b.compare("eq", lowering.load(chosen, place), where)
-            given = b.convert(lowering.elements.at(source, place), wide)
+            mine = b.compare("eq", lowering.load(chosen, element), where)
+            given = b.convert(lowering.elements.at(source, element), wide)
             return b.select(mine, given, zero)
 
         return taken() if inside is None else b.guarded(inside, taken, zero)
 
     reaching = _reaching(op.window) if source.aval.size else (0,)
-    if math.prod(reaching) <= config.tuning.window_places:
+    if math.prod(reaching) <= config.tuning.window_taps:
         total = zero
         for back in itertools.product(*map(range, reaching)):
             total = b.add(total, part(back))
@@ -202,7 +202,7 @@ def _choose_items(
         (x,) = _elements(lowering, [operand], window, read, kept, tap)
         return x, b.index_value(_flat(window, tap), INT32)
 
-    if math.prod(window.dimensions) <= config.tuning.window_places:
+    if math.prod(window.dimensions) <= config.tuning.window_taps:
         best = None
         for tap in window.taps():
             new = candidate(tap)
@@ -217,7 +217,7 @@ def _choose_items(
 
 
 def _flat(window: Sliding, tap: Sequence[Any]) -> Any:
-    """The number of a place in a window."""
+    """The number of a tap of a window."""
     flat = as_index(0)
     for k, size in zip(tap, window.dimensions, strict=True):
         flat = flat * size + as_index(k)
@@ -235,9 +235,9 @@ def _covering(
 ) -> tuple[tuple[Any, ...], Any, Any]:
     """The window, some way back from the last one, that covers the element `at`.
 
-    Also the place of the element in it, and the condition that it does cover it.
+    Also the window of the element in it, and the condition that it does cover it.
     """
-    place, tap, inside = [], [], None
+    element, tap, inside = [], [], None
     for d, i in enumerate(at):
         from_start = i + window.padding[d][0]
         which = from_start // window.strides[d] - as_index(back[d])
@@ -248,6 +248,6 @@ def _covering(
             )
         conditions = b.within(which, shape[d]), b.within(inner, window.dimensions[d])
         inside = both(b, inside, *conditions)
-        place.append(which)
+        element.append(which)
         tap.append(inner)
-    return tuple(place), _flat(window, tap), inside
+    return tuple(element), _flat(window, tap), inside

@@ -11,7 +11,7 @@ rounding errors stay those of the direct sum.
 
 Where the direct sum has an infinity this one can have a NaN, and a sum of inputs can
 overflow where no product does. Neither ever becomes finite again: if all results are
-finite, nothing of the kind has happened. If not, the direct sum takes their place.
+finite, nothing of the kind has happened. If not, the direct sum is taken instead.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def conv_by_winograd(eqn: Eqn, context: Context) -> Results | None:
         return None
     x, kernel = eqn.invars
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
-    batch, features, *places = lhs_spec
-    x = _turned(x, (batch, *places, features), context)
+    batch, features, *spatial = lhs_spec
+    x = _turned(x, (batch, *spatial, features), context)
     outputs, inputs, *window = rhs_spec
     kernel = _turned(kernel, (*window, inputs, outputs), context)
     size = taken(eqn.outvars[0].aval.shape, out_spec)[2:]
@@ -70,8 +70,8 @@ def conv_by_winograd(eqn: Eqn, context: Context) -> Results | None:
         for rows in zip(of_inputs, of_kernel, strict=True)
     ]
     y = _joined(_transformed(_OF_PRODUCTS, products, context), size, context)
-    batch, features, *places = out_spec
-    standard = (batch, *places, features)
+    batch, features, *spatial = out_spec
+    standard = (batch, *spatial, features)
     y = _turned(y, tuple(standard.index(d) for d in range(4)), context)
     return [_finite(y, eqn, context)]
 

@@ -40,9 +40,9 @@ def address(name: str) -> int:
         AttributeError: there is no such routine.
     """
     routine = _needed().library[f"{_PREFIX}{name}_"]
-    place = ctypes.cast(routine, ctypes.c_void_p).value
-    assert place is not None
-    return place
+    address = ctypes.cast(routine, ctypes.c_void_p).value
+    assert address is not None
+    return address
 
 
 def addresses(names: Iterable[str]) -> dict[str, int]:

@@ -191,8 +191,8 @@ def _writable(address: int) -> ctypes.c_uint64 | None:
     """The word at an address, if it lies in memory that may be written."""
     with open("/proc/self/maps") as file:
         for line in file:
-            place, rights = line.split()[:2]
-            first, last = (int(x, 16) for x in place.split("-"))
+            span, rights = line.split()[:2]
+            first, last = (int(x, 16) for x in span.split("-"))
             if first <= address < last:
                 return ctypes.c_uint64.from_address(address) if "w" in rights else None
     return None

@@ -23,7 +23,7 @@ EXPORTS = (ENTER, LEAVE, "map_buffer", "before_fork", "in_parent", "in_child")
 def buffers_module(module: Module) -> str:
     """IR with the functions.
 
-    `ptr map_buffer(..)` is what OpenBLAS calls in place of `mmap`. The last three are
+    `ptr map_buffer(..)` is what OpenBLAS calls instead of `mmap`. The last three are
     for `fork`: nobody is in while a process is copied, and no lock of OpenBLAS taken.
     """
     _turns(module)

@@ -48,8 +48,8 @@ def _emit_chunk(module: Module, name: str, dot: Dot, rows: int, columns: int) ->
     column = b.urem(index, columns) * config.tuning.blas_block
     part = _PARTS[dot.kind]
 
-    def at(base: Value, size: int, place: Value) -> Value:
-        return b.offset(base, (batch * size + place) * 2, part)
+    def at(base: Value, size: int, offset: Value) -> Value:
+        return b.offset(base, (batch * size + offset) * 2, part)
 
     a = at(a, dot.m * dot.k, row if dot.a_transposed else row * dot.k)
     right = at(right, dot.k * dot.n, column * (dot.k if dot.b_transposed else 1))
@@ -64,7 +64,7 @@ def _emit_chunk(module: Module, name: str, dot: Dot, rows: int, columns: int) ->
     b.call(
         ROUTINES[dot.kind], None,
         _flip(b, dot.b_transposed), _flip(b, dot.a_transposed),
-        _place(b, size_n), _place(b, size_m), _integer(b, dot.k),
+        _by_reference(b, size_n), _by_reference(b, size_m), _integer(b, dot.k),
         _complex(b, part, 1), right, _integer(b, right_row),
         a, _integer(b, a_row), _complex(b, part, 0), c, _integer(b, dot.n),
     )  # fmt: skip
@@ -72,7 +72,7 @@ def _emit_chunk(module: Module, name: str, dot: Dot, rows: int, columns: int) ->
     b.ret()
 
 
-def _place(b: Builder, value: Value) -> Value:
+def _by_reference(b: Builder, value: Value) -> Value:
     """The address of a value: Fortran takes nothing else."""
     pointer = b.scratch(value.type.size, align=8)
     b.store(value, pointer)
@@ -80,11 +80,11 @@ def _place(b: Builder, value: Value) -> Value:
 
 
 def _flip(b: Builder, transposed: bool) -> Value:
-    return _place(b, b.const(I8, ord("T" if transposed else "N")))
+    return _by_reference(b, b.const(I8, ord("T" if transposed else "N")))
 
 
 def _integer(b: Builder, number: int) -> Value:
-    return _place(b, b.const(I32, number))
+    return _by_reference(b, b.const(I32, number))
 
 
 def _complex(b: Builder, part: Type, number: int) -> Value:

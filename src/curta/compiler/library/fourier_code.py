@@ -60,8 +60,8 @@ class FourierCode:
         number = b.arguments[1]
         blocks = -(-what.inner // self.lanes)
         start = b.min(b.urem(number, blocks) * self.lanes, what.inner - self.lanes)
-        place = b.udiv(number, blocks) * (what.size * what.inner) + start
-        x, c = (b.offset(p, place * 2, self.element) for p in (source, result))
+        position = b.udiv(number, blocks) * (what.size * what.inner) + start
+        x, c = (b.offset(p, position * 2, self.element) for p in (source, result))
 
         def load(index: Value) -> Complex:
             return self._read(b, x, index * what.inner)
@@ -144,10 +144,10 @@ class FourierCode:
             first = b.min(loop.index * lanes, rows - lanes)
             for part in (0, 1):
                 point = self.columns.point(b, done, first)
-                place = loop.index * width + start
+                position = loop.index * width + start
                 to, square = (
                     b.offset(p, part * lanes, self.element)
-                    for p in (self.columns.point(b, memory, place), point)
+                    for p in (self.columns.point(b, memory, position), point)
                 )
                 transpose_rows(
                     b, self.vector, (to, 2 * lanes), (square, 2 * lanes), lanes
@@ -189,19 +189,19 @@ class FourierCode:
         b = self.module.function(name, [PTR, I64, *more], exported=False)
         return b, [self._word(b, b.arguments[0], i) for i in range(4)]
 
-    def _word(self, b: Builder, context: Value, place: int) -> Value:
-        return b.load(PTR, b.offset(context, place, PTR))
+    def _word(self, b: Builder, context: Value, position: int) -> Value:
+        return b.load(PTR, b.offset(context, position, PTR))
 
-    def _read(self, b: Builder, base: Value, place: Value) -> Complex:
+    def _read(self, b: Builder, base: Value, position: Value) -> Complex:
         """Neighbouring complex numbers, their real parts apart."""
         twice = self.vector.with_lanes(2 * self.lanes)
-        pairs = b.load(twice, b.offset(base, place * 2, self.element))
+        pairs = b.load(twice, b.offset(base, position * 2, self.element))
         even, odd = (range(part, twice.lanes, 2) for part in (0, 1))
         return b.shuffle(pairs, None, even), b.shuffle(pairs, None, odd)
 
-    def _write(self, b: Builder, base: Value, place: Value, x: Complex) -> None:
+    def _write(self, b: Builder, base: Value, position: Value, x: Complex) -> None:
         """Neighbouring complex numbers."""
-        to = b.offset(base, place * 2, self.element)
+        to = b.offset(base, position * 2, self.element)
         if self.lanes == 1:
             b.store(x[0], to)
             b.store(x[1], b.offset(to, 1, self.element))

@@ -25,26 +25,26 @@ class LaneNumbers:
 
     # ------------------------------------------------------------------ memory
 
-    def _address(self, array: Value, place: Operand) -> Value:
+    def _address(self, array: Value, index: Operand) -> Value:
         element = self.vector.with_lanes(1)
-        return self.b.offset(array, place * (self.parts * self.vector.lanes), element)
+        return self.b.offset(array, index * (self.parts * self.vector.lanes), element)
 
-    def load(self, array: Value, place: Operand) -> Number:
-        at, b = self._address(array, place), self.b
+    def load(self, array: Value, index: Operand) -> Number:
+        at, b = self._address(array, index), self.b
         element, lanes = self.vector.with_lanes(1), self.vector.lanes
         pointers = [b.offset(at, i * lanes, element) for i in range(self.parts)]
         return tuple(b.load(self.vector, p) for p in pointers)
 
-    def store(self, x: Number, array: Value, place: Operand) -> None:
-        at, b = self._address(array, place), self.b
+    def store(self, x: Number, array: Value, index: Operand) -> None:
+        at, b = self._address(array, index), self.b
         element, lanes = self.vector.with_lanes(1), self.vector.lanes
         for i, part in enumerate(x):
             b.store(part, b.offset(at, i * lanes, element))
 
-    def addresses(self, array: Value, places: Value) -> list[Value]:
-        """Where each lane has the parts of an element of its own, by its place."""
+    def addresses(self, array: Value, indices: Value) -> list[Value]:
+        """Where each lane has the parts of an element of its own, by its index."""
         b, lanes = self.b, self.vector.lanes
-        index = b.mul(places, self.parts * lanes) + b.lane_index(places.type)
+        index = b.mul(indices, self.parts * lanes) + b.lane_index(indices.type)
         element = self.vector.with_lanes(1)
         starts = [b.offset(array, i * lanes, element) for i in range(self.parts)]
         return [b.offset(start, index, element) for start in starts]

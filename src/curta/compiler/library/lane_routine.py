@@ -158,8 +158,8 @@ def _read(b: Builder, vector: Type, to: Value, source: Value, size: int) -> None
         return transpose_rows(b, vector, (to, lanes), (source, size), size)
     with b.loop(0, size) as loop:
         column = b.strided(b.offset(source, loop.index, element), size, vector)
-        place = b.offset(to, loop.index * lanes, element)
-        b.store(b.gather(vector, column), place)
+        address = b.offset(to, loop.index * lanes, element)
+        b.store(b.gather(vector, column), address)
     return None
 
 
@@ -168,9 +168,9 @@ def _write(b: Builder, vector: Type, to: Value, source: Value, size: int) -> Non
     lanes, element = vector.lanes, vector.with_lanes(1)
     if size < lanes or not vector.is_float:
         with b.loop(0, size) as loop:
-            place = b.offset(source, loop.index * lanes, element)
+            address = b.offset(source, loop.index * lanes, element)
             column = b.strided(b.offset(to, loop.index, element), size, vector)
-            b.scatter(b.load(vector, place), column)
+            b.scatter(b.load(vector, address), column)
         return
     with b.loop(0, -(-size // lanes)) as loop:
         first = b.min(loop.index * lanes, size - lanes)

@@ -177,22 +177,24 @@ def _fixed(
         elif isinstance(a, (Space, Work)):
             result.append(b.offset(memory, next(starts), I8))
             if isinstance(a, Work):
-                result.append(_place(b, [b.const(I32, next(lengths))]))
+                result.append(_by_reference(b, [b.const(I32, next(lengths))]))
         elif isinstance(a, bytes):
-            result.append(_place(b, [b.const(I8, a[0])]))
+            result.append(_by_reference(b, [b.const(I8, a[0])]))
         elif isinstance(a, float):
             part, count = _PARTS[call.name[0]]
-            result.append(_place(b, [b.const(part, x) for x in (a, 0.0)[:count]]))
+            result.append(
+                _by_reference(b, [b.const(part, x) for x in (a, 0.0)[:count]])
+            )
         elif a is None:
             result.append(Value("null", PTR, b))
         else:
-            result.append(_place(b, [b.const(I32, a)]))
+            result.append(_by_reference(b, [b.const(I32, a)]))
     # Fortran wants the lengths of characters after everything else.
     letters = sum(isinstance(a, bytes) for a in call.arguments)
     return [*result, *[b.const(I64, 1)] * letters]
 
 
-def _place(b: Builder, values: Values) -> Value:
+def _by_reference(b: Builder, values: Values) -> Value:
     """The address of values: Fortran takes nothing else."""
     pointer = b.scratch(sum(v.type.size for v in values), align=8)
     for i, value in enumerate(values):
@@ -203,22 +205,22 @@ def _place(b: Builder, values: Values) -> Value:
 @cache
 def _lengths(name: str, arguments: Sequence[Argument]) -> tuple[int, ...]:
     """What the routine answers when it is asked for the lengths of its workspaces."""
-    places: list[Any] = []
+    references: list[Any] = []
     asked: list[tuple[str, ctypes.Array[ctypes.c_char]]] = []
     unused = ctypes.create_string_buffer(64)
     for a in arguments:
         if isinstance(a, Work):
             answer = ctypes.create_string_buffer(64)
             asked.append((a.kind, answer))
-            places += [answer, ctypes.c_int32(-1)]
+            references += [answer, ctypes.c_int32(-1)]
         elif isinstance(a, bytes):
-            places.append(ctypes.create_string_buffer(a))
+            references.append(ctypes.create_string_buffer(a))
         elif isinstance(a, int):
-            places.append(ctypes.c_int32(a))
+            references.append(ctypes.c_int32(a))
         else:
-            places.append(None if a is None else unused)
+            references.append(None if a is None else unused)
     letters = sum(isinstance(a, bytes) for a in arguments)
-    words = [0 if x is None else ctypes.addressof(x) for x in places]
+    words = [0 if x is None else ctypes.addressof(x) for x in references]
     blas.call(name, *words, *[1] * letters)
     return tuple(_first(kind, answer) for kind, answer in asked)
 

@@ -51,20 +51,20 @@ class Pack:
                 # By a function, as LLVM takes long over many shuffles.
                 first = b.offset(source, b.mul(loop.index, row), element)
                 last = b.sub(b.min(b.sub(columns, loop.index), vector.lanes), 1)
-                place = b.offset(to, loop.index, element)
+                to_row = b.offset(to, loop.index, element)
                 name = transpose_name(vector)
-                b.call(name, None, place, width, first, row, last, steps)
+                b.call(name, None, to_row, width, first, row, last, steps)
         else:
             with b.loop(0, steps) as step:
                 first = b.offset(source, b.mul(step.index, row), element)
-                place = b.offset(to, b.mul(step.index, width), element)
+                to_row = b.offset(to, b.mul(step.index, width), element)
                 with b.loop(0, width, vector.lanes) as loop:
                     mask = b.first_lanes(
                         b.max(b.sub(columns, loop.index), 0), vector.lanes
                     )
                     at = b.offset(first, loop.index, element)
                     value = b.masked_load(vector, at, mask)
-                    b.store(value, b.offset(place, loop.index, element))
+                    b.store(value, b.offset(to_row, loop.index, element))
         b.ret()
 
 
@@ -100,16 +100,16 @@ def emit_transpose(module: Module, vector: Type) -> None:
             first = b.min(loop.index, b.sub(steps, lanes))
             square = [b.load(vector, b.offset(r, first, element)) for r in rows]
             for i, column in enumerate(transposed(b, square)):
-                place = b.mul(b.add(first, i), width)
-                b.store(column, b.offset(to, place, element))
+                to_row = b.mul(b.add(first, i), width)
+                b.store(column, b.offset(to, to_row, element))
         return []
 
     def elements() -> Values:
         with b.loop(0, steps) as loop:
-            place = b.offset(to, b.mul(loop.index, width), element)
+            to_row = b.offset(to, b.mul(loop.index, width), element)
             for i, start in enumerate(rows):
                 value = b.load(element, b.offset(start, loop.index, element))
-                b.store(value, b.offset(place, i, element))
+                b.store(value, b.offset(to_row, i, element))
         return []
 
     b.if_(steps >= lanes, squares, elements)

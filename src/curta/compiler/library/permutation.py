@@ -41,8 +41,8 @@ class Permutations(Routine):
             with b.loop(0, self.count) as row:
                 pivot = b.load(I32, b.offset(exchanged, row.index, I32))
                 # Whatever the pivots are, only the rows are touched.
-                place = b.min(b.max(b.convert(pivot, "i64"), 0), self.size - 1)
-                here, there = (b.offset(order, i, I32) for i in (row.index, place))
+                pivot_row = b.min(b.max(b.convert(pivot, "i64"), 0), self.size - 1)
+                here, there = (b.offset(order, i, I32) for i in (row.index, pivot_row))
                 first, second = b.load(I32, here), b.load(I32, there)
                 b.store(second, here)
                 b.store(first, there)

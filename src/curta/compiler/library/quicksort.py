@@ -1,4 +1,4 @@
-"""Quicksort by vectors, of unsigned integers in place.
+"""Quicksort by vectors, of unsigned integers in end.
 
 A vector is compared with the pivot, and its lanes are packed to either side: those
 below it stay, the others go to spare memory and follow. Where a pivot of samples has
@@ -111,16 +111,16 @@ class Quicksort:
         b.store(b.const(I64, 0), top)
 
         def push(first: Value, last: Value, bad: Value) -> None:
-            place = b.load(I64, top)
+            depth = b.load(I64, top)
             for i, word in enumerate((first, last, b.convert(bad, "i64"))):
-                b.store(word, b.offset(stack, place * 3 + i, I64))
-            b.store(place + 1, top)
+                b.store(word, b.offset(stack, depth * 3 + i, I64))
+            b.store(depth + 1, top)
 
         def iteration(_: Values) -> Values:
-            place = b.load(I64, top) - 1
-            b.store(place, top)
+            depth = b.load(I64, top) - 1
+            b.store(depth, top)
             first, last, bad = (
-                b.load(I64, b.offset(stack, place * 3 + i, I64)) for i in range(3)
+                b.load(I64, b.offset(stack, depth * 3 + i, I64)) for i in range(3)
             )
             size = last - first
 
@@ -160,7 +160,7 @@ class Quicksort:
         none_below = b.eq(cut, first)
 
         def equals() -> Values:
-            """Nothing is below the pivot: what equals it is in its place."""
+            """Nothing is below the pivot: what equals it is where it belongs."""
             with b.when(b.ne(pivot, -1)):
                 push(partition(pivot + 1), last, b.const(I1, 1))
             return []
@@ -203,20 +203,20 @@ class Quicksort:
         keys, spare, first, last, pivot = b.arguments
         limit, lanes = b.splat(pivot, vector.lanes), vector.lanes
 
-        def step(places: Values, x: Value, there: Value | None) -> Values:
+        def step(ends: Values, x: Value, there: Value | None) -> Values:
             below = b.compare("lt", x, limit, unsigned=True)
             above = b.not_(below)
             if there is not None:
                 below, above = b.and_(below, there), b.and_(above, there)
-            low, high = places
+            low, high = ends
             if there is None:  # lanes after those packed were read already
                 b.compress(x, b.offset(keys, low, key), below)
                 b.compress(x, b.offset(spare, high, key), above)
             else:
-                for place, array, mask in ((low, keys, below), (high, spare, above)):
+                for end, array, mask in ((low, keys, below), (high, spare, above)):
                     packed = b.packed(x, mask)
                     kept = b.first_lanes(b.count_lanes(mask), lanes)
-                    b.masked_store(packed, b.offset(array, place, key), kept)
+                    b.masked_store(packed, b.offset(array, end, key), kept)
             return [low + b.count_lanes(below), high + b.count_lanes(above)]
 
         whole = first + b.and_(last - first, -lanes)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DIGITS = 256
 
 # What a row in the making is: words in memory that all functions share.
-SOURCE, KEYS, NEW_KEYS, PLACES, NEW_PLACES, COUNTS, SHIFT, RESULT = range(8)
+SOURCE, KEYS, NEW_KEYS, INDICES, NEW_INDICES, COUNTS, SHIFT, RESULT = range(8)
 
 
 class RadixSort:
@@ -65,7 +65,7 @@ class RadixSort:
         ]
         first = b.udiv(chunk * sort.rows, sort.chunks)
         last = b.udiv((chunk + 1) * sort.rows, sort.chunks)
-        element = I32 if sort.places else self.types[0]
+        element = I32 if sort.gives_order else self.types[0]
         with b.loop(first, last) as loop:
             start = loop.index * sort.size
             types = [element, *self.types]
@@ -75,11 +75,11 @@ class RadixSort:
     # ------------------------------------------------------------- short rows
 
     def _short_rows(self) -> str:
-        """By insertion into a list of places; the keys are compared where they lie."""
+        """By insertion into a list of indices; the keys are compared where they lie."""
         sort, types = self.sort, self.types
         b = self.module.function("short_rows", [PTR, I64], exported=False)
         memory = [b.scratch(t.size * sort.size) for t in types]
-        places = b.scratch(4 * sort.size)
+        indices = b.scratch(4 * sort.size)
 
         def row(result: Value, sources: list[Value]) -> None:
             with b.loop(0, sort.size) as loop:
@@ -88,30 +88,30 @@ class RadixSort:
                     key = self.encoded(b, b.load(t, b.offset(source, loop.index, t)), k)
                     b.store(key, b.offset(memory[k], loop.index, t))
                     keys.append(key)
-                place = self._place_for(b, keys, memory, places, loop.index)
+                position = self._position_for(b, keys, memory, indices, loop.index)
                 number = b.convert(loop.index, "i32")
-                b.store(number, b.offset(places, place, I32))
+                b.store(number, b.offset(indices, position, I32))
             with b.loop(0, sort.size) as loop:
-                place = b.load(I32, b.offset(places, loop.index, I32))
-                if not sort.places:
-                    element = b.offset(sources[0], b.convert(place, "i64"), types[0])
+                position = b.load(I32, b.offset(indices, loop.index, I32))
+                if not sort.gives_order:
+                    element = b.offset(sources[0], b.convert(position, "i64"), types[0])
                     value = b.load(types[0], element)
                     b.store(value, b.offset(result, loop.index, types[0]))
                 else:
-                    b.store(place, b.offset(result, loop.index, I32))
+                    b.store(position, b.offset(result, loop.index, I32))
 
         self.rows_of_chunk(b, row)
         b.ret()
         return b.name
 
-    def _place_for(
-        self, b: Builder, keys: Values, memory: Values, places: Value, count: Value
+    def _position_for(
+        self, b: Builder, keys: Values, memory: Values, indices: Value, count: Value
     ) -> Value:
         """Where in the list the next element goes; the later ones move up."""
 
-        def before(place: Value) -> Value:
-            """Whether the new element comes before the one at a place of the list."""
-            other = b.convert(b.load(I32, b.offset(places, place, I32)), "i64")
+        def before(position: Value) -> Value:
+            """Whether the new element comes before the one at a position."""
+            other = b.convert(b.load(I32, b.offset(indices, position, I32)), "i64")
             less = b.const(I1, 0)
             for t, key, array in list(zip(self.types, keys, memory, strict=True))[::-1]:
                 there = b.load(t, b.offset(array, other, t))
@@ -120,16 +120,16 @@ class RadixSort:
             return less
 
         def goes_on(carry: Values) -> Value:
-            place = carry[0]
-            there = place > 0
-            return b.if_(there, lambda: [before(place - 1)], lambda: [b.const(I1, 0)])[
-                0
-            ]
+            position = carry[0]
+            there = position > 0
+            return b.if_(
+                there, lambda: [before(position - 1)], lambda: [b.const(I1, 0)]
+            )[0]
 
         def move(carry: Values) -> Values:
             below = carry[0] - 1
-            number = b.load(I32, b.offset(places, below, I32))
-            b.store(number, b.offset(places, carry[0], I32))
+            number = b.load(I32, b.offset(indices, below, I32))
+            b.store(number, b.offset(indices, carry[0], I32))
             return [below]
 
         return b.while_loop([count], goes_on, move)[0]
@@ -181,31 +181,31 @@ class RadixSort:
         return b.load(type_, b.offset(context, word, type_))
 
     def swap(self, b: Builder, context: Value) -> None:
-        for one, other in ((KEYS, NEW_KEYS), (PLACES, NEW_PLACES)):
+        for one, other in ((KEYS, NEW_KEYS), (INDICES, NEW_INDICES)):
             x, y = self.word_of(b, context, one), self.word_of(b, context, other)
             b.store(y, b.offset(context, one, PTR))
             b.store(x, b.offset(context, other, PTR))
 
     def _add_up(self, b: Builder, context: Value) -> Value:
-        """Counts become the places of the first of each; whether bytes differ."""
+        """Counts become the offsets of the first of each; whether bytes differ."""
         pieces, size = self.sort.pieces, self.sort.size
         counts = self.word_of(b, context, COUNTS)
         vector = I32.with_lanes(16)
         start = [b.const(I32, 0), b.const(I1, 1)]
 
-        def place(piece: Value, digit: Value) -> Value:
+        def count_of(piece: Value, digit: Value) -> Value:
             return b.offset(counts, piece * DIGITS + digit, I32)
 
         with b.loop(0, DIGITS, 16, carried=start) as loop:
             before, differ = loop.carried
             with b.loop(0, pieces, carried=[b.const(vector, 0)]) as each:
-                there = b.load(vector, place(each.index, loop.index))
+                there = b.load(vector, count_of(each.index, loop.index))
                 each.next(each.carried[0] + there)
             total = each.results[0]
             running = _running_sum(b, total)
             first = running - total + b.splat(before, 16)
             with b.loop(0, pieces, carried=[first]) as each:
-                at = place(each.index, loop.index)
+                at = count_of(each.index, loop.index)
                 there = b.load(vector, at)
                 b.store(each.carried[0], at)
                 each.next(each.carried[0] + there)
@@ -231,22 +231,22 @@ class RadixSort:
         t, is_first = self.types[k], k == len(self.types) - 1
         b, context, _, first, last = self.piece(f"begin{k}")
         source, keys = self.word_of(b, context, SOURCE), self.word_of(b, context, KEYS)
-        places = self.word_of(b, context, PLACES)
+        indices = self.word_of(b, context, INDICES)
 
         def encode_at(lanes: int, index: Value) -> None:
             wide = t.with_lanes(lanes)
             x = b.load(wide, b.offset(source, index, t))
             b.store(self.encoded(b, x, k), b.offset(keys, index, t))
-            if self.sort.places:
+            if self.sort.gives_order:
                 number = b.splat(b.convert(index, "i32"), lanes)
                 number = number + b.lane_index(number.type)
-                b.store(number, b.offset(places, index, I32))
+                b.store(number, b.offset(indices, index, I32))
 
         if is_first:
             walk(b, first, last, t, encode_at)
         else:
             with b.loop(first, last) as loop:
-                at = b.load(I32, b.offset(places, loop.index, I32))
+                at = b.load(I32, b.offset(indices, loop.index, I32))
                 x = b.load(t, b.offset(source, b.convert(at, "i64"), t))
                 b.store(self.encoded(b, x, k), b.offset(keys, loop.index, t))
         b.ret()
@@ -272,8 +272,8 @@ class RadixSort:
         b.fill(counts, 0, 4 * DIGITS)
         with b.loop(first, last) as loop:
             key = b.load(t, b.offset(keys, loop.index, t))
-            place = b.offset(counts, digit(key), I32)
-            b.store(b.load(I32, place) + 1, place)
+            count = b.offset(counts, digit(key), I32)
+            b.store(b.load(I32, count) + 1, count)
         b.ret()
         return name
 
@@ -283,28 +283,28 @@ class RadixSort:
             return name
         b, context, piece, first, last = self.piece(name)
         keys, to = self.word_of(b, context, KEYS), self.word_of(b, context, NEW_KEYS)
-        places = self.word_of(b, context, PLACES)
-        new_places = self.word_of(b, context, NEW_PLACES)
+        indices = self.word_of(b, context, INDICES)
+        new_indices = self.word_of(b, context, NEW_INDICES)
         counts, digit = self._counts(b, context, piece), self._digit(b, context, t)
         with b.loop(first, last) as loop:
             key = b.load(t, b.offset(keys, loop.index, t))
-            next_place = b.offset(counts, digit(key), I32)
-            place = b.load(I32, next_place)
-            b.store(place + 1, next_place)
-            at = b.convert(place, "i64", unsigned=True)
+            next_offset = b.offset(counts, digit(key), I32)
+            position = b.load(I32, next_offset)
+            b.store(position + 1, next_offset)
+            at = b.convert(position, "i64", unsigned=True)
             b.store(key, b.offset(to, at, t))
-            if self.sort.places:
-                number = b.load(I32, b.offset(places, loop.index, I32))
-                b.store(number, b.offset(new_places, at, I32))
+            if self.sort.gives_order:
+                number = b.load(I32, b.offset(indices, loop.index, I32))
+                b.store(number, b.offset(new_indices, at, I32))
         b.ret()
         return name
 
     def _finish(self) -> str:
-        """The places, or the numbers that the keys stand for, as the result."""
+        """The indices, or the numbers that the keys stand for, as the result."""
         b, context, _, first, last = self.piece("finish")
         result = self.word_of(b, context, RESULT)
-        if self.sort.places:
-            start = b.offset(self.word_of(b, context, PLACES), first, I32)
+        if self.sort.gives_order:
+            start = b.offset(self.word_of(b, context, INDICES), first, I32)
             b.copy(b.offset(result, first, I32), start, (last - first) * 4)
         else:
             t, keys = self.types[0], self.word_of(b, context, KEYS)
@@ -321,7 +321,7 @@ class RadixSort:
     def restore(self) -> str | None:
         """Zeros and NaNs as they were, in the order in which they came."""
         kind = self.sort.kinds[0]
-        if self.sort.places or not is_float(kind):
+        if self.sort.gives_order or not is_float(kind):
             return None
         t, size = self.types[0], self.sort.size
         b = self.module.function("restore", [PTR], exported=False)
@@ -346,8 +346,8 @@ class RadixSort:
             x = b.load(t, b.offset(source, loop.index, t))
             _, zero, nan = specials(b, x, kind)
             with b.when(b.or_(zero, nan)):
-                place = b.select(zero, *loop.carried)
-                b.store(x, b.offset(result, place, t))
+                offset = b.select(zero, *loop.carried)
+                b.store(x, b.offset(result, offset, t))
             at_zero, at_nan = loop.carried
             loop.next(at_zero + b.convert(zero, "i64"), at_nan + b.convert(nan, "i64"))
         b.ret()

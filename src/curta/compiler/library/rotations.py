@@ -64,11 +64,11 @@ class RankOneUpdate(Routine):
                     cosine: Value = cosine,
                     sine: Value = sine,
                 ) -> None:
-                    places = [b.offset(p, index, t) for p in (row, own)]
-                    x, y = (b.load(t.with_lanes(lanes), p) for p in places)
+                    addresses = [b.offset(p, index, t) for p in (row, own)]
+                    x, y = (b.load(t.with_lanes(lanes), p) for p in addresses)
                     c, s = b.splat(cosine, lanes), b.splat(sine, lanes)
-                    b.store(c * x + s * y, places[0])
-                    b.store(c * y - s * x, places[1])
+                    b.store(c * x + s * y, addresses[0])
+                    b.store(c * y - s * x, addresses[1])
 
                 walk(b, b.const(I64, 0), b.const(I64, n), t, rotate)
         b.ret()

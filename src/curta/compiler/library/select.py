@@ -1,4 +1,4 @@
-"""The places of the greatest elements of rows, without sorting the rows.
+"""The indices of the greatest elements of rows, without sorting the rows.
 
 A row is read once. Elements that beat the worst of those kept so far are collected, in
 the order in which they come, and a whole vector is passed over when none does. When
@@ -22,11 +22,11 @@ from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class FirstPlaces(Routine):
-    """The places of the `count` greatest of the `size` elements of each row.
+class FirstIndices(Routine):
+    """The indices of the `count` greatest of the `size` elements of each row.
 
     They are in order, and of equal elements the first comes first; -0 is less than 0,
-    and NaN is greatest. Places are 32-bit integers.
+    and NaN is greatest. Indices are 32-bit integers.
     """
 
     rows: int
@@ -70,20 +70,20 @@ class FirstPlaces(Routine):
 
     @property
     def _list(self) -> int:
-        """The bytes of a list: keys, places, and its length and bound."""
+        """The bytes of a list: keys, indices, and its length and bound."""
         lanes = 64
         parts = self.key.size * (self.room + lanes), 4 * (self.room + lanes), 64
         return sum(-(-p // 64) * 64 for p in parts)
 
     @property
-    def places_at(self) -> int:
-        """Where in a list the places begin."""
+    def indices_at(self) -> int:
+        """Where in a list the indices begin."""
         return -(-self.key.size * (self.room + 64) // 64) * 64
 
     @property
     def length_at(self) -> int:
         """Where in a list its length stands, and the bound after it."""
-        return self.places_at + -(-4 * (self.room + 64) // 64) * 64
+        return self.indices_at + -(-4 * (self.room + 64) // 64) * 64
 
     @property
     def lists(self) -> int:
@@ -92,7 +92,7 @@ class FirstPlaces(Routine):
 
     @property
     def kept(self) -> tuple[int, int, int]:
-        """The bytes of what is kept of all rows: keys, places, and their order."""
+        """The bytes of what is kept of all rows: keys, indices, and their order."""
         total = self.rows * self.count
         return tuple(-(-total * n // 64) * 64 for n in (self.key.size, 4, 4))  # type: ignore[return-value]
 
@@ -102,16 +102,16 @@ class FirstPlaces(Routine):
         return sum(self.kept) + max(self.lists * self._list, self.sort.scratch)
 
     def emit(self, module: Module, name: str) -> None:
-        """Add `void name(ptr places, ptr keys, ptr scratch, ptr parallel_for)`."""
+        """Add `void name(ptr indices, ptr keys, ptr scratch, ptr parallel_for)`."""
         _Emitter(module, self).emit(name)
 
 
 # Words of the table that the functions share.
-_SOURCE, _LISTS, _KEYS, _PLACES, _LAUNCHER, _ROW = range(6)
+_SOURCE, _LISTS, _KEYS, _INDICES, _LAUNCHER, _ROW = range(6)
 
 
 class _Emitter:
-    def __init__(self, module: Module, what: FirstPlaces) -> None:
+    def __init__(self, module: Module, what: FirstIndices) -> None:
         self.module = module
         self.what = what
         self.key = what.key
@@ -128,30 +128,31 @@ class _Emitter:
         rows = self._rows(piece, cut)
         b = self.module.function(name, [PTR] * 4)
         result, source, scratch, launcher = b.arguments
-        keys, places, order = what.kept
-        at = [b.offset(scratch, sum((keys, places, order)[:i]), I8) for i in range(4)]
+        keys, indices, order = what.kept
+        at = [b.offset(scratch, sum((keys, indices, order)[:i]), I8) for i in range(4)]
         table = b.scratch(64, align=8)
         for word, value in (
-            (_SOURCE, source), (_LISTS, at[3]), (_KEYS, at[0]), (_PLACES, at[1]),
+            (_SOURCE, source), (_LISTS, at[3]), (_KEYS, at[0]), (_INDICES, at[1]),
             (_LAUNCHER, launcher),
         ):  # fmt: skip
             b.store(value, b.offset(table, word, PTR))
         run_chunks(b, launcher, rows, table, what.chunks)
         b.call(sorter, None, at[2], at[0], at[3], launcher)
         with b.loop(0, what.rows) as row, b.loop(0, what.count) as loop:
-            place = row.index * what.count + loop.index
-            number = b.load(I32, b.offset(at[2], place, I32))
+            to = row.index * what.count + loop.index
+            number = b.load(I32, b.offset(at[2], to, I32))
             chosen = row.index * what.count + b.convert(number, "i64")
             b.store(
-                b.load(I32, b.offset(at[1], chosen, I32)), b.offset(result, place, I32)
+                b.load(I32, b.offset(at[1], chosen, I32)),
+                b.offset(result, to, I32),
             )
         b.ret()
 
     def _parts(self, b: Builder, lists: Value, number: Value) -> tuple[Value, ...]:
-        """The keys, the places and the length of a list."""
+        """The keys, the indices and the length of a list."""
         what = self.what
         start = b.offset(lists, number * what._list, I8)
-        offsets = what.places_at, what.length_at
+        offsets = what.indices_at, what.length_at
         return start, *(b.offset(start, offset, I8) for offset in offsets)
 
     def _rows(self, piece: str, cut: str) -> str:
@@ -164,8 +165,8 @@ class _Emitter:
         lists = b.load(PTR, b.offset(table, _LISTS, PTR))
         first = b.udiv(chunk * what.rows, what.chunks)
         last = b.udiv((chunk + 1) * what.rows, what.chunks)
-        kept_keys, kept_places = (
-            b.load(PTR, b.offset(table, word, PTR)) for word in (_KEYS, _PLACES)
+        kept_keys, kept_indices = (
+            b.load(PTR, b.offset(table, word, PTR)) for word in (_KEYS, _INDICES)
         )
         with b.loop(first, last) as row:
             b.store(row.index, b.offset(own, _ROW, I64))
@@ -177,22 +178,22 @@ class _Emitter:
                 code, pieces = b.function_address(piece), b.const(I64, what.pieces)
                 b.call(launcher, None, code, own, pieces)
                 self._join(b, lists, cut)
-            keys, places, _ = self._parts(b, lists, start)
+            keys, indices, _ = self._parts(b, lists, start)
             at = row.index * what.count
             b.copy(b.offset(kept_keys, at, self.key), keys, what.count * self.key.size)
-            b.copy(b.offset(kept_places, at, I32), places, what.count * 4)
+            b.copy(b.offset(kept_indices, at, I32), indices, what.count * 4)
         b.ret()
         return b.name
 
     def _join(self, b: Builder, lists: Value, cut: str) -> None:
         """Add the lists of all pieces to that of the first, and cut it."""
         what = self.what
-        keys, places, length = self._parts(b, lists, b.const(I64, 0))
+        keys, indices, length = self._parts(b, lists, b.const(I64, 0))
         with b.loop(1, what.pieces) as loop:
             other = self._parts(b, lists, loop.index)
             count, more = b.load(I64, length), b.load(I64, other[2])
             b.copy(b.offset(keys, count, self.key), other[0], more * self.key.size)
-            b.copy(b.offset(places, count, I32), other[1], more * 4)
+            b.copy(b.offset(indices, count, I32), other[1], more * 4)
             b.store(count + more, length)
             b.call(cut, None, keys)
         return None
@@ -277,12 +278,12 @@ class _Keeper:
     """Code that moves what is kept of a list to its beginning, in order."""
 
     def __init__(
-        self, b: Builder, what: FirstPlaces, keys: Value, bound: Value, count: Value
+        self, b: Builder, what: FirstIndices, keys: Value, bound: Value, count: Value
     ) -> None:
         self.b, self.key, self.keys, self.bound, self.count = (
             b, what.key, keys, bound, count,
         )  # fmt: skip
-        self.places = b.offset(keys, what.places_at, I8)
+        self.indices = b.offset(keys, what.indices_at, I8)
 
     def emit(self, type_: Type, equals: Value) -> None:
         """Keep what is less than the bound, and the first `equals` that equal it."""
@@ -306,9 +307,9 @@ class _Keeper:
             x = b.load(self.key, b.offset(self.keys, loop.index, self.key))
             equal = b.and_(b.eq(x, self.bound), equals > 0)
             keep = b.or_(b.compare("lt", x, self.bound, unsigned=True), equal)
-            place = b.load(I32, b.offset(self.places, loop.index, I32))
+            index = b.load(I32, b.offset(self.indices, loop.index, I32))
             b.store(x, b.offset(self.keys, kept, self.key))
-            b.store(place, b.offset(self.places, kept, I32))
+            b.store(index, b.offset(self.indices, kept, I32))
             loop.next(kept + b.convert(keep, "i64"), equals - b.convert(equal, "i64"))
         return loop.results
 
@@ -317,8 +318,11 @@ class _Keeper:
         b, (kept, equals) = self.b, carried
         less = b.compare("lt", x, limit, unsigned=True)
         numbers = I32.with_lanes(x.lanes)
-        place = b.load(numbers, b.offset(self.places, first, I32))
-        for value, to, type_ in ((x, self.keys, self.key), (place, self.places, I32)):
+        position = b.load(numbers, b.offset(self.indices, first, I32))
+        for value, to, type_ in (
+            (x, self.keys, self.key),
+            (position, self.indices, I32),
+        ):
             at = b.offset(to, kept, type_)
             if x.lanes > 1:
                 b.compress(value, at, less)
@@ -336,13 +340,13 @@ class _Collector:
     def __init__(
         self,
         b: Builder,
-        what: FirstPlaces,
+        what: FirstIndices,
         source: Value,
         parts: tuple[Value, ...],
         cut: str,
     ) -> None:
         self.b, self.what, self.source, self.cut = b, what, source, cut
-        self.keys, self.places, self.length = parts
+        self.keys, self.indices, self.length = parts
         self.bound, self.bounded = b.scratch(8), b.scratch(1)
         b.store(b.const(what.key, -1), self.bound)
         b.store(b.const(I8, 0), self.bounded)
@@ -376,14 +380,14 @@ class _Collector:
             number = b.splat(b.convert(index, "i32"), new.lanes)
             number = number + b.lane_index(number.type)
             keys = b.offset(self.keys, count, what.key)
-            places = b.offset(self.places, count, I32)
+            indices = b.offset(self.indices, count, I32)
             if new.lanes > 1:
                 b.compress(new, keys, mask)
-                b.compress(number, places, mask)
+                b.compress(number, indices, mask)
                 count = count + b.count_lanes(mask)
             else:
                 b.store(new, keys)
-                b.store(number, places)
+                b.store(number, indices)
                 count = count + 1
             b.store(count, self.length)
             with b.when(count >= what.room):

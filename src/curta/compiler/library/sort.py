@@ -2,7 +2,7 @@
 
 There are three ways. Short rows are sorted by insertion, others by radix (radix.py). A
 machine with wide vectors sorts by quicksort what needs no more than one word for each
-element: the key alone, or a key of up to 32 bits with its place (vector_sort.py).
+element: the key alone, or a key of up to 32 bits with its index (vector_sort.py).
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from curta.compiler.llvm.builder import Module
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 
-LARGEST = 2**31 - 1  # elements of a row: places are 32-bit integers
+LARGEST = 2**31 - 1  # elements of a row: indices are 32-bit integers
 
 
 @dataclass(frozen=True)
 class RowSort(Routine):
-    """`rows` rows of `size` numbers, sorted; or with `places`, the order that sorts.
+    """`rows` rows of `size` numbers, sorted; with `gives_order`, the order that does.
 
     There is an array for each of `kinds`; the later ones decide where the earlier ones
     are equal. With `descending`, the order is from the greatest down, and -0 is less
@@ -31,7 +31,7 @@ class RowSort(Routine):
     rows: int
     size: int
     kinds: tuple[str, ...]
-    places: bool = True
+    gives_order: bool = True
     descending: bool = False
     wide_vectors: bool = False
 
@@ -47,7 +47,7 @@ class RowSort(Routine):
         if not self.wide_vectors or len(self.kinds) > 1:
             return False
         bits = bits_of(self.kinds[0])
-        return bits <= 32 if self.places else bits >= 32
+        return bits <= 32 if self.gives_order else bits >= 32
 
     @property
     def pieces(self) -> int:
@@ -67,10 +67,10 @@ class RowSort(Routine):
         """The bytes of the parts of the memory of a row."""
         key = max(bits_of(kind) for kind in self.kinds) // 8 * self.size
         if self.by_vectors:
-            word = 8 * self.size if self.places else key
+            word = 8 * self.size if self.gives_order else key
             return word, word, 0, 0, segments_size()
-        place = 4 * self.size if self.places else 0
-        return key, key, place, place, 4 * DIGITS * self.pieces
+        indices = 4 * self.size if self.gives_order else 0
+        return key, key, indices, indices, 4 * DIGITS * self.pieces
 
     @property
     def offsets(self) -> list[int]:

@@ -81,15 +81,15 @@ class Columns:
 
     def load(self, b: Builder, block: Value, index: Value) -> Complex:
         """A point of a block."""
-        place = self.point(b, block, index)
-        other = b.offset(place, self.vector.lanes, self.element)
-        return b.load(self.vector, place), b.load(self.vector, other)
+        address = self.point(b, block, index)
+        other = b.offset(address, self.vector.lanes, self.element)
+        return b.load(self.vector, address), b.load(self.vector, other)
 
     def store(self, b: Builder, block: Value, index: Value, x: Complex) -> None:
         """Set a point of a block."""
-        place = self.point(b, block, index)
-        b.store(x[0], place)
-        b.store(x[1], b.offset(place, self.vector.lanes, self.element))
+        address = self.point(b, block, index)
+        b.store(x[0], address)
+        b.store(x[1], b.offset(address, self.vector.lanes, self.element))
 
     def transform(
         self, b: Builder, size: int, table: Value, block: Value,
@@ -138,9 +138,9 @@ class Columns:
     ) -> None:  # fmt: skip
         """All butterflies of a pass, for its count and stride."""
         count, stride = sizes
-        with b.loop(0, count) as group, b.loop(0, stride) as place:
+        with b.loop(0, count) as group, b.loop(0, stride) as column:
             start = b.mul(group.index, stride)
-            first = b.add(start, place.index)
+            first = b.add(start, column.index)
             distance = b.mul(b.mul(b.const(I64, 1), count), stride)
             points = [load(b.add(first, b.mul(distance, j))) for j in range(radix)]
             results = butterfly(b, points, self.sign)
@@ -148,14 +148,14 @@ class Columns:
                 factors = b.offset(table, group.index * (2 * radix - 2), self.element)
                 for k in range(1, radix):
                     results[k] = product(b, results[k], self._root(b, factors, k - 1))
-            first = b.add(b.mul(start, radix), place.index)
+            first = b.add(b.mul(start, radix), column.index)
             if scale is not None:
                 results = [(b.mul(x, scale), b.mul(y, scale)) for x, y in results]
             for k, x in enumerate(results):
                 store(b.add(first, b.mul(b.mul(b.const(I64, k), 1), stride)), x)
 
     def _root(self, b: Builder, factors: Value, k: int) -> Complex:
-        places = (b.offset(factors, 2 * k + part, self.element) for part in (0, 1))
+        parts = (b.offset(factors, 2 * k + part, self.element) for part in (0, 1))
         lanes = self.vector.lanes
-        real, imag = (b.splat(b.load(self.element, p), lanes) for p in places)
+        real, imag = (b.splat(b.load(self.element, p), lanes) for p in parts)
         return real, imag

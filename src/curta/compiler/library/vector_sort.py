@@ -1,4 +1,4 @@
-"""Rows of words sorted by vectors: of keys, or of keys with their places below them."""
+"""Rows of words sorted by vectors: of keys, or of keys with indices below them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class VectorSort(RadixSort):
 
     @property
     def word(self) -> Type:
-        """What is sorted: a key, or a key above its place."""
-        return I64 if self.sort.places else self.types[0]
+        """What is sorted: a key, or a key above its index."""
+        return I64 if self.sort.gives_order else self.types[0]
 
     def _long_rows(self) -> str:
         sort = self.sort
-        quick, spread = Quicksort(self.module, self.word, sort.places).emit()
+        quick, spread = Quicksort(self.module, self.word, sort.gives_order).emit()
         begin, finish, restore = self._words(), self._results(), self.restore()
         segment = self._segment(quick)
         b = self.module.function("long_rows", [PTR, I64], exported=False)
@@ -37,8 +37,8 @@ class VectorSort(RadixSort):
         scratch, launcher = (b.load(PTR, b.offset(table, i, PTR)) for i in (2, 3))
         memory = b.offset(scratch, chunk * sort.offsets[-1], I8)
         context = b.scratch(64, align=8)
-        places = [sort.offsets[i] for i in (0, 1, 4)]
-        keys, spare, segments = (b.offset(memory, at, I8) for at in places)
+        parts = [sort.offsets[i] for i in (0, 1, 4)]
+        keys, spare, segments = (b.offset(memory, at, I8) for at in parts)
         for word, value in ((KEYS, keys), (NEW_KEYS, spare), (_SEGMENTS, segments)):
             b.store(value, b.offset(context, word, PTR))
         size = b.const(I64, sort.size)
@@ -89,7 +89,7 @@ class VectorSort(RadixSort):
         def encode_at(lanes: int, index: Value) -> None:
             x = b.load(t.with_lanes(lanes), b.offset(source, index, t))
             key = self.encoded(b, x, 0)
-            if self.sort.places:
+            if self.sort.gives_order:
                 wide = b.convert(key, "i64", unsigned=True)
                 number = b.splat(index, lanes) + b.lane_index(wide.type)
                 key = b.or_(b.shl(wide, 32), number)
@@ -100,14 +100,14 @@ class VectorSort(RadixSort):
         return b.name
 
     def _results(self) -> str:
-        """The places in the words, or what the keys stand for."""
+        """The indices in the words, or what the keys stand for."""
         t, word = self.types[0], self.word
         b, context, _, first, last = self.piece("finish")
         result, keys = (self.word_of(b, context, at) for at in (RESULT, KEYS))
 
         def decode_at(lanes: int, index: Value) -> None:
             x = b.load(word.with_lanes(lanes), b.offset(keys, index, word))
-            if self.sort.places:
+            if self.sort.gives_order:
                 b.store(b.convert(x, "i32"), b.offset(result, index, I32))
             else:
                 number = decode(b, x, self.sort.kinds[0])

@@ -160,7 +160,7 @@ class Tensor:
         return Tensor(Reshape(tuple(kept))(reduce(self.value, axes)))
 
     def argmax(self, axis: int) -> Any:
-        """The place, a scalar, of the greatest element of a column or row."""
+        """The index, a scalar, of the greatest element of a column or row."""
         result = ArgMax((axis,), INT)(self.value)
         return Reshape(())(result)
 

@@ -1,7 +1,7 @@
 """Loops and branches over native programs: `scan`, `while` and `cond`.
 
 A program is called with a table of addresses, so an iteration of a loop is a few stores
-into its table and a call. A carry has two places, from which iterations read and to
+into its table and a call. A carry has two buffers, from which iterations read and to
 which they write in turn.
 """
 
@@ -75,13 +75,13 @@ def _emit_parts(
     name = next(n for n in map("loop{}".format, count()) if not b.module.defines(n))
     inner = b.module.function(name, [PTR, I64], exported=False)
     given, chunk = inner.arguments
-    *places, body, constants, own_token = (
+    *given_addresses, body, constants, own_token = (
         inner.load(PTR, inner.offset(given, i, PTR)) for i in range(len(words))
     )
     call = ProgramCall(inner, item.programs[0], (body, constants), own_token)
     if item.polled:
         call.poll()
-    known = dict(zip(buffers, places, strict=True))
+    known = dict(zip(buffers, given_addresses, strict=True))
     if item.scratch is not None:
         own = inner.mul(chunk, item.scratch.nbytes // item.chunks)
         call.arena(inner.offset(known[item.scratch], own, I8))
@@ -111,17 +111,17 @@ class _Part:
         assert self.parts is not None
         return (*self.parts.results, *self.parts.arguments)[array]
 
-    def own(self, place: Value, array: int) -> Value:
+    def own(self, address: Value, array: int) -> Value:
         """The address of the part's rows."""
         if self.index is None or not self._cut(array):
-            return place
-        return self.place(place, row_bytes(self.program, array))
+            return address
+        return self.share(address, row_bytes(self.program, array))
 
-    def place(self, place: Value, size: int) -> Value:
-        """The address of the part's among places of some bytes."""
+    def share(self, address: Value, size: int) -> Value:
+        """The address of the part's memory among those of some bytes."""
         if self.index is None:
-            return place
-        return self.b.offset(place, self.b.mul(self.index, size), I8)
+            return address
+        return self.b.offset(address, self.b.mul(self.index, size), I8)
 
 
 def _emit_loop(
@@ -140,20 +140,20 @@ def _emit_loop(
     sizes = [row_bytes(body, i) for i in range(number)]
     initial = op.parts(operands)[1 if isinstance(op, Scan) else 2]
     first_carry = op.num_consts if isinstance(op, Scan) else op.body_nconsts
-    places = []
+    memory = []
     for side in (0, 1):
         for pair in item.carries:
             buffer = pair[side]
             stride = buffer.nbytes // (item.parts.count if item.parts else 1)
-            places.append(part.place(address[buffer], stride))
+            memory.append(part.share(address[buffer], stride))
     for i, value in enumerate(initial):
         if address[item.carries[i][0]] is not value:
             start = part.own(value, body.results + first_carry + i)
-            b.copy(places[i], start, sizes[i])
+            b.copy(memory[i], start, sizes[i])
     if isinstance(op, Scan):
-        last = _scan(b, op, calls[0], operands, results, places, part)
+        last = _scan(b, op, calls[0], operands, results, memory, part)
     else:
-        last = _while(b, op, calls, operands, places)
+        last = _while(b, op, calls, operands, memory)
     for i, value in enumerate(last):
         iteration, other = item.carries[i]
         there = iteration is other or isinstance(op, Scan)
@@ -169,7 +169,7 @@ def row_bytes(program: NativeProgram, array: int) -> int:
 
 
 class ProgramCall:
-    """A table for calls of one program, whose constants are in their places."""
+    """A table for calls of one program, whose constants are in its words."""
 
     code: Value
 
@@ -184,7 +184,7 @@ class ProgramCall:
         self.table: Value = b.scratch(8 * max(1, arrays + count), align=8)
         b.copy(b.offset(self.table, arrays, PTR), words, 8 * count)
         if program.cancellable:
-            self._constant(program.token_place, token)
+            self._constant(program.token_word, token)
         self._now_and_then: Callable[[], None] | None = None
 
     def answer(self, signals: ProgramCall) -> None:
@@ -215,21 +215,21 @@ class ProgramCall:
 
         self._now_and_then = count
 
-    def results(self, places: Sequence[Value], first: int = 0) -> None:
+    def results(self, addresses: Sequence[Value], first: int = 0) -> None:
         """Where the results go, from the `first` on."""
-        for i, place in enumerate(places, first):
-            self.b.store(place, self.b.offset(self.table, i, PTR))
+        for i, address in enumerate(addresses, first):
+            self.b.store(address, self.b.offset(self.table, i, PTR))
 
-    def arguments(self, places: Sequence[Value], first: int = 0) -> None:
+    def arguments(self, addresses: Sequence[Value], first: int = 0) -> None:
         """Where the arguments lie, from the `first` on."""
-        self.results(places, self.program.results + first)
+        self.results(addresses, self.program.results + first)
 
-    def arena(self, place: Value) -> None:
+    def arena(self, address: Value) -> None:
         """Where the arena is, if the program needs one."""
-        self._constant(self.program.arena_place, place)
+        self._constant(self.program.arena_word, address)
 
-    def _constant(self, place: int, value: Value) -> None:
-        word = len(self.program.signature) + place
+    def _constant(self, number: int, value: Value) -> None:
+        word = len(self.program.signature) + number
         self.b.store(value, self.b.offset(self.table, word, PTR))
 
     def run(self) -> None:
@@ -237,10 +237,10 @@ class ProgramCall:
         b, program = self.b, self.program
         if program.is_host_call:  # its last constant says whether it came to its end
             words = len(program.signature) + len(program.constants)
-            place = b.offset(self.table, words - 1, I64)
-            b.store(b.const(I64, STOPPED), place)
+            status_word = b.offset(self.table, words - 1, I64)
+            b.store(b.const(I64, STOPPED), status_word)
             b.call(self.code, None, self.table)
-            status = b.load(I64, place)
+            status = b.load(I64, status_word)
         else:
             status = b.call(self.code, I64, self.table)
         if program.runs_python or program.cancellable:
@@ -255,7 +255,7 @@ def _scan(
     body: ProgramCall,
     operands: list[Value],
     results: list[Value],
-    places: list[Value],
+    memory: list[Value],
     part: _Part,
 ) -> list[Value]:
     carried, constants = op.num_carry, op.num_consts
@@ -263,13 +263,13 @@ def _scan(
     for i, value in enumerate(operands[:constants]):
         body.arguments([part.own(value, first + i)], i)
     rows = operands[constants + carried :]
-    with b.loop(0, op.length, 1, places) as loop:
+    with b.loop(0, op.length, 1, memory) as loop:
         now, then = loop.carried[:carried], loop.carried[carried:]
         iteration = b.sub(op.length - 1, loop.index) if op.reverse else loop.index
 
-        def row(array: Value, place: int) -> Value:
-            size = row_bytes(body.program, place) * part.count(place)
-            return part.own(b.offset(array, b.mul(iteration, size), I8), place)
+        def row(array: Value, number: int) -> Value:
+            size = row_bytes(body.program, number) * part.count(number)
+            return part.own(b.offset(array, b.mul(iteration, size), I8), number)
 
         body.arguments(now, constants)
         body.results(then)
@@ -287,11 +287,11 @@ def _while(
     op: While,
     calls: list[ProgramCall],
     operands: list[Value],
-    places: list[Value],
+    memory: list[Value],
 ) -> list[Value]:
     condition, body = calls
     condition_consts, body_consts, _ = op.parts(operands)
-    carried = len(places) // 2
+    carried = len(memory) // 2
     goes_on = b.scratch(1, align=1)
     condition.arguments(condition_consts)
     condition.results([goes_on])
@@ -309,7 +309,7 @@ def _while(
         body.run()
         return [*then, *now]
 
-    return b.while_loop(places, test, iteration)[:carried]
+    return b.while_loop(memory, test, iteration)[:carried]
 
 
 def _cond(

@@ -22,7 +22,7 @@ from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.llvm.updates import (
     choose,
     decides,
-    place_for_choice,
+    slot_for_choice,
     worth_unrolling,
 )
 from curta.compiler.loops.bufferize import BufferPlacement
@@ -53,7 +53,7 @@ def emit_kernel(
     }
     values = Evaluator(b, pointers)
     for buffer, (size, origin) in placement.scratch.items():
-        values.place(buffer, b.scratch(size), origin)
+        values.locate(buffer, b.scratch(size), origin)
     emitter = _KernelEmitter(b, values, kernel, plan, placement)
     emitter.emit(chunk)
     if emitter.streams:
@@ -233,8 +233,8 @@ class _KernelEmitter(StageBody):
         self, stage: Stage, streams: Streams, loop: Callable[[Values], Values]
     ) -> None:
         """A loop whose stores go past the caches if their buffers are aligned."""
-        b, places = self.b, [(s.buffer, s.offset) for s in stage.stores]
-        buffers = dict.fromkeys(p[0] for p in places if p in streams)
+        b, targets = self.b, [(s.buffer, s.offset) for s in stage.stores]
+        buffers = dict.fromkeys(p[0] for p in targets if p in streams)
         aligned = reduce(b.and_, map(self.values.is_aligned, buffers))
         with b.when(aligned), self.values.streamed(streams):
             loop([])
@@ -273,7 +273,7 @@ class _KernelEmitter(StageBody):
             stores=tuple(replace(s, where=None) for s in stage.stores),
             selective=False,
         )
-        chosen = place_for_choice(b)
+        chosen = slot_for_choice(b)
         most = config.tuning.indices_at_once
         with b.loop(*_known(first, last), most) as loop:
             end = b.min(b.add(loop.index, most), last)

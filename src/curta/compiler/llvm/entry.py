@@ -131,7 +131,7 @@ def emit_entry(
     library: Mapping[LibraryKey, LibraryCall],
 ) -> None:
     """Add the entry to the module; the code of kernels is in these `functions`."""
-    programs = _places(called_programs(works))
+    programs = _numbered(called_programs(works))
     if any(map(is_parallel, works)):
         _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], I64)
@@ -144,12 +144,12 @@ def emit_entry(
         launcher = b.select(none, b.function_address(_SERIAL), launcher)
     if arena.on_stack:
         base = b.scratch(max(arena.size, 1))
-    places = _Places(b, _places(pointers), arena, table, base)
+    addresses = _Addresses(b, _numbered(pointers), arena, table, base)
     launch = _Launch(b, launcher, works)
     first_program = len(pointers) + SERVICES
     calls = _LibraryCalls(b, table, first_program + 2 * len(programs), library)
     for work in works:
-        address = places.of(work)
+        address = addresses.of(work)
         given = [address[x] for x in buffers(work)]
         if isinstance(work, DotItem | RoutineItem):
             calls(library_key(work), [*given, launcher])
@@ -169,7 +169,7 @@ def emit_entry(
     b.ret(b.const(I64, DONE))
 
 
-class _Places:
+class _Addresses:
     """The addresses of buffers, looked up anew for each piece of work.
 
     If an entry held all of them, of thousands, registers would be allocated for long.
@@ -191,10 +191,10 @@ class _Places:
         return {x: self._address(x) for x in buffers(work)}
 
     def _address(self, buffer: Buffer) -> Value:
-        place = self.pointers.get(buffer)
-        if place is None:
+        word = self.pointers.get(buffer)
+        if word is None:
             return self.b.offset(self.base, self.arena.offsets[buffer], I8)
-        return _word(self.b, self.table, place)
+        return _word(self.b, self.table, word)
 
 
 class _LibraryCalls:
@@ -233,13 +233,13 @@ def _run_programs(
     return call.run()
 
 
-def _places(values: Sequence[Any]) -> dict[Any, int]:
+def _numbered(values: Sequence[Any]) -> dict[Any, int]:
     """Where each value stands."""
     return {x: i for i, x in enumerate(values)}
 
 
-def _word(b: Builder, table: Value, place: int) -> Value:
-    return b.load(PTR, b.offset(table, place, PTR))
+def _word(b: Builder, table: Value, number: int) -> Value:
+    return b.load(PTR, b.offset(table, number, PTR))
 
 
 @dataclass(eq=False)
@@ -314,7 +314,7 @@ class _Launch:
     def __call__(self, name: str, arguments: Sequence[Value], chunks: int) -> None:
         b, table = self.b, self.table
         assert table is not None
-        for i, place in enumerate(arguments):
-            b.store(place, b.offset(table, i, PTR))
+        for i, argument in enumerate(arguments):
+            b.store(argument, b.offset(table, i, PTR))
         b.module.declare(name, None, [table, b.const(I64, 0)])
         run_chunks(b, self.launcher, name, table, chunks)

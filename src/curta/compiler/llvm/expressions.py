@@ -59,7 +59,7 @@ class Evaluator(IndexValues):
 
     @contextmanager
     def streamed(self, streams: Streams) -> Iterator[None]:
-        """Inside, whole vectors go past the caches to these aligned places."""
+        """Inside, whole vectors go past the caches to these aligned addresses."""
         before, self._streamed = self._streamed, streams
         yield
         self._streamed = before
@@ -155,7 +155,7 @@ class Evaluator(IndexValues):
 
     # ------------------------------------------------------------------ memory
 
-    def place(
+    def locate(
         self, buffer: Buffer, pointer: Value, origin: frozenset[LoopVar] = frozenset()
     ) -> None:
         """Where a buffer lies; it is indexed without the variables of `origin`."""
@@ -174,8 +174,8 @@ class Evaluator(IndexValues):
         first = self._address(
             load.buffer, self._within(load.buffer, load.offset), type_
         )
-        places = [self.b.offset(first, i * apart, type_) for i in range(self.lanes)]
-        return [self.b.load(type_.with_lanes(self.lanes), p) for p in places]
+        addresses = [self.b.offset(first, i * apart, type_) for i in range(self.lanes)]
+        return [self.b.load(type_.with_lanes(self.lanes), p) for p in addresses]
 
     def as_value(self, load: Load, loaded: Value) -> Value:
         """What was loaded, as a value: a bool is a byte in memory."""
@@ -201,8 +201,8 @@ class Evaluator(IndexValues):
     ) -> Value:
         if where is None:
             return self.b.load(type_, self._address(buffer, offset, type_))
-        place = self._scalar_index(offset)
-        safe = self.b.select(where, place, self.b.const(I64, 0))
+        index = self._scalar_index(offset)
+        safe = self.b.select(where, index, self.b.const(I64, 0))
         return self.b.load(type_, self.b.offset(self._pointers[buffer], safe, type_))
 
     def _load_lanes(
@@ -249,15 +249,15 @@ class Evaluator(IndexValues):
             return False
         re, im = map(self.spread, parts)
         order = [i + part * self.lanes for i in range(self.lanes) for part in (0, 1)]
-        place = self._address(buffer, offset, re.type.with_lanes(1))
-        self.b.store(self.b.shuffle(re, im, order), place)
+        address = self._address(buffer, offset, re.type.with_lanes(1))
+        self.b.store(self.b.shuffle(re, im, order), address)
         return True
 
     def store(self, buffer: Buffer, offset: Affine, value: Value, dtype: Any) -> None:
         """Store the value of the current lanes, as far as the mask allows."""
         if dtype.kind == "b":
             value = self.b.convert(value, "i8")
-        type_, place = value.type.with_lanes(1), (buffer, offset)
+        type_, target = value.type.with_lanes(1), (buffer, offset)
         offset = self._within(buffer, offset)
         if self.lanes == 1:
             return self.b.store(value, self._address(buffer, offset, type_))
@@ -266,7 +266,7 @@ class Evaluator(IndexValues):
         pointer = self._address(buffer, offset, type_) if stride is not None else None
         if stride == 1 and pointer is not None:
             if self.mask is None:
-                return self.b.store(value, pointer, streaming=place in self._streamed)
+                return self.b.store(value, pointer, streaming=target in self._streamed)
             return self.b.masked_store(value, pointer, self.mask)
         if stride == -1 and pointer is not None and self.mask is None:
             first = self.b.offset(pointer, 1 - self.lanes, type_)

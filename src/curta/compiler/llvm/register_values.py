@@ -119,19 +119,19 @@ class RegisterValues(Evaluator):
         return result
 
     def index(self, index: Affine) -> Value:
-        places = self._places(index)
-        if places is not None and places.ndim:
-            return self._vector(places, I64)
+        known = self._known_index(index)
+        if known is not None and known.ndim:
+            return self._vector(known, I64)
         return super().index(index)
 
-    def _places(self, index: Affine) -> Numbers | None:
+    def _known_index(self, index: Affine) -> Numbers | None:
         """An index for all lanes, as a number or one for each; None if data has it."""
         total: Any = np.int64(index.const)
         for atom, k in index.terms.items():
             if atom == self.lane and not self.in_lanes:
                 term: Any = np.arange(self.lanes, dtype=np.int64)
             elif isinstance(atom, (Quotient, Remainder)):
-                of = self._places(atom.of)
+                of = self._known_index(atom.of)
                 if of is None:
                     return None
                 term = of // atom.by if isinstance(atom, Quotient) else of % atom.by
@@ -145,7 +145,7 @@ class RegisterValues(Evaluator):
         if isinstance(expr, Const):
             return np.asarray(expr.value, expr.dtype)
         if isinstance(expr, IndexValue):
-            return self._places(expr.index)
+            return self._known_index(expr.index)
         if not isinstance(expr, Instr) or expr.name not in _FOLDS:
             return None
         key = expr
@@ -197,23 +197,23 @@ class RegisterValues(Evaluator):
     def _load(self, expr: Load) -> Value:
         if expr.buffer not in self._held:
             return super()._load(expr)
-        places = self._places(expr.offset)
-        if places is None:
+        known = self._known_index(expr.offset)
+        if known is None:
             self.spill(expr.buffer)
             return super()._load(expr)
         last = expr.buffer.size - 1
-        if places.ndim == 0:  # beyond the ends only what nobody looks at
-            return self.number(expr.buffer, min(max(int(places), 0), last))
-        places = places.clip(0, last)
+        if known.ndim == 0:  # beyond the ends only what nobody looks at
+            return self.number(expr.buffer, min(max(int(known), 0), last))
+        known = known.clip(0, last)
         numbers = self._numbers.get(expr.buffer)
         if numbers is not None:
-            return self._vector(numbers[places], Type(kind(expr.dtype)))
+            return self._vector(numbers[known], Type(kind(expr.dtype)))
         source = self.whole(expr.buffer)
-        if (places == places[0]).all():
-            return self.number(expr.buffer, int(places[0]))
-        if len(places) == source.lanes and (places == np.arange(len(places))).all():
+        if (known == known[0]).all():
+            return self.number(expr.buffer, int(known[0]))
+        if len(known) == source.lanes and (known == np.arange(len(known))).all():
             return source
-        return self.b.shuffle(source, None, places.tolist())
+        return self.b.shuffle(source, None, known.tolist())
 
     def spill(self, buffer: Buffer) -> Value:
         """The address of a value, which is put on the stack unless it is in memory."""
@@ -222,7 +222,7 @@ class RegisterValues(Evaluator):
             return self._pointers[buffer]
         if slot is None:
             slot = self.b.scratch(buffer.nbytes)
-            self.place(buffer, slot)
+            self.locate(buffer, slot)
             self._slots[buffer] = slot
         if ("spilled", buffer) not in self._memo:
             self.put(buffer, slot)
@@ -233,8 +233,8 @@ class RegisterValues(Evaluator):
         """Load a value."""
         type_ = Type(memory_kind(buffer.dtype))
         if buffer.size <= config.tuning.register_scalars:
-            places = [self.b.offset(pointer, i, type_) for i in range(buffer.size)]
-            values = [self.b.load(type_, p) for p in places]
+            addresses = [self.b.offset(pointer, i, type_) for i in range(buffer.size)]
+            values = [self.b.load(type_, p) for p in addresses]
         else:
             values = [self.b.load(type_.with_lanes(buffer.size), pointer)]
         if buffer.dtype.kind == "b":

@@ -144,7 +144,7 @@ class _Emitter:
     def _rename(self, array: Buffer, result: Buffer) -> None:
         pointer = self.pointers[array]
         self.pointers[result] = pointer
-        self.values.place(result, pointer)
+        self.values.locate(result, pointer)
 
     def _update(self, step: Update) -> None:
         values, condition = self.values, step.where
@@ -220,7 +220,7 @@ class _Emitter:
             self.read(rows.row, pointer)
         else:
             self.pointers[rows.row] = pointer
-        self.values.place(rows.row, pointer)
+        self.values.locate(rows.row, pointer)
 
     def _address(self, array: Buffer) -> Value:
         return self.pointers.get(array) or self.values.spill(array)

@@ -38,7 +38,7 @@ def streamed(
     """The stores of whole vectors that go past the caches.
 
     Each writes a whole cache line that need not be read first, which takes a third off
-    the traffic of a copy. The places are aligned if their buffer is.
+    the traffic of a copy. The addresses are aligned if their buffer is.
     """
     if stage.folds or stage.ordered or not any(map(_is_large, stage.stores)):
         return frozenset()

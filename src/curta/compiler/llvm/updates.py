@@ -31,7 +31,7 @@ def decides(values: Evaluator, stage: Stage, dims: Sequence[LoopVar]) -> bool:
     return dims[0] in result and not result & {*dims[1:]}
 
 
-def place_for_choice(b: Builder) -> Value:
+def slot_for_choice(b: Builder) -> Value:
     """Memory for the indices chosen, and for a vector beyond them."""
     return b.scratch(config.tuning.indices_at_once * I64.size + b.module.vector_bytes)
 

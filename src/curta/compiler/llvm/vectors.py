@@ -187,7 +187,7 @@ class VectorInstructions(Instructions, ABC):
         return Value(f"align {type_.size} {pointer.text}", pointer.type, self)
 
     def copy(self, to: Value, source: Value, count: Operand) -> None:
-        """Copy bytes between places that do not overlap (or are the same)."""
+        """Copy bytes between addresses that do not overlap (or are the same)."""
         size = self._operand(count, I64)
         self.call("llvm.memcpy.p0.p0.i64", None, to, source, size, self.const(I1, 0))
 

@@ -43,7 +43,7 @@ def assemble(group: FusionGroup, builder: ScalarBuilder) -> Kernel:
     return kernel
 
 
-def stage_places(group: FusionGroup) -> dict[LoopItem, int]:
+def stage_numbers(group: FusionGroup) -> dict[LoopItem, int]:
     """In which stage of the kernel each item of a group is."""
     stages = _stages(group.loops(), _depth(group))
     return {item: at for at, stage in enumerate(stages) for item in stage.items}
@@ -76,14 +76,14 @@ class _Members:
 def _stages(items: list[LoopItem], depth: int) -> list[_Members]:
     """Each item in the first stage of its nest that comes after what it reads."""
     stages: list[_Members] = []
-    place: dict[Buffer, tuple[int, Store, bool]] = {}
+    stored: dict[Buffer, tuple[int, Store, bool]] = {}
     for item in items:
         dims = item.dims[depth:] + item.inner
         kept = len(item.dims) - depth if item.folds else None
         earliest = 0
         for load in item.loads:
-            if load.buffer in place:
-                at, store, folded = place[load.buffer]
+            if load.buffer in stored:
+                at, store, folded = stored[load.buffer]
                 together = not folded and load.offset == store.offset
                 together = together and stages[at].admits(dims, kept)
                 earliest = max(earliest, at if together else at + 1)
@@ -97,7 +97,7 @@ def _stages(items: list[LoopItem], depth: int) -> list[_Members]:
         if kept is not None:
             stages[at].kept = kept
         for store in item.writes:
-            place[store.buffer] = at, store, bool(item.folds)
+            stored[store.buffer] = at, store, bool(item.folds)
     return stages
 
 

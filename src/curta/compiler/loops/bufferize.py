@@ -3,7 +3,7 @@
 A value that only its own kernel reads need not be memory. If every load of it reads
 what the same iteration of the loops has just stored, it is a register. If it is read at
 other inner indices but the same outer ones, one row of it will do. Everything else
-that is not an argument or a result of the program shares one arena, in which the places
+that is not an argument or a result of the program shares one arena, in which the memory
 of dead values are used again.
 """
 
@@ -35,7 +35,9 @@ class BufferPlacement:
     scratch: dict[Buffer, tuple[int, frozenset[LoopVar]]]
 
 
-def place(kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]) -> BufferPlacement:
+def placement_of(
+    kernel: Kernel, plan: Schedule, outside: Iterable[Buffer]
+) -> BufferPlacement:
     """The placement for a kernel; `outside` are the buffers others see."""
     seen = set(outside)
     stored = {s.buffer: (stage, s) for stage in kernel.stages for s in stage.written()}
@@ -74,8 +76,8 @@ def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
 
 
 def _forwarded(found: tuple[int, Stage, Store], at: int, plan: Schedule) -> bool:
-    place, stage, store = found
-    if place == at:
+    stored_at, stage, store = found
+    if stored_at == at:
         return True
     if plan.column is not None:
         return False
@@ -113,7 +115,7 @@ def _same_outer(a: Affine, b: Affine, outer: frozenset[LoopVar]) -> bool:
 
 @dataclass(frozen=True)
 class Arena:
-    """Places of temporaries in one block of memory."""
+    """Offsets of temporaries in one block of memory."""
 
     offsets: dict[Buffer, int]
     size: int
@@ -126,7 +128,7 @@ class Arena:
 
 
 def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena:
-    """Places for what the steps use besides `outside`: the first gap that fits."""
+    """Offsets for what the steps use besides `outside`: the first gap that fits."""
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     for at, used in enumerate(steps):
@@ -147,7 +149,7 @@ def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena
 
 
 class _Gaps:
-    """The unused places of a block of memory, which has no end."""
+    """The unused gaps of a block of memory, which has no end."""
 
     def __init__(self) -> None:
         self.end = 0  # of what was ever used

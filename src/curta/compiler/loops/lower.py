@@ -82,16 +82,16 @@ class Elements:
     def computed(self, var: Var, index: tuple[Any, ...]) -> Any:
         """The element as the op of `var` computes it, from its operands' elements."""
         eqn = self._definitions[var]
-        place = tuple(
+        indices = tuple(
             as_index(i) if d != 1 else as_index(0)
             for i, d in zip(index, var.aval.shape, strict=True)
         )
-        key = (id(eqn), place, self.builder.where)
+        key = (id(eqn), indices, self.builder.where)
         results = self._memo.get(key)
         if results is None:
             operands = [Operand(a.aval, a, self) for a in eqn.invars]
             with refusals(eqn):
-                results = eqn.op.lower(self.builder, place, *operands)
+                results = eqn.op.lower(self.builder, indices, *operands)
             if not eqn.op.multiple_results:
                 results = (results,)
             self._memo[key] = results
@@ -112,7 +112,7 @@ def found_dtype(x: Any) -> Any:
 def loop_dims(shape: tuple[int, ...], first: int = 0) -> tuple[Any, ...]:
     """A loop variable for each dim, numbered from `first`; 0 where the size is 1.
 
-    Variables are numbered by their place among the dims that have one, so that nests
+    Variables are numbered by their position among the dims that have one, so that nests
     over the same outer dims share them.
     """
     index: list[Any] = []

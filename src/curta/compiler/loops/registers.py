@@ -67,7 +67,7 @@ class Write:
 
 @dataclass(frozen=True, eq=False)
 class Save:
-    """A value to an array in memory, each number to a place of its own."""
+    """A value to an array in memory, each number to a slot of its own."""
 
     value: Buffer
     array: Buffer

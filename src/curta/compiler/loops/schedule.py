@@ -211,7 +211,7 @@ def chains_of(weight: int) -> int:
 
 
 def _in_order(stage: Stage) -> bool:
-    """Whether updates along the last dim go to neighbours, each to its own place.
+    """Whether updates along the last dim go to neighbours, each to its own element.
 
     What a step reads of its result must lie a whole row or more away.
     """

@@ -212,9 +212,9 @@ class _Printer:
 
     # ------------------------------------------------------------ locations
 
-    def location(self, place: Any) -> str:
+    def location(self, loc: Any) -> str:
         """` loc(...)` if lines of the program are asked for."""
-        return self._where.of(place) if self._where else ""
+        return self._where.of(loc) if self._where else ""
 
     def _argument_location(self, name: str = "") -> str:
         return self._where.argument(name) if self._where else ""

@@ -25,7 +25,7 @@ def _cond(b: Builder, op: Cond, index: Value, *operands: Value) -> Sequence[Valu
     """The branches read the operands where they are."""
     if op.branches_platforms is not None and len(b.program.platforms) == 1:
         (platform,) = b.program.platforms
-        chosen = op.branches[platform_place(op.branches_platforms, platform)]
+        chosen = op.branches[platform_index(op.branches_platforms, platform)]
         return lower_closed(b, chosen, operands)
     effects = ordered_effects(op.effects)
 
@@ -43,21 +43,21 @@ def _cond(b: Builder, op: Cond, index: Value, *operands: Value) -> Sequence[Valu
 
 @rule(PlatformIndex)
 def _platform_index(b: Builder, op: PlatformIndex) -> Value:
-    places = [platform_place(op.platforms, p) for p in b.program.platforms]
-    if len(set(places)) == 1:
-        return b.constant(np.int32(places[0]))
+    indices = [platform_index(op.platforms, p) for p in b.program.platforms]
+    if len(set(indices)) == 1:
+        return b.constant(np.int32(indices[0]))
 
-    def region(place: int) -> Block:
+    def region(number: int) -> Block:
         with b.region([]) as inner:
-            return inner.finish(inner.constant(np.int32(place)))
+            return inner.finish(inner.constant(np.int32(number)))
 
     index = converted(b, b.numbers[PLATFORM_INDEX], np.dtype(np.int32))
-    regions = [region(place) for place in places]
+    regions = [region(i) for i in indices]
     return b.emit("stablehlo.case", [index], [b.out_type], regions)[0]
 
 
-def platform_place(among: Platforms, platform: str) -> int:
-    """The place among names of platforms of the one that is meant; None is any."""
+def platform_index(among: Platforms, platform: str) -> int:
+    """The index among names of platforms of the one that is meant; None is any."""
     for i, names in enumerate(among):
         if names is not None and platform in names:
             return i

@@ -56,7 +56,7 @@ def _manual(b: Builder, names: Sequence[Any]) -> Manual:
 def replica_groups(b: Builder, names: Sequence[Any], groups: Any = None) -> Groups:
     """The numbers of the devices that exchange among each other along some axes.
 
-    With `groups`, those at these places of them.
+    With `groups`, those at these positions of them.
     """
     mesh = _manual(b, names).mesh
     axes = [mesh.axis_names.index(n) for n in names]
@@ -293,17 +293,17 @@ def _axis_index(b: Builder, op: AxisIndex) -> Value:
 
 
 def axis_index(b: Builder, names: Sequence[Any]) -> Value:
-    """The place of the device along some axes, an int32."""
+    """The index of the device along some axes, an int32."""
     mesh, axes = _manual(b, names)
     others = [n for n in mesh.axis_names if n not in axes]
     if mesh.size_of(names) == 1:
         return b.constant(np.int32(0))
     if mesh.size_of(others) == 1:
-        return _place_along(b, names)
+        return _index_along(b, names)
     # Which device it is can be asked only where all axes are mapped over.
     with b.region([]) as inner:
         inner.manual = Manual(mesh, frozenset(mesh.axis_names))
-        inner.emit("sdy.return", [_place_along(inner, names)], [])
+        inner.emit("sdy.return", [_index_along(inner, names)], [])
     sharding = f"<@{b.program.meshes.name(mesh.shape_tuple)}, []>"
     (result,) = b.emit(
         "sdy.manual_computation",
@@ -317,13 +317,13 @@ def axis_index(b: Builder, names: Sequence[Any]) -> Value:
     return result
 
 
-def _place_along(b: Builder, names: Sequence[Any]) -> Value:
+def _index_along(b: Builder, names: Sequence[Any]) -> Value:
     mesh = _manual(b, names).mesh
     result: Value | None = None
     for name in names:
-        place = mesh.axis_names.index(name)
-        behind = b.constant(np.uint32(math.prod(mesh.axis_sizes[place + 1 :])))
-        size = b.constant(np.uint32(mesh.axis_sizes[place]))
+        axis = mesh.axis_names.index(name)
+        behind = b.constant(np.uint32(math.prod(mesh.axis_sizes[axis + 1 :])))
+        size = b.constant(np.uint32(mesh.axis_sizes[axis]))
         device = b.op("partition_id", [], size.type)
         device = b.op("divide", [device, behind], size.type)
         index = b.op("remainder", [device, size], size.type)

@@ -79,7 +79,7 @@ class Number(SymbolicDim):
         )
 
     def __str__(self) -> str:
-        """A mark, in place of which a message shows the number."""
+        """A mark, instead of which a message shows the number."""
         self.ledger.shown.append(self.value)
         return f"\0{len(self.ledger.shown) - 1}\0"
 

@@ -69,8 +69,8 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     count = _device_count([*in_shardings, *out_shardings], closed.jaxpr)
     program.module.attributes["mhlo.num_partitions"] = Text(f"{count} : i32")
 
-    place_of = {i: place for place, i in enumerate(kept)}
-    closed = with_inputs(closed, [i in place_of for i in range(len(ins))])
+    position_of = {i: position for position, i in enumerate(kept)}
+    closed = with_inputs(closed, [i in position_of for i in range(len(ins))])
     path = EMPTY.extend(f"jit({entry.name})")
     if variables:
         assert entry.solve is not None
@@ -82,7 +82,7 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     before = len(program.numbers) - len(variables) + first
     attributes = function.argument_attributes[before:]
     for i, result in zip(kept, attributes, strict=True):
-        _place(program, result, in_shardings[i], ins[i])
+        _set_sharding(program, result, in_shardings[i], ins[i])
         _lay_out(result, entry.in_layouts, i)
     names = [entry.argument_names[i] for i in kept] if entry.argument_names else []
     function.argument_names = [""] * before + names if names else ()
@@ -90,12 +90,12 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     _results_in_memories(program, function, out_shardings, first)
     results = function.result_attributes[first:]
     for k, i in enumerate(changed, first + len(outs) - len(changed)):
-        if i in place_of:
-            attributes[place_of[i]]["tf.aliasing_output"] = Text(f"{k} : i32")
+        if i in position_of:
+            attributes[position_of[i]]["tf.aliasing_output"] = Text(f"{k} : i32")
     for i, result in enumerate(results):
         if entry.result_names:
             result["jax.result_info"] = entry.result_names[i]
-        _place(program, result, out_shardings[i], outs[i])
+        _set_sharding(program, result, out_shardings[i], outs[i])
         _lay_out(result, entry.out_layouts, i)
     return program
 
@@ -164,7 +164,7 @@ def _counts_within(jaxpr: Jaxpr) -> Iterator[int]:
             yield from _counts_within(inner)
 
 
-def _place(
+def _set_sharding(
     program: Program,
     attributes: dict[str, Any],
     sharding: Sharding | None,
@@ -210,7 +210,7 @@ def _results_in_memories(
         return
     b = Builder(program, function.body)
     end = function.body.operations.pop()
-    b.place = end.location
+    b.location = end.location
     end.operands = [
         *end.operands[:first],
         *[

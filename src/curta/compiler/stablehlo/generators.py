@@ -223,7 +223,7 @@ def each_drawn(
     types = [x.value.type for x in carried]
     condition = _counts_to(b, types, count)
     with b.region(types) as iteration:
-        place, *rest = iteration.block.arguments
+        count_done, *rest = iteration.block.arguments
         values = [
             Words(iteration, v, x.aval) for v, x in zip(rest, carried[1:], strict=True)
         ]
@@ -231,7 +231,7 @@ def each_drawn(
         one = ShapedArray((1, words), states.dtype)
         row = iteration.op(
             "dynamic_slice",
-            [values[0].value, place, zero],
+            [values[0].value, count_done, zero],
             tensor_type(one),
             slice_sizes=(1, words),
         )
@@ -240,14 +240,16 @@ def each_drawn(
         following = [
             iteration.op(
                 "dynamic_update_slice",
-                [x.value, new.reshape(1, *new.shape).value, place]
+                [x.value, new.reshape(1, *new.shape).value, count_done]
                 + [zero] * len(new.shape),
                 x.value.type,
             )
             for x, new in zip(values, updates, strict=True)
         ]
-        place = iteration.op("add", [place, iteration.constant(np.int32(1))], types[0])
-        body = iteration.finish(place, *following)
+        count_done = iteration.op(
+            "add", [count_done, iteration.constant(np.int32(1))], types[0]
+        )
+        body = iteration.finish(count_done, *following)
     result = b.emit(
         "stablehlo.while", [x.value for x in carried], types, [condition, body]
     )
@@ -260,10 +262,10 @@ def each_drawn(
 def _counts_to(b: Builder, types: Sequence[str], count: int) -> Block:
     """The condition of a loop whose first carried value is a counter."""
     with b.region(types) as test:
-        end, place = test.constant(np.int32(count)), test.block.arguments[0]
+        end, count_done = test.constant(np.int32(count)), test.block.arguments[0]
         goes_on = test.op(
             "compare",
-            [place, end],
+            [count_done, end],
             "tensor<i1>",
             comparison_direction="LT",
             compare_type="SIGNED",

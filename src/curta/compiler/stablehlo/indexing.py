@@ -1,4 +1,4 @@
-"""Reading and writing windows of arrays at places that are data."""
+"""Reading and writing windows of arrays at starts that are data."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ def _numbers_attribute(kind: str, entries: Sequence[tuple[str, Any]]) -> Text:
 
 @rule(Gather)
 def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
-    numbers, (aval, places) = op.dimension_numbers, b.ins
+    numbers, (aval, starts) = op.dimension_numbers, b.ins
     inside = None
     if op.mode is FILL_OR_DROP:
         dims = numbers.start_index_map
         last = _last_starts(aval.shape, op.slice_sizes)
-        inside = _are_inside(b, indices, places, [last[d] for d in dims])
+        inside = _are_inside(b, indices, starts, [last[d] for d in dims])
     result = b.op(
         "gather",
         [x, indices],
@@ -115,7 +115,7 @@ def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
                 ("operand_batching_dims", numbers.operand_batching_dims),
                 ("start_indices_batching_dims", numbers.start_indices_batching_dims),
                 ("start_index_map", numbers.start_index_map),
-                ("index_vector_dim", places.ndim - 1),
+                ("index_vector_dim", starts.ndim - 1),
             ],
         ),
         slice_sizes=op.slice_sizes,
@@ -132,12 +132,12 @@ def _gather(b: Builder, op: Gather, x: Value, indices: Value) -> Value:
 
 
 def _last_starts(shape: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
-    """The last places along each dim where windows of `sizes` may start."""
+    """The last starts along each dim where windows of `sizes` may start."""
     return [d - size for d, size in zip(shape, sizes, strict=True)]
 
 
 def _limits(b: Builder, dims: Sequence[Any], dtype: Any) -> Value:
-    """Sizes or places as a tensor of rank 1.
+    """Sizes or starts as a tensor of rank 1.
 
     Where one is more than the dtype of indices holds, all indices are less.
     """
@@ -153,17 +153,17 @@ def _limits(b: Builder, dims: Sequence[Any], dtype: Any) -> Value:
 
 
 def _are_inside(
-    b: Builder, indices: Value, places: ShapedArray, last: Sequence[Any]
+    b: Builder, indices: Value, starts: ShapedArray, last: Sequence[Any]
 ) -> Value:
     """Whether the windows are within the operand, for each index vector."""
-    kind, deep = compare_type(places), places.ndim - 1
-    limits = _limits(b, last, places.dtype)
-    low = full(b, places, 0)
+    kind, deep = compare_type(starts), starts.ndim - 1
+    limits = _limits(b, last, starts.dtype)
+    low = full(b, starts, 0)
     after = compare(b, "GE", indices, low, kind=kind)
-    limits = broadcast_in_dim(b, limits, places, (deep,))
+    limits = broadcast_in_dim(b, limits, starts, (deep,))
     before = compare(b, "LE", indices, limits, kind=kind)
     each = b.op("and", [after, before], after.type)
-    batch = ShapedArray(places.shape[:-1], np.dtype(bool))
+    batch = ShapedArray(starts.shape[:-1], np.dtype(bool))
     (all_,) = b.emit(
         "stablehlo.reduce",
         [each, b.constant(np.True_)],
@@ -201,9 +201,9 @@ def _scatter_parts(
     result = []
     for name in "real", "imag":
         given = [b.op(name, [v], with_element(v.type, element)) for v in (x, updates)]
-        operand, places, values = ins
+        operand, starts, values = ins
         operand, values = (ShapedArray(a.shape, part) for a in (operand, values))
-        b.ins, b.outs = (operand, places, values), (operand,)
+        b.ins, b.outs = (operand, starts, values), (operand,)
         combine = _combining(b, op, part)
         result.append(scatter(b, op, given[0], indices, given[1], combine))
     b.ins, b.outs = ins, outs
@@ -226,13 +226,13 @@ def scatter(
 ) -> Value:
     """`x` with the updates combined into it by a region."""
     numbers: ScatterDimensionNumbers = op.dimension_numbers
-    aval, places, given = b.ins
+    aval, starts, given = b.ins
     if op.mode is CLIP:
         gathered = GatherDimensionNumbers(*numbers)
         sizes = window_sizes(gathered, given.shape, aval.ndim)
         dims = numbers.scatter_dims_to_operand_dims
         last = _last_starts(aval.shape, sizes)
-        indices = _clipped(b, indices, places, [last[d] for d in dims])
+        indices = _clipped(b, indices, starts, [last[d] for d in dims])
     (result,) = b.emit(
         "stablehlo.scatter",
         [x, indices, updates],
@@ -252,7 +252,7 @@ def scatter(
                     "scatter_dims_to_operand_dims",
                     numbers.scatter_dims_to_operand_dims,
                 ),
-                ("index_vector_dim", places.ndim - 1),
+                ("index_vector_dim", starts.ndim - 1),
             ],
         ),
         indices_are_sorted=op.indices_are_sorted,
@@ -262,8 +262,8 @@ def scatter(
 
 
 def _clipped(
-    b: Builder, indices: Value, places: ShapedArray, last: Sequence[Any]
+    b: Builder, indices: Value, starts: ShapedArray, last: Sequence[Any]
 ) -> Value:
-    limits = _limits(b, last, places.dtype)
-    limits = broadcast_in_dim(b, limits, places, (places.ndim - 1,))
-    return b.op("clamp", [full(b, places, 0), indices, limits], indices.type)
+    limits = _limits(b, last, starts.dtype)
+    limits = broadcast_in_dim(b, limits, starts, (starts.ndim - 1,))
+    return b.op("clamp", [full(b, starts, 0), indices, limits], indices.type)

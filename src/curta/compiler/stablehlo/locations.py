@@ -15,12 +15,12 @@ from curta.core.pretty import paths
 from curta.core.source_info import UNKNOWN, SourceInfo
 
 
-class Place(NamedTuple):
+class EqnLocation(NamedTuple):
     """An eqn of a jaxpr, which is a function's or in another eqn, or a part of it."""
 
     eqn: Eqn
     jaxpr: Jaxpr
-    outer: Place | NameStack
+    outer: EqnLocation | NameStack
     part: str = ""
 
 
@@ -31,19 +31,19 @@ class Locations:
         self._numbers: dict[str, int] = {}
         self._within: dict[tuple[Any, Any], NameStack] = {}
 
-    def of(self, place: Any) -> str:
+    def of(self, location: Any) -> str:
         """` loc(#loc1)` for where an operation comes from.
 
-        It comes from a `Place`, a `SourceInfo`, or what a function has around its eqns:
-        the path to the function.
+        It comes from an `EqnLocation`, a `SourceInfo`, or what a function has around
+        its eqns: the path to the function.
         """
         name, line = "", UNKNOWN
-        if isinstance(place, Place):
-            name, line = shown_path(self._path(place)), place.eqn.source_info
-        elif isinstance(place, NameStack):
-            name = str(place)
+        if isinstance(location, EqnLocation):
+            name, line = shown_path(self._path(location)), location.eqn.source_info
+        elif isinstance(location, NameStack):
+            name = str(location)
         else:
-            line = place
+            line = location
         text = self._line(line)
         if name:
             text = self._alias(f"loc({string(name)}{text and f'({text})'})")
@@ -65,11 +65,11 @@ class Locations:
         """The lines that define the others."""
         return [f"#loc{n} = {text}" for text, n in self._numbers.items()]
 
-    def _path(self, place: Place) -> NameStack:
-        path, _ = paths(place.eqn, self._inside(place.outer, place.jaxpr))
-        return path.extend(place.part) if place.part else path
+    def _path(self, location: EqnLocation) -> NameStack:
+        path, _ = paths(location.eqn, self._inside(location.outer, location.jaxpr))
+        return path.extend(location.part) if location.part else path
 
-    def _inside(self, outer: Place | NameStack, jaxpr: Jaxpr) -> NameStack:
+    def _inside(self, outer: EqnLocation | NameStack, jaxpr: Jaxpr) -> NameStack:
         """The path to a jaxpr."""
         if isinstance(outer, NameStack):
             return outer
@@ -86,12 +86,12 @@ class Locations:
         number = self._numbers.setdefault(text, len(self._numbers) + 1)
         return f"#loc{number}"
 
-    def _line(self, place: SourceInfo) -> str:
-        if place.code is None:
+    def _line(self, location: SourceInfo) -> str:
+        if location.code is None:
             return ""
-        first, last, start, end = place.extent
-        text = f"{string(place.code.co_filename)}:{place.line}:{start or 0}"
+        first, last, start, end = location.extent
+        text = f"{string(location.code.co_filename)}:{location.line}:{start or 0}"
         if end is not None:
             text += f" to {last if last != first else ''}:{end}"
         line = self._alias(f"loc({text})")
-        return self._alias(f"loc({string(place.code.co_qualname)}({line}))")
+        return self._alias(f"loc({string(location.code.co_qualname)}({line}))")

@@ -9,7 +9,7 @@ import numpy as np
 from curta.compiler.stablehlo.dims import number
 from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.locations import Place
+from curta.compiler.stablehlo.locations import EqnLocation
 from curta.compiler.stablehlo.lowering import (
     Builder,
     lower_closed,
@@ -39,8 +39,8 @@ def _region(
 ) -> Builder:
     """The builder of a region of a loop; first of its arguments are tokens."""
     with b.region([]) as inner:
-        if isinstance(b.place, Place):
-            inner.place = b.place._replace(part=part)
+        if isinstance(b.location, EqnLocation):
+            inner.location = b.location._replace(part=part)
         inner.block.arguments = [Value(x.type, "iterArg") for x in initial]
         inner.tokens.update(zip(effects, inner.block.arguments))
         return inner
@@ -193,34 +193,34 @@ class _Scan:
         ys: Sequence[Value],
     ) -> tuple[list[Value], list[Value]]:
         """The carry and the results; what is read and constants are carried along."""
-        place = len(xs) + len(consts)
-        end = place + 1 + len(carry)
+        counter = len(xs) + len(consts)
+        end = counter + 1 + len(carry)
 
         def goes_on(b: Builder, *given: Value) -> Value:
-            count = number(b, self.trips, given[place].type)
-            return compare(b, "LT", given[place], count, kind="SIGNED")
+            count = number(b, self.trips, given[counter].type)
+            return compare(b, "LT", given[counter], count, kind="SIGNED")
 
         def step(b: Builder, *given: Value) -> Sequence[Value]:
-            count, carry = given[place], given[place + 1 : end]
+            count, carry = given[counter], given[counter + 1 : end]
             index = self._reversed(b, count) if self.op.reverse else count
             rows = [
                 self._read(b, x, self._blocks(a), index)
                 for x, a in zip(given, self.x_avals, strict=False)
             ]
-            outs, out_rows = self._block(b, given[len(xs) : place], carry, rows)
+            outs, out_rows = self._block(b, given[len(xs) : counter], carry, rows)
             ys = [
                 self._write(b, y, row, self._blocks(a), index)
                 for y, row, a in zip(given[end:], out_rows, self.y_avals, strict=True)
             ]
             one = b.constant(self.index.type(1))
             count = b.op("add", [count, one], count.type)
-            return [*given[:place], count, *outs, *ys]
+            return [*given[:counter], count, *outs, *ys]
 
         start = self.b.constant(self.index.type(0))
         initial = [*xs, *consts, start, *carry, *ys]
         effects = ordered_effects(self.op.effects)
         result = while_loop(self.b, initial, effects, goes_on, step)
-        return result[place + 1 : end], result[end:]
+        return result[counter + 1 : end], result[end:]
 
     def _reversed(self, b: Builder, count: Value) -> Value:
         """`trips - count - 1`."""
@@ -291,9 +291,9 @@ class _Scan:
     def _read(self, b: Builder, x: Value, aval: ShapedArray, index: Value) -> Value:
         def write(b: Builder, x: Value, index: Value) -> Sequence[Value]:
             op = DynamicSlice(_of_length(aval, 1).shape)
-            places = [ShapedArray((), self.index)] * aval.ndim
+            starts = [ShapedArray((), self.index)] * aval.ndim
             args = [x, index, *self._zeros(b, aval.ndim - 1)]
-            (part,) = b.apply(op, [aval, *places], *args)
+            (part,) = b.apply(op, [aval, *starts], *args)
             return [reshape(b, part, ShapedArray(aval.shape[1:], aval.dtype))]
 
         types = [x.type, index.type]

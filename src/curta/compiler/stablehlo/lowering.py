@@ -25,7 +25,7 @@ from curta.compiler.stablehlo.constants import constant_text, elements
 from curta.compiler.stablehlo.dims import dynamic_op
 from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
 from curta.compiler.stablehlo.key_words import moves_keys, on_words
-from curta.compiler.stablehlo.locations import Place
+from curta.compiler.stablehlo.locations import EqnLocation
 from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_results
 from curta.compiler.stablehlo.types import TOKEN, Dynamic, tensor_type
 from curta.config import config
@@ -200,7 +200,7 @@ class Program:
             function.argument_attributes[first + i]["jax.token"] = True
             function.result_attributes[i]["jax.token"] = True
         b = Builder(self, body)
-        b.manual, b.place = manual, path
+        b.manual, b.location = manual, path
         b.numbers = dict(zip(self.numbers, body.arguments))
         b.tokens = dict(zip(effects, body.arguments[first:]))
         outs = lower_closed(b, closed, body.arguments[len(before) :])
@@ -222,7 +222,7 @@ class Builder:
         self.block = block
         self.ins: Sequence[ShapedArray] = ()
         self.outs: Sequence[ShapedArray] = ()
-        self.place: Any = UNKNOWN
+        self.location: Any = UNKNOWN
         self.tokens: dict[Effect, Value] = {}
         self.numbers: dict[str, Value] = {}
         self.manual: Manual | None = None
@@ -241,7 +241,11 @@ class Builder:
     @property
     def line(self) -> Any:
         """The line of the program that the eqn is from, for messages."""
-        return self.place.eqn.source_info if isinstance(self.place, Place) else ""
+        return (
+            self.location.eqn.source_info
+            if isinstance(self.location, EqnLocation)
+            else ""
+        )
 
     def emit(
         self,
@@ -254,7 +258,9 @@ class Builder:
     ) -> list[Value]:
         """Append an operation; its results."""
         results = [Value(t) for t in types]
-        operation = Operation(name, operands, results, attributes, regions, self.place)
+        operation = Operation(
+            name, operands, results, attributes, regions, self.location
+        )
         self.block.operations.append(operation)
         return results
 
@@ -275,7 +281,7 @@ class Builder:
         result = Value(type_, hint)
         self.block.operations.append(
             Operation(
-                "stablehlo.constant", (), [result], {"value": text}, (), self.place
+                "stablehlo.constant", (), [result], {"value": text}, (), self.location
             )
         )
         return result
@@ -288,7 +294,7 @@ class Builder:
         """
         inner = Builder(self.program, Block([Value(t) for t in types]))
         inner.ins, inner.outs = self.ins, self.outs
-        inner.place, inner.manual = self.place, self.manual
+        inner.location, inner.manual = self.location, self.manual
         inner.of_elements = self.of_elements
         inner.tokens, inner.numbers = dict(self.tokens), self.numbers
         yield inner
@@ -304,11 +310,11 @@ class Builder:
         effects = ordered_effects(jaxpr.effects)
         tokens = [self.tokens[e] for e in effects]
         given = [*self.numbers.values(), *tokens, *args]
-        place, results = self.place, function.result_types
-        if isinstance(place, Place) and place.part:
-            self.place = place._replace(part=f"{place.part}/{name}")
+        location, results = self.location, function.result_types
+        if isinstance(location, EqnLocation) and location.part:
+            self.location = location._replace(part=f"{location.part}/{name}")
         result = self.emit("func.call", given, results, callee=function.name)
-        self.place = place
+        self.location = location
         self.tokens.update(zip(effects, result))
         return result[len(effects) :]
 
@@ -324,10 +330,10 @@ class Builder:
 
         All eqns of equal ops on equal avals call one function.
         """
-        ins, outs, place = self.ins, self.outs, self.place
+        ins, outs, location = self.ins, self.outs, self.location
 
         def body(b: Builder, *args: Value) -> Sequence[Value]:
-            b.ins, b.outs, b.place = ins, outs, place
+            b.ins, b.outs, b.location = ins, outs, location
             return write(b, *args)
 
         types = [x.type for x in args]
@@ -369,18 +375,18 @@ def lower_jaxpr(
             return b.constant(elements(atom.val, atom.aval))
         return env[atom]
 
-    outer = b.ins, b.outs, b.place
+    outer = b.ins, b.outs, b.location
     for eqn in jaxpr.eqns:
         b.ins = tuple(v.aval for v in eqn.invars)
         b.outs = tuple(v.aval for v in eqn.outvars)
-        b.place = Place(eqn, jaxpr, outer[2])
+        b.location = EqnLocation(eqn, jaxpr, outer[2])
         operands = [read(v) for v in eqn.invars]
         first = len(b.block.operations)
         results = lower_op(b, eqn.op, operands)
         if notes := eqn.source_info.name_stack.notes:
             annotate(b.block.operations[first:], results, notes)
         env.update(zip(eqn.outvars, results, strict=True))
-    b.ins, b.outs, b.place = outer
+    b.ins, b.outs, b.location = outer
     return [read(v) for v in jaxpr.outvars]
 
 

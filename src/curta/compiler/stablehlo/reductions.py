@@ -95,19 +95,19 @@ def _reduce(b: Builder, op: Reduce, *args: Value) -> Sequence[Value]:
     return reduce(b, args[:count], args[count:], op.dimensions, b.out_types, body)
 
 
-# -------------------------------------------------------------- places of extrema
+# --------------------------------------------------------------  indices of extrema
 
 
 @rule(ArgReduction)
 @in_bytes
 def _arg_reduction(b: Builder, op: ArgReduction, x: Value) -> Sequence[Value]:
-    return b.outlined(op, lambda inner, x: [_place(inner, op, x)], [x])
+    return b.outlined(op, lambda inner, x: [_index(inner, op, x)], [x])
 
 
-def _place(b: Builder, op: ArgReduction, x: Value) -> Value:
-    """Reduce pairs of an element and its place."""
+def _index(b: Builder, op: ArgReduction, x: Value) -> Value:
+    """Reduce pairs of an element and its index."""
     ((aval,), (out,), (axis,)) = b.ins, b.outs, op.axes
-    places = b.op(
+    indices = b.op(
         "iota",
         [],
         tensor_type(ShapedArray(aval.shape, out.dtype)),
@@ -116,7 +116,7 @@ def _place(b: Builder, op: ArgReduction, x: Value) -> Value:
     inits = [b.constant(op.identity(aval.dtype)), b.constant(out.dtype.type(0))]
     types = [tensor_type(ShapedArray(out.shape, aval.dtype)), tensor_type(out)]
     body = _better_pair(b, op, aval.dtype, out.dtype)
-    return reduce(b, [x, places], inits, [axis], types, body)[1]
+    return reduce(b, [x, indices], inits, [axis], types, body)[1]
 
 
 def _better_pair(b: Builder, op: ArgReduction, dtype: Any, index_dtype: Any) -> Block:

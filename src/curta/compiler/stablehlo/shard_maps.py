@@ -152,8 +152,8 @@ def _manual_text(mesh: AbstractMesh, axes: frozenset[Any], rank: int) -> str:
     """The older sharding of values that belong to each device."""
     if mesh.size_of([n for n in mesh.axis_names if n not in axes]) == 1:
         return "{manual}"
-    places = [i for i, n in enumerate(mesh.axis_names) if n in axes]
-    text = repr(tiling(mesh.axis_sizes, [places]))
+    axes_numbers = [i for i, n in enumerate(mesh.axis_names) if n in axes]
+    text = repr(tiling(mesh.axis_sizes, [axes_numbers]))
     text = text.replace("devices=[", "devices=[" + "1," * rank)
     copies = "last_tile_dims={manual, replicated}"
     return text.replace("last_tile_dim_replicate", copies)

@@ -58,7 +58,7 @@ def define_sized(
         main.argument_attributes[len(given) + i]["jax.token"] = True
         main.result_attributes[i]["jax.token"] = True
     b = Builder(program, body)
-    b.place = path
+    b.location = path
     arguments = body.arguments
     ledger = Ledger()
     sizes = _sizes(b, ledger, dict(zip(kept, arguments[len(types) :])), shapes)
@@ -107,13 +107,13 @@ def _check(b: Builder, ledger: Ledger, checks: Sequence[Any]) -> None:
         assert check.holds()
         numbers: list[Value] = []
 
-        def place(mark: re.Match[str], numbers: list[Value] = numbers) -> str:
+        def numbered(mark: re.Match[str], numbers: list[Value] = numbers) -> str:
             value = ledger.shown[int(mark[1])]
             if value not in numbers:
                 numbers.append(value)
             return f"{{{numbers.index(value)}}}"
 
-        message = ledger.MARK.sub(place, check.message)
+        message = ledger.MARK.sub(numbered, check.message)
         for condition in ledger.noted:
             b.emit(
                 "stablehlo.custom_call",

@@ -89,11 +89,11 @@ def _lexicographic(
 @rule(TopK)
 @in_bytes
 def _top_k(b: Builder, op: TopK, x: Value) -> Sequence[Value]:
-    """A sort of pairs of an element and its place, cut: compilers know the pattern."""
+    """A sort of pairs of an element and its index, cut: compilers know the pattern."""
     (aval,), axis = b.ins, op.axis % b.ins[0].ndim
     index = np.dtype(np.int32)
-    all_places = ShapedArray(aval.shape, index)
-    places = b.op("iota", [], tensor_type(all_places), iota_dimension=axis)
+    all_indices = ShapedArray(aval.shape, index)
+    indices = b.op("iota", [], tensor_type(all_indices), iota_dimension=axis)
     kind = compare_type(aval)
 
     def write(inner: Builder, x: Value, y: Value, i: Value, j: Value) -> Value:
@@ -102,10 +102,10 @@ def _top_k(b: Builder, op: TopK, x: Value) -> Sequence[Value]:
 
     dtype = aval.dtype
     before = region(b, scalars(dtype, dtype, index, index), write)
-    sorted_ = sort(b, [x, places], axis, True, before)
+    sorted_ = sort(b, [x, indices], axis, True, before)
     bounds = [(0, d) for d in aval.shape]
     bounds[axis] = 0, op.k
     return [
         slice_of(b, result, a, bounds)
-        for result, a in zip(sorted_, (aval, all_places), strict=True)
+        for result, a in zip(sorted_, (aval, all_indices), strict=True)
     ]

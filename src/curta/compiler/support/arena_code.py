@@ -31,7 +31,7 @@ def arena_module(module: Module, most_parked: int) -> str:
 
     `ptr take_arena(i64 size)` gives the address of an arena, or null where a Python
     exception is set. `void give_arena(ptr)` gives one back. `ptr exchange_arena(ptr)`
-    parks an arena, or none, in the place of what it returns.
+    parks an arena, or none, and returns what was parked.
     """
     _exchange_arena(module)
     _take_arena(module)

@@ -46,8 +46,8 @@ def load(b: Builder, field: int, type_: Type) -> Value:
 
 
 def store(b: Builder, field: int, value: Value) -> None:
-    place = f"ptr {at(b, field)} seq_cst, align {value.type.size}"
-    b.emit(f"  store atomic {value.type} {value}, {place}")
+    target = f"ptr {at(b, field)} seq_cst, align {value.type.size}"
+    b.emit(f"  store atomic {value.type} {value}, {target}")
 
 
 def set(b: Builder, field: int, type_: Type, number: int) -> None:
@@ -99,7 +99,7 @@ def wake_all(b: Builder, system: System, field: int) -> None:
 
 def timespec(b: Builder, nanoseconds: int) -> Value:
     """The address of a `timespec`, for less than a second."""
-    place = b.scratch(16)
-    b.store(b.const(I64, 0), place)
-    b.store(b.const(I64, nanoseconds), b.offset(place, 1, I64))
-    return place
+    timespec = b.scratch(16)
+    b.store(b.const(I64, 0), timespec)
+    b.store(b.const(I64, nanoseconds), b.offset(timespec, 1, I64))
+    return timespec

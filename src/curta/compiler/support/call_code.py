@@ -171,9 +171,9 @@ class _Code:
             array = b.eq(kind, ARRAY)
 
             def leaf() -> Values:
-                place = at(b, inputs, leaves)
+                address = at(b, inputs, leaves)
                 b.store(item, at(b, arrays, leaves))
-                return [depth - 1, self._match_array(b, item, instruction, place)]
+                return [depth - 1, self._match_array(b, item, instruction, address)]
 
             def container() -> Values:
                 size = word(b, instruction, 1)
@@ -187,7 +187,7 @@ class _Code:
         b.ret(b.while_loop(start, expected, check)[3])
 
     def _match_array(
-        self, b: Builder, item: Value, instruction: Value, place: Value
+        self, b: Builder, item: Value, instruction: Value, leaf_address: Value
     ) -> Value:
         layout = self.layout
 
@@ -203,7 +203,7 @@ class _Code:
         def storage(data: Value) -> Value:
             address = load(b, data, layout.header + entry_code.DATA, I64)
             flags = load(b, data, layout.header + entry_code.FLAGS, I32)
-            b.store(address, place)
+            b.store(address, leaf_address)
             return b.eq(flags & _USABLE, _USABLE)
 
         is_array = same(b, self._kind(b, item), kept_object(b, "array_type"))
@@ -342,8 +342,8 @@ class _Code:
             return b.if_(is_null(b, outs), lambda: [null(b)], run)
 
         def single() -> Values:
-            place, waits = head.area(table, MADE_AT), word(b, head.waiting, 0)
-            given = entry, table, place, waits, b.const(I64, 0)
+            made, waits = head.area(table, MADE_AT), word(b, head.waiting, 0)
+            given = entry, table, made, waits, b.const(I64, 0)
             made = b.call("result", PTR, *given)
             return call(made, lambda: made)
 

@@ -1,6 +1,6 @@
 """Calls of native programs that can be cancelled: their loops poll a token.
 
-    call(address, table_address, place)  # the place of the token in the table
+    call(address, table_address, word)  # the word of the token in the table
 
 What answers signals, Python's main thread, has them handled while its call runs, and
 what a handler raises ends the call. In the queue of long computations a token of one's
@@ -96,16 +96,16 @@ def addresses() -> Mapping[str, int]:
     return result.addresses
 
 
-def call(address: int, table: int, place: int) -> int:
-    """Call a program on a table of words with a token at a place; what it returns.
+def call(address: int, table: int, word: int) -> int:
+    """Call a program on a table of words with a token at a word; what it returns.
 
     Raises:
         BaseException: what the handler of a signal raised.
     """
     result = _code()
     if result is not None:
-        status: int = result.call(address, table, place)
+        status: int = result.call(address, table, word)
         return status
     token = Token()
-    ctypes.c_uint64.from_address(table + 8 * place).value = token.address
+    ctypes.c_uint64.from_address(table + 8 * word).value = token.address
     return _PLAIN(address)(table)

@@ -37,8 +37,8 @@ def cancellation_module(module: Module, clock: int) -> str:
 
     `i64 poll(ptr token)` says whether the call is to stop. `void poll_current()` polls
     for the call that this thread makes, if it answers signals and makes one. `i64
-    call_cancellable(function, table, i64 place)` calls a function on a table with a
-    token at a place, without Python's lock; an exception may be set afterwards.
+    call_cancellable(function, table, i64 word)` calls a function on a table with a
+    token at a word, without Python's lock; an exception may be set afterwards.
     """
     _poll(module, clock)
     _poll_current(module)
@@ -91,11 +91,11 @@ def _poll_current(module: Module) -> None:
 
 def _call_cancellable(module: Module) -> None:
     b = module.function("call_cancellable", [PTR, PTR, I64], I64)
-    function, table, place = b.arguments
+    function, table, word = b.arguments
     token = b.scratch(8 * TOKEN_WORDS, align=8)
     b.store(b.const(I64, 0), b.offset(token, FLAG, I8))
     b.store(b.function_address("poll"), b.offset(token, POLL, I8))
-    b.store(token, b.offset(table, place, I64))
+    b.store(token, b.offset(table, word, I64))
     main = _is_main(b)
     before = _load(b, PTR, _state(b, CURRENT))
     with b.when(main):
@@ -112,12 +112,14 @@ def _state(b: Builder, field: int) -> Value:
     return b.offset(Value(f"@{STATE}", PTR, b), field, I8)
 
 
-def _load(b: Builder, type_: Type, place: Value) -> Value:
-    return b.instruction(f"load atomic {type_}, ptr {place} monotonic, align 8", type_)
+def _load(b: Builder, type_: Type, address: Value) -> Value:
+    return b.instruction(
+        f"load atomic {type_}, ptr {address} monotonic, align 8", type_
+    )
 
 
-def _store(b: Builder, place: Value, value: Value) -> None:
-    b.emit(f"  store atomic {value.type} {value}, ptr {place} monotonic, align 8")
+def _store(b: Builder, address: Value, value: Value) -> None:
+    b.emit(f"  store atomic {value.type} {value}, ptr {address} monotonic, align 8")
 
 
 def _is_null(b: Builder, x: Value) -> Value:

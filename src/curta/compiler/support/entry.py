@@ -117,8 +117,8 @@ def builtin_function(
     new = ctypes.pythonapi["PyCFunction_NewEx"]
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    place = ctypes.addressof(method)
-    return lambda owner: new(place, owner, None)
+    definition = ctypes.addressof(method)
+    return lambda owner: new(definition, owner, None)
 
 
 def _samples() -> list[np.ndarray[Any, Any]]:
@@ -133,8 +133,8 @@ def _layout_is_known(array: np.ndarray[Any, Any], header: int) -> bool:
     if np.ndarray.__basicsize__ < header + entry_code.FLAGS + 4:
         return False
 
-    def word(place: int) -> int:
-        return ctypes.c_uint64.from_address(place).value
+    def word(address: int) -> int:
+        return ctypes.c_uint64.from_address(address).value
 
     start = id(array) + header
     dimensions = word(start + entry_code.DIMENSIONS)

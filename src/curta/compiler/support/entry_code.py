@@ -83,12 +83,12 @@ def _collect(module: Module, header: int) -> None:
     signature = at(b, record, word(b, record, CONSTANTS) + HEAD_WORDS)
     start = [b.const(I1, 1), b.const(I64, 0)]
     with b.loop(0, word(b, record, ARRAYS), carried=start) as loop:
-        good, place = loop.carried
+        good, word_number = loop.carried
         item = b.load(PTR, b.offset(arguments, loop.index, PTR))
         kind = _field(b, item, header - 8, PTR)
         is_array = same(b, kind, Value(f"@{ARRAY_TYPE}", PTR, b))
-        rank = word(b, signature, place + 1)
-        dimensions = at(b, signature, place + 2)
+        rank = word(b, signature, word_number + 1)
+        dimensions = at(b, signature, word_number + 2)
 
         def check() -> Values:
             dtype = _field(b, item, header + DTYPE, I64)
@@ -99,7 +99,7 @@ def _collect(module: Module, header: int) -> None:
                 b.const(I32, C_CONTIGUOUS | ALIGNED | WRITEABLE),
                 C_CONTIGUOUS | ALIGNED,
             )
-            right = b.eq(dtype, word(b, signature, place))
+            right = b.eq(dtype, word(b, signature, word_number))
             right = right & b.eq(flags & needed, needed)
             own_rank = b.convert(_field(b, item, header + RANK, I32), "i64")
             right = right & b.eq(own_rank, rank)
@@ -114,7 +114,7 @@ def _collect(module: Module, header: int) -> None:
             return [right]
 
         right = b.if_(is_array, check, lambda: [b.const(I1, 0)])[0]
-        loop.next(good & right, place + rank + 2)
+        loop.next(good & right, word_number + rank + 2)
     b.ret(loop.results[0])
 
 

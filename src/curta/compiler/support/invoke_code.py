@@ -24,8 +24,8 @@ from curta.compiler.llvm.types import I1, I64, PTR, Value
     MODE,
     CONSTANTS,
     ARENA_BYTES,
-    ARENA_PLACE,
-    TOKEN_PLACE,
+    ARENA_WORD,
+    TOKEN_WORD,
 ) = range(8)
 HEAD_WORDS = 8
 CALL, CALL_WITHOUT_GIL, CALL_CANCELLABLE = range(3)
@@ -67,11 +67,11 @@ def emit_invoke(module: Module) -> None:
         arena = b.call("take_arena", PTR, needed)
 
         def go() -> Values:
-            b.store(arena, at(b, table, arrays + word(b, record, ARENA_PLACE)))
+            b.store(arena, at(b, table, arrays + word(b, record, ARENA_WORD)))
             (status,) = call()
             raised = b.eq(status, FAILED)
-            place = b.scratch(24, align=8)
-            error = [b.offset(place, i, PTR) for i in range(3)]
+            errors = b.scratch(24, align=8)
+            error = [b.offset(errors, i, PTR) for i in range(3)]
             with b.when(raised):  # Python may be called
                 b.call("PyErr_Fetch", None, *error)
             b.call("give_arena", None, arena)
@@ -102,8 +102,10 @@ def _run(module: Module) -> None:
         return [ran]
 
     def cancellable() -> Values:
-        place = word(b, record, ARRAYS) + word(b, record, TOKEN_PLACE)
-        b.call(CANCELLATION, I64, function, table, place)  # it may have come too late
+        token_at = word(b, record, ARRAYS) + word(b, record, TOKEN_WORD)
+        b.call(
+            CANCELLATION, I64, function, table, token_at
+        )  # it may have come too late
         raised = b.call("PyErr_Occurred", PTR)
         return [b.select(is_null(b, raised), ran, FAILED)]
 

@@ -43,7 +43,7 @@ def queue_module(module: Module, system: System) -> str:
     `submit(function, table, number)` stores the number of the job, for which there
     must be room. `i64 wait(number, helps)` waits until it is done, and returns 0 if it
     is not after a while; who `helps` runs it if nobody does. Only one thread at a time
-    may submit. `i64 skip(table)` takes the place of a job that is not wanted any more.
+    may submit. `i64 skip(table)` stands for a job that is not wanted any more.
     """
     _run_until(module, system)
     _serve(module, system)
@@ -122,12 +122,12 @@ def _serve(module: Module, system: System) -> None:
 
 def _submit(module: Module, system: System) -> None:
     b = module.function("submit", [PTR, PTR, PTR])
-    function, table, place = b.arguments
+    function, table, number_at = b.arguments
     number = atomics.load(b, SUBMITTED, I64)
     job = b.offset(atomics.at(b, JOBS), (number & (MOST_JOBS - 1)) * 2, I64)
     b.store(function, job)
     b.store(table, b.offset(job, 1, I64))
-    b.store(number + 1, place)
+    b.store(number + 1, number_at)
     atomics.add(b, SUBMITTED, I64, 1)
     with b.when(b.eq(atomics.load(b, STARTED, I32), 0)):
         atomics.set(b, STARTED, I32, 1)

@@ -87,8 +87,8 @@ def _worker(module: Module, system: atomics.System) -> None:
     """Wait for work, spinning and then sleeping, and do it; for ever."""
     b = module.function("worker", [PTR], PTR, exported=False)
     slot = atomics.add(b, REGISTERED, I32, 1)
-    place = b.offset(atomics.at(b, THREADS), slot, I32)
-    b.store(b.convert(atomics.syscall(b, system.thread_id), "i32"), place)
+    address = b.offset(atomics.at(b, THREADS), slot, I32)
+    b.store(b.convert(atomics.syscall(b, system.thread_id), "i32"), address)
 
     def wait(seen: Values) -> Values:
         def waiting(c: Values) -> Value:

@@ -55,7 +55,7 @@ class Parser:
         self.algebra = algebra
         self.like = like
         self.dims: list[Poly | Given] = []
-        self.place: int = 0
+        self.start: int = 0
         self.after: int = 0
         self.kind: str = ""
         self.token: str = ""
@@ -65,7 +65,7 @@ class Parser:
 
     def _next(self) -> None:
         result = _TOKEN.match(self.text, self.after)
-        self.place = self.after
+        self.start = self.after
         if result is None:
             self._fail(f"unexpected {self.text[self.after :].split()[0]!r}")
         self.after = result.end()
@@ -75,8 +75,8 @@ class Parser:
     def _fail(self, detail: str) -> NoReturn:
         raise ValueError(
             f"syntax error in symbolic shape {self.shown} in dimension"
-            f" {len(self.dims)}: {detail}. Parsed '{self.text[: self.place]}',"
-            f" remaining '{self.text[self.place :].lstrip()}'."
+            f" {len(self.dims)}: {detail}. Parsed '{self.text[: self.start]}',"
+            f" remaining '{self.text[self.start :].lstrip()}'."
         )
 
     def _expect(self, token: str) -> None:
@@ -149,8 +149,8 @@ class Parser:
                     "unexpected placeholder for unknown dimension; like={self.like}"
                 )
         elif dim.value is not None and self.like is not None:
-            place = len(self.dims)
-            known = self.like[place] if place < len(self.like) else None
+            number = len(self.dims)
+            known = self.like[number] if number < len(self.like) else None
             if dim.value != known:
                 self._fail(
                     f"different size {dim.value} for known dimension;"

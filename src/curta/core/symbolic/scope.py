@@ -68,7 +68,7 @@ class SymbolicScope:
                 "The symbolic constraints should be a sequence of strings."
                 f" Got {constraints_str!r}"
             )
-        self._place = str(user_frame())
+        self._location = str(user_frame())
         self._facts = Facts(self.normal)
         self._rules: dict[Term, tuple[int, Poly]] = {}
         self._bounds: dict[tuple[Poly, Enough], Interval] = {}
@@ -83,7 +83,7 @@ class SymbolicScope:
         return tuple(self._constraints)
 
     def __str__(self) -> str:
-        lines = [f"{id(self)} created at {self._place}"]
+        lines = [f"{id(self)} created at {self._location}"]
         if self._constraints:
             lines[0] += " with constraints:"
             lines += [f"  {c.text}" for c in self._constraints]

@@ -66,19 +66,19 @@ def get_tensorstore_spec(
         folder, name = os.path.split(path)
         path = os.path.join(folder, f"process_{process_idx}", name)
     if not ocdbt:
-        kept: Spec = _place(path)
+        kept: Spec = _location(path)
     else:
         folder, name = os.path.split(path)
         if not colon and not os.path.isabs(folder):
             raise ValueError(f"Checkpoint path should be absolute. Got {folder}")
-        kept = {"driver": "ocdbt", "base": _place(folder), "path": name}
+        kept = {"driver": "ocdbt", "base": _location(folder), "path": name}
     spec = {"driver": driver, "kvstore": kept}
     if arr is not None:
         spec["metadata"] = _metadata(arr, driver)
     return spec
 
 
-def _place(path: str) -> Spec:
+def _location(path: str) -> Spec:
     if "://" not in path:
         return {"driver": "file", "path": path}
     result = _BUCKETS.fullmatch(path)

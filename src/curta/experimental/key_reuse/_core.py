@@ -114,7 +114,7 @@ def jaxpr_type_signature(jaxpr: Any) -> KeyReuseSignature:
 
 
 def function_type_signature(fun: Callable[..., Any], *args: Any) -> KeyReuseSignature:
-    """What a function of these arguments does with keys, by the leaves' places.
+    """What a function of these arguments does with keys, by the leaves' numbers.
 
     Raises KeyReuseError if it uses one twice.
 

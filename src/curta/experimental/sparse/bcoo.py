@@ -115,7 +115,7 @@ class BCOO(Coordinates):
         n_batch: int = 0,
         nse: int = 0,
     ) -> BCOO:
-        """An array that stores nothing, in `nse` places."""
+        """An array that stores nothing but zeros, `nse` of them."""
         shape = tuple(shape)
         n_sparse = len(shape) - n_dense - n_batch
         if min(n_sparse, n_dense, n_batch, nse) < 0:

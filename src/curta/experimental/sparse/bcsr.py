@@ -191,7 +191,7 @@ class BCSR(JAXSparse):
         n_batch: int = 0,
         nse: int = 0,
     ) -> BCSR:
-        """An array that stores nothing, in `nse` places."""
+        """An array that stores nothing but zeros, `nse` of them."""
         stored = BCOO._empty(
             shape,
             dtype=dtype,
@@ -300,7 +300,7 @@ class BcsrTodense(SparseOp):
 
 @dataclass(frozen=True)
 class BcsrExtract(SparseOp):
-    """(indices, indptr, dense array) to the data at those places."""
+    """(indices, indptr, dense array) to the data at those indices."""
 
     name: ClassVar[str] = "bcsr_extract"
     linear_in: ClassVar[tuple[int, ...]] = (2,)
@@ -426,7 +426,7 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 
 
 def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
-    """The elements of a dense array at given places.
+    """The elements of a dense array at given indices.
 
     Args:
       indices: columns, integers (*batch, nse).

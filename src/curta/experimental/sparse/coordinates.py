@@ -168,7 +168,7 @@ def sparse_shape(mat: Coordinates) -> tuple[int, ...]:
     return mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
 
 
-def places(batch: Sequence[int], indices: Any) -> tuple[Any, ...]:
+def dense_index(batch: Sequence[int], indices: Any) -> tuple[Any, ...]:
     """Index arrays, of the batch and of the sparse dims, for the dense array."""
     rank = len(batch) + 1
     grid = [
@@ -196,27 +196,27 @@ def where_inside(inside: Any, data: Any) -> Any:
 
 
 def linear_index(indices: Any, shape: tuple[int, ...]) -> Any:
-    """The place of each element in a flat array; its size for those outside."""
+    """The number of each element in a flat array; its size for those outside."""
     if math.prod(shape) > np.iinfo(indices.dtype).max:
         raise ValueError(
             f"The elements of an array of shape {shape} cannot be numbered in"
             f" {indices.dtype.name}: store wider indices."
         )
-    place = jnp.zeros(indices.shape[:-1], indices.dtype)
+    number = jnp.zeros(indices.shape[:-1], indices.dtype)
     for i, size in enumerate(shape):
-        place = place * size + indices[..., i]
-    return jnp.where(is_inside(indices, shape), place, math.prod(shape))
+        number = number * size + indices[..., i]
+    return jnp.where(is_inside(indices, shape), number, math.prod(shape))
 
 
-def from_linear(place: Any, shape: tuple[int, ...]) -> Any:
-    """Indices of the places; those outside get the shape itself."""
-    outside = place >= math.prod(shape)
+def from_linear(number: Any, shape: tuple[int, ...]) -> Any:
+    """Indices of the numbered elements; those outside get the shape itself."""
+    outside = number >= math.prod(shape)
     columns = []
     for size in shape[::-1]:
-        columns.append(jnp.where(outside, size, place % max(size, 1)))
-        place = place // max(size, 1)
+        columns.append(jnp.where(outside, size, number % max(size, 1)))
+        number = number // max(size, 1)
     if not columns:
-        return jnp.zeros((*place.shape, 0), place.dtype)
+        return jnp.zeros((*number.shape, 0), number.dtype)
     return jnp.stack(columns[::-1], axis=-1)
 
 
@@ -236,7 +236,7 @@ class BcooTodense(SparseOp):
         if mat.n_sparse == 0:
             return data.sum(mat.n_batch, dtype=data.dtype)
         zero = jnp.zeros(mat.shape, data.dtype)
-        at = zero.at[places(mat.shape[: mat.n_batch], indices)]
+        at = zero.at[dense_index(mat.shape[: mat.n_batch], indices)]
         return at.add(data, mode="drop")
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
@@ -294,7 +294,7 @@ class BcooExtract(SparseOp):
         batch, sizes = arr.shape[:n_batch], arr.shape[n_batch : n_batch + n_sparse]
         indices = jnp.broadcast_to(indices, (*batch, nse, n_sparse))
         if n_sparse:
-            at = arr.at[places(batch, indices)]
+            at = arr.at[dense_index(batch, indices)]
             data = at.get(mode="fill", fill_value=0)
         else:
             wide = (*batch, nse, *arr.shape[n_batch:])
@@ -315,9 +315,9 @@ class BcooExtract(SparseOp):
         return self
 
 
-def _first_occurrence(place: Any) -> Any:
-    _, first = jnp.unique(place, return_index=True, size=place.size, fill_value=-1)
-    return jnp.zeros(place.shape, bool).at[first].set(True)
+def _first_occurrence(number: Any) -> Any:
+    _, first = jnp.unique(number, return_index=True, size=number.size, fill_value=-1)
+    return jnp.zeros(number.shape, bool).at[first].set(True)
 
 
 bcoo_extract_p: Primitive = primitive_of(BcooExtract)

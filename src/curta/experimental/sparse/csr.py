@@ -35,7 +35,7 @@ __dir__: Listing = own(__name__)
 class CSR(Matrix):
     """A matrix as (data, indices, indptr): the columns of its elements, row by row.
 
-    Those of row i are at the places from indptr[i] to indptr[i + 1].
+    Those of row i are stored from indptr[i] to indptr[i + 1].
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

@@ -38,7 +38,7 @@ def todense(arr: Any) -> Any:
     """
     buffers, tree = tree_util.tree_flatten(arr)
     if not isinstance(arr, JAXSparse) and not any(x is arr for x in buffers):
-        for place, x in enumerate(buffers):
-            operand_type("todense", place, x)
+        for position, x in enumerate(buffers):
+            operand_type("todense", position, x)
         return arr
     return Todense(tree)(*buffers)

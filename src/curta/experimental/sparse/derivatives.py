@@ -38,8 +38,10 @@ def _flattened(
                     full[i] = _with_data(args[i], data)
                 return fun(*full, **more)
 
-            places = tuple(range(len(chosen)))
-            derivative = transform(of_data, places, has_aux=has_aux, **kwargs)(*datas)
+            data_argnums = tuple(range(len(chosen)))
+            derivative = transform(of_data, data_argnums, has_aux=has_aux, **kwargs)(
+                *datas
+            )
             return derivative, [args[i] for i in chosen], one
 
         return call

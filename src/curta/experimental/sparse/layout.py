@@ -37,7 +37,7 @@ from curta.numpy.arguments import concrete
 
 
 def _order(indices: Any) -> Any:
-    """The places of the stored elements, ordered by their indices."""
+    """The numbers of the stored elements, ordered by their indices."""
     if not indices.shape[1]:
         return jnp.arange(indices.shape[0], dtype=np.int32)
     return jnp.lexsort(tuple(indices[:, ::-1].T))
@@ -97,7 +97,7 @@ def _grouped(indices: Any, shape: Sequence[int]) -> tuple[Any, Any, Any]:
 
 @dataclass(frozen=True)
 class BcooSumDuplicates(SparseOp):
-    """(data, indices) with each index once, in order, in `nse` places."""
+    """(data, indices) with each index once, in order, room for `nse`."""
 
     name: ClassVar[str] = "bcoo_sum_duplicates"
     multiple_results: ClassVar[bool] = True
@@ -112,10 +112,10 @@ class BcooSumDuplicates(SparseOp):
 
         def group(indices: Any) -> Any:
             order, rows, new = _grouped(indices, shape)
-            place = jnp.cumsum(new, dtype=np.int32) - 1
+            slot = jnp.cumsum(new, dtype=np.int32) - 1
             kept = jnp.broadcast_to(row_of(shape, indices), (nse, n_sparse))
-            found = jnp.zeros_like(place).at[order].set(place)
-            return found, kept.at[place].set(rows, mode="drop")
+            found = jnp.zeros_like(slot).at[order].set(slot)
+            return found, kept.at[slot].set(rows, mode="drop")
 
         def add(data: Any, found: Any, inside: Any) -> Any:
             zero = jnp.zeros((nse, *data.shape[1:]), data.dtype)
@@ -133,15 +133,15 @@ bcoo_sum_duplicates_p: Primitive = primitive_of(BcooSumDuplicates)
 
 _TRACED_NSE = (
     "bcoo_sum_duplicates: nse must be specified when using the function within jit,"
-    " vmap, and other transformations requiring abstract evaluation: how many places"
-    " differ is not known there."
+    " vmap, and other transformations requiring abstract evaluation: how many"
+    " stored indices differ is not known there."
 )
 
 
 def bcoo_sum_duplicates(mat: Coordinates, nse: int | None = None) -> Any:
     """The array with each index once, the elements of the same one added.
 
-    `nse` is the number of places in the result, and has to be given in jit.
+    `nse` is the number of stored elements of the result, and has to be given in jit.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -324,8 +324,8 @@ def _more_dense(mat: Coordinates, count: int) -> Any:
 
     def spread(data: Any, indices: Any) -> Any:
         zero = jnp.zeros((*sizes, *data.shape), data.dtype)
-        places = tuple(indices[kept + i] for i in range(count))
-        return zero.at[places].set(data, mode="drop"), indices[:kept]
+        index = tuple(indices[kept + i] for i in range(count))
+        return zero.at[index].set(data, mode="drop"), indices[:kept]
 
     data, indices = over_batch(spread, mat.n_batch + 1)(mat.data, mat.indices)
     return mat.made((data, indices), shape=mat.shape)
@@ -339,8 +339,8 @@ def _more_batch(mat: Coordinates, count: int) -> Any:
 
     def spread(data: Any, indices: Any) -> Any:
         zero = jnp.zeros((*sizes, *data.shape), data.dtype)
-        places = tuple(indices[:, i] for i in range(count))
-        at = zero.at[(*places, jnp.arange(mat.nse))]
+        index = tuple(indices[:, i] for i in range(count))
+        at = zero.at[(*index, jnp.arange(mat.nse))]
         inner = indices[:, count:]
         return at.set(data, mode="drop"), jnp.broadcast_to(
             inner, (*sizes, *inner.shape)

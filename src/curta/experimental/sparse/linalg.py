@@ -249,8 +249,8 @@ def spsolve(
     >>> spsolve(diagonal, jnp.arange(2), jnp.arange(3), jnp.array([2.0, 2.0]))
     Array([1. , 0.5], dtype=float32)
     """
-    for place, x in enumerate((data, indices, indptr, b)):
-        operand_type("spsolve", place, x)
+    for position, x in enumerate((data, indices, indptr, b)):
+        operand_type("spsolve", position, x)
     float(tol)  # raises TypeError or ValueError for what is no number
     data, indices, indptr, b = map(asarray, (data, indices, indptr, b))
     if data.dtype != b.dtype:

@@ -38,10 +38,10 @@ def bcoo_multiply_dense(sp_mat: Coordinates, v: Any) -> Any:
 
     def multiply(data: Any, indices: Any, v: Any) -> Any:
         sizes = v.shape[: indices.shape[1]]
-        places = [indices[:, i] if s != 1 else 0 for i, s in enumerate(sizes)]
+        index = [indices[:, i] if s != 1 else 0 for i, s in enumerate(sizes)]
         if not any(size != 1 for size in sizes):
             return data * v.reshape(1, *v.shape[len(sizes) :])
-        return data * v.at[tuple(places)].get(mode="fill", fill_value=0)
+        return data * v.at[tuple(index)].get(mode="fill", fill_value=0)
 
     return over_batch(multiply, sp_mat.n_batch)(sp_mat.data, sp_mat.indices, v)
 

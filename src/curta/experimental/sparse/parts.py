@@ -97,7 +97,7 @@ def bcoo_slice(
 def _cut(
     mat: Coordinates, data: Any, indices: Any, inside: Any, shape: Sequence[int]
 ) -> Any:
-    """The array of `shape` of the elements inside, with no needless places."""
+    """The array of `shape` of the elements inside, with nothing stored needlessly."""
     sizes = tuple(shape[mat.n_batch : mat.n_batch + mat.n_sparse])
     indices = jnp.where(inside[..., None], indices, row_of(sizes, indices))
     out = mat.made((where_inside(inside, data), indices), shape=shape)
@@ -108,7 +108,7 @@ def _cut(
 def bcoo_dynamic_slice(
     mat: Coordinates, start_indices: Sequence[Any], slice_sizes: Sequence[int]
 ) -> Any:
-    """A part of known size from a traced place on, as by `lax.dynamic_slice`.
+    """A part of known size from a traced start on, as by `lax.dynamic_slice`.
 
     Args:
       mat: a `BCOO`.
@@ -248,8 +248,8 @@ def bcoo_gather(
     offset = tuple(dimension_numbers.offset_dims)
     rest = [i for i in range(out.ndim) if i not in offset]
     order = [0] * out.ndim
-    for place, dim in enumerate((*rest, *offset)):
-        order[dim] = place
+    for position, dim in enumerate((*rest, *offset)):
+        order[dim] = position
     if order == sorted(order):
         return out
     if set(order[: out.n_batch]) != set(range(out.n_batch)):

@@ -19,8 +19,8 @@ from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.experimental.sparse.coordinates import (
     Coordinates,
+    dense_index,
     is_inside,
-    places,
     sparse_shape,
     where_inside,
 )
@@ -271,7 +271,7 @@ class BcooDotGeneralSampled(SparseOp):
         batch = out.shape[:n_batch]
         indices = jnp.broadcast_to(indices, (*batch, nse, n_sparse))
         columns = jnp.broadcast_arrays(
-            *places(batch, indices), jnp.zeros(indices.shape[:-1], indices.dtype)
+            *dense_index(batch, indices), jnp.zeros(indices.shape[:-1], indices.dtype)
         )
         columns = [column.ravel() for column in columns[:-1]]
         size = math.prod(batch) * nse

@@ -392,9 +392,9 @@ def bcoo_concatenate(operands: Sequence[Coordinates], *, dimension: int) -> Any:
         return mats[0].made(joined, shape=shape)
     column, offset = dimension - n_batch, 0
     for i, op in enumerate(mats):
-        place = indices[i][..., column]
-        outside = place >= op.shape[dimension]
-        moved = jnp.where(outside, shape[dimension], place + offset)
+        position = indices[i][..., column]
+        outside = position >= op.shape[dimension]
+        moved = jnp.where(outside, shape[dimension], position + offset)
         indices[i] = indices[i].at[..., column].set(moved)
         offset += op.shape[dimension]
     return mats[0].made(

@@ -211,7 +211,7 @@ def _stack_bcsr(*xs: Any, axis: int) -> Any:
 
 
 def _with_dim(broadcast: Any, x: Any, axis: int) -> Any:
-    """`x` with a dim of size 1 at place `axis`."""
+    """`x` with a dim of size 1 at position `axis`."""
     shape = (*x.shape[:axis], 1, *x.shape[axis:])
     kept = [d for d in range(len(shape)) if d != axis]
     return broadcast(x, shape=shape, broadcast_dimensions=kept)

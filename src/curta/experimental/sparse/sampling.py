@@ -28,7 +28,7 @@ def random_bcoo(
     generator: Callable[..., Any] = random.uniform,
     **kwds: Any,
 ) -> BCOO:
-    """An array with random elements in random places.
+    """An array with random elements at random indices.
 
     Args:
       key: a random key.
@@ -77,10 +77,10 @@ def random_bcoo(
         return from_linear(random.choice(key, size, (count,), replace=replace), sizes)
 
     keys = random.split(key, math.prod(batch) + 1)
-    of_data, of_places = keys[0], keys[1:]
+    of_data, of_indices = keys[0], keys[1:]
     # Keys may be words, in one more dim.
-    of_places = of_places.reshape((*batch, *of_places.shape[1:]))
-    indices = over_batch(draw, n_batch)(of_places).astype(dtype_of_indices)
+    of_indices = of_indices.reshape((*batch, *of_indices.shape[1:]))
+    indices = over_batch(draw, n_batch)(of_indices).astype(dtype_of_indices)
     data = generator(of_data, (*batch, count, *dense), dtype, **kwds)
     out = BCOO((data, indices), shape=shape, unique_indices=unique_indices)
     return out.sort_indices() if sorted_indices else out

@@ -372,7 +372,7 @@ class SparseTestCase(parameterized.TestCase):
         leaves, structure = tree_util.tree_flatten(args)
         counts = [len(tree_util.tree_leaves(arg)) for arg in args]
         firsts = [sum(counts[:i]) for i in range(len(args))]
-        places = firsts if argnums is None else [firsts[i] for i in argnums]
+        leaf_argnums = firsts if argnums is None else [firsts[i] for i in argnums]
 
         def of_dense(*leaves: Any) -> Any:
             return dense_fun(*_dense(tree_util.tree_unflatten(structure, leaves)))
@@ -383,13 +383,16 @@ class SparseTestCase(parameterized.TestCase):
         for mode in modes:
             jacobian = {"fwd": jacfwd, "rev": jacrev}[mode]
             self.assertAllClose(
-                *(jacobian(f, tuple(places))(*leaves) for f in (of_dense, of_sparse)),
+                *(
+                    jacobian(f, tuple(leaf_argnums))(*leaves)
+                    for f in (of_dense, of_sparse)
+                ),
                 atol=atol,
                 rtol=rtol,
             )
 
     def _random_bdims(self, *args: int) -> list[int]:
-        """A place up to each of the numbers, for a batch dim."""
+        """An index up to each of the numbers, for a batch dim."""
         return [self.rng().randint(0, arg + 1) for arg in args]
 
     def _CheckBatchingSparse(

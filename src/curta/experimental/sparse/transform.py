@@ -31,9 +31,9 @@ __dir__: Listing = own(__name__)
 
 
 class SparsifyValue(NamedTuple):
-    """An array, dense or sparse, by the places of its buffers in a `SparsifyEnv`.
+    """An array, dense or sparse, by the numbers of its buffers in a `SparsifyEnv`.
 
-    Arrays that share indices refer to one place.
+    Arrays that share indices refer to one buffer.
     """
 
     shape: tuple[int, ...]
@@ -115,7 +115,7 @@ class SparsifyEnv:
         indices_sorted: bool = False,
         unique_indices: bool = False,
     ) -> SparsifyValue:
-        """A sparse array of new buffers, or of those at given places."""
+        """A sparse array of new buffers, or of those of given numbers."""
         refs = []
         for name, x, ref in (
             ("data", data, data_ref),

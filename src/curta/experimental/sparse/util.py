@@ -123,11 +123,11 @@ def rebatched(batch: Shape, rank: int, data: Any, indices: Any) -> Shape:
     # Dims go from the front, and come there, unless their sizes tell otherwise.
     more, fewer = (sizes, batch) if len(sizes) > len(batch) else (batch, sizes)
     for kept in itertools.combinations(range(len(more))[::-1], len(fewer)):
-        places = kept[::-1]
-        if all(1 in (more[i], s) or more[i] == s for i, s in zip(places, fewer)):
+        dims = kept[::-1]
+        if all(1 in (more[i], s) or more[i] == s for i, s in zip(dims, fewer)):
             if more is batch:
-                return tuple(batch[i] for i in places)
-            known = dict(zip(places, batch))
+                return tuple(batch[i] for i in dims)
+            known = dict(zip(dims, batch))
             return tuple(known.get(i, s) for i, s in enumerate(sizes))
     return sizes
 
@@ -172,8 +172,8 @@ def _count_stored_elements(mat: Any, n_batch: int = 0, n_dense: int = 0) -> Any:
 
 def rows_of(indptr: Any, nse: int) -> Any:
     """The row of each of `nse` elements; those after the last row get its number."""
-    places = jnp.arange(nse, dtype=indptr.dtype)
-    result = jnp.searchsorted(indptr, places, side="right") - 1
+    numbers = jnp.arange(nse, dtype=indptr.dtype)
+    result = jnp.searchsorted(indptr, numbers, side="right") - 1
     return result.astype(indptr.dtype)
 
 

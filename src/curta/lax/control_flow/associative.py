@@ -94,9 +94,9 @@ def _positive_axis(leaves: Sequence[Any], axis: int) -> int:
 
 
 def _prefixes(combine: Combine, xs: list[Any], axis: int) -> list[Any]:
-    """Neighbours are combined and the half as many are scanned: the odd places.
+    """Neighbours are combined and the half as many are scanned: the odd positions.
 
-    The even places take in one element more than the odd place before them.
+    The even positions take in one element more than the odd one before them.
     """
     size = typeof(xs[0]).shape[axis]
     if size < 2:

@@ -46,7 +46,7 @@ def cond(
       true_fun, false_fun: functions of the operands, with outputs of one structure
         and of the same types.
       *operands: pytrees of arrays.
-      operand: the only operand, in the place of `operands`.
+      operand: the only operand, instead of `operands`.
 
     Returns:
       What the function returns.
@@ -140,7 +140,7 @@ def switch(
       branches: functions of the operands, whose results are alike in structure, shapes
         and dtypes.
       *operands: pytrees of arrays.
-      operand: the only operand, in the place of `operands`.
+      operand: the only operand, instead of `operands`.
 
     Returns:
       What the branch returns.

@@ -18,7 +18,7 @@ def same_type(a: ShapedArray, b: ShapedArray) -> bool:
 
 
 def described(fun: Callable[..., Any]) -> str:
-    """A function by name and place."""
+    """A function by name and line."""
     return f"{function_name(fun)} at {function_location(fun)}"
 
 
@@ -35,12 +35,12 @@ def _difference(a: ShapedArray, b: ShapedArray) -> str:
     return f"so {', and '.join(parts)}"
 
 
-def _casts(places: Sequence[tuple[str, ShapedArray, ShapedArray]]) -> str:
+def _casts(carries: Sequence[tuple[str, ShapedArray, ShapedArray]]) -> str:
     """What would make values vary over the same axes: casts of the first avals."""
     result = [
         f"applying `jax.lax.pcast(..., {tuple(sorted(b.vma - a.vma))}, to='varying')`"
-        f" to {place}"
-        for place, a, b in places
+        f" to {name}"
+        for name, a, b in carries
         if b.vma - a.vma
     ]
     if len(result) < 2:
@@ -123,9 +123,9 @@ def check_carry(
         for path, a, b in _different(in_tree, in_avals, out_avals)
     ]
     differences = [
-        f"{place} has type {a.str_short()} but the corresponding output carry"
+        f"{name} has type {a.str_short()} but the corresponding output carry"
         f" component has type {b.str_short()}, {_difference(a, b)}"
-        for place, a, b in wrong
+        for name, a, b in wrong
     ]
     if differences:
         raise TypeError(
@@ -134,8 +134,8 @@ def check_carry(
             " all output types match the corresponding input types."
             + _casts(
                 [
-                    (f"the initial carry value corresponding to {place}", a, b)
-                    for place, a, b in wrong
+                    (f"the initial carry value corresponding to {name}", a, b)
+                    for name, a, b in wrong
                 ]
             )
         )

@@ -70,15 +70,15 @@ def run_cond(op: Cond, args: Sequence[Any]) -> list[Any]:
 
 @kept_with_jaxpr
 def _chosen(op: Cond) -> tuple[list[int | None], Cond]:
-    """Which outputs are operands as they are, by their places, and the choice of the
+    """Which outputs are operands as they are, by operand number, and the choice of the
     others."""
-    places = [
+    forwarded = [
         [b.invars.index(v) if v in b.invars else None for v in b.outvars]
         for b in op.branches
     ]
     passed = [
         first if all(p == first for p in others) else None
-        for first, *others in zip(*places, strict=True)
+        for first, *others in zip(*forwarded, strict=True)
     ]
     kept = [p is None for p in passed]
     branches = tuple(
@@ -107,17 +107,17 @@ def run_scan(op: Scan, args: Sequence[Any]) -> list[Any]:
 @kept_with_jaxpr
 def _moving_scan(op: Scan) -> tuple[list[bool], list[int | None], Scan]:
     """Which parts of the carry are fixed, which outputs are scanned arrays as they are,
-    by their places, and the loop of the others."""
+    by their numbers, and the loop of the others."""
     body = op.jaxpr.jaxpr
     const_vars, carry_vars, x_vars = op.parts(body.invars)
     outs, ys = body.outvars[: op.num_carry], body.outvars[op.num_carry :]
     fixed = [v is x for v, x in zip(outs, carry_vars, strict=True)]
-    places: dict[Atom, int] = {v: i for i, v in enumerate(x_vars)}
-    passed = [places.get(v) for v in ys]
+    x_numbers: dict[Atom, int] = {v: i for i, v in enumerate(x_vars)}
+    passed = [x_numbers.get(v) for v in ys]
     moved, moving = parted(carry_vars, fixed)
     jaxpr = body.replace(
         invars=[*moved, *const_vars, *moving, *x_vars],
-        outvars=[*parted(outs, fixed)[1], *(v for v in ys if v not in places)],
+        outvars=[*parted(outs, fixed)[1], *(v for v in ys if v not in x_numbers)],
     )
     count = len(moved) + len(const_vars)
     loop = op.with_body(ClosedJaxpr(jaxpr, op.jaxpr.consts), count, len(moving))

@@ -42,9 +42,9 @@ def fftfreq(
     Array([ 0. ,  0.5, -1. , -0.5], dtype=float32)
     """
     n = _known_length("fftfreq", n, d)
-    places = np.arange(n)
-    places = np.where(places < (n + 1) // 2, places, places - n)
-    out = _frequencies(places, n, d, dtype, device)
+    numbers = np.arange(n)
+    numbers = np.where(numbers < (n + 1) // 2, numbers, numbers - n)
+    out = _frequencies(numbers, n, d, dtype, device)
     return out if dtype is None else lax.convert_element_type(out, dtype)
 
 
@@ -95,10 +95,10 @@ def _known_length(name: str, n: Any, d: Any) -> Any:
     return n
 
 
-def _frequencies(places: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
+def _frequencies(numbers: Any, n: int, d: Any, dtype: Any, device: Any) -> Any:
     dtype = dtypes.check_user_dtype(float if dtype is None else dtype, "fftfreq")
     working = dtypes.to_inexact_dtype(dtype)
-    out = asarray(places.astype(working)) / asarray(d * n, working)
+    out = asarray(numbers.astype(working)) / asarray(d * n, working)
     return out if device is None else device_put(out, device)
 
 

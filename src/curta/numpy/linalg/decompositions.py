@@ -138,10 +138,10 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset: tuple[int, int] | None) -> 
     last = s.ndim - 1
     if not compute_uv:
         return lax.rev(lax.sort(s, dimension=-1), dimensions=(last,))
-    places = lax.broadcasted_iota(np.uint32, s.shape, last)
-    ordered = lax.sort((s, places, lax.sign(w)), dimension=-1, num_keys=1)
-    s, places, sign = (lax.rev(x, dimensions=(last,)) for x in ordered)
-    u = take_along_axis(vectors, expand_dims(places, -2), axis=-1)
+    order = lax.broadcasted_iota(np.uint32, s.shape, last)
+    ordered = lax.sort((s, order, lax.sign(w)), dimension=-1, num_keys=1)
+    s, order, sign = (lax.rev(x, dimensions=(last,)) for x in ordered)
+    u = take_along_axis(vectors, expand_dims(order, -2), axis=-1)
     return SVDResult(u, s, adjoint(u * cast(expand_dims(sign, -2), u.dtype)))
 
 

@@ -173,5 +173,5 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
 
 def _exchanges(pivots: Any) -> Any:
     """How many rows were exchanged with another one."""
-    places = lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
-    return count_nonzero(pivots != places, axis=-1)
+    identity = lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
+    return count_nonzero(pivots != identity, axis=-1)

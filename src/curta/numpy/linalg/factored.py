@@ -39,8 +39,8 @@ def _solve_matrix(factors: Any, permutation: Any, b: Any, trans: int) -> Any:
     turned = {"transpose_a": True, "conjugate_a": trans == 2}
     b = once(b, **turned)
     b = once(b, lower=True, unit_diagonal=True, **turned)
-    places = lax.iota(permutation.dtype, permutation.shape[0])
-    _, inverse = lax.sort_key_val(permutation, places)
+    identity = lax.iota(permutation.dtype, permutation.shape[0])
+    _, inverse = lax.sort_key_val(permutation, identity)
     return getitem(b, inverse)
 
 

@@ -22,7 +22,7 @@ def split_dim(x: Any, dim: int, outer: int) -> Any:
 def merge_dims(x: Any, dim: int, target: int) -> Any:
     """`x` with `dim` made the outer part of another.
 
-    `target` is the place of that one when `dim` is taken out.
+    `target` is the position of that one when `dim` is taken out.
     """
     shape = typeof(x).shape
     order = [d for d in range(len(shape)) if d != dim]

@@ -37,7 +37,7 @@ from curta.primitives.windowed.sliding import Dims, Padding, Sliding, dilated
 
 @dataclass(frozen=True)
 class ConvGeneralDilated(Bilinear):
-    """Windows of lhs, times the kernel rhs, summed over places and input features.
+    """Windows of lhs, times the kernel rhs, summed over taps and input features.
 
     With `feature_group_count` groups, a group of output features sees only its own
     input features; with `batch_group_count`, only its own part of the batch.

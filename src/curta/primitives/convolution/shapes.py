@@ -10,7 +10,7 @@ from curta.primitives.windowed.sliding import Dims, Padding, dilated
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """The places of the dims of a convolution's arrays.
+    """The positions of the dims of a convolution's arrays.
 
     lhs_spec, out_spec: of the batch, the features, then the spatial dims.
     rhs_spec: of the output features, the input features, then the spatial dims.

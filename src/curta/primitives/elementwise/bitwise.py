@@ -65,7 +65,7 @@ class Xor(FlatElementwise):
 
 
 class Shift(FlatElementwise):
-    """x shifted by y places; a y outside 0 .. bits - 1 shifts every bit out."""
+    """x shifted by y bits; a y outside 0 .. bits - 1 shifts every bit out."""
 
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = INT

@@ -46,7 +46,7 @@ def igamma_grad_a(a: Any, x: Any) -> Any:
 def random_gamma_grad(a: Any, x: Any) -> Any:
     """The derivative of a sample x of Gamma(a, 1) with respect to a.
 
-    It is -(dP/da) / (dP/dx): the sample keeps its place in the distribution.
+    It is -(dP/da) / (dP/dx): the sample keeps its quantile in the distribution.
     """
     shape, bound, legal = _legal(a, x)
     return _where_legal(-bound * _slope(shape, bound), a, x, legal)
@@ -96,7 +96,7 @@ def _slope(a: Any, x: Any) -> Any:
 
 
 def _steps(largest: Any) -> int:
-    """How many terms suffice where x is about a, which is the worst place."""
+    """How many terms suffice where x is about a, which is the worst case."""
     bound = np.max(largest, initial=1.0)
     return int(min(100 + 9 * np.sqrt(bound), _MOST_STEPS))
 

@@ -1,4 +1,4 @@
-"""Reading and writing windows whose places are data."""
+"""Reading and writing windows whose starts are data."""
 
 from curta.primitives.indexing.dynamic import (
     DynamicSlice,

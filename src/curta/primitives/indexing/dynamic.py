@@ -64,8 +64,8 @@ class DynamicSlice(Op):
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         x, *starts = operands
         source = []
-        places = zip(index, starts, x.aval.shape, self.slice_sizes, strict=True)
-        for i, start, bound, size in places:
+        dims = zip(index, starts, x.aval.shape, self.slice_sizes, strict=True)
+        for i, start, bound, size in dims:
             if size == bound:
                 source.append(i)
                 continue
@@ -155,12 +155,12 @@ class DynamicUpdateSlice(WindowUpdate):
         self, b: Any, index: tuple[Any, ...], *operands: Any
     ) -> tuple[tuple[Any, ...], Any, Any]:
         x, update, *starts = operands
-        place = []
+        source = []
         sizes = zip(index, starts, x.aval.shape, update.aval.shape, strict=True)
         for i, start, bound, size in sizes:
             clamped, _ = clamp_start(b, start.at(()), bound - size)
-            place.append(clamped.as_index() + i)
-        return tuple(place), None, lambda old: update.at(index)
+            source.append(clamped.as_index() + i)
+        return tuple(source), None, lambda old: update.at(index)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self(*primals)

@@ -104,8 +104,8 @@ class Gather(Op):
         numbers, sizes = self.dimension_numbers, self.slice_sizes
         fill = self.mode is FILL_OR_DROP
         if indices.ndim == 1:
-            place, inside = single_window(operand.shape, indices, numbers, sizes)
-            out = operand[place].reshape([sizes[d] for d in self._window(operand)])
+            source, inside = single_window(operand.shape, indices, numbers, sizes)
+            out = operand[source].reshape([sizes[d] for d in self._window(operand)])
             return out if inside or not fill else np.full_like(out, self._fill)
         windows = find_windows(operand, indices, numbers, sizes)
         out = windows.view[windows.picks]
@@ -162,7 +162,7 @@ class Gather(Op):
             numbers = batched_operand(self.dimension_numbers)
             changes["slice_sizes"] = (axis.size, *self.slice_sizes)
         elif dim is None:
-            # Different examples may read the same places, in any order.
+            # Different examples may read the same elements, in any order.
             numbers = batched_indices(self.dimension_numbers)
             changes.update(unique_indices=False, indices_are_sorted=False)
         else:
@@ -230,12 +230,12 @@ class Scattering(WindowUpdate):
         check_scatter_numbers(numbers, operand, indices, updates)
         gathered = self.gather_numbers()
         window = window_dims(gathered, operand.ndim)
-        for place, d in zip(numbers.update_window_dims, window, strict=True):
-            if updates.shape[place] > operand.shape[d]:
+        for dim, d in zip(numbers.update_window_dims, window, strict=True):
+            if updates.shape[dim] > operand.shape[d]:
                 raise TypeError(
                     "Bounds of the window dimensions of updates must not exceed the"
                     " bounds of the corresponding dimensions of operand. For dimension"
-                    f" {place}, updates bound is {updates.shape[place]}, operand bound"
+                    f" {dim}, updates bound is {updates.shape[dim]}, operand bound"
                     f" is {operand.shape[d]}."
                 )
         sizes = window_sizes(gathered, updates.shape, operand.ndim)
@@ -258,13 +258,13 @@ class Scattering(WindowUpdate):
         if not out.size:
             return out
         if indices.ndim == 1:
-            place, inside = single_window(out.shape, indices, numbers, sizes)
+            source, inside = single_window(out.shape, indices, numbers, sizes)
             if inside or self.mode is CLIP:
-                window = out[place]
+                window = out[source]
                 updates = updates.reshape(window.shape)
                 if self.combine is not None:
                     updates = self.combine(window, updates)
-                out[place] = updates
+                out[source] = updates
             return out
         windows = find_windows(out, indices, numbers, sizes)
         inverse = np.argsort(windows.layout) if windows.layout else ()
@@ -289,11 +289,11 @@ class Scattering(WindowUpdate):
         numbers = self.gather_numbers()
         sizes = window_sizes(numbers, updates.aval.shape, operand.aval.ndim)
         clip = self.mode is CLIP
-        place, inside = source_index(b, index, operand, indices, numbers, sizes, clip)
+        source, inside = source_index(b, index, operand, indices, numbers, sizes, clip)
         new = updates.at(index)
         op = self.element_op
         return (
-            place,
+            source,
             None if clip else inside,
             lambda old: new if op is None else op.scalar(b, old, new),  # type: ignore[attr-defined]
         )
@@ -360,7 +360,7 @@ class ScatterSum(Scattering):
 
 @dataclass(frozen=True)
 class ScatterAdd(ScatterSum):
-    """The updates are added; several to one place are all added."""
+    """The updates are added; several to one element are all added."""
 
     name: ClassVar[str] = "scatter-add"
     combine: ClassVar[np.ufunc | None] = np.add
@@ -392,10 +392,10 @@ def scatter_samples(cls: type[Scattering], *kind: Any) -> Iterator[Any]:
     """Samples for a kind of scatter; their indices are distinct."""
     dtype = np.dtype("float32")
     rows = ScatterDimensionNumbers((1,), (0,), (0,))
-    for mode, places in (CLIP, [2, 0]), (FILL_OR_DROP, [1, 9]):
+    for mode, starts in (CLIP, [2, 0]), (FILL_OR_DROP, [1, 9]):
         yield (
             cls.of(dtype, rows, unique_indices=True, mode=mode),
-            [((3, 2), *kind), _fixed(places, (2, 1)), ((2, 2), *kind)],
+            [((3, 2), *kind), _fixed(starts, (2, 1)), ((2, 2), *kind)],
         )
     window = ScatterDimensionNumbers((0, 1), (), (1,))
     yield (
@@ -418,5 +418,5 @@ def scatter_samples(cls: type[Scattering], *kind: Any) -> Iterator[Any]:
     )
 
 
-def _fixed(places: list[int], shape: Dims) -> Any:
-    return shape, "int32", {"values": places}
+def _fixed(values: list[int], shape: Dims) -> Any:
+    return shape, "int32", {"values": values}

@@ -2,7 +2,7 @@
 
 The last dim of the indices holds index vectors; each says where in the operand a
 window of `slice_sizes` starts. The other dims of the indices are batch dims: there is
-a window for every place in them.
+a window for every index in them.
 """
 
 from __future__ import annotations
@@ -110,8 +110,8 @@ def window_dims(numbers: GatherDimensionNumbers, rank: int) -> list[int]:
 def window_sizes(numbers: GatherDimensionNumbers, windows: Dims, rank: int) -> Dims:
     """The `slice_sizes` of windows laid out in shape `windows`."""
     sizes = [1] * rank
-    for d, place in zip(window_dims(numbers, rank), numbers.offset_dims, strict=True):
-        sizes[d] = windows[place]
+    for d, dim in zip(window_dims(numbers, rank), numbers.offset_dims, strict=True):
+        sizes[d] = windows[dim]
     return tuple(sizes)
 
 

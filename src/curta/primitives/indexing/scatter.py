@@ -39,7 +39,7 @@ from curta.primitives.structure import add_tangents, full, instantiate, reshape,
 
 @dataclass(frozen=True)
 class Scatter(Scattering):
-    """The updates replace what was there; of several to one place, the last."""
+    """The updates replace what was there; of several to one element, the last."""
 
     name: ClassVar[str] = "scatter"
     key_signature: ClassVar[KeyReuseSignature | None] = KeyReuseSignature(
@@ -117,7 +117,7 @@ class Scatter(Scattering):
 
 @dataclass(frozen=True)
 class ScatterSub(ScatterSum):
-    """The updates are subtracted; several to one place are all subtracted."""
+    """The updates are subtracted; several to one element are all subtracted."""
 
     name: ClassVar[str] = "scatter-sub"
     combine: ClassVar[np.ufunc | None] = np.subtract
@@ -197,7 +197,7 @@ class _ScatterExtremum(Scattering):
     ) -> Any:
         """What the updates' tangents add: the mean of those of the values that tie.
 
-        Every update to a place takes away an equal part of the operand's tangent
+        Every update to an element takes away an equal part of the operand's tangent
         there, all of it if the operand's value was not kept.
         """
         operand, indices, updates = primals

@@ -20,7 +20,7 @@ class Windows(NamedTuple):
     The view is the operand with the dims that windows span wholly put last, to be
     taken as they are. The others are picked by index arrays, which broadcast to the
     batch dims followed by the window dims picked. Dim i of the output is dim
-    `layout[i]` of what is picked. `inside` marks, by batch place, the windows that
+    `layout[i]` of what is picked. `inside` marks, by batch index, the windows that
     lie inside the operand; it is None if all of them do.
     """
 
@@ -56,8 +56,8 @@ def find_windows(
 class _Plan(NamedTuple):
     """What of `Windows` the shapes alone decide.
 
-    `last` is the greatest start inside the operand, by place in an index vector. A
-    pick is the place of its start there, or None, and what is added to it.
+    `last` is the greatest start inside the operand, by component of an index vector. A
+    pick is the number of its start there, or None, and what is added to it.
     """
 
     order: Dims
@@ -78,7 +78,7 @@ def _plan(
     picked = [d for d in range(len(shape)) if d not in whole]
     spread = [d for d in picked if d in dims]
     rank = len(batch) + len(spread)
-    places = {d: k for k, d in enumerate(numbers.start_index_map)}
+    components = {d: k for k, d in enumerate(numbers.start_index_map)}
     pairs = zip(
         numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
     )
@@ -88,7 +88,7 @@ def _plan(
         steps = together.get(d, np.intp(0))
         if d in spread:
             steps = _along(sizes[d], len(batch) + spread.index(d), rank)
-        picks.append((places.get(d), steps))
+        picks.append((components.get(d), steps))
     result = [*spread, *whole]
     return _Plan(
         (*picked, *whole),
@@ -143,7 +143,7 @@ class WindowUpdate(Op):
     ) -> tuple[tuple[Any, ...], Any, Callable[[Any], Any]]:
         """What the update at `index` does, as scalar code made by builder `b`.
 
-        The place in the operand; the condition under which anything happens there
+        The index in the operand; the condition under which anything happens there
         (None: always); and the new element as a function of the old one. Updates
         happen in row-major order of their indices, where these are numbered so that
         windows that may overlap come one after the other.
@@ -167,21 +167,21 @@ def source_index(
     """Where in the operand is element `index` of the windows, clamped to be inside.
 
     Also gives the condition that the window was inside; None if it always is. Where
-    `clamp` is False, the place means something only under that condition.
+    `clamp` is False, the index means something only under that condition.
     """
     offset = set(numbers.offset_dims)
     batch = [i for k, i in enumerate(index) if k not in offset]
     shape = operand.aval.shape
     source: list[Any] = [0] * len(shape)
-    for d, place in zip(
+    for d, dim_of_index in zip(
         window_dims(numbers, len(shape)), numbers.offset_dims, strict=True
     ):
-        source[d] = index[place]
+        source[d] = index[dim_of_index]
     pairs = zip(
         numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True
     )
-    for d, place in pairs:
-        source[d] = batch[place]
+    for d, dim_of_index in pairs:
+        source[d] = batch[dim_of_index]
     inside = None
     for k, d in enumerate(numbers.start_index_map):
         start = indices.at((*batch, k))

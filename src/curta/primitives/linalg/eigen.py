@@ -219,8 +219,8 @@ def _moved(w: Any, v: Any, da: Any) -> Any:
     shape = typeof(v).shape
     rows = len(shape) - 2
     greatest = ArgMax((rows,), np.dtype(np.int32))(abs_(v))
-    places = Iota(np.dtype(np.int32), shape, rows)()
-    mask = convert_element_type(eq(places, along_rows(greatest)), typeof(v).dtype)
+    row_numbers = Iota(np.dtype(np.int32), shape, rows)()
+    mask = convert_element_type(eq(row_numbers, along_rows(greatest)), typeof(v).dtype)
     length = real(reduce_sum(mul(conjugate(v), moved), (rows,)))
     turn = div(
         imag(reduce_sum(mul(mask, moved), (rows,))),

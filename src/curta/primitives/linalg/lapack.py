@@ -32,27 +32,27 @@ def call(name: str, dtype: Any, *args: Any) -> int:
     change, and None for a null pointer. The last argument, info, is added and returned.
     """
     info = ctypes.c_int32(0)
-    places = [*map(_place, args), info]
+    references = [*map(_by_reference, args), info]
     lengths = [1 for x in args if isinstance(x, bytes)]
     _providers[0](
-        _LETTERS[np.dtype(dtype).name] + name, *map(_address, places), *lengths
+        _LETTERS[np.dtype(dtype).name] + name, *map(_address, references), *lengths
     )
     return info.value
 
 
 def call_with_workspace(name: str, dtype: Any, *args: Any) -> int:
-    """Like `call`, for a routine with a workspace; `args` have "work" in its place.
+    """Like `call`, for a routine with a workspace; "work" in `args` stands for it.
 
     A first call asks how large it should be.
     """
-    place = next(i for i, x in enumerate(args) if isinstance(x, str))
+    at = next(i for i, x in enumerate(args) if isinstance(x, str))
     size = np.zeros(1, dtype)
-    call(name, dtype, *args[:place], size, -1, *args[place + 1 :])
+    call(name, dtype, *args[:at], size, -1, *args[at + 1 :])
     work = np.zeros(max(1, int(size[0].real)), dtype)
-    return call(name, dtype, *args[:place], work, work.size, *args[place + 1 :])
+    return call(name, dtype, *args[:at], work, work.size, *args[at + 1 :])
 
 
-def _place(x: Any) -> Any:
+def _by_reference(x: Any) -> Any:
     """What lies in memory, for Fortran takes nothing else."""
     if isinstance(x, bytes):
         return ctypes.create_string_buffer(x)

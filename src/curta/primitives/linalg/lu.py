@@ -164,10 +164,10 @@ def _exchange(x: Any, k: int, other: Any) -> None:
     if x.ndim == 2:
         x[[k, int(other)]] = x[[int(other), k]]
         return
-    place = other[..., None, None]
+    pivot_row = other[..., None, None]
     row = x[..., k : k + 1, :].copy()
-    x[..., k : k + 1, :] = np.take_along_axis(x, place, -2)
-    np.put_along_axis(x, place, row, -2)
+    x[..., k : k + 1, :] = np.take_along_axis(x, pivot_row, -2)
+    np.put_along_axis(x, pivot_row, row, -2)
 
 
 def _extended(x: Any, rows: int, columns: int) -> Any:

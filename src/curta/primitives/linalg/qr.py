@@ -156,10 +156,10 @@ def _greatest_columns_first(x: Any) -> Any:
     for k in range(min(x.shape[-2:])):
         norms = (rest[..., k:].real ** 2 + rest[..., k:].imag ** 2).sum(-2)
         chosen = (k + np.argmax(norms, -1))[..., None]
-        for array, place in ((order, chosen), (rest, chosen[..., None, :])):
+        for array, at in ((order, chosen), (rest, chosen[..., None, :])):
             here = array[..., k : k + 1].copy()
-            array[..., k : k + 1] = np.take_along_axis(array, place, -1)
-            np.put_along_axis(array, place, here, -1)
+            array[..., k : k + 1] = np.take_along_axis(array, at, -1)
+            np.put_along_axis(array, at, here, -1)
         column = rest[..., k : k + 1]
         length = np.linalg.norm(column, axis=-2, keepdims=True)
         unit = np.divide(column, length, out=np.zeros_like(column), where=length != 0)

@@ -86,8 +86,8 @@ class SVD(MatrixOp):
         ]
         if self.subset_by_index and not self.full_matrices:
             kept = slice(*self.subset_by_index)
-            places = [(..., kept), (..., kept), (..., kept, slice(None))]
-            outs = [out[i] for out, i in zip(outs, places, strict=False)]
+            parts = [(..., kept), (..., kept), (..., kept, slice(None))]
+            outs = [out[i] for out, i in zip(outs, parts, strict=False)]
         kinds = self.out_dtypes(x.dtype)
         return [out.astype(kind) for out, kind in zip(outs, kinds, strict=True)]
 

@@ -108,14 +108,14 @@ class TriangularSolve(MatrixOp):
         if a_dim is not None or typeof(a).ndim > 2 or typeof(b).ndim > 3:
             return super().batch(axis, args, dims)
         # One matrix for all: the batch becomes more columns (or rows) of b.
-        place = 1 if self.left_side else 0
-        b = move_dim(b, b_dim, place)
+        dim = 1 if self.left_side else 0
+        b = move_dim(b, b_dim, dim)
         shape = typeof(b).shape
         if self.left_side:
             flat = (shape[0], shape[1] * shape[2])
         else:
             flat = (shape[0] * shape[1], shape[2])
-        return reshape(self(a, reshape(b, flat)), shape), place
+        return reshape(self(a, reshape(b, flat)), shape), dim
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

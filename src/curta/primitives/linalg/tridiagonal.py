@@ -60,7 +60,7 @@ class TridiagonalSolve(MatrixOp):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         dl, d, du, b = args
         assert is_linear(b)
-        # The transposed matrix has the lower diagonal above, one place earlier.
+        # The transposed matrix has the lower diagonal above, one entry earlier.
         shape = typeof(dl)
         n, last = shape.shape[-1], shape.ndim - 1
         none = zeros(shape.update(shape=(*shape.shape[:-1], 1)))

@@ -159,9 +159,9 @@ class RandomUnwrap(_OnKeys, FrontBatched):
         if self.impl.dtype.physical != _UINT64:
             self._missing("lower")
         (keys,) = operands
-        key, place = keys.at(index[:-1]), b.value(index[-1])
+        key, word = keys.at(index[:-1]), b.value(index[-1])
         second = b.shr_logical(key, b.const(32, _UINT64))
-        is_first = b.compare("eq", place, b.const(0, place.dtype))
+        is_first = b.compare("eq", word, b.const(0, word.dtype))
         return b.convert(b.select(is_first, key, second), _UINT32)
 
     @classmethod

@@ -68,12 +68,12 @@ class _Selection(Op):
         views = window.views(operand, self.worst(operand.dtype))
         taps = math.prod(window.dimensions)
         flat = views.reshape(*window.out_shape(operand.shape), taps)
-        best, place = flat[..., 0], np.zeros(flat.shape[:-1], np.int32)
+        best, tap = flat[..., 0], np.zeros(flat.shape[:-1], np.int32)
         for k in range(1, taps):
             keeps = _COMPARISONS[self.select](best, flat[..., k])
             best = np.where(keeps, best, flat[..., k])
-            place = np.where(keeps, place, np.int32(k))
-        return place
+            tap = np.where(keeps, tap, np.int32(k))
+        return tap
 
 
 @dataclass(frozen=True)
@@ -106,11 +106,11 @@ class SelectAndGatherAdd(_Selection):
     def eval(self, *args: Any) -> Any:
         tangents, operand = args
         window = self.window
-        place = self.chosen_taps(operand, window)
+        tap = self.chosen_taps(operand, window)
         worst, none = self.worst(operand.dtype), tangents.dtype.type(0)
-        flat = (*place.shape, math.prod(window.dimensions))
+        flat = (*tap.shape, math.prod(window.dimensions))
         result, chosen = (
-            np.take_along_axis(views.reshape(flat), place[..., None], -1)[..., 0]
+            np.take_along_axis(views.reshape(flat), tap[..., None], -1)[..., 0]
             for views in (window.views(tangents, none), window.views(operand, worst))
         )
         # Nothing is chosen where all is as bad as what is not there.
@@ -186,13 +186,13 @@ class SelectAndScatterAdd(_Selection):
     def eval(self, *args: Any) -> Any:
         source, operand = args
         window = self.window
-        place = self.chosen_taps(operand, window)
-        within = np.unravel_index(place, self.window_dimensions or (1,))
+        tap = self.chosen_taps(operand, window)
+        within = np.unravel_index(tap, self.window_dimensions or (1,))
         low = [p[0] for p in self.padding]
-        at, inside = [], np.ones(place.shape, bool)
+        at, inside = [], np.ones(tap.shape, bool)
         for d, size in enumerate(operand.shape):
-            first = np.arange(place.shape[d]) * self.window_strides[d] - low[d]
-            first = first.reshape([-1 if i == d else 1 for i in range(place.ndim)])
+            first = np.arange(tap.shape[d]) * self.window_strides[d] - low[d]
+            first = first.reshape([-1 if i == d else 1 for i in range(tap.ndim)])
             at.append(first + within[d])
             inside &= (at[d] >= 0) & (at[d] < size)
         out = np.zeros(operand.shape, working_dtype(source.dtype))

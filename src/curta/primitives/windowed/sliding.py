@@ -58,7 +58,7 @@ class Sliding(NamedTuple):
         return tuple(sizes)
 
     def with_dim(self, dim: int) -> Sliding:
-        """The same windows over an operand with one more dim, at place `dim`."""
+        """The same windows over an operand with one more dim, at position `dim`."""
         ones, zeros = (1,), ((0, 0),)
         return Sliding(
             *(
@@ -68,7 +68,7 @@ class Sliding(NamedTuple):
         )  # type: ignore[arg-type]
 
     def taps(self) -> Iterator[Dims]:
-        """The places inside a window, in row-major order."""
+        """The positions inside a window, in row-major order."""
         return itertools.product(*map(range, self.dimensions))
 
     # ---- NumPy
@@ -113,7 +113,7 @@ class Sliding(NamedTuple):
 
         Also gives the condition that it is there; None if it always is.
         """
-        place, inside = [], None
+        source, inside = [], None
         for d, (i, k, size) in enumerate(zip(index, tap, shape, strict=True)):
             at = i * self.strides[d] + (
                 k * self.window_dilation[d] - self.padding[d][0]
@@ -124,8 +124,8 @@ class Sliding(NamedTuple):
                 conditions.append(b.compare("eq", at % step, 0))
                 at = at // step
             inside = both(b, inside, *conditions)
-            place.append(at)
-        return tuple(place), inside
+            source.append(at)
+        return tuple(source), inside
 
 
 def both(b: Any, *conditions: Any) -> Any:

@@ -146,7 +146,7 @@ class Buffer:
         """Whether it was deleted, or given away to a program."""
         return self._call("IsDeleted").is_deleted
 
-    # ---- to other places
+    # ---- to other memories
 
     def start_transfer(self) -> None:
         """Begin to copy the elements to the host, where `numpy` finds them."""
@@ -180,13 +180,13 @@ class Buffer:
         self.client.library.wait(event)
         return out
 
-    def copy_to(self, place: Device | Memory) -> Buffer:
+    def copy_to(self, target: Device | Memory) -> Buffer:
         """A copy on another device or in another memory of the client."""
         library = self.client.library
-        if isinstance(place, Device) and not library.has("Buffer_CopyToMemory"):
-            result = self._call("CopyToDevice", dst_device=place.address)
+        if isinstance(target, Device) and not library.has("Buffer_CopyToMemory"):
+            result = self._call("CopyToDevice", dst_device=target.address)
         else:
-            memory = place.default_memory if isinstance(place, Device) else place
+            memory = target.default_memory if isinstance(target, Device) else target
             result = self._call("CopyToMemory", dst_memory=memory.address)
         return Buffer(self.client, result.dst_buffer, self.kind)
 
@@ -235,14 +235,14 @@ def row_major(client: Client, rank: int) -> tuple[Struct, Any]:
 def from_host(
     client: Client,
     array: np.ndarray[Any, Any],
-    place: Device | Memory,
+    target: Device | Memory,
     immutable: bool,
 ) -> Buffer:
     """A buffer with the elements of an array; see `Client.put`."""
     code = element_type(array.dtype)
     dense = array if array.flags.c_contiguous else np.ascontiguousarray(array)
     dims = array_of(array.shape)
-    memory = isinstance(place, Memory)
+    memory = isinstance(target, Memory)
     shared = (immutable or dense is not array) and dense.ctypes.data % ALIGNMENT == 0
     result = client.library.call(
         "Client_BufferFromHostBuffer",
@@ -252,8 +252,8 @@ def from_host(
         dims=ctypes.addressof(dims),
         num_dims=array.ndim,
         host_buffer_semantics=ZERO_COPY if shared else ONLY_DURING_CALL,
-        device=place.devices[0].address if memory else place.address,
-        memory=place.address if memory else None,
+        device=target.devices[0].address if memory else target.address,
+        memory=target.address if memory else None,
     )
     made = Buffer(client, result.buffer, (array.shape, array.dtype))
     event = result.done_with_host_buffer

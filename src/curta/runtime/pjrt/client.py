@@ -25,7 +25,7 @@ from curta.runtime.pjrt.values import NamedValues, Value, array_of, pointers, te
 if TYPE_CHECKING:
     from curta.runtime.pjrt.keyvalue import Callbacks
 
-Place = Device | Memory
+Target = Device | Memory
 
 
 class Client:
@@ -72,7 +72,7 @@ class Client:
         #: not be freed at once, and memory of the host that the plugin still reads,
         #: with events that say when it does no more.
         self.waiting: deque[tuple[str, int, Any]] = deque()
-        self._places: dict[int, Any] = {}
+        self._by_address: dict[int, Any] = {}
         #: Free the handle of a buffer, perhaps a little later. Finalizers call it,
         #: anywhere: within a callback, too, which a plugin may make while it holds a
         #: lock.
@@ -122,16 +122,16 @@ class Client:
 
     def device_at(self, address: int) -> Device:
         """The device that the plugin knows by an address."""
-        result = self._places.get(address)
+        result = self._by_address.get(address)
         if result is None:
-            result = self._places.setdefault(address, Device(self, address))
+            result = self._by_address.setdefault(address, Device(self, address))
         return result
 
     def memory_at(self, address: int) -> Memory:
         """The memory that the plugin knows by an address."""
-        result = self._places.get(address)
+        result = self._by_address.get(address)
         if result is None:
-            result = self._places.setdefault(address, Memory(self, address))
+            result = self._by_address.setdefault(address, Memory(self, address))
         return result
 
     def topology(self) -> Topology:
@@ -174,23 +174,23 @@ class Client:
     def put(
         self,
         array: np.ndarray[Any, Any],
-        place: Place | None = None,
+        target: Target | None = None,
         immutable: bool = False,
     ) -> Buffer:
         """A buffer with the elements of an array.
 
         Args:
           array: of the host.
-          place: a device or a memory; the first device if not given.
+          target: a device or a memory; the first device if not given.
           immutable: nobody will write to `array` any more, so that the plugin may use
             its memory for as long as the buffer lives.
 
         Raises TypeError for a dtype that PJRT has not.
         """
         self.check_open()
-        if place is None:
-            place = self.local_devices[0]
-        return from_host(self, np.asarray(array), place, immutable)
+        if target is None:
+            target = self.local_devices[0]
+        return from_host(self, np.asarray(array), target, immutable)
 
     # ---- the end of things
 

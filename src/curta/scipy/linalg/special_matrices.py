@@ -62,8 +62,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     c = jnp.atleast_1d(jnp.asarray(c))
     r = jnp.conjugate(c) if r is None else jnp.atleast_1d(jnp.asarray(r))
     m, n = c.shape[-1], r.shape[-1]
-    place = np.arange(m)[:, None] - np.arange(n)
-    return _from_line(c, r, jnp.flip(c, -1), r[..., 1:], m - 1 - place)
+    diagonal = np.arange(m)[:, None] - np.arange(n)
+    return _from_line(c, r, jnp.flip(c, -1), r[..., 1:], m - 1 - diagonal)
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:

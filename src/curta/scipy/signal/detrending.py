@@ -28,14 +28,14 @@ def detrend(
       data: array.
       axis: along which the trend is; the last by default.
       type: "linear" or "constant".
-      bp: places where a new line begins; none by default.
+      bp: indices where a new line begins; none by default.
       overwrite_data: not supported.
 
     Returns:
       An array of the shape of the data and an inexact dtype.
 
     Raises:
-      ValueError: for another type, and for places outside of the data.
+      ValueError: for another type, and for indices outside of the data.
       IndexError: for an axis that is not there.
       TypeError: for what is no array.
       NotImplementedError: for `overwrite_data`.
@@ -55,7 +55,7 @@ def detrend(
     n = data.shape[axis]
     breaks = np.unique(np.r_[0, bp, n])
     if breaks.dtype.kind not in "iu":
-        raise TypeError(f"detrend takes the places bp as integers, got {bp}.")
+        raise TypeError(f"detrend takes the break points bp as integers, got {bp}.")
     if breaks[0] < 0 or breaks[-1] > n:
         raise ValueError(
             "Breakpoints must be non-negative and less than length of data along given"

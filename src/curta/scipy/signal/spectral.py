@@ -488,6 +488,6 @@ def _inverse_window(window: Any, length: int, dtype: Any) -> Any:
 def _overlapped(segments: Any, step: int) -> Any:
     """The sum of segments (..., n, length), each `step` after the one before."""
     *batch, n, length = segments.shape
-    places = np.arange(n)[:, None] * step + np.arange(length)
+    positions = np.arange(n)[:, None] * step + np.arange(length)
     out = jnp.zeros((*batch, step * (n - 1) + length), segments.dtype)
-    return out.at[..., places].add(segments)
+    return out.at[..., positions].add(segments)

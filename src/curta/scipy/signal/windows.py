@@ -43,8 +43,8 @@ def window(name: str | tuple[Any, ...], size: int) -> Any:
             (-1) ** k * a * np.cos(2 * np.pi * k * x)
             for k, a in enumerate(_COSINE_SUMS[name])
         )
-    place = np.arange(size) - size / 2  # from the middle of one period
-    share = place / (size / 2)
+    offset = np.arange(size) - size / 2  # from the middle of one period
+    share = offset / (size / 2)
     if name in ("bartlett", "triang") and not parameters:
         whole = size + 1  # of which the last element is left out
         n = np.arange(1, whole + 1) - (whole + 1) / 2
@@ -53,7 +53,7 @@ def window(name: str | tuple[Any, ...], size: int) -> Any:
     if name == "cosine" and not parameters:
         return np.sin(np.pi / (size + 1) * (np.arange(size) + 0.5))
     if name == "gaussian" and len(parameters) == 1:
-        return np.exp(-0.5 * (place / parameters[0]) ** 2)
+        return np.exp(-0.5 * (offset / parameters[0]) ** 2)
     if name == "kaiser" and len(parameters) == 1:
         (beta,) = parameters
         return np.i0(beta * np.sqrt(1 - share**2)) / np.i0(beta)

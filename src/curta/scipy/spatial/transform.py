@@ -45,8 +45,8 @@ class Rotation(NamedTuple):
         angles = _vectors("angles", jnp.atleast_1d(angles), len(axes))
         angles = _where(degrees, lambda: jnp.deg2rad(angles), lambda: angles)
         quat = _about(axes[0], angles[..., 0])
-        for place, axis in enumerate(axes[1:], 1):
-            turn = _about(axis, angles[..., place])
+        for column, axis in enumerate(axes[1:], 1):
+            turn = _about(axis, angles[..., column])
             quat = _compose(quat, turn) if intrinsic else _compose(turn, quat)
         return cls(quat)
 

@@ -138,14 +138,14 @@ def rankdata(
 def _ranks(a: Any, method: str) -> Any:
     dtype = dtypes.default_float_dtype()
     values, order = lax.sort_key_val(a, jnp.arange(a.size))
-    place = jnp.zeros_like(order).at[order].set(jnp.arange(a.size, dtype=order.dtype))
+    rank = jnp.zeros_like(order).at[order].set(jnp.arange(a.size, dtype=order.dtype))
     if method == "ordinal":
-        ranks = place + 1
+        ranks = rank + 1
     else:
         first = jnp.concatenate([jnp.array([True]), values[1:] != values[:-1]])[
             : a.size
         ]
-        dense = jnp.cumsum(first)[place]
+        dense = jnp.cumsum(first)[rank]
         starts = jnp.nonzero(first, size=a.size + 1, fill_value=a.size)[0]
         low, high = starts[dense - 1] + 1, starts[dense]
         ranks = {"dense": dense, "min": low, "max": high, "average": (low + high) / 2}[

@@ -148,12 +148,12 @@ def replaced_lanes(
         if type_.lanes == 1:
             return [b.select(wrong, b.call(name, type_, *arguments), result)]
         one, size = type_.with_lanes(1), type_.lanes * type_.size
-        places = [b.scratch(size) for _ in arguments]
-        for place, argument in zip(places, arguments, strict=True):
-            b.store(argument, place)
+        slots = [b.scratch(size) for _ in arguments]
+        for slot, argument in zip(slots, arguments, strict=True):
+            b.store(argument, slot)
         with b.loop(0, type_.lanes) as loop:
-            at = [b.offset(place, loop.index, one) for place in places]
+            at = [b.offset(slot, loop.index, one) for slot in slots]
             b.store(b.call(name, one, *(b.load(one, p) for p in at)), at[0])
-        return [b.select(wrong, b.load(type_, places[0]), result)]
+        return [b.select(wrong, b.load(type_, slots[0]), result)]
 
     return b.if_(b.any_lane(wrong), call_library, lambda: [result])[0]

@@ -140,14 +140,14 @@ def _series(b: MathBuilder, a: Value, x: Value, with_slope: bool) -> Values:
 
     def step(k: Value, values: Values) -> tuple[Value, Values]:
         term, total, *slopes = values
-        place = a + k
-        term = term * (x / place)
+        order = a + k
+        term = term * (x / order)
         total = total + term
         more = term > total * _EPSILON
         if not with_slope:
             return more, [term, total]
         slope, sum_ = slopes
-        slope = slope - 1.0 / place
+        slope = slope - 1.0 / order
         change = term * slope
         sum_ = sum_ + change
         more = more | (b.abs(change) > b.abs(sum_) * _EPSILON)
@@ -246,9 +246,9 @@ def _beta_fraction(b: MathBuilder, p: Value, q: Value, y: Value, legal: Value) -
 
     def step(m: Value, values: Values) -> tuple[Value, Values]:
         c, d, h = values
-        place = b.fma(m, 2.0, p)
-        even = m * ((q - m) * y) / ((place - 1.0) * place)
-        odd = b.neg(p + m) * ((both + m) * y) / (place * (place + 1.0))
+        index = b.fma(m, 2.0, p)
+        even = m * ((q - m) * y) / ((index - 1.0) * index)
+        odd = b.neg(p + m) * ((both + m) * y) / (index * (index + 1.0))
         for part in (even, odd):
             d = 1.0 / _away_from_zero(b, b.fma(part, d, 1.0))
             c = _away_from_zero(b, 1.0 + part / c)

@@ -3,7 +3,7 @@
 Golub and Van Loan, "Matrix Computations" (2013), sections 8.5 and 8.6.3. A round
 rotates all pairs (i, i + n/2) at once; between rounds the columns move as players in a
 tournament do, so that n - 1 rounds, a sweep, meet all pairs, and bring each column
-back to its place. Some ten sweeps are needed, since they converge quadratically.
+back to where it was. Some ten sweeps are needed, since they converge quadratically.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ MODULES: Final = {
     "xla_bridge": "as_jax.xla_bridge",
 }
 
-# Names that it has in yet other places, by the private module.
+# Names that it has in yet other modules, by the private module.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "api_util": {
         "infer_argnums_and_argnames": "curta.api.jit_options.infer_argnums_and_argnames"
@@ -47,7 +47,7 @@ VERSIONED: Final = frozenset(
     {"jax", "jax.lib", "jax.version", "jaxlib", "jaxlib.version"}
 )
 
-# Modules that are nothing but names of other places.
+# Modules that are nothing but names of other modules.
 MADE: Final = {
     "jax.lib": {},
     "jax.version": {},
