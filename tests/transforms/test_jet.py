@@ -63,6 +63,14 @@ X = np.float32([[0.3, 0.7, 0.2], [0.9, 0.4, 0.6]])
         lambda x: curta.jit(lambda y: y * jnp.cos(y))(x),
         lambda x: lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x),
         lambda x: lax.scan(lambda c, row: (c * row + 1, c), x[0], x)[0],
+        lambda x: lax.scan(lambda c, y: (c, y * y * c), x[0, 0], x)[1],
+        lambda x: lax.scan(lambda c, y: (c * y[0], jnp.sign(y)), 2.0, x)[0],
+        lambda x: lax.while_loop(
+            lambda c: c[0] < 3, lambda c: (c[0] + 1, c[1] * x / (1 + c[1])), (0, x + 1)
+        )[1],
+        lambda x: lax.fori_loop(0, 3, lambda i, c: c * jnp.tanh(c) + x, 2 * x),
+        lambda x: lax.switch(1, [jnp.cos, lambda x: x * jnp.exp(x)], x[0]),
+        lambda x: lax.cond(x[0, 0] > 9, jnp.cos, lambda x: jnp.sign(x), x),
         lambda x: curta.vmap(jnp.dot)(x, x),
         lambda x: curta.checkpoint(jnp.sin)(x) * lax.stop_gradient(x),
     ],
@@ -89,8 +97,50 @@ def test_custom_derivatives_are_used():
         np.testing.assert_allclose(second, -2 * np.sin(0.5), rtol=1e-6)
 
 
+def eqns_of_order(fun, order):
+    def f(x):
+        return jet(fun, (x,), ([x] + [0.0 * x] * (order - 1),))
+
+    return curta.make_jaxpr(f)(jnp.float32(0.5)).jaxpr.pretty_print().count("\n")
+
+
+def matrix(x):
+    return jnp.eye(2) * (2 + x) + x
+
+
+@pytest.mark.parametrize(
+    "fun",
+    [
+        *(jnp.exp, jnp.log, jnp.log1p, jnp.expm1, jnp.sin, jnp.tan, jnp.tanh, jnp.sinh),
+        *(jnp.sqrt, lax.rsqrt, jnp.cbrt, jnp.arcsin, jnp.arccos, jnp.arctan, jnp.abs),
+        *(jnp.arcsinh, jnp.arctanh, lax.erf, lax.erf_inv, lax.logistic, lax.lgamma),
+        *(lax.digamma, lax.bessel_i0e, jnp.sinc, curta.nn.softplus, curta.nn.gelu),
+        lambda x: x**5 - 2.0 / x,
+        lambda x: x ** (x + 1),
+        lambda x: jnp.arctan2(x, x + 1) % (x + 0.3),
+        lambda x: lax.igamma(1.5, x),
+        lambda x: curta.nn.softmax(jnp.stack([x, 2 * x])),
+        lambda x: jnp.sort(jnp.stack([x, 2 * x])).max() * jnp.cumprod(matrix(x)),
+        lambda x: jnp.abs(jnp.fft.fft(jnp.stack([x, 2 * x]))),
+        lambda x: jnp.linalg.cholesky(matrix(x)),
+        lambda x: jnp.linalg.solve(matrix(x), matrix(x)),
+        lambda x: jnp.linalg.eigh(matrix(x)),
+        lambda x: jnp.linalg.qr(matrix(x)),
+        lambda x: jnp.linalg.svd(matrix(x)),
+        lambda x: curta.jit(jnp.tanh)(x) / x,
+        lambda x: lax.cond(x > 0, lambda x: x / (1 + x), jnp.sin, x),
+        lambda x: lax.scan(lambda c, a: (c * jnp.tanh(c), c * a), x, jnp.arange(3.0)),
+        lambda x: lax.fori_loop(0, 3, lambda i, c: c * jnp.sin(c) / x, x),
+        lambda x: lax.while_loop(lambda c: c < 9, lambda c: c * c + 1, x),
+    ],
+)
+def test_cost_is_a_power_of_the_order(fun):
+    """From order 4 to 8, work of the third power grows by 8, of 2**order by 16."""
+    assert eqns_of_order(fun, 8) < 8 * eqns_of_order(fun, 4)
+
+
 def test_high_orders_are_cheap():
-    order = 12
+    order = 20
     _, terms = jet(
         lambda x: jnp.sin(jnp.tanh(x * x) / (1 + x)), (0.5,), ([1.0] + [0.0] * order,)
     )

@@ -17,7 +17,6 @@ from curta.lazy_dataclass import dataclass
 from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
-from curta.transforms.jet import jet
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import split_jaxpr
 
@@ -68,9 +67,8 @@ class JaxprOp(TakesRefs):
             for a, n in zip(self.jaxpr.out_avals, out_nonzero, strict=True)
         ]
 
-    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
-        order = next(len(s) for s in terms if s is not None)
-        return jet(jaxpr_as_fun(self.jaxpr), primals, terms, order)
+    def inlined(self, *args: Any) -> Sequence[Any]:
+        return jaxpr_as_fun(self.jaxpr)(*args)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         linear = tuple(map(is_linear, args))

@@ -10,7 +10,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_with_jaxpr
 from curta.core.stage import stage
 from curta.transforms.discharge import Flags
-from curta.transforms.jaxprs import jvp_jaxpr, run_closed
+from curta.transforms.jaxprs import Pushforward, run_closed
 
 
 def flagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -36,8 +36,8 @@ def spread(carry: Flags, after: Callable[[Flags], Sequence[bool]]) -> Flags:
 
 
 @kept_with_jaxpr
-def jvp_body(
-    body: ClosedJaxpr, consts: Flags, carry: Flags, xs: Flags = ()
+def body_pushforward(
+    body: ClosedJaxpr, push: Pushforward, consts: Flags, carry: Flags, xs: Flags = ()
 ) -> tuple[ClosedJaxpr, Flags, Flags]:
     """A loop's body with tangents, and which parts of the carry and ys have some.
 
@@ -45,9 +45,9 @@ def jvp_body(
     followed by its tangents.
     """
     n = len(carry)
-    carry = spread(carry, lambda c: jvp_jaxpr(body, consts + c + xs)[1][:n])
-    ys = jvp_jaxpr(body, consts + carry + xs)[1][n:]
-    mixed, _ = jvp_jaxpr(body, consts + carry + xs, carry + ys)
+    carry = spread(carry, lambda c: push(body, consts + c + xs)[1][:n])
+    ys = push(body, consts + carry + xs)[1][n:]
+    mixed, _ = push(body, consts + carry + xs, carry + ys)
     groups = consts, carry, xs
 
     def run(*args: Any) -> list[Any]:
@@ -61,9 +61,9 @@ def jvp_body(
         moving = sum(carry)
         return [*outs[:n], *dots[:moving], *outs[n:], *dots[moving:]]
 
-    given = iter(body.in_avals)
+    given, moving = iter(body.in_avals), iter(mixed.in_avals[len(body.in_avals) :])
     avals: list[ShapedArray] = []
     for flags in groups:
-        group = [next(given) for _ in flags]
-        avals += [*group, *(a.to_tangent_aval() for a in flagged(group, flags))]
+        avals += [next(given) for _ in flags]
+        avals += [next(moving) for f in flags if f]
     return stage(run, avals, body.jaxpr.debug_info), carry, ys

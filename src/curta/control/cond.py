@@ -29,7 +29,13 @@ from curta.primitives.structure import BroadcastInDim, batch_dim_at, zeros
 from curta.transforms.checkify import own_checks
 from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
-from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.jaxprs import (
+    Pushforward,
+    batch_jaxpr,
+    jvp_jaxpr,
+    run_closed,
+    transpose_jaxpr,
+)
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 from curta.transforms.vmap import refuse_meeting
@@ -82,8 +88,13 @@ class Cond(TakesRefs):
         return result[:count], result[count:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self.pushforward(primals, tangents, jvp_jaxpr)
+
+    def pushforward(
+        self, primals: Sequence[Any], tangents: Sequence[Any], push: Pushforward
+    ) -> tuple[Any, Any]:
         nonzero = tuple(type(t) is not Zero for t in tangents[1:])
-        branches, out_nonzero = _jvp_branches(self.branches, nonzero)
+        branches, out_nonzero = _pushed_branches(self.branches, push, nonzero)
         given = [t for t in tangents[1:] if type(t) is not Zero]
         results = self.with_branches(branches)(*primals, *given)
         avals = self.branches[0].out_avals
@@ -214,12 +225,12 @@ def _chosen(which: Any, *xs: Any) -> Any:
 
 
 @kept_with_jaxpr
-def _jvp_branches(
-    branches: Branches, nonzero: tuple[bool, ...]
+def _pushed_branches(
+    branches: Branches, push: Pushforward, nonzero: tuple[bool, ...]
 ) -> tuple[Branches, tuple[bool, ...]]:
-    plain = [jvp_jaxpr(b, nonzero)[1] for b in branches]
+    plain = [push(b, nonzero)[1] for b in branches]
     out_nonzero = tuple(map(any, zip(*plain, strict=True)))
-    made = tuple(jvp_jaxpr(b, nonzero, out_nonzero)[0] for b in branches)
+    made = tuple(push(b, nonzero, out_nonzero)[0] for b in branches)
     return made, out_nonzero
 
 

@@ -22,7 +22,7 @@ class LinearCall(JaxprOp):
     """
 
     name: ClassVar[str] = "linear_call"
-    taylor = Op.taylor
+    inlined = Op.inlined
     jaxpr: ClosedJaxpr
     transposed: Callable[[], ClosedJaxpr]
     residual_count: int

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
-from curta.control.carries import flagged, jvp_body, spread, unflagged
+from curta.control.carries import body_pushforward, flagged, spread, unflagged
 from curta.control.loop_references import discharged_scan
 from curta.control.scan_plan import PartialPlan, partial_plan
 from curta.core.avals import ShapedArray
@@ -33,7 +33,13 @@ from curta.primitives.structure import (
 from curta.transforms.checkify import moved_error
 from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses
-from curta.transforms.jaxprs import batch_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.jaxprs import (
+    Pushforward,
+    batch_jaxpr,
+    jvp_jaxpr,
+    run_closed,
+    transpose_jaxpr,
+)
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.partial_eval import PartialTrace
 from curta.transforms.vmap import BatchAxis
@@ -118,9 +124,14 @@ class Scan(TakesRefs):
     # ---- forward mode
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self.pushforward(primals, tangents, jvp_jaxpr)
+
+    def pushforward(
+        self, primals: Sequence[Any], tangents: Sequence[Any], push: Pushforward
+    ) -> tuple[Any, Any]:
         nonzero = tuple(type(t) is not Zero for t in tangents)
         flags = (tuple(part) for part in self.parts(nonzero))
-        body, carry_nonzero, out_nonzero = jvp_body(self.jaxpr, *flags)
+        body, carry_nonzero, out_nonzero = body_pushforward(self.jaxpr, push, *flags)
         consts, carry, xs = self.parts(primals)
         const_dots, carry_dots, x_dots = self.parts(tangents)
         const_given = [t for t in const_dots if type(t) is not Zero]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from curta.config import config
-from curta.control.carries import flagged, jvp_body, spread, unflagged
+from curta.control.carries import body_pushforward, flagged, spread, unflagged
 from curta.control.checkpointing import count_steps, undo_steps
 from curta.control.loop_references import discharged_while
 from curta.core.avals import ShapedArray
@@ -39,7 +39,13 @@ from curta.transforms.checkify import (
 )
 from curta.transforms.dce import dce_jaxpr, without_effects
 from curta.transforms.discharge import Flags, TakesRefs, accesses
-from curta.transforms.jaxprs import batch_jaxpr, run_closed, transpose_jaxpr
+from curta.transforms.jaxprs import (
+    Pushforward,
+    batch_jaxpr,
+    jvp_jaxpr,
+    run_closed,
+    transpose_jaxpr,
+)
 from curta.transforms.key_use import while_key_use
 from curta.transforms.partial_eval import (
     PartialTrace,
@@ -107,11 +113,18 @@ class While(TakesRefs):
         return discharged_while(self, args, given, written, refs)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        return self.pushforward(primals, tangents, jvp_jaxpr)
+
+    def pushforward(
+        self, primals: Sequence[Any], tangents: Sequence[Any], push: Pushforward
+    ) -> tuple[Any, Any]:
         cond_consts, body_consts, carry = self.parts(primals)
         _, const_dots, carry_dots = self.parts(tangents)
         const_nonzero = tuple(type(t) is not Zero for t in const_dots)
         carry_nonzero = tuple(type(t) is not Zero for t in carry_dots)
-        body, carry_nonzero, _ = jvp_body(self.body_jaxpr, const_nonzero, carry_nonzero)
+        body, carry_nonzero, _ = body_pushforward(
+            self.body_jaxpr, push, const_nonzero, carry_nonzero
+        )
         given = [t for t in const_dots if type(t) is not Zero]
         moving = [*map(instantiate, flagged(carry_dots, carry_nonzero))]
         cond = _ignore_extra(self.cond_jaxpr, tuple(typeof(t) for t in moving))

@@ -33,7 +33,7 @@ class Op:
     `aval`         output aval (a sequence of them for `multiple_results`)
     `eval`         NumPy arrays to NumPy array(s): the meaning of the op
     `jvp`          `(primals, tangents) -> (out, out_tangent)`; a tangent may be `Zero`
-    `taylor`       `(primals, terms) -> (out, terms)`, if not by `jvp` (transforms/jet)
+    `taylor`       `(k, out, *series) -> term`, if not by `jvp` (transforms/jet)
     `transpose`    `(cotangent, *args) -> a cotangent or None per argument`; the
                    arguments it is linear in are passed as `LinearArg(aval)`
     `batch`        `(axis, args, dims) -> (out, out_dim)`; dims are ints or None
@@ -97,9 +97,25 @@ class Op:
         """Output and its tangent; at least one of `tangents` is not `Zero`."""
         self._missing("jvp")
 
-    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
-        """Output and the terms of its power series; those of a constant are None."""
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        """Coefficient k > 0 of the output's power series, from those of the operands.
+
+        Also from those before it, `out[:k]`. Zeros are None.
+        """
         self._missing("taylor")
+
+    def pushforward(
+        self, primals: Sequence[Any], tangents: Sequence[Any], push: Any
+    ) -> tuple[Any, Any]:
+        """As `jvp`, by another transformation `push` of the jaxprs that the op holds.
+
+        See `Pushforward` of transforms/jaxprs.
+        """
+        self._missing("pushforward")
+
+    def inlined(self, *args: Any) -> Sequence[Any]:
+        """What the op of a jaxpr does, as its ops under the current trace."""
+        self._missing("inlined")
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         """A cotangent (or None) for each argument."""
@@ -230,6 +246,8 @@ PURPOSE = {
     "eval": "Evaluation rule",
     "jvp": "Differentiation rule",
     "taylor": "Taylor mode rule",
+    "pushforward": "The rule for tangents and series",
+    "inlined": "The body as ops",
     "transpose": "Transpose rule (for reverse-mode differentiation)",
     "batch": "Batching rule",
     "lower": "Compiled lowering",

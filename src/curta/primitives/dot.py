@@ -62,8 +62,8 @@ class Bilinear(Op):
 
     arity: ClassVar[int | None] = 2
 
-    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
-        return product(self, primals, terms)
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        return product(self, k, *series)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         lhs, rhs = primals

@@ -1,4 +1,4 @@
-"""The rule of Taylor mode (transforms/jet.py) for products."""
+"""Rules of Taylor mode (transforms/jet.py) for products and quotients."""
 
 from __future__ import annotations
 
@@ -8,24 +8,22 @@ from typing import Any
 
 from curta.primitives.structure import add_any
 
-# The coefficients of t, t², ... ; None if all are zero.
-Terms = list[Any] | None
+Series = Sequence[Any]
 
 
-def product(
-    op: Callable[[Any, Any], Any], primals: Sequence[Any], terms: Sequence[Terms]
-) -> tuple[Any, Terms]:
-    """The series of `op(x, y)`, linear in both: the convolution of theirs."""
-    x, y = ([p, *(s or ())] for p, s in zip(primals, terms, strict=True))
-    order = max(len(x), len(y))
-    result = [
-        _sum(
-            [op(x[i], y[k - i]) for i in range(k + 1) if i < len(x) and k - i < len(y)]
-        )
-        for k in range(order)
-    ]
-    return result[0], result[1:]
+def product(op: Callable[[Any, Any], Any], k: int, x: Series, y: Series) -> Any:
+    """Coefficient k of `op(x, y)`, linear in both: of the convolution of theirs."""
+    return sum_of_products(op, [(x[i], y[k - i]) for i in range(k + 1)])
 
 
-def _sum(parts: Sequence[Any]) -> Any:
-    return functools.reduce(add_any, parts)
+def sum_of_products(
+    op: Callable[[Any, Any], Any], pairs: Sequence[tuple[Any, Any]]
+) -> Any:
+    """The sum of `op(x, y)` over the pairs without a None."""
+    return total([op(x, y) for x, y in pairs if x is not None and y is not None])
+
+
+def total(terms: Sequence[Any]) -> Any:
+    """The sum of the terms that are not None; None if there are none."""
+    present = [x for x in terms if x is not None]
+    return functools.reduce(add_any, present) if present else None

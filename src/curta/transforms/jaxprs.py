@@ -6,7 +6,7 @@ out. Results are cached on the identity of the jaxpr.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,10 @@ from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jvp import jvp
 from curta.transforms.transpose import backward_pass
 from curta.transforms.vmap import BatchAxis, batch
+
+# How the jaxpr of an op is transformed where tangents, or the terms of series, go
+# through it: as `jvp_jaxpr`.
+Pushforward = Callable[..., tuple[ClosedJaxpr, tuple[bool, ...]]]
 
 
 @kept_with_jaxpr

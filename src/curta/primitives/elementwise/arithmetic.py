@@ -23,7 +23,7 @@ from curta.primitives.base import (
     is_part_of_byte,
     wrapped,
 )
-from curta.primitives.taylor import product
+from curta.primitives.taylor import product, sum_of_products, total
 
 
 class Neg(LinearElementwise):
@@ -123,8 +123,8 @@ class Mul(LinearElementwise):
         x, y = primals
         return self(x, t) if i else self(t, y)
 
-    def taylor(self, primals: Sequence[Any], terms: Sequence[Any]) -> tuple[Any, Any]:
-        return product(self, primals, terms)
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        return product(self, k, *series)
 
     def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
         x, y = args
@@ -166,6 +166,12 @@ class Div(LinearElementwise):
         if i == 0:
             return div(t, y)
         return mul(mul(neg(t), x), integer_pow(y, -2))
+
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        x, y = series  # out * y = x
+        known = sum_of_products(mul, [(out[i], y[k - i]) for i in range(k)])
+        rest = total([x[k], None if known is None else neg(known)])
+        return None if rest is None else div(rest, y[0])
 
     def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
         assert i == 0, "div is linear in its first operand only"

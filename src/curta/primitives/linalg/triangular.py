@@ -16,6 +16,7 @@ from curta.primitives.elementwise import neg
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
 from curta.primitives.linalg.matrices import conjugate, matmul, swapped, tril, triu
 from curta.primitives.structure import add_tangents, move_dim, reshape, zero_like_output
+from curta.primitives.taylor import sum_of_products, total
 
 
 @dataclass(frozen=True)
@@ -84,12 +85,27 @@ class TriangularSolve(MatrixOp):
             tangent = add_tangents(tangent, self(a, db))
         return x, tangent
 
-    def _moved_by(self, a: Any, da: Any, x: Any) -> Any:
-        """-op(a)^-1 op(da) x, the products in the cheaper order."""
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        a, b = series  # op(a) out = b
+
+        def product(da: Any, x: Any) -> Any:
+            da = self._negated(da)
+            return matmul(da, x) if self.left_side else matmul(x, da)
+
+        rest = sum_of_products(product, [(a[k - i], out[i]) for i in range(k)])
+        rest = total([b[k], rest])
+        return None if rest is None else self(a[0], rest)
+
+    def _negated(self, da: Any) -> Any:
+        """-op(da)."""
         off = 1 if self.unit_diagonal else 0
         da = neg(tril(da, -off) if self.lower_triangle else triu(da, off))
         da = swapped(da) if self.transpose_a else da
-        da = conjugate(da) if self.conjugate_a else da
+        return conjugate(da) if self.conjugate_a else da
+
+    def _moved_by(self, a: Any, da: Any, x: Any) -> Any:
+        """-op(a)^-1 op(da) x, the products in the cheaper order."""
+        da = self._negated(da)
         m, n = typeof(x).shape[-2:]
         if self.left_side:
             return self(a, matmul(da, x)) if m > n else matmul(self(a, da), x)
