@@ -43,6 +43,7 @@ from curta.primitives.host_collectives import (
     HostPoll,
     HostReduce,
     HostReduceScatter,
+    Moving,
 )
 
 _NAME = "collective"
@@ -52,7 +53,6 @@ _COST = 1 << 12  # in simple operations, as that of a host call
 # kept; then the arguments.
 _FUNCTION, _SITE, _NUMBER, _COUNTS, _BYTES, _REPORT, _REQUEST, _FIRST = range(8)
 _BEGUN, _FLAG = "request", "flag"  # arguments of functions that look after requests
-_KINDS = (HostReduce, HostGather, HostReduceScatter, HostExchange, HostPermute)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def mpi_start(eqn: Eqn, result: Var) -> NativeProgram | None:
 
 def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:
     op: Any = getattr(eqn.op, "each", eqn.op)
-    if not isinstance(op, _KINDS) or op.group.size == 1:
+    if not isinstance(op, Moving) or op.group.size == 1:
         return None
     aval = eqn.invars[0].aval
     calls = Calls(engine, op.group, aval.shape, physical_dtype(aval.dtype))
@@ -135,7 +135,7 @@ def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:
         return calls.reduce_scatter(op.kind, op.dim)
     if isinstance(op, HostExchange):
         return calls.all_to_all(op.split, op.join)
-    return calls.permute(op.pairs)
+    return calls.permute(op.pairs) if isinstance(op, HostPermute) else None
 
 
 def _before(call: MPICall, result: Atom) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -140,3 +140,10 @@ def _blocks(hosts: NDArray) -> list[int] | None:
         whole = whole.take(np.arange(n) // (n // k) * (n // k), axis=d)
     regular = np.array_equal(whole, hosts)
     return counts if regular and len({*hosts.flat}) == math.prod(counts) else None
+
+
+def split_of(
+    dims: Sequence[Sequence[int]], axes: Mapping[int, tuple[Name, ...]]
+) -> Split:
+    """How a value is split: each dim along the axes of its factors, the outer first."""
+    return tuple(tuple(n for f in dim for n in axes.get(f, ())) for dim in dims)

@@ -17,6 +17,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.host_mesh import split_of
 from curta.partition.local_ops import local_op
 from curta.partition.own_rows import first_row
 from curta.partition.part import Part, resharded, settled
@@ -109,10 +110,7 @@ def _gather(
     rel = factors(op, avals, outs)
     taken = {rel.operands[0][d][0]: axes}
     result = made_by.axes_of_factors(rel, parts, wanted, taken)
-    splits = [
-        tuple(tuple(n for f in dim for n in result.get(f, ())) for dim in dims)
-        for dims in (*rel.operands, *rel.results)
-    ]
+    splits = [split_of(dims, result) for dims in (*rel.operands, *rel.results)]
     shape = hosts.local_shape(outs[0].shape, splits[2])
     if 2 * np.prod(shape) > group.size * typeof(table.value).size:
         return None
@@ -211,10 +209,7 @@ def _scatter(
     rel = dataclasses.replace(rel, whole=rel.whole | folded, reduced=())
     given = {rel.operands[0][d][0]: axes}
     result = made_by.axes_of_factors(rel, parts, wanted, given)
-    splits = [
-        tuple(tuple(n for f in dim for n in result.get(f, ())) for dim in dims)
-        for dims in (*rel.operands, *rel.results)
-    ]
+    splits = [split_of(dims, result) for dims in (*rel.operands, *rel.results)]
     x, indices, updates = (
         resharded(part, split, hosts) for part, split in zip(parts, splits)
     )

@@ -40,7 +40,7 @@ from curta.partition import (  # noqa: F401  (rules of `along_cut`)
 from curta.partition.along import along_cut
 from curta.partition.collectives import in_buckets, with_fewer_collectives
 from curta.partition.fits import common_fits, fits_of, folding, windows_of, with_fits
-from curta.partition.host_mesh import HostMesh, Split, host_mesh
+from curta.partition.host_mesh import HostMesh, Split, host_mesh, split_of
 from curta.partition.local_ops import local_iota, local_op
 from curta.partition.part import (
     Fit,
@@ -240,16 +240,14 @@ class Partitioner:
         axes = transposed.elsewhere(eqn.op, self, rel, parts, axes)
         values = []
         for part, dims in zip(parts, rel.operands, strict=True):
-            split = tuple(_axes_of_dim(rel, dim, axes) for dim in dims)
+            split = split_of(dims, axes)
             value = fitted(part, split, fits_of(dims, fits), self.hosts)
             values.append(folding(value, dims, rel, fits, self.hosts))
         folded = [(f, kind) for f, kind in rel.reduced if axes.get(f)]
         if folded and rel.once:
             along = [n for f, _ in folded for n in axes[f]]
             values = self.counted_once(values, rel, along)
-        splits = [
-            tuple(_axes_of_dim(rel, dim, axes) for dim in dims) for dims in rel.results
-        ]
+        splits = [split_of(dims, axes) for dims in rel.results]
         results = self.applied(eqn.op, rel, outs, values, splits, fits)
         result = [
             windowed(x, split, windows_of(dims, fits), self.hosts)
@@ -414,8 +412,3 @@ def read(env: Mapping[Var, Part], atom: Any) -> Part:
 
 def _entries(split: Split) -> tuple[Any, ...]:
     return tuple(map(entry_of, split))
-
-
-def _axes_of_dim(rel: Factors, dim: Sequence[int], axes: Mapping[int, Axes]) -> Axes:
-    """Along which axes a dim is split: those of its factors, the outer first."""
-    return tuple(n for f in dim for n in axes.get(f, ()))

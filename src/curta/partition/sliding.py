@@ -14,7 +14,7 @@ from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.partition.along import Parts, Splits, along_cut
 from curta.partition.fits import common_fits, fits_of, windows_of
-from curta.partition.host_mesh import HostMesh
+from curta.partition.host_mesh import HostMesh, split_of
 from curta.partition.part import Fit, Part, fitted, windowed
 from curta.partition.windows import Window, filled, moved_rows, rows_of
 from curta.primitives.convolution.op import ConvGeneralDilated
@@ -229,10 +229,7 @@ def _applied(
             if slide.out is not None:
                 fits = {**fits, f: slide.out}
                 result_axes[f] = slide.axes
-    splits = [
-        tuple(tuple(n for f in dim for n in result_axes.get(f, ())) for dim in dims)
-        for dims in rel.results
-    ]
+    splits = [split_of(dims, result_axes) for dims in rel.results]
     results = made_by.applied(local, rel, outs, values, splits, fits)
     for dim, slide in slides.items():
         if slide.kept is not None:
@@ -277,7 +274,7 @@ def _operand(
         for (i, d), fit in slide.fits.items()
         if i == number
     }
-    split = tuple(tuple(n for f in dim for n in axes.get(f, ())) for dim in dims)
+    split = split_of(dims, axes)
     x = fitted(part, split, {**fits_of(dims, fits), **own}, hosts)
     dtype = typeof(x).dtype
     fill = exact_scalar(_fill(op, number, dtype), dtype)

@@ -13,7 +13,7 @@ from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.partition.along import Parts, Splits, along_cut
 from curta.partition.fits import common_fits, fits_of, windows_of
-from curta.partition.host_mesh import HostMesh
+from curta.partition.host_mesh import HostMesh, split_of
 from curta.partition.part import Fit, Part, fitted, windowed, with_dim
 from curta.partition.windows import (
     Window,
@@ -146,11 +146,11 @@ def _concatenate(
         if size:
             window = Window(size, target.every, target.first - start)
             fit = Fit(axes, window, target.rows)
-            split = tuple(found.get(dim[0], ()) for dim in dims)
+            split = split_of(dims, found)
             x = fitted(part, split, {**fits_of(dims, fits), d: fit}, hosts)
             here = None if result is None else below(numbers, start + size)
             result = x if here is None else chosen(here, d, x, result)
-    split = tuple(found.get(dim[0], ()) for dim in rel.operands[main])
+    split = split_of(rel.operands[main], found)
     windows = windows_of(rel.results[0], fits)
     windows[d] = Window(sum(sizes), target.every, target.first)
     return [windowed(result, split, windows, hosts)]

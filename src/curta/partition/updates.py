@@ -16,7 +16,7 @@ from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.partition.along import Parts, Splits
 from curta.partition.fits import common_fits, fits_of, windows_of
-from curta.partition.host_mesh import HostMesh
+from curta.partition.host_mesh import HostMesh, split_of
 from curta.partition.part import Fit, Part, fitted, windowed
 from curta.partition.stencils import joined_rows, sliced
 from curta.partition.windows import Window, between, padded_rows, positions
@@ -160,7 +160,7 @@ def _written(
     found = made_by.axes_of_factors(rel, parts, wanted, given)
     values = []
     for i, (part, dims) in enumerate(zip(parts, rel.operands, strict=True)):
-        split = tuple(found.get(dim[0], ()) for dim in dims)
+        split = split_of(dims, found)
         if i:
             split = tuple(
                 () if d in changed and d not in targets else own
@@ -168,7 +168,7 @@ def _written(
             )
         own = {d: _own_fit(t, i, sizes[d]) for d, t in targets.items()}
         values.append(fitted(part, split, {**fits_of(dims, fits), **own}, hosts))
-    split = tuple(found.get(dim[0], ()) for dim in rel.operands[0])
+    split = split_of(rel.operands[0], found)
     result = _combined(values, starts, sizes, changed, targets, combine, hosts)
     windows = windows_of(rel.results[0], fits)
     for d, target in targets.items():

@@ -95,20 +95,17 @@ def _aligned(shapes: Shapes, outs: Shapes) -> Factors:
     return Factors(tuple(table.sizes), ins, result, whole=frozenset(table.whole))
 
 
-@factors.register
-def _bitcast(op: BitcastConvertType, avals: Avals, outs: Avals) -> Factors:
-    """A dim for the parts of elements stays whole."""
-    common = min(avals[0].ndim, outs[0].ndim)
-    dims = [[*range(common), *[None] * (a.ndim - common)] for a in (*avals, *outs)]
-    return named(avals, outs, dims[:1], dims[1:])
+@factors.register(BitcastConvertType)
+@factors.register(FrontBatched)
+def _for_each(op: Op, avals: Avals, outs: Avals) -> Factors:
+    """Dims for the parts of elements, or for what is drawn from keys, stay whole."""
+    return _leading(avals, outs, min(avals[0].ndim, outs[0].ndim))
 
 
-@factors.register
-def _in_front(op: FrontBatched, avals: Avals, outs: Avals) -> Factors:
-    """Keys and their words, and what is drawn from each key."""
-    common = min(avals[0].ndim, outs[0].ndim)
-    dims = [[*range(common), *[None] * (a.ndim - common)] for a in (*avals, *outs)]
-    return named(avals, outs, dims[:1], dims[1:])
+def _leading(avals: Avals, outs: Avals, count: int) -> Factors:
+    """So many dims in front mapped, the others whole."""
+    names = [[*range(count), *[None] * (a.ndim - count)] for a in (*avals, *outs)]
+    return named(avals, outs, names[: len(avals)], names[len(avals) :])
 
 
 @factors.register
@@ -162,6 +159,14 @@ def _along(rel: Factors, dims: Iterable[int], results: int = 1) -> Factors:
     return dataclasses.replace(rel, along=tuple(result))
 
 
+def _sliding(
+    avals: Avals, outs: Avals, dims: Iterable[int], windowed: Iterable[Windowed]
+) -> Factors:
+    """All dims mapped but some whose rows are made of windows of operands."""
+    rel = kept(avals, outs, dims)
+    return dataclasses.replace(rel, windowed=tuple(windowed))
+
+
 @factors.register
 def _rev(op: Rev, avals: Avals, outs: Avals) -> Factors:
     return _along(kept(avals, outs, op.dimensions), op.dimensions)
@@ -176,11 +181,9 @@ def _tile(op: Tile, avals: Avals, outs: Avals) -> Factors:
 def _slice(op: Slice, avals: Avals, outs: Avals) -> Factors:
     """Single rows at known indices are windows."""
     steps = op.strides or (1,) * avals[0].ndim
-    changed = _resized(avals[0], outs[0])
-    windowed = tuple(
-        Windowed(((0, d),), d, steps[d], -op.start_indices[d]) for d in changed
-    )
-    return dataclasses.replace(kept(avals, outs, changed), windowed=windowed)
+    changed, starts = _resized(avals[0], outs[0]), op.start_indices
+    windowed = (Windowed(((0, d),), d, steps[d], -starts[d]) for d in changed)
+    return _sliding(avals, outs, changed, windowed)
 
 
 def _resized(x: ShapedArray, out: ShapedArray) -> list[int]:
@@ -192,22 +195,18 @@ def _pad(op: Pad, avals: Avals, outs: Avals) -> Factors:
     """Rows of padding are of windows without rows of the operand."""
     config = op.padding_config
     changed = [d for d, around in enumerate(config) if any(around)]
-    windowed = tuple(
+    windowed = (
         Windowed(((0, d),), d, 1, config[d][0], dilation=config[d][2] + 1)
         for d in changed
     )
-    return dataclasses.replace(kept(avals, outs, changed), windowed=windowed)
+    return _sliding(avals, outs, changed, windowed)
 
 
-@factors.register
-def _dynamic_slice(op: DynamicSlice, avals: Avals, outs: Avals) -> Factors:
-    changed = _resized(avals[0], outs[0])
-    return _along(kept(avals, outs, changed), changed)
-
-
-@factors.register
-def _dynamic_update(op: DynamicUpdateSlice, avals: Avals, outs: Avals) -> Factors:
-    changed = _resized(avals[0], avals[1])
+@factors.register(DynamicSlice)
+@factors.register(DynamicUpdateSlice)
+def _at_places(op: Op, avals: Avals, outs: Avals) -> Factors:
+    part = outs[0] if isinstance(op, DynamicSlice) else avals[1]
+    changed = _resized(avals[0], part)
     return _along(kept(avals, outs, changed), changed)
 
 
@@ -216,20 +215,20 @@ def _concatenate(op: Concatenate, avals: Avals, outs: Avals) -> Factors:
     """An operand has the rows of the result from its start on."""
     d = op.dimension
     starts = itertools.accumulate((a.shape[d] for a in avals), initial=0)
-    windowed = tuple(
+    windowed = (
         Windowed(((i, d),), d, 1, start) for i, start in zip(range(len(avals)), starts)
     )
-    return dataclasses.replace(kept(avals, outs, [d]), windowed=windowed)
+    return _sliding(avals, outs, [d], windowed)
 
 
 @factors.register
 def _split(op: Split, avals: Avals, outs: Avals) -> Factors:
     d, starts = op.axis, itertools.accumulate(op.sizes, initial=0)
-    windowed = tuple(
+    windowed = (
         Windowed(((0, d),), d, 1, -start, number=k)
         for k, start in zip(range(len(outs)), starts)
     )
-    return dataclasses.replace(kept(avals, outs, [d]), windowed=windowed)
+    return _sliding(avals, outs, [d], windowed)
 
 
 @factors.register
@@ -302,12 +301,7 @@ def _fft(op: Fft, avals: Avals, outs: Avals) -> Factors:
 
 @factors.register
 def _matrices(op: MatrixOp, avals: Avals, outs: Avals) -> Factors:
-    batch = avals[0].ndim - op.ranks[0]
-
-    def names(aval: ShapedArray) -> list[Any]:
-        return [*range(batch), *[None] * (aval.ndim - batch)]
-
-    return named(avals, outs, map(names, avals), map(names, outs))
+    return _leading(avals, outs, avals[0].ndim - op.ranks[0])
 
 
 @factors.register
@@ -391,7 +385,7 @@ def _windows(op: Any, avals: Avals, outs: Avals) -> Factors:
         for d, size in enumerate(avals[0].shape)
         if window.dimensions[d] != 1 or size != (outs[0], avals[-1])[spread].shape[d]
     ]
-    windowed = tuple(
+    windowed = (
         Windowed(
             tuple((i, d) for i in range(len(avals))),
             d,
@@ -403,7 +397,7 @@ def _windows(op: Any, avals: Avals, outs: Avals) -> Factors:
         )
         for d in changed
     )
-    return dataclasses.replace(kept(avals, outs, changed), windowed=windowed)
+    return _sliding(avals, outs, changed, windowed)
 
 
 @factors.register

@@ -6,6 +6,7 @@ but those of running, and of mapping the body of a `shard_map` over devices of a
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -14,10 +15,12 @@ import numpy as np
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import jaxprs_in_params
 from curta.core.op import Op
-from curta.hosts.engine import current
+from curta.hosts.engine import Engine, current
 from curta.hosts.group import HostGroup
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import move_dim
+
+NDArray = np.ndarray[Any, Any]
 
 
 class HostCollective(Op):
@@ -38,6 +41,17 @@ class HostCollective(Op):
         return self
 
 
+class Moving(HostCollective):
+    """A collective that makes one array of another."""
+
+    def eval(self, x: Any) -> Any:
+        return self.moved(current(), np.asarray(x, order="C"))
+
+    @abstractmethod
+    def moved(self, engine: Engine, x: NDArray) -> NDArray:
+        """What an engine gives for a C-contiguous array."""
+
+
 @dataclass(frozen=True)
 class HostIndex(HostCollective):
     """The number of this host in its group, an int32."""
@@ -53,7 +67,7 @@ class HostIndex(HostCollective):
 
 
 @dataclass(frozen=True)
-class HostReduce(HostCollective):
+class HostReduce(Moving):
     """The fold over the group, the same on all its hosts (all-reduce)."""
 
     name: ClassVar[str] = "host_reduce"
@@ -63,12 +77,12 @@ class HostReduce(HostCollective):
     def aval(self, x: ShapedArray) -> ShapedArray:
         return x
 
-    def eval(self, x: Any) -> Any:
-        return current().all_reduce(self.group, self.kind, np.asarray(x, order="C"))
+    def moved(self, engine: Engine, x: NDArray) -> NDArray:
+        return engine.all_reduce(self.group, self.kind, x)
 
 
 @dataclass(frozen=True)
-class HostGather(HostCollective):
+class HostGather(Moving):
     """The parts of all hosts of the group joined along a dim (all-gather)."""
 
     name: ClassVar[str] = "host_gather"
@@ -81,12 +95,12 @@ class HostGather(HostCollective):
     def with_leading_dim(self) -> Op:
         return HostGather(self.group, self.dim + 1)
 
-    def eval(self, x: Any) -> Any:
-        return current().all_gather(self.group, np.asarray(x, order="C"), self.dim)
+    def moved(self, engine: Engine, x: NDArray) -> NDArray:
+        return engine.all_gather(self.group, x, self.dim)
 
 
 @dataclass(frozen=True)
-class HostReduceScatter(HostCollective):
+class HostReduceScatter(Moving):
     """The host's part along a dim of the fold over the group (reduce-scatter)."""
 
     name: ClassVar[str] = "host_reduce_scatter"
@@ -100,13 +114,12 @@ class HostReduceScatter(HostCollective):
     def with_leading_dim(self) -> Op:
         return HostReduceScatter(self.group, self.kind, self.dim + 1)
 
-    def eval(self, x: Any) -> Any:
-        x = np.asarray(x, order="C")
-        return current().reduce_scatter(self.group, self.kind, x, self.dim)
+    def moved(self, engine: Engine, x: NDArray) -> NDArray:
+        return engine.reduce_scatter(self.group, self.kind, x, self.dim)
 
 
 @dataclass(frozen=True)
-class HostExchange(HostCollective):
+class HostExchange(Moving):
     """Parts along `split` go to the hosts of the group, joined along `join`."""
 
     name: ClassVar[str] = "host_exchange"
@@ -121,13 +134,12 @@ class HostExchange(HostCollective):
     def with_leading_dim(self) -> Op:
         return HostExchange(self.group, self.split + 1, self.join + 1)
 
-    def eval(self, x: Any) -> Any:
-        x = np.asarray(x, order="C")
-        return current().all_to_all(self.group, x, self.split, self.join)
+    def moved(self, engine: Engine, x: NDArray) -> NDArray:
+        return engine.all_to_all(self.group, x, self.split, self.join)
 
 
 @dataclass(frozen=True)
-class HostPermute(HostCollective):
+class HostPermute(Moving):
     """What host `to` of the group gets from host `from`; zeros if nothing."""
 
     name: ClassVar[str] = "host_permute"
@@ -137,8 +149,8 @@ class HostPermute(HostCollective):
     def aval(self, x: ShapedArray) -> ShapedArray:
         return x
 
-    def eval(self, x: Any) -> Any:
-        return current().permute(self.group, self.pairs, np.asarray(x, order="C"))
+    def moved(self, engine: Engine, x: NDArray) -> NDArray:
+        return engine.permute(self.group, self.pairs, x)
 
 
 @dataclass(frozen=True)
@@ -147,7 +159,7 @@ class HostBucket(HostCollective):
 
     name: ClassVar[str] = "host_bucket"
     multiple_results: ClassVar[bool] = True
-    each: HostReduce | HostPermute
+    each: Moving
 
     @property
     def group(self) -> HostGroup:  # type: ignore[override]
@@ -162,10 +174,6 @@ class HostBucket(HostCollective):
         ends = np.cumsum([x.size for x in args])[:-1]
         pieces = zip(np.split(flat, ends), args, strict=True)
         return [piece.reshape(x.shape) for piece, x in pieces]
-
-
-Moving = HostReduce | HostGather | HostReduceScatter | HostExchange | HostPermute
-"""The collectives that move arrays."""
 
 
 @dataclass(frozen=True)
