@@ -32,12 +32,28 @@ def names(jaxpr: Jaxpr) -> list[str]:
     return [e.op.name for e in jaxpr.eqns]
 
 
+def splat(number: Any) -> Any:
+    dtype = np.float32 if isinstance(number, float) else None
+    return BroadcastInDim((3, 4), ())(np.asarray(number, dtype)[()])
+
+
 CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
     "identity": (
         lambda x: [ops.neg(Reshape((3, 4))(ConvertElementType(np.dtype("f4"))(x)))],
         ["neg"],
     ),
     "fold_scalars": (lambda x: [ops.mul(x, ops.add(ONE, ONE))], ["mul"]),
+    "fold_splats": (
+        lambda x: [ops.mul(x, ops.add(splat(2.0), ops.neg(splat(np.inf))))],
+        ["broadcast_in_dim", "mul"],
+    ),
+    "select_known": (
+        lambda x: [
+            ops.select_n(ops.lt(splat(2.0), splat(3.0)), ops.sin(x), ops.neg(x)),
+            ops.select_n(splat(np.int32(9)), ops.sin(x), ops.cos(x), ops.neg(x)),
+        ],
+        ["neg"],
+    ),
     "move_twice": (
         lambda x: [Transpose((0, 1))(Reshape((2, 6))(Reshape((12,))(x)))],
         ["reshape"],

@@ -20,9 +20,11 @@ from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.memo import has_hash
 from curta.core.op import Op
+from curta.primitives.base import Elementwise
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
+from curta.primitives.elementwise.select import SelectN
 from curta.primitives.host_collectives import HostCollective, communicates
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.shape import Squeeze
@@ -140,6 +142,41 @@ def fold_scalars(eqn: Eqn, context: Context) -> Results | None:
         values = [as_numpy(a.val, a.aval) for a in eqn.invars]  # type: ignore[union-attr]
         (value,) = evaluate_op(eqn.op, values)
     return [Literal(value[()], aval)]
+
+
+def fold_splats(eqn: Eqn, context: Context) -> Results | None:
+    """An elementwise op on arrays of one literal each is an array of one literal."""
+    if not isinstance(eqn.op, Elementwise):
+        return None
+    aval = eqn.outvars[0].aval
+    numbers = [_splat(x, context) for x in eqn.invars]
+    if not all(numbers) or not aval.shape or aval.placement is not None:
+        return None
+    scalar = Eqn(eqn.op, tuple(numbers), (Var(aval.update(shape=())),))  # type: ignore[arg-type]
+    folded = fold_scalars(scalar, context)
+    broadcast = BroadcastInDim(aval.shape, ())
+    return folded and [context.apply(broadcast, *folded)]
+
+
+def select_known(eqn: Eqn, context: Context) -> Results | None:
+    """select_n of a literal, or an array of one literal -> the case that it names."""
+    if not isinstance(eqn.op, SelectN):
+        return None
+    which, *cases = eqn.invars
+    number = _splat(which, context)
+    if number is None:
+        return None
+    return [cases[min(max(int(number.val), 0), len(cases) - 1)]]
+
+
+def _splat(atom: Atom, context: Context) -> Literal | None:
+    """The literal that all elements are, if that is known."""
+    if not isinstance(atom, Literal):
+        eqn = context.lowering(atom)
+        if eqn is None or not isinstance(eqn.op, BroadcastInDim):
+            return None
+        (atom,) = eqn.invars
+    return atom if isinstance(atom, Literal) and not atom.aval.shape else None
 
 
 def move_twice(eqn: Eqn, context: Context) -> Results | None:
@@ -324,6 +361,8 @@ REWRITES: Final[dict[str, Rewrite]] = {
     for f in (
         identity,
         fold_scalars,
+        fold_splats,
+        select_known,
         is_reshape,
         move_twice,
         neutral,
