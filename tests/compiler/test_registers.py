@@ -15,7 +15,6 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.batch_vectorisation import lane_code
-from curta.compiler.graph.control import jaxprs
 from curta.compiler.graph.registers import register_code
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import RegisterCode
@@ -44,12 +43,15 @@ def normal(*shape: int) -> Any:
 
 def in_registers(closed: ClosedJaxpr) -> bool:
     """Whether the last loop of a jaxpr becomes code in registers."""
-    return any(map(jaxprs, closed.jaxpr.eqns)) and code_of(loop_of(closed)) is not None
+    return (
+        any(e.op.regions for e in closed.jaxpr.eqns)
+        and code_of(loop_of(closed)) is not None
+    )
 
 
 def loop_of(closed: ClosedJaxpr) -> Eqn:
     """The last loop or branch of a jaxpr."""
-    return [e for e in closed.jaxpr.eqns if jaxprs(e)][-1]
+    return [e for e in closed.jaxpr.eqns if e.op.regions][-1]
 
 
 def code_of(eqn: Eqn) -> RegisterCode | None:

@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler import host_call
+from curta.compiler.graph.by_class import by_class
 from curta.compiler.linked import Linked, Source, link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
+from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.hosts import mpi_calls
 from curta.hosts.engine import current
@@ -43,7 +45,6 @@ from curta.primitives.host_collectives import (
     HostPoll,
     HostReduce,
     HostReduceScatter,
-    Moving,
 )
 
 _NAME = "collective"
@@ -123,19 +124,21 @@ def mpi_start(eqn: Eqn, result: Var) -> NativeProgram | None:
 
 def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:
     op: Any = getattr(eqn.op, "each", eqn.op)
-    if not isinstance(op, Moving) or op.group.size == 1:
+    call = by_class(_CALLS, op)
+    if call is None or op.group.size == 1:
         return None
     aval = eqn.invars[0].aval
     calls = Calls(engine, op.group, aval.shape, physical_dtype(aval.dtype))
-    if isinstance(op, HostReduce):
-        return calls.all_reduce(op.kind)
-    if isinstance(op, HostGather):
-        return calls.all_gather(op.dim)
-    if isinstance(op, HostReduceScatter):
-        return calls.reduce_scatter(op.kind, op.dim)
-    if isinstance(op, HostExchange):
-        return calls.all_to_all(op.split, op.join)
-    return calls.permute(op.pairs) if isinstance(op, HostPermute) else None
+    return call(calls, op)
+
+
+_CALLS: dict[type[Op], Callable[[Calls, Any], MPICall | None]] = {
+    HostReduce: lambda calls, op: calls.all_reduce(op.kind),
+    HostGather: lambda calls, op: calls.all_gather(op.dim),
+    HostReduceScatter: lambda calls, op: calls.reduce_scatter(op.kind, op.dim),
+    HostExchange: lambda calls, op: calls.all_to_all(op.split, op.join),
+    HostPermute: lambda calls, op: calls.permute(op.pairs),
+}
 
 
 def _before(call: MPICall, result: Atom) -> dict[str, Any]:

@@ -45,7 +45,6 @@ from curta.core.evaluate import const_as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.recorder import span
-from curta.primitives.host_collectives import HostCollective
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -110,7 +109,7 @@ def _advise_of_python(program: Program) -> None:
     """Say which ops of a loop or branch have no code, and run in Python."""
     for item in program.items:
         if isinstance(item, HostItem) and not item.eqn.op.runs_python:
-            if isinstance(item.eqn.op, HostCollective):
+            if item.eqn.op.meets_hosts:
                 continue  # it waits for other hosts anyway
             name = item.eqn.op.name
             types = ", ".join(v.aval.str_short() for v in item.eqn.invars)

@@ -7,7 +7,7 @@ what one of them hoists can be hoisted further by the next.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, cast
 
 from curta.compiler.dump import dump
 from curta.compiler.graph.expansions import natively, natively_in_loop
@@ -29,7 +29,7 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
     jaxpr = run_passes(PROGRAM, flat.jaxpr)
     eqns = [_with_prepared_parts(e, consts, in_loop) for e in jaxpr.eqns]
-    if not any(isinstance(e.op, (Cond, Scan, While)) for e in eqns):
+    if not any(e.op.regions for e in eqns):
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
     jaxpr = jaxpr.replace(constvars=tuple(consts), eqns=eqns)
     return ClosedJaxpr(run_passes(LOOPS, jaxpr), list(consts.values()))
@@ -38,25 +38,26 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
 def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any], in_loop: bool) -> Eqn:
     """The eqn with its jaxprs prepared; the consts of a loop become its operands."""
     op = eqn.op
-    if isinstance(op, Cond):
-        branches = tuple(prepare(b, in_loop) for b in op.branches)
-        return eqn.replace(op=dataclasses.replace(op, branches=branches))
-    if isinstance(op, Scan):
-        body, given = _open(prepare(op.jaxpr, True), consts)
-        count = op.num_consts + len(given)
-        op = op.with_body(body, count, op.num_carry)
-        return eqn.replace(op=op, invars=(*given, *eqn.invars))
-    if isinstance(op, While):
-        test, for_test = _open(prepare(op.cond_jaxpr, True), consts)
-        body, for_body = _open(prepare(op.body_jaxpr, True), consts)
-        first, second, rest = op.parts(eqn.invars)
-        first, second = [*for_test, *first], [*for_body, *second]
-        op = dataclasses.replace(
-            op, cond_jaxpr=test, body_jaxpr=body, cond_nconsts=len(first),
-            body_nconsts=len(second),
-        )  # fmt: skip
-        return eqn.replace(op=op, invars=(*first, *second, *rest))
-    return eqn
+    if op.regions and op.loop is None:
+        branches = tuple(prepare(b, in_loop) for b in op.regions)
+        return eqn.replace(op=cast(Cond, op).with_branches(branches))
+    loop = op.loop
+    if loop is None:
+        return eqn
+    body, given = _open(prepare(loop.body, True), consts)
+    args, first = eqn.invars, loop.start - loop.consts
+    count = loop.consts + len(given)
+    if loop.iterations is not None:
+        scan = cast(Scan, op).with_body(body, count, loop.carry)
+        return eqn.replace(op=scan, invars=(*given, *args))
+    test, for_test = _open(prepare(op.regions[0], True), consts)
+    again = dataclasses.replace(
+        cast(While, op), cond_jaxpr=test, body_jaxpr=body,
+        cond_nconsts=first + len(for_test), body_nconsts=count,
+    )  # fmt: skip
+    return eqn.replace(
+        op=again, invars=(*for_test, *args[:first], *given, *args[first:])
+    )
 
 
 def _open(closed: ClosedJaxpr, consts: dict[Var, Any]) -> tuple[ClosedJaxpr, list[Var]]:

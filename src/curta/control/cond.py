@@ -58,6 +58,10 @@ class Cond(TakesRefs):
     branches_platforms: Any = None
     """For `platform_dependent`: which platforms each branch is for."""
 
+    @property
+    def regions(self) -> Branches:
+        return self.branches
+
     def with_branches(self, branches: Branches) -> Cond:
         """The same choice between other jaxprs."""
         return Cond(branches, self.branches_platforms)

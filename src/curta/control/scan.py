@@ -18,6 +18,7 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.key_use import KeyReuseSignature
 from curta.core.memo import kept_with_jaxpr
+from curta.core.op import LoopView
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -72,6 +73,15 @@ class Scan(TakesRefs):
         """What belongs to the constants, the carry, and the scanned arrays."""
         first, second = self.num_consts, self.num_consts + self.num_carry
         return list(xs[:first]), list(xs[first:second]), list(xs[second:])
+
+    @property
+    def regions(self) -> tuple[ClosedJaxpr, ...]:
+        return (self.jaxpr,)
+
+    @property
+    def loop(self) -> LoopView:
+        carry, first = self.num_carry, self.num_consts
+        return LoopView(self.jaxpr, self.length, first, carry, first)
 
     def with_body(self, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int) -> Scan:
         """The same loop with another body."""

@@ -16,6 +16,7 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.key_use import KeyReuseSignature
 from curta.core.memo import kept_with_jaxpr
+from curta.core.op import LoopView
 from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -77,6 +78,16 @@ class While(TakesRefs):
         """What belongs to the condition's constants, the body's, and the carry."""
         first, second = self.cond_nconsts, self.cond_nconsts + self.body_nconsts
         return list(xs[:first]), list(xs[first:second]), list(xs[second:])
+
+    @property
+    def regions(self) -> tuple[ClosedJaxpr, ...]:
+        return (self.cond_jaxpr, self.body_jaxpr)
+
+    @property
+    def loop(self) -> LoopView:
+        body, consts = self.body_jaxpr, self.body_nconsts
+        carry, start = len(body.jaxpr.outvars), self.cond_nconsts + consts
+        return LoopView(body, None, consts, carry, start)
 
     def scopes(self, param: str, index: int) -> Sequence[str]:
         return self.scope, param.removesuffix("_jaxpr")

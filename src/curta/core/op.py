@@ -12,7 +12,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from curta import dtypes
 from curta.core import trace
@@ -22,6 +22,27 @@ from curta.core.key_use import KeyReuseSignature, Sink
 from curta.errors import MissingRule
 
 Flags = tuple[bool, ...]
+
+
+class LoopView(NamedTuple):
+    """What loops of all kinds have.
+
+    The body takes `consts` constants, the carry and the rows of arrays; the carry is
+    the first of its results, and of the loop's.
+    """
+
+    body: Any
+    iterations: int | None
+    """How many there are, if that is known."""
+    consts: int
+    carry: int
+    """How many parts the carry has."""
+    start: int
+    """The operand of the loop with which the first part of the carry begins."""
+
+    def initial(self, operands: Sequence[Any]) -> Sequence[Any]:
+        """What the carry begins as."""
+        return operands[self.start : self.start + self.carry]
 
 
 class Op:
@@ -63,6 +84,14 @@ class Op:
     """Whether parameters may be functions of the program, which no table keeps."""
     runs_python: ClassVar[bool] = False
     """Whether it runs a function of the program, and so only where the program does."""
+    reads_elements: ClassVar[bool] = False
+    """Whether its loops read elements of the operands, which then need no memory."""
+    renames_memory: ClassVar[bool] = False
+    """Whether the result is what lies in the operand's memory, in the same order."""
+    updates_first: ClassVar[bool] = False
+    """Whether the result is the first operand with some elements updated."""
+    meets_hosts: ClassVar[bool] = False
+    """Whether processes that run the program meet in it."""
     calls_function: ClassVar[bool] = False
     """Whether its `scope` is a function's name, which transformations wrap."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})
@@ -130,6 +159,20 @@ class Op:
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         """The scalar expression of the output element at `index`."""
         self._missing("lower")
+
+    def terms(self, *avals: ShapedArray) -> int:
+        """How many terms an element of a sum of products has; 0 for other ops."""
+        return 0
+
+    @property
+    def regions(self) -> tuple[Any, ...]:
+        """The jaxprs that run when it does, if it is control flow."""
+        return ()
+
+    @property
+    def loop(self) -> LoopView | None:
+        """What a loop over a body says of it; None for any other op."""
+        return None
 
     always_pruned: ClassVar[bool] = False
     """Whether dead code elimination asks for `pruned` wherever it looks."""

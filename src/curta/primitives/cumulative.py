@@ -52,6 +52,7 @@ class Cumulative(Op):
     A subclass gives `ufunc`, and `pair` for the derivative.
     """
 
+    reads_elements: ClassVar[bool] = True
     makes_nan: ClassVar[bool] = True
     arity: ClassVar[int | None] = 1
     ufunc: ClassVar[np.ufunc]

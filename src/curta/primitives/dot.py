@@ -103,6 +103,10 @@ class DotGeneral(Bilinear):
         dtype = self._out_dtype(lhs.dtype, rhs.dtype)
         return ShapedArray(shape, dtype, lhs.weak_type and rhs.weak_type)
 
+    def terms(self, *avals: ShapedArray) -> int:
+        (contracted, _), _ = self.dimension_numbers
+        return math.prod(avals[0].shape[d] for d in contracted)
+
     def _check(self, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> None:
         (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = self.dimension_numbers
         for side, shape, batch, contract in (

@@ -39,6 +39,7 @@ class Reduction(Op):
     The compiler uses `identity` and `combine`; `eval` is NumPy's reduction.
     """
 
+    reads_elements: ClassVar[bool] = True
     arity: ClassVar[int | None] = 1
     axes: tuple[int, ...]
 

@@ -26,6 +26,7 @@ NDArray = np.ndarray[Any, Any]
 class HostCollective(Op):
     """An op in which the hosts of `group` meet."""
 
+    meets_hosts: ClassVar[bool] = True
     compiled_above: ClassVar[str | None] = None
     group: HostGroup
 

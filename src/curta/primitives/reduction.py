@@ -235,6 +235,7 @@ class ReduceXor(_Logical):
 class ArgReduction(NonDifferentiable):
     """The index of an extremum along the one dim in `axes`: the first, or of a NaN."""
 
+    reads_elements: ClassVar[bool] = True
     arity: ClassVar[int | None] = 1
     axes: tuple[int, ...]
     index_dtype: Any

@@ -134,6 +134,7 @@ class Reshape(Linear):
     """The same elements in row-major order, in another shape."""
 
     name: ClassVar[str] = "reshape"
+    renames_memory: ClassVar[bool] = True
     key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     param_names: ClassVar[Mapping[str, str | None]] = {
         "new_sizes": "shape",

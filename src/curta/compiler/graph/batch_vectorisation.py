@@ -45,6 +45,7 @@ from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.core.memo import has_hash
+from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.errors import MissingRule
 from curta.primitives.elementwise.select import SelectN
@@ -106,13 +107,11 @@ def _code(
 
 def _examples(eqn: Eqn) -> int | None:
     """How many examples a loop may be over: the first dim of its largest carry."""
-    op = eqn.op
-    if not isinstance(op, (Scan, While)):
+    if eqn.op.loop is None:
         return None
-    count = op.num_carry if isinstance(op, Scan) else len(eqn.outvars)
     carried = [
         v.aval
-        for v in eqn.outvars[:count]
+        for v in eqn.outvars[: eqn.op.loop.carry]
         if v.aval.size > config.tuning.register_elements
     ]
     if not carried:
@@ -405,8 +404,8 @@ def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
     cond, body = map(_flat, (op.cond_jaxpr, op.body_jaxpr))
     made = {v: e for e in cond.jaxpr.eqns for v in e.outvars}
     (out,) = cond.jaxpr.outvars
-    test = made.get(out) if isinstance(out, Var) else None
-    if test is None or not isinstance(test.op, ReduceOr):
+    test = _made_by(ReduceOr, out, made)
+    if test is None:
         return None
     (flags,) = test.invars
     if flags.aval.ndim == 0 or len(test.op.params()["axes"]) < flags.aval.ndim:
@@ -417,7 +416,7 @@ def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
     for before, after in zip(carry, body.jaxpr.outvars, strict=True):
         if after is before:
             continue
-        which = _mask(made.get(after) if isinstance(after, Var) else None, before, made)
+        which = _mask(after, before, made)
         if which is None or number(which) != number(flags):
             return None
     jaxpr = cond.jaxpr.replace(outvars=(flags,))
@@ -429,15 +428,22 @@ def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
     return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr)), flat.consts)
 
 
-def _mask(eqn: Eqn | None, old: Var, made: dict[Var, Eqn]) -> Atom | None:
-    """The flags by which an eqn selects something new over `old`, if it does."""
-    if eqn is None or not isinstance(eqn.op, SelectN) or len(eqn.invars) != 3:
+def _made_by(cls: type[Op], atom: Atom, made: dict[Var, Eqn]) -> Eqn | None:
+    """The eqn of a value, if its op is of a class."""
+    eqn = made.get(atom) if isinstance(atom, Var) else None
+    return eqn if eqn is not None and isinstance(eqn.op, cls) else None
+
+
+def _mask(new: Atom, old: Var, made: dict[Var, Eqn]) -> Atom | None:
+    """The flags by which something new is selected over `old`, if it is."""
+    eqn = _made_by(SelectN, new, made)
+    if eqn is None or len(eqn.invars) != 3:
         return None
     which, kept, _ = eqn.invars
     if kept is not old:
         return None
-    spread = made.get(which) if isinstance(which, Var) else None
-    if spread is None or not isinstance(spread.op, BroadcastInDim):
+    spread = _made_by(BroadcastInDim, which, made)
+    if spread is None:
         return which
     (flags,) = spread.invars
     dims = tuple(spread.op.params()["broadcast_dimensions"])

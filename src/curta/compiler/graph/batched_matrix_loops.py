@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -46,8 +46,7 @@ class BatchedMatrixLoops(BatchedMatrixOp, LibraryOp):
     name: ClassVar[str] = "batched_matrix_loops"
 
     def routine(self, *avals: ShapedArray) -> LaneRoutine:
-        op, dtype = self.op, avals[0].dtype
-        assert isinstance(op, MatrixOp)
+        op, dtype = cast(MatrixOp, self.op), avals[0].dtype
         batch, ends = _batch_and_ends(op, avals)
         count, kind = math.prod(batch), _KINDS[dtype.char]
         most = min(count, target.host().lanes(kind))
@@ -60,11 +59,10 @@ class BatchedMatrixLoops(BatchedMatrixOp, LibraryOp):
         )
 
 
-def matrix_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def matrix_loop(op: MatrixOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that does an op by loops over lanes; None if LAPACK does better."""
-    if type(op) not in _RULES or not isinstance(op, MatrixOp):
-        return None
-    if isinstance(op, QR) and op.pivoting:
+    rule = _RULES.get(type(op))
+    if rule is None or op.params().get("pivoting"):
         return None
     batch, ends = _batch_and_ends(op, avals)
     sizes = [d for end in ends for d in end]
@@ -72,12 +70,12 @@ def matrix_loop(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
         return None
     lanes = target.host().lanes("f64" if avals[0].dtype.char in "dD" else "f32")
     many = lanes > 1 and math.prod(batch) >= config.tuning.lane_blocks * lanes
-    if isinstance(op, TridiagonalSolve):
-        lies_near = sum(map(math.prod, ends)) <= config.tuning.lane_matrix_elements
-        wanted = op.perturb_singular or (many and lies_near)  # LAPACK does not perturb
+    if 1 in op.ranks[:-1]:  # given by diagonals, of any length that lies near
+        fits = sum(map(math.prod, ends)) <= config.tuning.lane_matrix_elements
     else:
-        wanted = many and all(d <= config.tuning.lane_matrix for d in sizes)
-    if not wanted:
+        fits = all(d <= config.tuning.lane_matrix for d in sizes)
+    # LAPACK does not perturb.
+    if not (many and fits) and not op.params().get("perturb_singular"):
         return None
     return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))
 

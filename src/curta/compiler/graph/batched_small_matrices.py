@@ -52,9 +52,9 @@ class BatchedSmallMatrices(BatchedMatrixOp):
     name: ClassVar[str] = "batched_small_matrices"
 
 
-def matrix_program(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def matrix_program(op: MatrixOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr of an op by lanes; None if the shapes do not suit it."""
-    if not isinstance(op, MatrixOp) or expanded(op, avals) is None:
+    if expanded(op, avals) is None:
         return None
     batch = avals[0].shape[: avals[0].ndim - op.ranks[0]]
     count = math.prod(batch)

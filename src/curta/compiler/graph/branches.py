@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import cast
 
 from curta.compiler.graph.loop import live_eqns, with_names
 from curta.control.cond import Cond
@@ -96,8 +97,7 @@ class Branches:
 
     def to_eqn(self) -> Eqn:
         """The conditional as one eqn again."""
-        op = self.source.op
-        assert isinstance(op, Cond)
+        op = cast(Cond, self.source.op)
         return self.source.replace(
             op=op.with_branches(tuple(self.branches)),
             invars=(self.source.invars[0], *self.operands),

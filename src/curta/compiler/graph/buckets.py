@@ -11,7 +11,6 @@ from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.op import Op
 from curta.core.stage import stage
 from curta.primitives.host_collectives import HostBucket
 from curta.primitives.joining import Concatenate
@@ -19,10 +18,8 @@ from curta.primitives.slicing import Slice
 from curta.primitives.structure import Reshape
 
 
-def together(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The jaxpr that a bucket stands for; None for other ops."""
-    if not isinstance(op, HostBucket):
-        return None
+def together(op: HostBucket, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """The jaxpr that a bucket stands for."""
     ends = list(accumulate(a.size for a in avals))
 
     def joined(*args: Any) -> list[Any]:

@@ -10,17 +10,16 @@ from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
-from curta.core.op import Op
 from curta.core.stage import stage
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.elementwise.arithmetic import add, sub
 from curta.primitives.elementwise.complex import complex_, imag, part_dtype, real
 
 
-def by_parts(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def by_parts(
+    op: ConvGeneralDilated, avals: Sequence[ShapedArray]
+) -> ClosedJaxpr | None:
     """The jaxpr of four real convolutions; None if real, or with little to do."""
-    if not isinstance(op, ConvGeneralDilated):
-        return None
     out, rhs = op.aval(*avals), avals[1]
     if out.dtype.kind != "c" or any(a.dtype != out.dtype for a in avals):
         return None

@@ -16,29 +16,14 @@ from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.config import config
-from curta.control.cond import Cond
-from curta.control.scan import Scan
-from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr
-from curta.primitives.indexing.windows import WindowUpdate
-from curta.primitives.structure import Reshape
 
 if TYPE_CHECKING:
     from curta.compiler.graph.item_lowering import ItemLowering
 
 _ITERATION = 64  # what an iteration of a loop costs besides its body
 LINE = 64  # elements, at least a cache line
-
-
-def jaxprs(eqn: Eqn) -> tuple[ClosedJaxpr, ...]:
-    """The jaxprs that a control-flow eqn runs; none for any other."""
-    op = eqn.op
-    if isinstance(op, Scan):
-        return (op.jaxpr,)
-    if isinstance(op, While):
-        return (op.cond_jaxpr, op.body_jaxpr)
-    return op.branches if isinstance(op, Cond) else ()
 
 
 def control_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
@@ -60,9 +45,9 @@ def control_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) 
         program = lowering.compile_part(parts.body, _in_place(eqn))
         if not program.runs_python:  # which threads other than the caller's must not
             return _add(lowering, eqn, operands, results, (program,), parts)
-    if isinstance(eqn.op, Cond):
+    if eqn.op.loop is None:
         return _add_branches(lowering, eqn, operands, results)
-    *others, body = jaxprs(eqn)
+    *others, body = eqn.op.regions
     programs = [lowering.compile_part(jaxpr, {}) for jaxpr in others]
     programs.append(lowering.compile_part(body, _in_place(eqn)))
     return _add(lowering, eqn, operands, results, tuple(programs), None)
@@ -77,7 +62,7 @@ def _result_buffers(
     """Where results go: a large carry stays in the memory of its operand, if it may."""
     memory = list(results)
     for i, aval in enumerate(_carried(eqn)):
-        start = len(operands) - _after_carry(eqn) + i
+        start = _first_carry(eqn) + i
         if aval.size > config.tuning.register_elements and lowering.may_overwrite(
             eqn, eqn.invars[start]
         ):
@@ -94,11 +79,11 @@ def _add_branches(
     """Add a conditional; results may lie in the memory of what branches update."""
     pairs = {
         i: out
-        for i, out in _updated(eqn.op.branches).items()  # type: ignore[attr-defined]
+        for i, out in _updated(eqn.op.regions).items()
         if lowering.may_overwrite(eqn, eqn.invars[1 + i])
     }
     while True:
-        programs = tuple(lowering.compile_part(b, pairs) for b in jaxprs(eqn))
+        programs = tuple(lowering.compile_part(b, pairs) for b in eqn.op.regions)
         common = frozenset(pairs.values()).intersection(*(p.in_place for p in programs))
         if len(common) == len(pairs):
             break
@@ -151,12 +136,14 @@ def _roots(jaxpr: Jaxpr) -> list[int | None]:
 
 def _sources(eqn: Eqn) -> dict[int, int]:
     """Results that may lie where an operand does, being what updates made of it."""
-    if isinstance(eqn.op, (WindowUpdate, Reshape)):
+    if eqn.op.updates_first or eqn.op.renames_memory:
         return {0: 0}
-    if isinstance(eqn.op, Cond):
-        return {out: 1 + i for out, i in _common_roots(eqn.op.branches).items()}
-    first = len(eqn.invars) - _after_carry(eqn)
-    return {i: first + i for i in range(len(_carried(eqn)))}
+    loop = eqn.op.loop
+    if loop is not None:
+        return {i: loop.start + i for i in range(loop.carry)}
+    if eqn.op.regions:
+        return {out: 1 + i for out, i in _common_roots(eqn.op.regions).items()}
+    return {}
 
 
 def _touched(jaxpr: Jaxpr) -> set[int]:
@@ -183,13 +170,13 @@ def _add(
             carries.append((two[0], two[0] if i in in_place else two[1]))
             continue
         if i in in_place:
-            start = len(operands) - _after_carry(eqn) + i
+            start = _first_carry(eqn) + i
             if lowering.may_overwrite(eqn, eqn.invars[start]):
                 memory[i] = lowering.buffers[eqn.outvars[i]] = operands[start]
             carries.append((memory[i], memory[i]))
             continue
         other = lowering.new_buffer(aval, f"next{i}")
-        if isinstance(eqn.op, Scan) and eqn.op.length % 2:
+        if _iterations(eqn) % 2:
             carries.append((other, memory[i]))  # the last iteration writes the result
         else:
             carries.append((memory[i], other))
@@ -218,34 +205,30 @@ def _scratch(
     return lowering.new_buffer(arenas, f"{eqn.op.name}.memory")
 
 
-def _after_carry(eqn: Eqn) -> int:
-    """How many operands there are from the first part of the carry on."""
-    op, count = eqn.op, len(eqn.invars)
-    if isinstance(op, Scan):
-        return count - op.num_consts
-    return len(eqn.outvars)
+def _first_carry(eqn: Eqn) -> int:
+    """The operand with which the carry of a loop begins."""
+    return eqn.op.loop.start if eqn.op.loop else 0
 
 
 def _in_place(eqn: Eqn) -> dict[int, int]:
     """The arguments that a loop's body may overwrite: its carry."""
-    op = eqn.op
-    if isinstance(op, Scan):
-        return {op.num_consts + i: i for i in range(op.num_carry)}
-    if isinstance(op, While):
-        return {op.body_nconsts + i: i for i in range(len(eqn.outvars))}
-    return {}
+    loop = eqn.op.loop
+    return {loop.consts + i: i for i in range(loop.carry)} if loop else {}
 
 
 def _carried(eqn: Eqn) -> list[ShapedArray]:
-    avals = [v.aval for v in eqn.outvars]
-    if isinstance(eqn.op, Scan):
-        return avals[: eqn.op.num_carry]
-    return avals if isinstance(eqn.op, While) else []
+    count = eqn.op.loop.carry if eqn.op.loop else 0
+    return [v.aval for v in eqn.outvars[:count]]
+
+
+def _iterations(eqn: Eqn) -> int:
+    """The iterations of a loop; 0 if nobody knows how many."""
+    return (eqn.op.loop and eqn.op.loop.iterations) or 0
 
 
 def control_cost(item: ControlItem) -> int:
     """What all iterations of a loop, or the longest branch, cost."""
-    if isinstance(item.eqn.op, Cond):
+    if item.eqn.op.loop is None:
         costs = [p.cost + _ITERATION for p in item.programs]
         return max(costs)
     return _loop_cost(item.eqn, item.programs, item.parts)
@@ -254,9 +237,10 @@ def control_cost(item: ControlItem) -> int:
 def _loop_cost(
     eqn: Eqn, programs: tuple[NativeProgram, ...], parts: Parts | None
 ) -> int:
-    if not isinstance(eqn.op, Scan):
+    loop = eqn.op.loop
+    if loop is None or loop.iterations is None:
         return UNKNOWN
-    iterations = eqn.op.length * (parts.count if parts else 1)
+    iterations = loop.iterations * (parts.count if parts else 1)
     return iterations * sum(p.cost + _ITERATION for p in programs)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -80,8 +80,8 @@ class _Conv:
 
 def conv_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a convolution into `result`."""
-    op, (lhs, rhs), out = eqn.op, eqn.invars, eqn.outvars[0].aval
-    assert isinstance(op, ConvGeneralDilated)
+    op = cast(ConvGeneralDilated, eqn.op)
+    (lhs, rhs), out = eqn.invars, eqn.outvars[0].aval
     working = summing_dtype(out.dtype)
     conv = _Conv(op, lhs, rhs, out, working)
     index = loop_dims(out.shape)

@@ -7,7 +7,7 @@ vectors, and each row is combined with the row before it, in an ordered loop.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.items import loop_item
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 def cumulative_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a cumulative reduction into `result`."""
-    op, aval = eqn.op, eqn.outvars[0].aval
-    assert isinstance(op, Cumulative)
+    op, aval = cast(Cumulative, eqn.op), eqn.outvars[0].aval
     if not aval.size:
         return
     b, dtype = lowering.builder, lowering.dtype(result)

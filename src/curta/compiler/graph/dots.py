@@ -10,7 +10,7 @@ some size go to BLAS.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -39,8 +39,8 @@ _COMPLEX_KINDS = {np.dtype("complex64"): "c64", np.dtype("complex128"): "c128"}
 
 def dot_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a `dot_general` into `result`."""
-    assert isinstance(eqn.op, DotGeneral)
-    (left_sum, right_sum), (left_batch, right_batch) = eqn.op.dimension_numbers
+    numbers = cast(DotGeneral, eqn.op).dimension_numbers
+    (left_sum, right_sum), (left_batch, right_batch) = numbers
     left, right = eqn.invars
     left_free = others(left.aval.ndim, left_batch, left_sum)
     right_free = others(right.aval.ndim, right_batch, right_sum)
@@ -116,8 +116,8 @@ def _matrix(
 
 def _fold(lowering: ItemLowering, eqn: Eqn, result: Buffer, working: Any) -> None:
     """The product as a sum over the contracted dims."""
-    assert isinstance(eqn.op, DotGeneral)
-    (left_sum, right_sum), (left_batch, right_batch) = eqn.op.dimension_numbers
+    numbers = cast(DotGeneral, eqn.op).dimension_numbers
+    (left_sum, right_sum), (left_batch, right_batch) = numbers
     left, right = eqn.invars
     out = eqn.outvars[0].aval
     kept = loop_dims(out.shape)

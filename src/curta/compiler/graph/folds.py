@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -52,9 +52,9 @@ def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
             lambda left, right: op.combine(b, left, right),
             lambda final: b.convert(final[1], op.index_dtype),
         )
-    assert isinstance(op, Reduction)
-    combine, wide = partial(op.combine, b), computed_dtype(dtype)
-    return simple_fold(b, wide, dtype, combine, op.identity(dtype))
+    fold = cast(Reduction, op)
+    combine, wide = partial(fold.combine, b), computed_dtype(dtype)
+    return simple_fold(b, wide, dtype, combine, fold.identity(dtype))
 
 
 def simple_fold(

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.graph.scans import inlined
-from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
+from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
@@ -38,15 +37,16 @@ from curta.primitives.structure import BroadcastInDim, Reshape
 _KINDS = (np.dtype(np.float32), np.dtype(np.float64))
 
 
-def gamma_in_loops(eqn: Eqn, context: Context) -> Results | None:
+@rewrites(RandomGamma)
+def gamma_by_draws(eqn: Eqn, context: Context) -> Results | None:
     """random_gamma keys a -> loops that draw for all elements."""
-    op = eqn.op
-    if not isinstance(op, RandomGamma) or not op.impl.lowers:
+    op = cast(RandomGamma, eqn.op)
+    if not op.impl.lowers:
         return None
     keys, a = (v.aval for v in eqn.invars)
     if a.dtype not in _KINDS or not a.size:
         return None
-    return inlined(gamma_program(op, keys, a).jaxpr, eqn.invars, context)
+    return context.inline(gamma_program(op, keys, a).jaxpr, eqn.invars)
 
 
 def gamma_program(op: RandomGamma, keys: ShapedArray, a: ShapedArray) -> ClosedJaxpr:
@@ -167,11 +167,4 @@ def _loop(condition: Any, body: Any, consts: Any, carry: Any) -> Any:
     return op(*consts, *carry)
 
 
-_REWRITES: dict[str, Rewrite] = {gamma_in_loops.__name__: gamma_in_loops}
-
-
-def gammas_in_loops(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with many gamma draws as loops."""
-    if not any(isinstance(e.op, RandomGamma) for e in jaxpr.eqns):
-        return jaxpr
-    return simplify(jaxpr, _REWRITES)
+gammas_in_loops: Final = Rewriting(gamma_by_draws)

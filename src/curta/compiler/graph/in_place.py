@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import cast
 
 from curta.compiler.graph.values import Values
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.indexing.windows import WindowUpdate
-from curta.primitives.structure import Reshape
 
 
 def with_late_updates(jaxpr: Jaxpr) -> Jaxpr:
@@ -25,7 +25,7 @@ def with_late_updates(jaxpr: Jaxpr) -> Jaxpr:
         for v in eqn.invars:
             if isinstance(v, Var) and v in waiting:
                 eqns.append(waiting.pop(v))
-        if isinstance(eqn.op, WindowUpdate):
+        if eqn.op.updates_first:
             waiting[eqn.outvars[0]] = eqn
         else:
             eqns.append(eqn)
@@ -60,7 +60,7 @@ class Overwriting:
         last: dict[Var, int] = {}
         for eqn in reversed(jaxpr.eqns):
             at = self.order[eqn]
-            if not isinstance(eqn.op, WindowUpdate):
+            if not eqn.op.updates_first:
                 within = (v for v in eqn.outvars if not self._is_apart(v))
                 at = max((last[v] for v in within if v in last), default=at)
             for v in eqn.invars:
@@ -113,7 +113,7 @@ def _aliases(jaxpr: Jaxpr, values: Values, host: frozenset[Eqn]) -> dict[Var, Va
     lies = {*jaxpr.invars, *jaxpr.constvars, *values.materialised}
     result: dict[Var, Var] = {}
     for eqn in jaxpr.eqns:
-        if not isinstance(eqn.op, Reshape) or eqn in host:
+        if not eqn.op.renames_memory or eqn in host:
             continue
         (operand,), (out,) = eqn.invars, eqn.outvars
         if out in values.materialised and operand in lies:
@@ -124,6 +124,5 @@ def _aliases(jaxpr: Jaxpr, values: Values, host: frozenset[Eqn]) -> dict[Var, Va
 
 def _is_single(update: Eqn) -> bool:
     """Whether it updates a single element."""
-    assert isinstance(update.op, WindowUpdate)
-    shape = update.op.update_shape(*[v.aval for v in update.invars])
+    shape = cast(WindowUpdate, update.op).update_shape(*[v.aval for v in update.invars])
     return math.prod(shape) == 1

@@ -20,9 +20,6 @@ from curta.compiler.loops.nodes import Buffer
 from curta.compiler.loops.registers import CannotUseRegisters, Rename, Update, Write
 from curta.config import config
 from curta.control.call import JaxprOp
-from curta.control.cond import Cond
-from curta.control.scan import Scan
-from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.primitives.indexing.windows import WindowUpdate
@@ -201,6 +198,6 @@ def may_be_in_place(closed: ClosedJaxpr) -> bool:
 
 def _is_light(eqn: Eqn) -> bool:
     op = eqn.op
-    if isinstance(op, (Scan, While, Cond, WindowUpdate, JaxprOp)):
+    if op.regions or op.updates_first or isinstance(op, JaxprOp):
         return True
     return all(v.aval.size <= config.tuning.register_elements for v in eqn.outvars)

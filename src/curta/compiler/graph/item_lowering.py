@@ -10,12 +10,13 @@ from curta.compiler.graph.batched_small_matrices import (
     BatchedSmallMatrices,
     batched_matrices_item,
 )
+from curta.compiler.graph.by_class import by_class
 from curta.compiler.graph.collectives import CollectiveItems
-from curta.compiler.graph.control import control_item, jaxprs
+from curta.compiler.graph.control import control_item
 from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
-from curta.compiler.graph.folds import FoldCode, fold_code, is_fold
+from curta.compiler.graph.folds import FoldCode, fold_code
 from curta.compiler.graph.in_place import Overwriting
 from curta.compiler.graph.index_set_splitting import split_index_set
 from curta.compiler.graph.items import HostItem, Item, loop_item
@@ -26,9 +27,12 @@ from curta.compiler.graph.values import (
     decide,
     is_joined,
     is_virtual,
-    is_windowed,
 )
-from curta.compiler.graph.windows import window_items
+from curta.compiler.graph.windows import (
+    choice_items,
+    selected_scatter_items,
+    window_items,
+)
 from curta.compiler.host_call import host_call
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.complexes import parts
@@ -46,14 +50,19 @@ from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
+from curta.primitives.families import Reduction
 from curta.primitives.host_collectives import HostCollective
 from curta.primitives.indexing.windows import WindowUpdate
-from curta.primitives.structure import Reshape, Transpose
+from curta.primitives.reduction import ArgReduction
+from curta.primitives.structure import Transpose
+from curta.primitives.windowed.reductions import WindowReduction
+from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
 
 
 @dataclass(frozen=True)
@@ -173,43 +182,25 @@ class ItemLowering:
         wanted = [v for v in eqn.outvars if v in self.values.materialised]
         if not wanted and not eqn.effects:
             return
-        if eqn not in self.host and is_fold(eqn.op):
-            self._fold(eqn)
-        elif eqn not in self.host and isinstance(eqn.op, DotGeneral):
-            with refusals(eqn):
-                dot_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
-        elif eqn not in self.host and isinstance(eqn.op, WindowUpdate):
-            with refusals(eqn):
-                self._update(eqn)
-        elif eqn not in self.host and isinstance(eqn.op, Cumulative):
-            with refusals(eqn):
-                cumulative_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
-        elif eqn not in self.host and isinstance(eqn.op, ConvGeneralDilated):
-            with refusals(eqn):
-                conv_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
-        elif eqn not in self.host and is_windowed(eqn.op):
-            with refusals(eqn):
-                window_items(self, eqn, self._buffer(eqn.outvars[0], "v"))
-        elif eqn not in self.host and isinstance(eqn.op, LibraryOp):
-            routine_item(self, eqn, tuple(self._buffer(v, "v") for v in eqn.outvars))
-        elif isinstance(eqn.op, BatchedSmallMatrices) and batched_matrices_item(
-            self, eqn
-        ):
+        rule = None if eqn in self.host else by_class(ITEMS, eqn.op)
+        if rule is not None and rule(self, eqn) is not False:
             return
-        elif isinstance(eqn.op, HostCollective):
-            self.collectives.add(eqn)
-        elif eqn in self.host or not is_virtual(eqn.op):
-            results = tuple(self._buffer(v, "v") for v in eqn.outvars)
-            if jaxprs(eqn):
+        if eqn in self.host or not is_virtual(eqn.op):
+            results = self.results(eqn)
+            if eqn.op.regions:
                 control_item(self, eqn, results)
             else:
                 self._host(eqn, results)
-        else:
-            for var in wanted:
-                self._map(var)
+            return
+        for var in wanted:
+            self._map(var)
 
-    def _update(self, eqn: Eqn) -> None:
-        """An update, in the memory of its operand if nobody else needs that."""
+    def results(self, eqn: Eqn) -> tuple[Buffer, ...]:
+        """New buffers for the results of an eqn."""
+        return tuple(self._buffer(v, "v") for v in eqn.outvars)
+
+    def update(self, eqn: Eqn) -> None:
+        """Add the items of an update, in the operand's memory if nobody needs that."""
         (out,) = eqn.outvars
         memory = self.buffer_of(eqn.invars[0])
         if memory is None or not self.may_overwrite(eqn, eqn.invars[0]):
@@ -253,7 +244,7 @@ class ItemLowering:
         Each is found by sums there, and by divisions along dims that were merged.
         """
         (operand, *_) = eqn.invars or (None,)
-        if not isinstance(eqn.op, Reshape) or not isinstance(operand, Var):
+        if not eqn.op.renames_memory or not isinstance(operand, Var):
             return None
         definition = self.values.definitions.get(operand)
         moves = definition is not None and isinstance(definition.op, Transpose)
@@ -332,7 +323,8 @@ class ItemLowering:
         first = offset * len(values)
         return tuple(Store(buffer, first + i, v, where) for i, v in enumerate(values))
 
-    def _fold(self, eqn: Eqn) -> None:
+    def fold(self, eqn: Eqn) -> None:
+        """Add the items of a reduction."""
         (operand,), (var,) = eqn.invars, eqn.outvars
         shape, axes = operand.aval.shape, sorted(eqn.op.params()["axes"])
         kept = loop_dims(var.aval.shape)
@@ -407,3 +399,47 @@ def _placeholders(b: ScalarBuilder, side: str, code: FoldCode) -> tuple[Any, ...
     return tuple(
         b.placeholder(f"{side}{i}", x.dtype) for i, x in enumerate(code.initial)
     )
+
+
+# ------------------------------------------------------------------ items by op class
+
+
+def in_one_buffer(
+    items: Callable[[ItemLowering, Eqn, Buffer], None],
+) -> Callable[[ItemLowering, Eqn], None]:
+    """A rule that makes the buffer of the one result; dtypes may be refused."""
+
+    def rule(lowering: ItemLowering, eqn: Eqn) -> None:
+        with refusals(eqn):
+            (result,) = lowering.results(eqn)
+            items(lowering, eqn, result)
+
+    return rule
+
+
+def _update(lowering: ItemLowering, eqn: Eqn) -> None:
+    with refusals(eqn):
+        lowering.update(eqn)
+
+
+def _routine(lowering: ItemLowering, eqn: Eqn) -> None:
+    routine_item(lowering, eqn, lowering.results(eqn))
+
+
+ITEMS: dict[type[Op], Callable[[ItemLowering, Eqn], bool | None]] = {
+    Reduction: ItemLowering.fold,
+    ArgReduction: ItemLowering.fold,
+    DotGeneral: in_one_buffer(dot_items),
+    ConvGeneralDilated: in_one_buffer(conv_items),
+    Cumulative: in_one_buffer(cumulative_items),
+    WindowReduction: in_one_buffer(window_items),
+    SelectAndGatherAdd: in_one_buffer(choice_items),
+    SelectAndScatterAdd: in_one_buffer(selected_scatter_items),
+    WindowUpdate: _update,
+    LibraryOp: _routine,
+    BatchedSmallMatrices: batched_matrices_item,
+    HostCollective: lambda lowering, eqn: lowering.collectives.add(eqn),
+}
+"""What adds the items of ops that are loops; False if an op has no code after all.
+
+Other ops are elements of maps, by their `lower` rule, or run by their `eval` rule."""

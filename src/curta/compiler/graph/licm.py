@@ -10,6 +10,7 @@ is transposed once.
 from __future__ import annotations
 
 import math
+from typing import cast
 
 from curta.compiler.graph.inline import called, inline_calls
 from curta.compiler.graph.loop import Loop, copied, live_eqns
@@ -90,8 +91,8 @@ def _transpose_matrices(loop: Loop, depends: dict[Var, int]) -> None:
             continue
         if not _is_product(eqn, depends) or matrix.aval.ndim != 2:
             continue
-        assert isinstance(eqn.op, DotGeneral)
-        (left, right), batch = eqn.op.dimension_numbers
+        product = cast(DotGeneral, eqn.op)
+        (left, right), batch = product.dimension_numbers
         rows = eqn.invars[0].aval.size // matrix.aval.shape[1]
         if right != (1,) or rows < 2:
             continue
@@ -100,7 +101,7 @@ def _transpose_matrices(loop: Loop, depends: dict[Var, int]) -> None:
             fresh = Var(aval)
             loop.before.append(Eqn(Transpose((1, 0)), (outside[matrix],), (fresh,)))
             transposed[matrix] = loop.add_const(fresh)
-        op = _with_numbers(eqn.op, ((left, (0,)), batch))
+        op = _with_numbers(product, ((left, (0,)), batch))
         args = (eqn.invars[0], transposed[matrix])
         loop.eqns[at] = eqn.replace(op=op, invars=args)
 
@@ -151,8 +152,7 @@ def hoist_products(loop: Loop) -> None:
 def _gains_by_rows(eqn: Eqn, depends: dict[Var, int]) -> bool:
     if not _is_product(eqn, depends):
         return False
-    assert isinstance(eqn.op, DotGeneral)
-    (contracted, _) = eqn.op.dimension_numbers
+    (contracted, _) = cast(DotGeneral, eqn.op).dimension_numbers
     changing = int(_of(eqn.invars[0], depends) == CONSTANT)
     aval = eqn.invars[changing].aval
     rows = math.prod(aval.shape[d] for d in others(aval.ndim, contracted[changing]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
+from typing import cast
 
 from curta.compiler.graph.inline import called
 from curta.control.scan import Scan
@@ -58,19 +59,20 @@ class Loop:
     @classmethod
     def of(cls, eqn: Eqn) -> Loop | None:
         """The parts of a loop; None for any other eqn, and for bodies with consts."""
-        op, test = eqn.op, None
-        if isinstance(op, Scan):
-            body = op.jaxpr.jaxpr
-            consts, start, xs = op.parts(eqn.invars)
-        elif isinstance(op, While):
-            body, xs = op.body_jaxpr.jaxpr, []
-            test_consts, consts, start = op.parts(eqn.invars)
-            jaxpr = op.cond_jaxpr.jaxpr
-            count = op.cond_nconsts
-            pairs = list(zip(jaxpr.invars, test_consts, strict=False))
-            test = Test(pairs, list(jaxpr.invars[count:]), jaxpr)
-        else:
+        view, test = eqn.op.loop, None
+        if view is None:
             return None
+        body, args = view.body.jaxpr, eqn.invars
+        first, second = view.start, view.start + view.carry
+        consts, start, xs = (
+            args[first - view.consts : first],
+            args[first:second],
+            args[second:],
+        )
+        if view.iterations is None:
+            jaxpr, count = eqn.op.regions[0].jaxpr, first - view.consts
+            pairs = list(zip(jaxpr.invars, args[:count], strict=False))
+            test = Test(pairs, list(jaxpr.invars[count:]), jaxpr)
         if body.constvars or (test and test.jaxpr.constvars):
             return None
         first, second = len(consts), len(consts) + len(start)
@@ -91,8 +93,8 @@ class Loop:
     @property
     def length(self) -> int | None:
         """The number of iterations, if it is known."""
-        op = self.source.op
-        return op.length if isinstance(op, Scan) else None
+        loop = self.source.op.loop
+        return loop.iterations if loop else None
 
     def all_rows(self, aval: ShapedArray) -> ShapedArray:
         """The aval of the array of what every iteration has."""
@@ -228,20 +230,19 @@ class Loop:
         inner, consts = _unzip(self.consts)
         row, xs = _unzip(self.rows)
         body = Jaxpr((), [*inner, *carried, *row], self.outs(), self.eqns)
-        if isinstance(op, Scan):
-            op = dataclasses.replace(
-                op.with_body(ClosedJaxpr(body), len(inner), len(carried))
-            )
-            args = [*consts, *start, *xs]
+        args = [*consts, *start, *xs]
+        if self.test is None:
+            scan = cast(Scan, op)
+            op = scan.with_body(ClosedJaxpr(body), len(inner), len(carried))
         else:
-            assert isinstance(op, While) and self.test
             own, test_consts = _unzip(self.test.consts)
             test = self.test.jaxpr.replace(invars=[*own, *self.test.carry])
             op = dataclasses.replace(
-                op, cond_jaxpr=ClosedJaxpr(test), body_jaxpr=ClosedJaxpr(body),
-                cond_nconsts=len(own), body_nconsts=len(inner),
+                cast(While, op), cond_jaxpr=ClosedJaxpr(test),
+                body_jaxpr=ClosedJaxpr(body), cond_nconsts=len(own),
+                body_nconsts=len(inner),
             )  # fmt: skip
-            args = [*test_consts, *consts, *start]
+            args = [*test_consts, *args]
         return self.source.replace(op=op, invars=tuple(args), outvars=tuple(results))
 
 

@@ -13,18 +13,15 @@ factors; everything else follows from the carry.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from curta.compiler.graph.values import is_virtual, op_cost
 from curta.config import config
-from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from curta.core.op import LoopView
 from curta.lazy_dataclass import dataclass
 from curta.partition.local_ops import local_op
-from curta.primitives.dot import DotGeneral
 from curta.primitives.factors import factors
 from curta.primitives.relation import Dims
 from curta.primitives.shape import Iota
@@ -46,23 +43,25 @@ class Parts:
 
 def parts_of(eqn: Eqn) -> Parts | None:
     """The parts of a scan, if it has independent rows and enough to do."""
-    op = eqn.op
-    if not isinstance(op, Scan) or op.jaxpr.effects or op.jaxpr.jaxpr.constvars:
+    loop = eqn.op.loop
+    if loop is None or loop.iterations is None or eqn.effects:
         return None
-    body = op.jaxpr.jaxpr
+    body = loop.body.jaxpr
+    if body.constvars:
+        return None
     if not all(isinstance(v.aval.dtype, np.dtype) for v in (*eqn.invars, *eqn.outvars)):
         return None
     carried = [
-        v for v in body.outvars[: op.num_carry] if v.aval.size > config.tuning.part_own
+        v for v in body.outvars[: loop.carry] if v.aval.size > config.tuning.part_own
     ]
     if not carried or not carried[0].aval.shape:
         return None
     extent = carried[0].aval.shape[0]
     row = sum(v.aval.size * v.aval.dtype.itemsize for v in carried) // extent
     rows = _rows(extent, row)
-    if rows == extent or _work(body) * op.length < config.tuning.part_work:
+    if rows == extent or _work(body) * loop.iterations < config.tuning.part_work:
         return None
-    row_dims = _Rows(op, extent).row_dims()
+    row_dims = _Rows(loop, extent).row_dims()
     if row_dims is None:
         return None
     return Parts(
@@ -88,12 +87,8 @@ def _work(body: Jaxpr) -> int:
     total = 0
     for eqn in body.eqns:
         size = sum(v.aval.size for v in eqn.outvars)
-        if isinstance(eqn.op, DotGeneral):
-            (contracted, _), _ = eqn.op.dimension_numbers
-            shape = eqn.invars[0].aval.shape
-            total += size * math.prod(shape[d] for d in contracted)
-        else:
-            total += size * op_cost(eqn.op)
+        terms = eqn.op.terms(*[v.aval for v in eqn.invars])
+        total += size * (terms or op_cost(eqn.op))
     return total
 
 
@@ -108,10 +103,9 @@ class _Mixed(Exception):
 class _Rows:
     """Finds for each variable the dim of its rows."""
 
-    def __init__(self, op: Scan, extent: int) -> None:
-        self.body, self.extent = op.jaxpr.jaxpr, extent
-        self.carried = op.num_carry
-        first = op.num_consts
+    def __init__(self, loop: LoopView, extent: int) -> None:
+        self.body, self.extent = loop.body.jaxpr, extent
+        self.carried, first = loop.carry, loop.consts
         self.carry = self.body.invars[first : first + self.carried]
         self.found: dict[Var, int] = {}
         self.known: dict[Eqn, tuple[Dims, ...]] = {}

@@ -9,10 +9,13 @@ made in another order than one by one, as those of products always are.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 from curta.compiler.graph.inline import called
 from curta.compiler.graph.loop import Carried, Loop, renamed
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
+from curta.core.op import Op
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import Add
 from curta.primitives.structure import AddAny, ReduceSum
@@ -23,7 +26,7 @@ def sum_after(loop: Loop) -> None:
     if not loop.length:
         return
     rows: dict[Atom, Atom] = {**dict(loop.rows), **dict(loop.stacked)}
-    for kind in (DotGeneral, ReduceSum):
+    for kind in _STACKED:
         sums = _Sums(loop, rows, kind)
         for part in loop.carry:
             sums.take_out(part)
@@ -33,7 +36,7 @@ def sum_after(loop: Loop) -> None:
 class _Sums:
     """Takes out the terms of one kind; `rows` are arrays of what iterations have."""
 
-    def __init__(self, loop: Loop, rows: dict[Atom, Atom], kind: type) -> None:
+    def __init__(self, loop: Loop, rows: dict[Atom, Atom], kind: type[Op]) -> None:
         self.loop, self.rows, self.kind = loop, rows, kind
         self.fixed = {v for v, _ in loop.consts}
         self.producers: dict[Atom, Eqn] = {v: e for e in loop.eqns for v in e.outvars}
@@ -58,7 +61,7 @@ class _Sums:
             producer = self.producers.get(term)
             if (
                 producer
-                and isinstance(producer.op, self.kind)
+                and type(producer.op) is self.kind
                 and self._may_stack(producer)
             ):
                 taken.append(producer)
@@ -93,7 +96,7 @@ class _Sums:
         while at is not part.end:
             uses = self.uses.get(at, [])
             (eqn,) = uses if len(uses) == 1 else (None,)
-            if eqn is None or not isinstance(eqn.op, (Add, AddAny)):
+            if eqn is None or type(eqn.op) not in (Add, AddAny):
                 return None
             (other,) = (v for v in eqn.invars if v is not at)
             if other.aval.shape != at.aval.shape or isinstance(other, Literal):
@@ -110,7 +113,7 @@ class _Sums:
         if any(isinstance(v, Literal) or v in self.fixed for v in producer.invars):
             return False
         stacked = all(v in self.rows for v in producer.invars)
-        return stacked or not isinstance(producer.op, ReduceSum)
+        return stacked or self.kind is not ReduceSum
 
     def _drop(self, term: Var) -> None:
         """Leave a term out of a chain of additions."""
@@ -122,17 +125,7 @@ class _Sums:
 
     def _summed(self, producer: Eqn) -> Var:
         """The term of all iterations together, after the loop."""
-        op = producer.op
-        if isinstance(op, DotGeneral):
-            contracted, batch = op.dimension_numbers
-            numbers = (
-                ((0, *_later(contracted[0])), (0, *_later(contracted[1]))),
-                (_later(batch[0]), _later(batch[1])),
-            )
-            op = dataclasses.replace(op, dimension_numbers=numbers)
-        else:
-            assert isinstance(op, ReduceSum)
-            op = dataclasses.replace(op, axes=(0, *_later(op.axes)))
+        op = _STACKED[self.kind](producer.op)
         args = tuple(self._all(v) for v in producer.invars)
         out = Var(op.aval(*[a.aval for a in args]))
         self.loop.after.append(Eqn(op, args, (out,)))
@@ -145,6 +138,26 @@ class _Sums:
             self.loop.stacked.append((atom, array))
             self.rows[atom] = array
         return self.rows[atom]
+
+
+def _stacked_product(op: Any) -> Op:
+    contracted, batch = op.dimension_numbers
+    numbers = (
+        ((0, *_later(contracted[0])), (0, *_later(contracted[1]))),
+        (_later(batch[0]), _later(batch[1])),
+    )
+    return dataclasses.replace(op, dimension_numbers=numbers)
+
+
+def _stacked_sum(op: Any) -> Op:
+    return dataclasses.replace(op, axes=(0, *_later(op.axes)))
+
+
+_STACKED: dict[type[Op], Callable[[Op], Op]] = {
+    DotGeneral: _stacked_product,
+    ReduceSum: _stacked_sum,
+}
+"""The kinds of terms, and the op that sums over the iterations as well."""
 
 
 def _later(dims: tuple[int, ...]) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ number of the host must not make hosts differ in either.
 from __future__ import annotations
 
 import heapq
-import math
 from collections import deque
 from typing import Any
 
@@ -22,7 +21,6 @@ from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.dtypes import physical_dtype
 from curta.hosts.engine import current
 from curta.lazy_dataclass import dataclass
-from curta.primitives.dot import DotGeneral
 from curta.primitives.host_collectives import (
     HostDone,
     HostPoll,
@@ -150,8 +148,7 @@ class _Scheduler:
 
 def _cost(eqn: Eqn) -> int:
     """Roughly how many simple operations an eqn takes."""
-    if isinstance(eqn.op, DotGeneral):
-        (contracted, _), _ = eqn.op.dimension_numbers
-        shape = eqn.invars[0].aval.shape
-        return int(eqn.outvars[0].aval.size * math.prod(shape[d] for d in contracted))
+    terms = eqn.op.terms(*[v.aval for v in eqn.invars])
+    if terms:
+        return int(eqn.outvars[0].aval.size * terms)
     return max((v.aval.size for v in (*eqn.invars, *eqn.outvars)), default=0)

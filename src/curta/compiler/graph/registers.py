@@ -44,7 +44,6 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import const_as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.errors import MissingRule
-from curta.primitives.indexing.windows import WindowUpdate
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -74,15 +73,12 @@ def _is_small(eqn: Eqn) -> bool:
 
     All but what a loop carries and updates in memory.
     """
-    op, avals = eqn.op, tuple(v.aval for v in eqn.outvars)
-    body, carried = None, len(avals)
-    if isinstance(op, Scan):
-        body, avals, carried = op.jaxpr, op.jaxpr.out_avals, op.num_carry
-    elif isinstance(op, While):
-        body = op.body_jaxpr
+    loop, avals = eqn.op.loop, tuple(v.aval for v in eqn.outvars)
+    if loop is not None:
+        avals = loop.body.out_avals
     large = [i for i, a in enumerate(avals) if a.size > config.tuning.register_elements]
     return not large or (
-        body is not None and large[-1] < carried and may_be_in_place(body)
+        loop is not None and large[-1] < loop.carry and may_be_in_place(loop.body)
     )
 
 
@@ -116,10 +112,10 @@ class RegisterLowering(RegisterBlocks):
         if op.effects or op.runs_python:
             raise CannotUseRegisters(f"{op.name} has effects")
         self.in_place_carries.require_newest(args)
-        if isinstance(op, (Scan, While, Cond)):
+        if op.regions:
             results = self.control(op, args, avals)
             return [result for result in results if result is not None]
-        if isinstance(op, WindowUpdate) and args[0] in self.in_place_carries:
+        if op.updates_first and args[0] in self.in_place_carries:
             return [self.in_place_carries.update(op, args)]
         for aval in avals:
             self.require(aval)
@@ -158,11 +154,11 @@ class RegisterLowering(RegisterBlocks):
         arrays: Sequence[Buffer] = (),
     ) -> list[Atom | None]:
         """A loop or a branch; None for results that it writes to `arrays` itself."""
-        if isinstance(op, Scan):
-            return self._scan(op, args, avals, arrays)
-        if isinstance(op, While):
+        if op.loop is None:
+            return list(self._cond(op, args, avals))
+        if op.loop.iterations is None:
             return self._while(op, args, arrays)
-        return list(self._cond(op, args, avals))
+        return self._scan(op, args, avals, arrays)
 
     def _scan(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -52,18 +52,19 @@ class Barrier(LibraryOp):
         return Copies(tuple(a.size * a.dtype.itemsize for a in avals))
 
 
-def barrier(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The jaxpr that an `OptimizationBarrier` stands for; None for other ops."""
+def barrier(
+    op: OptimizationBarrier, avals: Sequence[ShapedArray]
+) -> ClosedJaxpr | None:
+    """The jaxpr that a barrier stands for; None if keys of random numbers meet it."""
     plain = all(isinstance(a.dtype, np.dtype) for a in avals)
-    if not isinstance(op, OptimizationBarrier) or not avals or not plain:
+    if not avals or not plain:
         return None
     return stage(lambda *args: Barrier()(*args), avals)
 
 
 def routine_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item that runs a `LibraryOp`."""
-    assert isinstance(eqn.op, LibraryOp)
-    routine = eqn.op.routine(*[v.aval for v in eqn.invars])
+    routine = cast(LibraryOp, eqn.op).routine(*[v.aval for v in eqn.invars])
     operands = [_in_memory(lowering, v) for v in eqn.invars]
     memory = ShapedArray((max(routine.scratch, 1),), np.dtype(np.uint8))
     scratch = lowering.new_buffer(memory, f"{results[0].name}.memory")

@@ -8,15 +8,14 @@ error grows with the length of a block and the number of blocks.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, cast
 
 import numpy as np
 
-from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Eqn, Literal
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.cumulative import Cumulative
@@ -27,11 +26,10 @@ from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape
 
 
+@rewrites(Cumulative)
 def scan_in_blocks(eqn: Eqn, context: Context) -> Results | None:
     """cumsum x -> cumsum of rows of x, plus what came before each."""
-    op = eqn.op
-    if not isinstance(op, Cumulative):
-        return None
+    op = cast(Cumulative, eqn.op)
     (x,) = eqn.invars
     wide = x.aval.dtype.kind == "c" or x.aval.dtype.itemsize >= 4
     if (
@@ -43,7 +41,7 @@ def scan_in_blocks(eqn: Eqn, context: Context) -> Results | None:
     # A zero of the dtype, whatever the settings make of 64 bits now.
     zero = Literal(x.aval.dtype.type(0), ShapedArray((), x.aval.dtype))
     closed = stage(lambda *args: [_in_blocks(op, *args)], [x.aval, zero.aval])
-    return inlined(closed.jaxpr, [x, zero], context)
+    return context.inline(closed.jaxpr, [x, zero])
 
 
 def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
@@ -89,26 +87,4 @@ def _part(x: Any, index: int) -> Any:
     return Reshape(tuple(outer))(Slice(low, high, None)(x))
 
 
-def inlined(jaxpr: Jaxpr, args: Sequence[Atom], context: Context) -> Results:
-    """The results of a jaxpr without constants, its eqns added to the context."""
-    env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Atom) -> Atom:
-        return atom if isinstance(atom, Literal) else env[atom]
-
-    for eqn in jaxpr.eqns:
-        outs = tuple(Var(v.aval) for v in eqn.outvars)
-        invars = tuple(map(read, eqn.invars))
-        context.add(eqn.replace(invars=invars, outvars=outs))
-        env.update(zip(eqn.outvars, outs, strict=True))
-    return [read(v) for v in jaxpr.outvars]
-
-
-_REWRITES: dict[str, Rewrite] = {scan_in_blocks.__name__: scan_in_blocks}
-
-
-def in_blocks(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with long cumulative reductions in blocks."""
-    if not any(isinstance(e.op, Cumulative) for e in jaxpr.eqns):
-        return jaxpr
-    return simplify(jaxpr, _REWRITES)
+in_blocks: Final = Rewriting(scan_in_blocks)

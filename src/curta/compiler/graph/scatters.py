@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Final, cast
 
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
+from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.indexing.gather import ScatterAdd
 from curta.primitives.indexing.numbers import ScatterDimensionNumbers
@@ -24,10 +25,11 @@ from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape
 
 
+@rewrites(ScatterAdd)
 def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
     """scatter-add x i u -> x + the sums of pieces of u."""
-    op = eqn.op
-    if not isinstance(op, ScatterAdd) or not _adds_rows(op, eqn):
+    op = cast(ScatterAdd, eqn.op)
+    if not _adds_rows(op, eqn):
         return None
     x, indices, updates = eqn.invars
     count, row = updates.aval.shape[0], updates.aval.shape[1:]
@@ -102,11 +104,4 @@ def _cut(x: Atom, start: int, stop: int, context: Context) -> Atom:
     return context.apply(Slice(tuple(low), tuple(high), None), x)
 
 
-_REWRITES: dict[str, Rewrite] = {add_in_pieces.__name__: add_in_pieces}
-
-
-def in_pieces(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with many additions to few elements in pieces."""
-    if not any(isinstance(e.op, ScatterAdd) for e in jaxpr.eqns):
-        return jaxpr
-    return simplify(jaxpr, _REWRITES)
+in_pieces: Final = Rewriting(add_in_pieces)

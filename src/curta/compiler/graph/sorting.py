@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 
 from curta import dtypes
+from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.compiler.graph.routines import LibraryOp
-from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
 from curta.compiler.library.select import FirstIndices
 from curta.compiler.library.sort import LARGEST, RowSort
 from curta.compiler.library.sort_keys import kind_of
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal
+from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.complex import Imag, Real
@@ -101,10 +101,11 @@ def _rows_apart(op: Op, avals: Avals, outs: Avals) -> Factors:
     return kept(avals, outs, [avals[0].ndim - 1])
 
 
+@rewrites(Sort)
 def sort_by_library(eqn: Eqn, context: Context) -> Results | None:
     """sort x y -> x and y taken in the order of x."""
-    op = eqn.op
-    if not isinstance(op, Sort) or not _fits(eqn.invars[0].aval, op.dimension):
+    op = cast(Sort, eqn.op)
+    if not _fits(eqn.invars[0].aval, op.dimension):
         return None
     if any(isinstance(v, Literal) for v in eqn.invars):
         return None
@@ -168,10 +169,9 @@ def _transposed_back(x: Atom, dimension: int, context: Context) -> Atom:
 
 def _taken(x: Atom, indices: Atom, context: Context) -> Atom:
     """The elements of the rows of `x` at indices of them."""
-    source = context.lowering(x)
-    if source is not None and isinstance(source.op, Iota):
-        if source.op.dimension == x.aval.ndim - 1:
-            return _converted(indices, x.aval.dtype, context)
+    source = context.made_by(x, Iota)
+    if source is not None and source.op.dimension == x.aval.ndim - 1:
+        return _converted(indices, x.aval.dtype, context)
     rank = x.aval.ndim
     outer = tuple(range(rank - 1))
     numbers = GatherDimensionNumbers((), (rank - 1,), (rank - 1,), outer, outer)
@@ -183,13 +183,11 @@ def _converted(x: Atom, dtype: Any, context: Context) -> Atom:
     return x if x.aval.dtype == dtype else context.apply(ConvertElementType(dtype), x)
 
 
+@rewrites(TopK)
 def top_k_by_library(eqn: Eqn, context: Context) -> Results | None:
     """top_k x -> x taken at the indices of the greatest."""
-    op = eqn.op
-    if not isinstance(op, TopK) or not op.k:
-        return None
-    (x,) = eqn.invars
-    if not _fits(x.aval, op.axis):
+    op, (x,) = cast(TopK, eqn.op), eqn.invars
+    if not op.k or not _fits(x.aval, op.axis):
         return None
     transposed = _transposed(x, op.axis, context)
     (key,) = _keys(transposed, context)
@@ -207,13 +205,4 @@ def top_k_by_library(eqn: Eqn, context: Context) -> Results | None:
     ]
 
 
-_REWRITES: dict[str, Rewrite] = {
-    f.__name__: f for f in (sort_by_library, top_k_by_library)
-}
-
-
-def by_library(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with what the library sorts and selects."""
-    if not any(isinstance(e.op, (Sort, TopK)) for e in jaxpr.eqns):
-        return jaxpr
-    return simplify(jaxpr, _REWRITES)
+by_library: Final = Rewriting(sort_by_library, top_k_by_library)

@@ -10,6 +10,7 @@ iterations, a loop of loops, so that this room stays in the second-level cache:
 from __future__ import annotations
 
 import dataclasses
+from typing import cast
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def _can_be_cut(eqn: Eqn) -> bool:
 def _blocked(eqn: Eqn, iterations: int) -> list[Eqn]:
     """A loop over blocks around one over the iterations of a block."""
     inner = Loop.of(eqn)
-    assert inner is not None and inner.length and isinstance(eqn.op, Scan)
+    assert inner is not None and inner.length
     count = inner.length // iterations
     before, after = list[Eqn](), list[Eqn]()
 
@@ -128,5 +129,5 @@ def _blocked(eqn: Eqn, iterations: int) -> list[Eqn]:
 
 
 def _with_length(eqn: Eqn, length: int) -> Eqn:
-    assert isinstance(eqn.op, Scan)
-    return eqn.replace(op=dataclasses.replace(eqn.op, length=length))
+    op = cast(Scan, eqn.op)
+    return eqn.replace(op=dataclasses.replace(op, length=length))

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.graph.folds import FoldCode, fold_code, is_fold, simple_fold
+from curta.compiler.graph.by_class import by_class
+from curta.compiler.graph.folds import FoldCode, fold_code, simple_fold
 from curta.compiler.graph.register_blocks import RegisterBlocks
 from curta.compiler.loops.build import CannotLowerOp
 from curta.compiler.loops.element_types import INT32, computed_dtype
@@ -19,11 +20,13 @@ from curta.compiler.loops.lower import Operand
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom
+from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral, others
-from curta.primitives.indexing.dynamic import DynamicUpdateSlice
+from curta.primitives.families import Reduction
 from curta.primitives.indexing.windows import WindowUpdate, clamp_start
+from curta.primitives.reduction import ArgReduction
 
 Index = tuple[Any, ...]
 
@@ -35,17 +38,8 @@ def unroll(
     avals: Sequence[ShapedArray],
 ) -> list[Atom] | None:
     """The result of such an op, computed; None for any other."""
-    if is_fold(op):
-        return [_reduction(lowering, op, args, avals[0])]
-    if isinstance(op, DotGeneral):
-        return [_product(lowering, op, args, avals[0])]
-    if isinstance(op, Cumulative):
-        return [_cumulative(lowering, op, args, avals[0])]
-    if isinstance(op, DynamicUpdateSlice) and args[1].aval.size > lowering.most_rows:
-        return [_window(lowering, args, avals[0])]
-    if isinstance(op, WindowUpdate):
-        return [_updates(lowering, op, args, avals[0])]
-    return None
+    rule = by_class(_RULES, op)
+    return None if rule is None else [rule(lowering, op, args, avals[0])]
 
 
 # ------------------------------------------------------------------ reductions
@@ -238,7 +232,9 @@ def _updates(
     args: Sequence[Atom],
     aval: ShapedArray,
 ) -> Atom:
-    """Updates of single elements, one after the other."""
+    """Updates of single elements, one after the other; windows with many at once."""
+    if op.replaces_window and args[1].aval.size > lowering.most_rows:
+        return _window(lowering, args, aval)
     b, elements = lowering.builder, lowering.elements
     iterations = lowering.indices(op.update_shape(*[a.aval for a in args]))
     if len(iterations) > config.tuning.unrolled_terms:
@@ -291,6 +287,15 @@ def _window(lowering: RegisterBlocks, args: Sequence[Atom], aval: ShapedArray) -
         return b.guarded(within, lambda: elements.at(update, tuple(source)), old)
 
     return lowering.computed(aval, args, updated)
+
+
+_RULES: dict[type[Op], Callable[..., Atom]] = {
+    Reduction: _reduction,
+    ArgReduction: _reduction,
+    DotGeneral: _product,
+    Cumulative: _cumulative,
+    WindowUpdate: _updates,
+}
 
 
 def _size(shape: tuple[int, ...]) -> int:

@@ -9,7 +9,7 @@ part: in their order, so that the result does not depend on how many owners ther
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -29,12 +29,11 @@ if TYPE_CHECKING:
 
 def update_items(lowering: ItemLowering, eqn: Eqn, result: Buffer, copy: bool) -> None:
     """Add the items that copy the operand to `result`, if asked, and update it."""
-    assert isinstance(eqn.op, WindowUpdate)
     elements, aval = lowering.elements, eqn.outvars[0].aval
     index = loop_dims(aval.shape)
     if copy:
         lowering.emit_map(result, index, elements.at(eqn.invars[0], index), "copy")
-    shape = eqn.op.update_shape(*[v.aval for v in eqn.invars])
+    shape = cast(WindowUpdate, eqn.op).update_shape(*[v.aval for v in eqn.invars])
     if 0 in shape or not aval.size:
         return
     index = loop_dims(shape)
@@ -70,9 +69,9 @@ def _load(lowering: ItemLowering, result: Buffer, offset: Any, inside: Any) -> A
 
 
 def _lowered(lowering: ItemLowering, eqn: Eqn, index: tuple[Any, ...]) -> Any:
-    assert isinstance(eqn.op, WindowUpdate)
+    op = cast(WindowUpdate, eqn.op)
     operands = [Operand(v.aval, v, lowering.elements) for v in eqn.invars]
-    return eqn.op.lower_update(lowering.builder, tuple(map(as_index, index)), *operands)
+    return op.lower_update(lowering.builder, tuple(map(as_index, index)), *operands)
 
 
 def _shared_out(
@@ -86,7 +85,7 @@ def _shared_out(
     b, aval = lowering.builder, eqn.outvars[0].aval
     nbytes = aval.size * lowering.dtype(result).itemsize
     if (
-        not isinstance(eqn.op, Scattering)
+        not cast(WindowUpdate, eqn.op).places_are_data
         or eqn.invars[2].aval.size < config.tuning.update_work
     ):
         return None
@@ -111,9 +110,11 @@ def _in_order(eqn: Eqn, index: tuple[Any, ...], free: set[Any]) -> tuple[LoopVar
     Windows may overlap along those of their dims that start at data.
     """
     dims = variables(index)
-    if not isinstance(eqn.op, Scattering):
+    if not cast(WindowUpdate, eqn.op).places_are_data:
         return dims
-    window = {index[d] for d in eqn.op.dimension_numbers.update_window_dims}
+    window = {
+        index[d] for d in cast(Scattering, eqn.op).dimension_numbers.update_window_dims
+    }
     first = next((i for i, v in enumerate(dims) if v in window - free), len(dims))
     return (*dims[:first], *sorted(dims[first:], key=lambda v: v in window))
 

@@ -19,14 +19,9 @@ from curta.config import config
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
-from curta.primitives.convolution.op import ConvGeneralDilated
-from curta.primitives.cumulative import Cumulative
 from curta.primitives.factors import factors
-from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate
-from curta.primitives.structure import BroadcastInDim, Reshape
-from curta.primitives.windowed.reductions import WindowReduction
-from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
+from curta.primitives.structure import BroadcastInDim
 
 _JOINED = "joined from large parts"
 _FREE = ("broadcast_in_dim", "reshape", "transpose", "squeeze", "slice", "rev", "iota",
@@ -38,8 +33,6 @@ _CHEAP = frozenset(
     " shift_right_arithmetic shift_right_logical sign square stack stop_gradient sub"
     " xor".split()
 )
-_WINDOWED = (WindowReduction, SelectAndGatherAdd, SelectAndScatterAdd)
-_READERS = (ConvGeneralDilated, Cumulative, WindowUpdate, *_WINDOWED)
 _COSTS = {"threefry2x32": 120, "div": 4, "integer_pow": 4, "sqrt": 6, "rem": 8}
 
 
@@ -107,7 +100,7 @@ def _reason(
         return _JOINED
     if any(c in host or not _reads_elements(c.op) for c in consumers):
         return "used by an op that needs memory"
-    if isinstance(eqn.op, Reshape) and any(_updates(c, var) for c in consumers):
+    if eqn.op.renames_memory and any(_updates(c, var) for c in consumers):
         return "a view to update"
     if len(consumers) > 1 and cost > config.tuning.shared_cost:
         return f"costs {cost} and is used {len(consumers)} times"
@@ -119,7 +112,7 @@ def _reason(
 
 
 def _updates(consumer: Eqn, var: Var) -> bool:
-    return isinstance(consumer.op, WindowUpdate) and consumer.invars[0] is var
+    return consumer.op.updates_first and consumer.invars[0] is var
 
 
 def is_joined(eqn: Eqn) -> bool:
@@ -160,12 +153,7 @@ def _spreads(consumer: Eqn, var: Var) -> bool:
 
 
 def _reads_elements(op: Op) -> bool:
-    return is_virtual(op) or is_fold(op) or isinstance(op, _READERS)
-
-
-def is_windowed(op: Op) -> bool:
-    """Whether the op slides windows over its operand."""
-    return isinstance(op, _WINDOWED)
+    return is_virtual(op) or op.reads_elements
 
 
 def op_cost(op: Op) -> int:

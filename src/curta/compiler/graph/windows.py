@@ -13,7 +13,7 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -38,20 +38,21 @@ Scalars = tuple[Any, ...]
 
 def window_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a windowed op into `result`."""
-    op = eqn.op
-    if isinstance(op, SelectAndScatterAdd):
-        return _scatter_items(lowering, eqn, result)
-    if isinstance(op, SelectAndGatherAdd):
-        compared = eqn.invars[1]
-        code = _chosen(lowering, op, compared.aval.dtype, lowering.dtype(result), 0)
-        return _fold_windows(lowering, eqn.invars[::-1], op.window, code, result, op)
-    assert isinstance(op, WindowReduction)
+    op = cast(WindowReduction, eqn.op)
     b, dtype = lowering.builder, lowering.dtype(result)
     wide = computed_dtype(dtype)
     combine = functools.partial(op.combine, b)
     one = simple_fold(b, wide, dtype, combine, op.identity(dtype))
     code = dataclasses.replace(one, inputs=lambda xs, _: one.inputs(xs[0], None))
-    return _fold_windows(lowering, eqn.invars, op.window, code, result, op)
+    _fold_windows(lowering, eqn.invars, op, code, result)
+
+
+def choice_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
+    """Add the items that take what stands beside the chosen element of each window."""
+    op = cast(SelectAndGatherAdd, eqn.op)
+    compared = eqn.invars[1]
+    code = _chosen(lowering, op, compared.aval.dtype, lowering.dtype(result), 0)
+    _fold_windows(lowering, eqn.invars[::-1], op, code, result, _in_any_order)
 
 
 def _chosen(
@@ -77,14 +78,16 @@ def _chosen(
 
 
 def _in_any_order(
-    lowering: ItemLowering, op: SelectAndGatherAdd | SelectAndScatterAdd, code: FoldCode
+    lowering: ItemLowering,
+    op: SelectAndGatherAdd | SelectAndScatterAdd,
+    code: FoldCode,
+    start: int = -1,
 ) -> FoldCode:
     """The choice by folds, which take elements in any order, with their numbers.
 
     Of equal elements the first is chosen; before all is what a tangent starts with.
     """
     b = lowering.builder
-    start = -1 if isinstance(op, SelectAndGatherAdd) else np.iinfo(INT32).max
 
     def combine(x: Scalars, y: Scalars) -> Scalars:
         equal, earlier = b.compare("eq", x[0], y[0]), b.compare("lt", x[-1], y[-1])
@@ -98,13 +101,16 @@ def _in_any_order(
 def _fold_windows(
     lowering: ItemLowering,
     operands: Sequence[Atom],
-    window: Sliding,
+    op: WindowReduction | SelectAndGatherAdd,
     code: FoldCode,
     result: Buffer,
-    op: WindowReduction | SelectAndGatherAdd,
+    numbered: Any = None,
 ) -> None:
-    """Fold `code` over each window of the operands, which have one shape."""
-    shape = operands[0].aval.shape
+    """Fold `code` over each window of the operands, which have one shape.
+
+    `numbered` makes of it a fold of elements with their numbers, in any order.
+    """
+    window, shape = op.window, operands[0].aval.shape
     kept = loop_dims(lowering.avals[result].shape)
 
     def inputs(tap: Sequence[Any]) -> Scalars:
@@ -119,9 +125,9 @@ def _fold_windows(
     if 0 in shape:
         return lowering.emit_map(result, kept, code.result(code.initial), op.name)
     found = inputs(reduced)
-    if isinstance(op, SelectAndGatherAdd):
+    if numbered is not None:
         found = (*found, lowering.builder.index_value(_flat(window, reduced), INT32))
-        code = _in_any_order(lowering, op, code)
+        code = numbered(lowering, op, code)
     return lowering.emit_fold(result, kept, reduced, found, code, op.name)
 
 
@@ -153,9 +159,8 @@ def _elements(
 # ------------------------------------------------------- gradients of maxima
 
 
-def _scatter_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
-    op, (source, operand) = eqn.op, eqn.invars
-    assert isinstance(op, SelectAndScatterAdd)
+def selected_scatter_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
+    op, (source, operand) = cast(SelectAndScatterAdd, eqn.op), eqn.invars
     chosen = lowering.new_buffer(
         ShapedArray(source.aval.shape, INT32), f"{result.name}.chosen"
     )
@@ -210,7 +215,8 @@ def _choose_items(
         assert best is not None
         return lowering.emit_map(chosen, kept, best[1], "select")
     reduced = loop_dims(window.dimensions, len(variables(kept)))
-    compare = _in_any_order(lowering, op, read)
+    last = np.iinfo(INT32).max
+    compare = _in_any_order(lowering, op, read, last)
     return lowering.emit_fold(
         chosen, kept, reduced, candidate(reduced), compare, "select"
     )

@@ -18,14 +18,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Final, cast
 
 import numpy as np
 
-from curta.compiler.graph.simplify import Context, Results, Rewrite, simplify
+from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.config import config
 from curta.control.cond import Cond
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.core.stage import stage
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.convolution.shapes import taken
@@ -48,10 +49,11 @@ _OF_KERNEL: Matrix = ((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1))
 _OF_PRODUCTS: Matrix = ((1, 1, 1, 0), (0, 1, -1, -1))
 
 
+@rewrites(ConvGeneralDilated)
 def conv_by_winograd(eqn: Eqn, context: Context) -> Results | None:
     """conv x w -> sums of 16 products of sums of x and of w."""
-    op = eqn.op
-    if not isinstance(op, ConvGeneralDilated) or not _fits(op, eqn):
+    op = cast(ConvGeneralDilated, eqn.op)
+    if not _fits(op, eqn):
         return None
     x, kernel = eqn.invars
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
@@ -206,11 +208,4 @@ def _joined(grid: Grid, size: Sequence[int], context: Context) -> Atom:
     return context.apply(Slice((0,) * 4, (images, *size, features), None), y)
 
 
-_REWRITES: dict[str, Rewrite] = {conv_by_winograd.__name__: conv_by_winograd}
-
-
-def by_winograd(jaxpr: Jaxpr) -> Jaxpr:
-    """The jaxpr with large convolutions of 3 by 3 by fewer products."""
-    if not any(isinstance(e.op, ConvGeneralDilated) for e in jaxpr.eqns):
-        return jaxpr
-    return simplify(jaxpr, _REWRITES)
+by_winograd: Final = Rewriting(conv_by_winograd)

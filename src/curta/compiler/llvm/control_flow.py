@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from typing import cast
 
 from curta.compiler.graph.items import ControlItem
 from curta.compiler.library.routine import run_chunks
@@ -20,7 +21,6 @@ from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.config import config
-from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 
@@ -45,7 +45,7 @@ def emit_control(
     if item.scratch is not None:
         for call in calls:
             call.arena(address[item.scratch])
-    if isinstance(item.eqn.op, Cond):
+    if item.eqn.op.loop is None:
         operands = [address[x] for x in item.operands]
         return _cond(b, item, calls, operands, [address[x] for x in item.results])
     if item.signals is not None:
@@ -132,14 +132,14 @@ def _emit_loop(
     part: _Part,
 ) -> None:
     op = item.eqn.op
-    assert isinstance(op, (Scan, While))
+    view = op.loop
+    assert view is not None
     operands = [address[x] for x in item.operands]
     results = [address[x] for x in item.results]
     body = item.programs[-1]
     number = len(item.carries)
     sizes = [row_bytes(body, i) for i in range(number)]
-    initial = op.parts(operands)[1 if isinstance(op, Scan) else 2]
-    first_carry = op.num_consts if isinstance(op, Scan) else op.body_nconsts
+    initial = view.initial(operands)
     memory = []
     for side in (0, 1):
         for pair in item.carries:
@@ -148,15 +148,15 @@ def _emit_loop(
             memory.append(part.share(address[buffer], stride))
     for i, value in enumerate(initial):
         if address[item.carries[i][0]] is not value:
-            start = part.own(value, body.results + first_carry + i)
+            start = part.own(value, body.results + view.consts + i)
             b.copy(memory[i], start, sizes[i])
-    if isinstance(op, Scan):
-        last = _scan(b, op, calls[0], operands, results, memory, part)
+    if view.iterations is not None:
+        last = _scan(b, cast(Scan, op), calls[0], operands, results, memory, part)
     else:
-        last = _while(b, op, calls, operands, memory)
+        last = _while(b, cast(While, op), calls, operands, memory)
     for i, value in enumerate(last):
         iteration, other = item.carries[i]
-        there = iteration is other or isinstance(op, Scan)
+        there = iteration is other or view.iterations is not None
         if not there or item.results[i] not in (iteration, other):
             # What all parts have alike, each of them stores.
             b.copy(part.own(results[i], i), value, sizes[i])

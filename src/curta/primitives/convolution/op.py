@@ -44,6 +44,7 @@ class ConvGeneralDilated(Bilinear):
     """
 
     makes_nan: ClassVar[bool] = True
+    reads_elements: ClassVar[bool] = True
     name: ClassVar[str] = "conv_general_dilated"
     param_names: ClassVar[Mapping[str, str | None]] = {"out_sharding": None}
     window_strides: Dims

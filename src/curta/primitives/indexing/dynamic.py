@@ -117,6 +117,7 @@ class DynamicUpdateSlice(WindowUpdate):
     """The operand with a window, moved inside, replaced by the update."""
 
     name: ClassVar[str] = "dynamic_update_slice"
+    replaces_window: ClassVar[bool] = True
     key_signature: ClassVar[KeyReuseSignature | None] = KeyReuseSignature(
         Sink(1), Forward(0, 0)
     )

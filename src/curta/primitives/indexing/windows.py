@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -137,6 +137,13 @@ def single_window(
 
 class WindowUpdate(Op):
     """An op that gives its first operand with some elements updated, one by one."""
+
+    reads_elements: ClassVar[bool] = True
+    updates_first: ClassVar[bool] = True
+    places_are_data: ClassVar[bool] = False
+    """Whether an array says where each of many windows lies."""
+    replaces_window: ClassVar[bool] = False
+    """Whether it replaces one window by the second operand, from a place on."""
 
     def lower_update(
         self, b: Any, index: tuple[Any, ...], *operands: Any

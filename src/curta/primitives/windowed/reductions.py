@@ -29,6 +29,7 @@ from curta.primitives.windowed.sliding import (
 class WindowReduction(Op):
     """Folds every window of the operand with an associative `combine`."""
 
+    reads_elements: ClassVar[bool] = True
     ufunc: ClassVar[np.ufunc]
     window_dimensions: Dims
     window_strides: Dims

@@ -80,6 +80,7 @@ class _Selection(Op):
 class SelectAndGatherAdd(_Selection):
     """The element of the first operand at the extremum of each window of the second."""
 
+    reads_elements: ClassVar[bool] = True
     name: ClassVar[str] = "select_and_gather_add"
     window_dimensions: Dims
     window_strides: Dims
@@ -159,6 +160,7 @@ class SelectAndGatherAdd(_Selection):
 class SelectAndScatterAdd(_Selection):
     """Each element of the first operand, added at the extremum of its window."""
 
+    reads_elements: ClassVar[bool] = True
     name: ClassVar[str] = "select_and_scatter_add"
     window_dimensions: Dims
     window_strides: Dims

@@ -1,0 +1,133 @@
+"""Rewrites of single eqns by op class, applied in one sweep.
+
+A rewrite looks at an eqn (and at what its operands are made of) and gives what
+its results are instead: an operand, a literal, or the result of other ops. A pass is a
+few of them:
+
+    @rewrites(Cumulative)
+    def scan_in_blocks(eqn, context): ...
+
+    in_blocks = Rewriting(scan_in_blocks)  # a function from jaxpr to jaxpr
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.compiler.graph.inline import called
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.memo import has_hash
+from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
+from curta.primitives.host_collectives import communicates
+
+Results = list[Atom]
+
+
+class Context:
+    """The eqns so far, and how rewrites add to them."""
+
+    def __init__(self) -> None:
+        self.eqns: list[Eqn] = []
+        self.definition: dict[Var, Eqn] = {}
+
+    def made_by(self, atom: Atom, *ops: type[Op]) -> Any:
+        """The eqn that defines a variable, if its op is of one of the classes."""
+        eqn = self.definition.get(atom) if isinstance(atom, Var) else None
+        return eqn if eqn is not None and isinstance(eqn.op, ops) else None
+
+    def apply(self, op: Op, *args: Atom) -> Var:
+        """A new eqn with one result."""
+        out = Var(op.aval(*[a.aval for a in args]))
+        self.add(Eqn(op, args, (out,)))
+        return out
+
+    def add(self, eqn: Eqn) -> None:
+        self.eqns.append(eqn)
+        self.definition.update((v, eqn) for v in eqn.outvars)
+
+    def inline(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> Results:
+        """The results of a jaxpr without constants, whose eqns are added."""
+        env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
+        for eqn in jaxpr.eqns:
+            outs = tuple(Var(v.aval) for v in eqn.outvars)
+            invars = tuple(called(v, env) for v in eqn.invars)
+            self.add(eqn.replace(invars=invars, outvars=outs))
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return [called(v, env) for v in jaxpr.outvars]
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A rewrite of eqns whose ops are of some classes."""
+
+    run: Callable[[Any, Context], Results | None]
+    ops: tuple[type[Op], ...]
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+
+def rewrites(*ops: type[Op]) -> Callable[[Callable[..., Results | None]], Rewrite]:
+    """Make a rewrite of a function; without classes it sees all eqns."""
+    return lambda run: Rewrite(run, ops or (Op,))
+
+
+class Rewriting:
+    """A pass from jaxpr to jaxpr that applies rewrites, and uses equal eqns again.
+
+    A jaxpr without an op that they are for stays as it is.
+    """
+
+    def __init__(self, *rewrites: Rewrite) -> None:
+        self.rewrites = rewrites
+
+    def __call__(self, jaxpr: Jaxpr) -> Jaxpr:
+        kinds = dict.fromkeys(type(e.op) for e in jaxpr.eqns)
+        of_kind = {k: [r for r in self.rewrites if issubclass(k, r.ops)] for k in kinds}
+        if not any(of_kind.values()):
+            return jaxpr
+        context = Context()
+        env: dict[Var, Atom] = {}
+        known: dict[Any, tuple[Var, ...]] = {}
+        for eqn in jaxpr.eqns:
+            invars = tuple(called(v, env) for v in eqn.invars)
+            if invars != eqn.invars:
+                eqn = eqn.replace(invars=invars)
+            results = _rewritten(eqn, context, of_kind[type(eqn.op)])
+            key = None if results is not None else _key(eqn)
+            if key is not None:
+                result = known.setdefault(key, eqn.outvars)
+                if result is not eqn.outvars:
+                    results = list(result)
+            if results is None:
+                context.add(eqn)
+            else:
+                env.update(zip(eqn.outvars, results, strict=True))
+        outvars = tuple(called(v, env) for v in jaxpr.outvars)
+        return jaxpr.replace(eqns=tuple(context.eqns), outvars=outvars)
+
+
+def _rewritten(eqn: Eqn, context: Context, rules: Sequence[Rewrite]) -> Results | None:
+    for rule in rules:
+        results = rule.run(eqn, context)
+        if results is not None:
+            return results
+    return None
+
+
+def _key(eqn: Eqn) -> Any:
+    """What equal eqns have in common; None if this one must stay as it is."""
+    # Collectives that are equal on one host need not be so on another.
+    if eqn.effects or communicates(eqn.op):
+        return None
+    key = (
+        type(eqn.op),
+        eqn.op,
+        tuple(
+            (repr(a.val), a.aval) if isinstance(a, Literal) else a for a in eqn.invars
+        ),
+    )
+    return key if has_hash(key) else None
