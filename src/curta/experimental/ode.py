@@ -67,13 +67,19 @@ def odeint(
         pytree like the state.
       y0: the state at t[0]: an array or a pytree of arrays.
       t: times, a vector of floats.
-      args: arrays or pytrees of them; TypeError for anything else.
-      rtol, atol: the relative and absolute error allowed of a step.
-      mxstep: the most steps between two times.
-      hmax: the longest step.
+      args: further arguments of `func`, arrays or pytrees of them.
+      rtol, atol: the relative and absolute error allowed of a step. Default 1.4e-8.
+      mxstep: the most steps between two times. Default inf.
+      hmax: the longest step. Default inf.
 
     Returns:
       The states at the times, stacked along a new first axis.
+
+    Raises:
+      IndexError: without a time.
+      TypeError: for times that are no vector of floats, what is no array among `y0` and
+        `args`, tolerances that are no numbers, and a `func` that cannot be called.
+      ValueError: if `func` returns no tree like the state.
 
     By the Runge-Kutta method of orders 5 and 4 of J. Dormand and P. Prince (1980).
     Reverse mode solves the adjoint equation backwards in time (R. Chen et al., Neural

@@ -30,14 +30,26 @@ def dct(
 ) -> Array:
     """The cosine transform 2 Σ x[j] cos(π k (2j + 1) / 2n) along an axis.
 
-    Args:
-      x: array; of a complex one both parts are transformed.
-      type: 2; NotImplementedError for the others.
-      n: the length, to which x is cut or padded with zeros.
-      axis: the axis.
-      norm: "ortho" makes the transform orthogonal; None or "backward" leaves it.
-
     By a Fourier transform of the elements in another order: J. Makhoul (1980).
+
+    Args:
+      x: an array of real or complex numbers; of complex ones both parts are
+        transformed.
+      type: 2, the only one.
+      n: the length, to which `x` is cut or padded with zeros. None (default) leaves it.
+      axis: the axis, an int. Default -1.
+      norm: "ortho" makes the transform orthogonal; None (default) or "backward" leaves
+        it.
+
+    Returns:
+      The transform, of the shape of `x` with `n` along the axis, and its dtype; of
+      halves, bfloat16 and integers in float32.
+
+    Raises:
+      NotImplementedError: for another type.
+      TypeError: for what is no array, and lengths that are no integers.
+      ValueError: for another `norm`, an axis out of bounds, a negative `n`, and without
+        elements along the axis.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import fft
@@ -57,6 +69,27 @@ def dctn(
 ) -> Array:
     """`dct` along several axes, all by default, with lengths `s`.
 
+    Args:
+      x: an array of real or complex numbers; of complex ones both parts are
+        transformed.
+      type: 2, the only one.
+      s: the lengths along the axes, an int or a sequence, to which `x` is cut or padded
+        with zeros. None (default) leaves it.
+      axes: the axes, an int or a sequence. None (default): all, or as many of the last
+        as `s` has lengths.
+      norm: "ortho" makes the transform orthogonal; None (default) or "backward" leaves
+        it.
+
+    Returns:
+      The transform, of the shape of `x` with `s` along the axes, and its dtype; of
+      halves, bfloat16 and integers in float32.
+
+    Raises:
+      NotImplementedError: for another type.
+      TypeError: for what is no array, and lengths that are no integers.
+      ValueError: for another `norm`, axes out of bounds or given twice, lengths that
+        are negative or too many, and without elements along an axis.
+
     >>> from curta import numpy as jnp
     >>> from curta.scipy import fft
     >>> fft.dctn(jnp.ones((2, 2)))
@@ -75,6 +108,25 @@ def idct(
 ) -> Array:
     """The inverse of `dct`, with the same arguments.
 
+    Args:
+      x: an array of real or complex numbers; of complex ones both parts are
+        transformed.
+      type: 2, the only one.
+      n: the length, to which `x` is cut or padded with zeros. None (default) leaves it.
+      axis: the axis, an int. Default -1.
+      norm: "ortho" makes the transform orthogonal; None (default) or "backward" leaves
+        it.
+
+    Returns:
+      The transform, of the shape of `x` with `n` along the axis, and its dtype; of
+      halves, bfloat16 and integers in float32.
+
+    Raises:
+      NotImplementedError: for another type.
+      TypeError: for what is no array, and lengths that are no integers.
+      ValueError: for another `norm`, an axis out of bounds, a negative `n`, and without
+        elements along the axis.
+
     >>> from curta import numpy as jnp
     >>> from curta.scipy import fft
     >>> fft.idct(jnp.array([4.0, 0.0]))
@@ -92,6 +144,27 @@ def idctn(
     norm: str | None = None,
 ) -> Array:
     """`idct` along several axes, all by default, with lengths `s`.
+
+    Args:
+      x: an array of real or complex numbers; of complex ones both parts are
+        transformed.
+      type: 2, the only one.
+      s: the lengths along the axes, an int or a sequence, to which `x` is cut or padded
+        with zeros. None (default) leaves it.
+      axes: the axes, an int or a sequence. None (default): all, or as many of the last
+        as `s` has lengths.
+      norm: "ortho" makes the transform orthogonal; None (default) or "backward" leaves
+        it.
+
+    Returns:
+      The transform, of the shape of `x` with `s` along the axes, and its dtype; of
+      halves, bfloat16 and integers in float32.
+
+    Raises:
+      NotImplementedError: for another type.
+      TypeError: for what is no array, and lengths that are no integers.
+      ValueError: for another `norm`, axes out of bounds or given twice, lengths that
+        are negative or too many, and without elements along an axis.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import fft

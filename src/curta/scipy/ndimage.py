@@ -56,13 +56,18 @@ def map_coordinates(
       input: array of n dimensions.
       coordinates: a sequence of n arrays of one shape: where to look, along each axis.
       order: 0 for the nearest pixel, 1 for linear interpolation.
-      mode: what lies outside: "constant" (`cval`), "nearest", "wrap", "mirror" or
-        "reflect".
-      cval: the value outside for "constant".
+      mode: what lies outside: "constant" (default; `cval`), "nearest", "wrap", "mirror"
+        or "reflect".
+      cval: the value outside for "constant", a scalar. Default 0.
 
     Returns:
-      The values, of the coordinates' shape and `input`'s dtype. ValueError for another
-      number of coordinates, NotImplementedError for other orders and modes.
+      The values, of the coordinates' shape and `input`'s dtype.
+
+    Raises:
+      NotImplementedError: for other orders and modes.
+      TypeError: for what is no array, complex coordinates, and coordinates whose shapes
+        do not fit each other.
+      ValueError: for another number of coordinates, and a `cval` that is no scalar.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import ndimage

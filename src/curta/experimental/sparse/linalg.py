@@ -48,12 +48,18 @@ def lobpcg_standard(
       A: a symmetric matrix (n, n), or the function that takes V (n, j) to A V.
       X: (n, k), of A's float dtype, where the search starts: linearly independent
         columns, with 0 < 5 k < n.
-      m: the largest number of steps.
+      m: the largest number of steps. Default 100.
       tol: an eigenpair (w, v) is found when |A v - w v| < tol 10 n (w + |A v|); the
         search stops when all are. The dtype's epsilon unless given.
 
-    Returns the eigenvalues (k,) from the largest down, the eigenvectors (n, k) and the
-    number of steps. Raises ValueError for shapes or dtypes that do not fit.
+    Returns:
+      The eigenvalues (k,) from the largest down, the eigenvectors (n, k) and the number
+      of steps.
+
+    Raises:
+      TypeError: for an `A` that is neither a matrix nor a function, and a `tol` that is
+        no number.
+      ValueError: for shapes or dtypes that do not fit.
 
     >>> import numpy as np
     >>> import curta.numpy as jnp
@@ -240,8 +246,15 @@ def spsolve(
     Args:
       data, indices, indptr: the elements, their columns, and where each row starts.
       b: (n,), of the dtype of `data`.
+      tol: a number, without effect. Default 1e-6.
+      reorder: 0 to 3, without effect. Default 1.
 
-    Raises ValueError for dtypes, sizes or a `reorder` that do not fit.
+    Returns:
+      The vector x (n,), in the dtype of `data`.
+
+    Raises:
+      TypeError: for what is no array.
+      ValueError: for dtypes, sizes, a `tol` or a `reorder` that do not fit.
 
     >>> import curta.numpy as jnp
     >>> from curta.experimental.sparse.linalg import spsolve

@@ -21,11 +21,14 @@ def vq(
     Args:
       obs: array of shape (n, features), or (n,).
       code_book: array of shape (codes, features), or (codes,).
-      check_finite: accepted for SciPy's sake, and without effect.
+      check_finite: accepted for SciPy's sake, and without effect. Default True.
 
     Returns:
-      The indices of the codes and the distances, both of shape (n,). ValueError for
-      other ranks.
+      The indices of the codes, int32, and the distances, both of shape (n,).
+
+    Raises:
+      TypeError: for what is no array, and other numbers of features.
+      ValueError: for other ranks, and without codes.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.cluster.vq import vq

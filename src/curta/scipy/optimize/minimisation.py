@@ -64,14 +64,22 @@ def minimize(
     Args:
       fun: function of a vector of shape (n,), and of `args`, that returns a scalar.
       x0: where to start, of shape (n,).
-      args: further arguments.
+      args: further arguments of `fun`, a tuple. Default ().
       method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this".
-      tol: the largest component of the gradient to stop at, as the option gtol.
+      tol: the largest component of the gradient to stop at, a scalar: the option gtol.
+        None (default) for that of the method.
       options: of BFGS `maxiter`, `norm` (of the gradient), `gtol`,
         `line_search_maxiter`; of L-BFGS `maxiter`, `norm`, `maxcor` (pairs kept),
-        `ftol`, `gtol`, `maxfun`, `maxgrad`, `maxls`.
+        `ftol`, `gtol`, `maxfun`, `maxgrad`, `maxls`. None (default) for none.
 
-    Raises TypeError if `args` is no tuple, ValueError for another method.
+    Returns:
+      An `OptimizeResults`: the minimum `x` of the shape of `x0`, `success`, `status`,
+      `fun`, `jac`, `hess_inv`, and how often what was evaluated.
+
+    Raises:
+      TypeError: if `args` is no tuple, `x0` no vector of floats, `tol` no number,
+        `options` no mapping of known names, and if `fun` returns no scalar.
+      ValueError: for another method, and for a scalar `x0`.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.optimize import minimize

@@ -43,14 +43,19 @@ def cg(
     Args:
       A: square matrix, or a linear function of a pytree like `b`.
       b: array or pytree of arrays.
-      x0: where to start, by default 0.
-      tol, atol: stop where |A x - b| <= max(tol |b|, atol).
-      maxiter: the most steps, by default 10 times the number of unknowns.
-      M: an approximation of the inverse of A, as `A` is given.
+      x0: where to start, like `b`. None (default) for 0.
+      tol, atol: stop where |A x - b| <= max(tol |b|, atol), scalars. Default 1e-5, 0.
+      maxiter: the most steps. None (default) for 10 times the number of unknowns.
+      M: an approximation of the inverse of A, as `A` is given. None (default) for none.
 
     Returns:
-      The solution, and None. ValueError for a matrix that is not square, and for an
-      `x0` that does not look like `b`.
+      The solution, like `b`, and None.
+
+    Raises:
+      TypeError: for an `A` that is neither a matrix nor a function, a `b` that is no
+        array or does not fit `A`, and tolerances that are no numbers.
+      ValueError: for a matrix that is not square, an `x0` that does not look like `b`,
+        and a function `A` whose results do not.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.sparse.linalg import cg
@@ -73,7 +78,24 @@ def bicgstab(
 ) -> tuple[Any, None]:
     """Solve A x = b by the stabilised biconjugate gradient method, for any A.
 
-    Arguments, result and errors are those of `cg`. H. van der Vorst (1992).
+    H. van der Vorst (1992).
+
+    Args:
+      A: square matrix, or a linear function of a pytree like `b`.
+      b: array or pytree of arrays.
+      x0: where to start, like `b`. None (default) for 0.
+      tol, atol: stop where |A x - b| <= max(tol |b|, atol), scalars. Default 1e-5, 0.
+      maxiter: the most steps. None (default) for 10 times the number of unknowns.
+      M: an approximation of the inverse of A, as `A` is given. None (default) for none.
+
+    Returns:
+      The solution, like `b`, and None.
+
+    Raises:
+      TypeError: for an `A` that is neither a matrix nor a function, a `b` that is no
+        array or does not fit `A`, and tolerances that are no numbers.
+      ValueError: for a matrix that is not square, an `x0` that does not look like `b`,
+        and a function `A` whose results do not.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.sparse.linalg import bicgstab
@@ -98,14 +120,30 @@ def gmres(
 ) -> tuple[Any, Any]:
     """Solve A x = b by the generalised minimal residual method, for any A.
 
-    Arguments and errors are those of `cg`, and
+    Y. Saad and M. Schultz (1986).
 
-      restart: the dimension of the Krylov space, after which the method starts again.
-      solve_method: "batched" builds the whole space, "incremental" stops as soon as
-        the residual is small.
+    Args:
+      A: square matrix, or a linear function of a pytree like `b`.
+      b: array or pytree of arrays.
+      x0: where to start, like `b`. None (default) for 0.
+      tol, atol: stop where |A x - b| <= max(tol |b|, atol), scalars. Default 1e-5, 0.
+      restart: the dimension of the Krylov space, after which the method starts again,
+        an int. Default 20.
+      maxiter: the most restarts. None (default) for 10 times the number of unknowns.
+      M: an approximation of the inverse of A, as `A` is given. None (default) for none.
+      solve_method: "batched" (default) builds the whole space, "incremental" stops as
+        soon as the residual is small.
 
     Returns:
-      The solution, and 0, or -1 if it is not a number. Y. Saad and M. Schultz (1986).
+      The solution, like `b`, and 0, or -1 if it is not a number.
+
+    Raises:
+      TypeError: for an `A` that is neither a matrix nor a function, a `b` that is no
+        array or does not fit `A`, and tolerances that are no numbers, and a
+        `restart` that is no integer.
+      ValueError: for a matrix that is not square, an `x0` that does not look like `b`,
+        and a function `A` whose results do not, a negative
+        `restart`, and another `solve_method`.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.sparse.linalg import gmres

@@ -18,8 +18,18 @@ __dir__: Listing = own(__name__)
 def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithm of the probability of the counts x.
 
-    `x` and `p` have shape (..., categories), `n` is the number of trials. ValueError
-    unless x and n are integers.
+    Args:
+      x: counts, integers (..., categories); a scalar stands for all categories.
+      n: the number of trials, an integer or an array of them that broadcasts.
+      p: the categories' probabilities (..., categories), real.
+
+    Returns:
+      The logarithm, of the operands' shape without the last dim, in the float dtype
+      of `p`; -inf where the counts do not sum to n.
+
+    Raises:
+      TypeError: for what is no array, complex `p`, and shapes that do not broadcast.
+      ValueError: unless x and n are integers, and for operands without a dim.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
@@ -41,6 +51,19 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
 
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The probability of the counts x.
+
+    Args:
+      x: counts, integers (..., categories); a scalar stands for all categories.
+      n: the number of trials, an integer or an array of them that broadcasts.
+      p: the categories' probabilities (..., categories), real.
+
+    Returns:
+      The probability, of the operands' shape without the last dim, in the float dtype
+      of `p`; 0 where the counts do not sum to n.
+
+    Raises:
+      TypeError: for what is no array, complex `p`, and shapes that do not broadcast.
+      ValueError: unless x and n are integers, and for operands without a dim.
 
     >>> from curta.scipy import stats
     >>> from curta import numpy as jnp

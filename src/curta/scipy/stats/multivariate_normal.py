@@ -24,8 +24,21 @@ def logpdf(
 ) -> ArrayLike:
     """The logarithm of the density.
 
-    `x` and `mean` have shape (..., n), `cov` (..., n, n), or () for a multiple of the
-    identity. ValueError for other shapes; `allow_singular` is not supported.
+    Args:
+      x: points (..., n), real.
+      mean: the mean (..., n), or a scalar where n is 1 without a dim for it.
+      cov: the covariance (..., n, n), symmetric and positive definite, or a scalar for
+        a multiple of the identity.
+      allow_singular: None (default), the only choice.
+
+    Returns:
+      The logarithm, of the operands' shape without the last dim, in their float
+      dtype; NaN where `cov` is not positive definite.
+
+    Raises:
+      NotImplementedError: if `allow_singular` is given.
+      TypeError: for what is no array, and shapes that do not broadcast.
+      ValueError: for a `cov` that does not fit the mean.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
@@ -61,6 +74,20 @@ def _solve(factor: Any, y: Any) -> Any:
 
 def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     """The density.
+
+    Args:
+      x: points (..., n), real.
+      mean: the mean (..., n), or a scalar where n is 1 without a dim for it.
+      cov: the covariance (..., n, n), symmetric and positive definite, or a scalar for
+        a multiple of the identity.
+
+    Returns:
+      The density, of the operands' shape without the last dim, in their float
+      dtype; NaN where `cov` is not positive definite.
+
+    Raises:
+      TypeError: for what is no array, and shapes that do not broadcast.
+      ValueError: for a `cov` that does not fit the mean.
 
     >>> from curta.scipy import stats
     >>> from curta import numpy as jnp
