@@ -1,6 +1,6 @@
 """Search for programs that hosts compute wrongly in parts.
 
-    python -m stress.hosts --minutes 10 [--seed 1]
+    python -m stress.hosts --minutes 10 [--seed 1] [--compiled]
 
 Random programs (stress/fuzz) are partitioned over random meshes, their arguments and
 results split at random, and run on simulated hosts; the results are compared with
@@ -20,18 +20,22 @@ from typing import Any
 import numpy as np
 
 import curta
-from curta.config import config
+from curta.config import config, tuning
 from curta.core.evaluate import evaluate
 from curta.hosts.simulated import run_on_hosts
 from curta.partition.host_mesh import grouped
 from curta.partition.partition import LocalProgram, partition
+from curta.runtime.backends import executable
 from curta.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from curta.transforms.partial_eval import prune
+from curta.tuning import Tuning
 from stress.fuzz import strategies
 from stress.fuzz.checks import Outs, compare, evaluated, outcome, settings_of
 from stress.fuzz.instructions import INSTRUCTIONS
 from stress.fuzz.programs import Program, arguments, transformed
 
+# All collectives of compiled programs are begun early and done late.
+BEGUN = Tuning(overlapped_bytes=1)
 MESHES = ((2,), (4,), (2, 2), (4, 2), (2, 4), (8,), (2, 2, 2))
 ROUND = 50
 
@@ -69,16 +73,19 @@ def local_program(program: Program) -> tuple[LocalProgram, Any]:
     return partition(closed, mesh, ins, outs, hosts), closed.out_avals
 
 
-def on_hosts(program: Program) -> Outs:
+def on_hosts(program: Program, compiled: bool) -> Outs:
     """The results, put together from those of the hosts."""
-    with settings_of(program):
+    with settings_of(program), tuning(BEGUN):
         local, avals = local_program(program)
         hosts, closed = local.hosts, local.closed
         args = [np.array(curta.numpy.asarray(a)) for a in arguments(program)]
+        run = executable(closed) if compiled else None
 
         def on(host: int) -> list[Any]:
             pairs = zip(args, local.in_splits, strict=True)
             parts = [x[hosts.index(host, x.shape, split)] for x, split in pairs]
+            if run is not None:
+                return [np.array(x) for x in run(*map(np.ascontiguousarray, parts))]
             with np.errstate(all="ignore"):
                 return [*evaluate(closed.jaxpr, closed.consts, parts)]
 
@@ -92,23 +99,26 @@ def on_hosts(program: Program) -> Outs:
         return found
 
 
-def check(program: Program) -> bool:
+def check(program: Program, compiled: bool) -> bool:
     """Compare a program on hosts with `eval`; whether it was refused by both."""
     wanted = outcome(evaluated, program)
     if isinstance(wanted, str):
         return True
-    compare(program, outcome(on_hosts, program), wanted, "on hosts")
+    given = outcome(lambda program: on_hosts(program, compiled), program)
+    compare(program, given, wanted, "on hosts")
     return False
 
 
-def search(number: int, counts: collections.Counter[str], found: list[str]) -> None:
+def search(
+    number: int, counts: collections.Counter[str], found: list[str], compiled: bool
+) -> None:
     """Let Hypothesis try a round of programs, and shrink the first that fails."""
     last: list[str] = []
 
     def checked(program: Program) -> None:
         counts["programs"] += 1
         try:
-            counts["refused by eval too"] += check(program)
+            counts["refused by eval too"] += check(program, compiled)
         except Exception as error:
             last[:] = [program.to_json(), f"{type(error).__name__}: {error}"]
             raise
@@ -127,6 +137,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1 << 30))
+    parser.add_argument(
+        "--compiled", action="store_true", help="run native code, not `eval`"
+    )
     options = parser.parse_args()
     config.update("jax_num_cpu_devices", 8)
     print(f"seed {options.seed}", flush=True)
@@ -135,7 +148,7 @@ def main() -> int:
     end = time.monotonic() + 60 * options.minutes
     number = options.seed
     while time.monotonic() < end:
-        search(number, counts, found)
+        search(number, counts, found, options.compiled)
         number += 1
     print(f"{dict(counts)}, {len(found)} found")
     return bool(found)
