@@ -25,7 +25,7 @@ from curta.core.sharding import NamedSharding
 from curta.core.symbolic.dims import DimExpr
 from curta.core.symbolic.scope import SymbolicScope
 from curta.export.records import op_classes, parameter_classes
-from curta.export.registration import stored_type
+from curta.export.registration import checked_keys, stored_node
 from curta.primitives.random_bits.implementations import KeyImplementation
 from curta.primitives.random_bits.registry import implementation_of
 
@@ -206,21 +206,9 @@ class Encoder:
         if kind in _TREES:
             return [_TREES[kind], None, children]
         if kind is dict:
-            if not all(isinstance(k, str) for k in meta):
-                raise TypeError(
-                    "Serialization is supported only for dictionaries with string keys."
-                    f" Found keys {[*meta]}."
-                )
-            return ["dict", [*meta], children]
-        stored = stored_type(kind)
-        if stored is None:
-            raise ValueError(
-                f"Cannot serialize PyTreeDef with unregistered type `{kind}`. Use"
-                " `export.register_pytree_node_serialization` or"
-                " `export.register_namedtuple_serialization`."
-            )
-        meta = base64.b64encode(stored.to_bytes(meta)).decode()
-        return ["registered", [stored.name, meta], children]
+            return ["dict", checked_keys(meta), children]
+        name, stored = stored_node(kind, meta)
+        return ["registered", [name, base64.b64encode(stored).decode()], children]
 
 
 _TREES: dict[type, str] = {tuple: "tuple", list: "list", type(None): "none"}

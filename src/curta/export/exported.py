@@ -20,8 +20,10 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.trace import Tracer, current_trace, typeof
+from curta.export.bytecode import portable_artifact
 from curta.export.dimensions import argument_path, path_text, solve
 from curta.export.encoding import serialize
+from curta.export.for_jax import serialize_for_jax
 from curta.export.specialise import (
     Relocation,
     Substitution,
@@ -148,11 +150,12 @@ class Exported:
 
     @property
     def mlir_module_serialized(self) -> bytes:
-        """The text of `mlir_module` as bytes, which MLIR's tools take as they are.
+        """The program as MLIR's tools take it, and JAX.
 
-        JAX has bytecode here, which only MLIR itself can write.
+        It is bytecode of StableHLO, as in JAX, where jaxlib is installed, since only
+        MLIR itself can write that; else the text of `mlir_module`.
         """
-        return str(self.mlir_module()).encode()
+        return portable_artifact(self.mlir_module())
 
     @functools.cached_property
     def _module(self) -> Any:
@@ -198,17 +201,20 @@ class Exported:
             )
         return self._get_vjp(self)
 
-    def serialize(self, vjp_order: int = 0) -> bytearray:
+    def serialize(self, vjp_order: int = 0, *, for_jax: bool = False) -> bytearray:
         """The function as bytes, from which `deserialize` makes it again.
 
         Args:
           vjp_order: how often the loaded function can be differentiated.
+          for_jax: for `jax.export.deserialize`, which takes the program as StableHLO.
 
         Raises:
           ValueError: for pytree types that are not registered with this module.
           TypeError: for dicts with keys that are not strings.
           NotImplementedError: for programs that call back into Python.
         """
+        if for_jax:
+            return serialize_for_jax(self, vjp_order)
         return serialize(self, vjp_order)
 
     # ---- calls

@@ -39,6 +39,28 @@ def stored_type(kind: type) -> StoredType | None:
     return _by_type.get(kind)
 
 
+def stored_node(kind: type, meta: Any) -> tuple[str, bytes]:
+    """The name and the metadata of a node of a registered type; else ValueError."""
+    stored = stored_type(kind)
+    if stored is None:
+        raise ValueError(
+            f"Cannot serialize PyTreeDef with unregistered type `{kind}`. Use"
+            " `export.register_pytree_node_serialization` or"
+            " `export.register_namedtuple_serialization`."
+        )
+    return stored.name, stored.to_bytes(meta)
+
+
+def checked_keys(keys: Sequence[Any]) -> list[str]:
+    """The keys of a dict; TypeError if they are not strings."""
+    if not all(isinstance(k, str) for k in keys):
+        raise TypeError(
+            "Serialization is supported only for dictionaries with string keys. Found"
+            f" keys {[*keys]}."
+        )
+    return [*keys]
+
+
 def stored_type_named(name: str) -> StoredType | None:
     """The pytree type stored under a name, if there is one."""
     return _by_name.get(name)

@@ -62,7 +62,7 @@ def dense(values: np.ndarray[Any, Any]) -> Text:
 
 def constant_text(values: np.ndarray[Any, Any]) -> tuple[Text, str, str]:
     """A constant, its type, and what MLIR calls its value."""
-    if values.ndim:
+    if values.ndim or not values.dtype.itemsize:  # float0 has no bytes
         return _constant_text(values)
     return _scalar_constant(values.dtype, values.tobytes())
 
