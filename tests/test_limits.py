@@ -34,6 +34,8 @@ NOT_LIMITS = {
     ("compiler/library/lapack_calls.py", "_LARGEST"): "the indices of LAPACK",
     ("compiler/library/sort.py", "LARGEST"): "places are 32-bit integers",
     ("compiler/library/sort.py", "32"): "keys of so many bits go with their places",
+    ("compiler/library/tile.py", "32"): "the bytes of a register of AVX2",
+    ("compiler/library/tile_assembly.py", "16"): "registers that VEX can name",
     ("compiler/llvm/binding.py", "_MINIMUM"): "a version",
     ("compiler/llvm/index_values.py", "_SAFE"): "an index that cannot overflow",
     ("compiler/llvm/index_values.py", "_SIGNED32"): "the bits of an index",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -78,6 +79,23 @@ def at_once(function: Callable[[T], R], items: Sequence[T], threads: int) -> lis
     if errors:
         raise errors[min(errors)]
     return results
+
+
+@contextmanager
+def meanwhile(function: Callable[[], Any] | None) -> Iterator[None]:
+    """Run a function, native for the most part, in a thread during the `with` block.
+
+    What it raises is left to whoever calls it again.
+    """
+    if function is None:
+        yield
+        return
+    call = _Call(function, ())
+    call.start()
+    try:
+        yield
+    finally:
+        call.join()
 
 
 class _Call(threading.Thread):

@@ -336,11 +336,13 @@ class Tuning:
 
     # ---- code of kernels (compiler/llvm/, compiler/steps.py)
 
-    # Operations of a fold or of updates that are compiled at the higher level, which
-    # gives them three times the speed.
+    # Operations of a fold in registers or of updates that are compiled at the higher
+    # level, which gives them three times the speed.
     optimised_fold: int = limit(1 << 16, shrunk=0)
-    # The same of a map, which gains a tenth.
+    # The same of a map, or a fold of columns, which keeps its sums in memory: a tenth.
     optimised_map: int = limit(1 << 19, shrunk=0)
+    # Operations of the body of such a one that gains nothing, at most.
+    plain_body: int = limit(8, shrunk=0)
     # Updates in a row of which some make an iteration of their loop.
     many_updates: int = limit(64, shrunk=2)
     # Operations of such an update at most.

@@ -12,10 +12,13 @@ from tests.compiler.native import Native
 
 from curta.compiler.library import blas
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
+from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Blocking, Dot, dot_plan
 from curta.compiler.library.packing import emit_transpose, even_parts, transpose_name
 from curta.compiler.library.product import Loops
-from curta.compiler.library.tile import Tile
+from curta.compiler.library.product_plan import Axis
+from curta.compiler.library.tile import emit_tile
+from curta.compiler.library.tile_shape import Tile
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
@@ -35,22 +38,26 @@ def launcher(order):
     return _LAUNCH(run)
 
 
-def library_module(codes, vector_bytes):
-    """All code of a plan."""
-    module = Module(target.host().has_fma, vector_bytes)
-    for code in codes:
-        code.emit(module)
-    return module
+def assembles(vector_bytes):
+    """Whether tiles are in assembly for the processor at hand."""
+    machine = target.host()
+    return machine.module().assembles and vector_bytes <= machine.vector_bytes
 
 
 @functools.cache
-def native(dot, vector_bytes):
+def native(plan_of, product, vector_bytes, assembly):
     """The function of a product, its plan and the addresses of its code."""
-    plan = dot_plan(dot, vector_bytes)
-    turn = turn_code(dot.kind, vector_bytes)
+    plan = plan_of(product, vector_bytes)
+    turn = turn_code(product.kind, vector_bytes)
     imports = {turn.name: turn.address}
+    module = Module(target.host().has_fma, vector_bytes, assembles=assembly)
+    for code in plan.code:
+        if isinstance(code, Tile):
+            emit_tile(module, code)
+        else:
+            code.emit(module)
     names = [x.name for x in plan.code]
-    f = Native(library_module(plan.code, vector_bytes), names[0], imports, target.GOOD)
+    f = Native(module, names[0], imports, target.GOOD)
     code = [f.code.address(name) for name in names]
     return f, np.array(plan.numbers, np.int64), np.array(code, np.int64)
 
@@ -71,13 +78,16 @@ def operands(dot):
     return rng.standard_normal(a).astype(dtype), rng.standard_normal(b).astype(dtype)
 
 
-def product(dot, a, b, order=list, vector_bytes=None):
+def product(dot, a, b, order=list, vector_bytes=None, assembly=None):
     """The result of the native code, with guards around the array."""
     guarded = np.full(dot.batch * dot.m * dot.n + 64, 77, DTYPES[dot.kind])
     result = guarded[32:-32].reshape(dot.batch, dot.m, dot.n)
     launch = launcher(order)
     address = ctypes.cast(launch, ctypes.c_void_p).value
-    f, numbers, code = native(dot, vector_bytes or target.host().vector_bytes)
+    vector_bytes = vector_bytes or target.host().vector_bytes
+    if assembly is None:
+        assembly = assembles(vector_bytes)
+    f, numbers, code = native(dot_plan, dot, vector_bytes, assembly)
     f(result, a, b, address, numbers, code)
     assert (guarded[:32] == 77).all() and (guarded[-32:] == 77).all()
     return result
@@ -150,6 +160,55 @@ def test_even_parts():
         parts = even_parts(total, most)
         assert sum(parts) == total and max(parts) <= most
         assert max(parts) - min(parts) <= 1 and len(parts) == -(-total // most)
+
+
+@pytest.mark.parametrize("vector_bytes", [32, 64])
+def test_assembly_and_ir_give_the_same_bits(vector_bytes):
+    if not assembles(vector_bytes):
+        pytest.skip("there is no assembly for this processor")
+    for shape, kind, flips in itertools.product(
+        [(1, 25, 70, 300), (3, 7, 5, 9), (1, 14, 12, 1), (2, 13, 33, 2)],
+        DTYPES,
+        [(False, False), (True, True)],
+    ):
+        dot = Dot(*shape, kind, *flips)
+        a, b = operands(dot)
+        mine, general = (
+            product(dot, a, b, vector_bytes=vector_bytes, assembly=assembly)
+            for assembly in (True, False)
+        )
+        np.testing.assert_array_equal(mine, general, err_msg=f"{dot}")
+
+
+@pytest.mark.parametrize("steps", range(5))
+@pytest.mark.parametrize("vector_bytes", [32, 64])
+def test_loops_of_steps(steps, vector_bytes):
+    """Sums over several dims, none of which goes along with its neighbour."""
+    rng = np.random.default_rng(steps)
+    extents = (2, 3, 4, 2)[:steps]
+    a = rng.integers(-9, 9, (5, 7, *(n + 1 for n in extents))).astype("f4")
+    b = rng.integers(-9, 9, (*(n + 1 for n in extents), 19)).astype("f4")
+    strides = [(x.strides[0] // 4, *(n // 4 for n in x.strides[1:])) for x in (a, b)]
+    product = Contraction(
+        "f32",
+        (Axis(5, 7 * 19, strides[0][0]),),
+        Axis(7, 19, strides[0][1]),
+        19,
+        tuple(
+            Axis(n, 0, strides[0][2 + i], strides[1][i]) for i, n in enumerate(extents)
+        ),
+        2 * vector_bytes // 4,
+        packed=False,
+    )
+    taken = tuple(slice(n) for n in extents)
+    sums = list(range(2, 2 + steps)), list(range(steps))
+    want = np.tensordot(a[:, :, *taken], b[taken], axes=sums)
+    launch = launcher(list)
+    for assembly in {assembles(vector_bytes), False}:
+        f, numbers, code = native(contraction_plan, product, vector_bytes, assembly)
+        result = np.full((5, 7, 19), np.nan, "f4")
+        f(result, a, b, ctypes.cast(launch, ctypes.c_void_p).value, numbers, code)
+        np.testing.assert_array_equal(result, want)
 
 
 def test_one_shape_of_tile_serves_many_products():

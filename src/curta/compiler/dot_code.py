@@ -7,14 +7,17 @@ Complex products are calls of BLAS, in code of their own.
 
 from __future__ import annotations
 
-from functools import lru_cache
+import sys
+from functools import lru_cache, partial
 
+from curta.compiler.library import tile, tile_assembly, tile_shape
 from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Dot, dot_plan
 from curta.compiler.library.packing import Pack
 from curta.compiler.library.product_plan import Code
-from curta.compiler.library.tile import Tile
+from curta.compiler.library.tile import emit_tile, is_assembly
+from curta.compiler.library.tile_shape import Tile
 from curta.compiler.linked import Source
 from curta.compiler.llvm import target
 from curta.compiler.routine_code import LibraryCall, transpose_code
@@ -49,8 +52,13 @@ def _blas_code(dot: Dot) -> Source:
 
 @lru_cache(maxsize=256)
 def _code(code: Code) -> Source:
-    level = target.GOOD if isinstance(code, Tile) else target.QUICK
+    if isinstance(code, Tile):
+        quick = is_assembly(target.host().module(), code)
+        level = target.QUICK if quick else target.GOOD
+        sources = [tile, tile_assembly, tile_shape]
+        return Source.fixed(partial(emit_tile, tile=code), level, sources, code.name)
     callees: list[Source] = []
     if isinstance(code, Pack) and code.transposed:
         callees.append(transpose_code(code.vector))
-    return Source.fixed(code.emit, level, type(code).__module__, code.name, callees)
+    source = sys.modules[type(code).__module__]
+    return Source.fixed(code.emit, target.QUICK, [source], code.name, callees)

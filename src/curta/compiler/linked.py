@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import ModuleType
 from typing import Any
 
 from curta.compiler import cache
@@ -59,11 +60,11 @@ class Source:
     def fixed(
         emit: Callable[[Module], None],
         level: int,
-        python: str,
+        python: Sequence[ModuleType],
         name: str,
         callees: Sequence[Source] = (),
     ) -> Source:
-        """One function, which code of a Python module emits, given its name alone.
+        """One function, which code of Python modules emits, given its name alone.
 
         It is found in the cache without being emitted.
         """
@@ -73,7 +74,7 @@ class Source:
             emit(module)
             return module.text()
 
-        file = cache.fixed_key(write, level, [python], name)
+        file = cache.fixed_key(write, level, [m.__name__ for m in python], name)
         return Source(file, write, level, (name,), tuple(callees))
 
     @cached_property

@@ -94,7 +94,7 @@ def _generated(
     if often:
         _advise_of_python(program)
     with span("kernels", "phase"):
-        code = make_code(plan, program, often)
+        code = make_code(plan, program, often, parallel_for)
     avals = [v.aval for v in jaxpr.constvars]
     consts = list(map(const_as_numpy, flat.consts, avals))
     given = set(program.inputs)

@@ -53,5 +53,5 @@ def transpose_code(vector: Type) -> Source:
     """The function of `packing.emit_transpose`."""
     return Source.fixed(
         lambda module: packing.emit_transpose(module, vector), target.QUICK,
-        packing.__name__, transpose_name(vector),
+        [packing], transpose_name(vector),
     )  # fmt: skip

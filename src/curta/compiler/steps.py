@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from curta.compiler.dot_code import dot_call
 from curta.compiler.dump import dump
-from curta.compiler.executable import NativeCode
+from curta.compiler.executable import Launcher, NativeCode
 from curta.compiler.graph.control import control_cost
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.item_lowering import Program
@@ -45,18 +45,25 @@ from curta.compiler.loops.bufferize import Arena, placement_of, plan_arena
 from curta.compiler.loops.check import check_kernel
 from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.registers import blocks, code_cost
-from curta.compiler.loops.schedule import kernel_cost, schedule
+from curta.compiler.loops.schedule import cost, kernel_cost, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
 from curta.compiler.routine_code import LibraryCall, routine_call
 from curta.config import config
+from curta.signals import meanwhile
 
 
-def make_code(plan: FusionPlan, program: Program, often: bool) -> NativeCode:
-    """The code that runs a plan; `often` if it is the body of a loop."""
+def make_code(
+    plan: FusionPlan, program: Program, often: bool, launcher: Launcher | None
+) -> NativeCode:
+    """The code that runs a plan; `often` if it is the body of a loop.
+
+    If it is for threads, the `launcher` is made meanwhile, once in a process.
+    """
     done = [work for works in works_of(plan, program, often) for work in works]
     dump("kernels", lambda: "\n".join(map(pretty_work, done)))
-    return native_code(done, ends_of(program), often)
+    with meanwhile(launcher if any(map(is_parallel, done)) else None):
+        return native_code(done, ends_of(program), often)
 
 
 def ends_of(program: Program) -> list[Buffer]:
@@ -158,14 +165,14 @@ def _level(work: Scheduled | RegisterItem, often: bool) -> int:
     """How hard the code generator should try: much work is worth good registers."""
     if isinstance(work, RegisterItem):
         return target.SIMPLIFIED
-    worth_it = often or kernel_cost(work.kernel) > _worth_optimising(work.kernel)
+    tuning, kernel = config.tuning, work.kernel
+    enough = tuning.optimised_map
+    if any(s.ordered or (s.folds and not work.plan.column) for s in kernel.stages):
+        enough = tuning.optimised_fold
+    elif max(map(cost, kernel.stages)) <= tuning.plain_body:
+        return target.GOOD if often else target.QUICK
+    worth_it = often or kernel_cost(kernel) > enough
     return target.GOOD if worth_it else target.QUICK
-
-
-def _worth_optimising(kernel: Kernel) -> int:
-    tuning = config.tuning
-    chained = any(s.folds or s.ordered for s in kernel.stages)
-    return tuning.optimised_fold if chained else tuning.optimised_map
 
 
 def work_cost(work: Work) -> int:

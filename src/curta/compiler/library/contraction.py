@@ -28,7 +28,7 @@ from curta.compiler.library.product_plan import (
     Tiles,
     tile_numbers,
 )
-from curta.compiler.library.tile import TILED, Tile
+from curta.compiler.library.tile_shape import TILED, Tile
 from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass

@@ -28,7 +28,7 @@ from curta.compiler.library.product_plan import (
     Tiles,
     tile_numbers,
 )
-from curta.compiler.library.tile import TILED, Tile
+from curta.compiler.library.tile_shape import TILED, Tile
 from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass
@@ -196,7 +196,8 @@ class _Planner:
         steps = Axis(blocks, 0, cut.k_block * self.a_step, cut.k_block * self.b_step)
         pack = None
         if cut.packs_b:
-            pack = Pack(Type(dot.kind, cut.lanes), dot.b_transposed)
+            vector = Type(dot.kind, cut.lanes)
+            pack = Pack(vector, cut.width // cut.lanes, dot.b_transposed)
         return Plan(self._ranges(), words, [steps], self._outer, self._list, pack)
 
     def _ranges(self) -> Ranges:
@@ -235,7 +236,7 @@ class _Planner:
             count = len(list(group))
             tiles.append(self._tiles(row, height, count, (columns, steps)))
             row += height * count
-        return TileList(tuple(tiles), (self.b_pack_row, columns, steps, cut.width))
+        return TileList(tuple(tiles), (self.b_pack_row, columns, steps))
 
     @property
     def b_pack_row(self) -> int:

@@ -24,48 +24,73 @@ def even_parts(total: int, most: int) -> list[int]:
 
 @dataclass(frozen=True)
 class Pack:
-    """A copy of a panel of B, rows of it or, if it lies `transposed`, columns."""
+    """A copy of a panel of B, so many vectors wide, the rest of which may be missing.
+
+    Rows of it or, if B lies `transposed`, columns.
+    """
 
     vector: Type
+    vectors: int
     transposed: bool
 
     @property
     def name(self) -> str:
         """What its function is called."""
-        return f"pack_{self.vector.suffix}{'_transposed' * self.transposed}"
+        order = "_transposed" if self.transposed else ""
+        return f"pack_{self.vectors}x{self.vector.suffix}{order}"
 
     def emit(self, module: Module) -> None:
         """Add `void name(ptr to, ptr from, ptr numbers)` to the module.
 
         The numbers, in elements: how far rows lie apart in `from`, the columns, the
-        steps, and how far these lie apart in `to`, a whole number of vectors.
+        steps.
         """
         b = module.function(self.name, [PTR, PTR, PTR])
         to, source, numbers = b.arguments
-        row, columns, steps, width = (
-            b.load(I64, b.offset(numbers, i, I64)) for i in range(4)
-        )
-        vector, element = self.vector, self.vector.with_lanes(1)
+        row, columns, steps = (b.load(I64, b.offset(numbers, i, I64)) for i in range(3))
         if self.transposed:
-            with b.loop(0, columns, vector.lanes) as loop:
-                # By a function, as LLVM takes long over many shuffles.
-                first = b.offset(source, b.mul(loop.index, row), element)
-                last = b.sub(b.min(b.sub(columns, loop.index), vector.lanes), 1)
-                to_row = b.offset(to, loop.index, element)
-                name = transpose_name(vector)
-                b.call(name, None, to_row, width, first, row, last, steps)
+            self._transposed(b, (to, source), row, columns, steps)
         else:
-            with b.loop(0, steps) as step:
-                first = b.offset(source, b.mul(step.index, row), element)
-                to_row = b.offset(to, b.mul(step.index, width), element)
-                with b.loop(0, width, vector.lanes) as loop:
-                    mask = b.first_lanes(
-                        b.max(b.sub(columns, loop.index), 0), vector.lanes
-                    )
-                    at = b.offset(first, loop.index, element)
-                    value = b.masked_load(vector, at, mask)
-                    b.store(value, b.offset(to_row, loop.index, element))
+            lanes = self.vector.lanes
+            masks = [
+                b.first_lanes(b.max(b.sub(columns, i * lanes), 0), lanes)
+                for i in range(self.vectors)
+            ]
+            whole = b.eq(columns, self.vectors * lanes)
+            with b.when(whole):
+                self._rows(b, (to, source), row, steps, [])
+            with b.when(b.not_(whole)):
+                self._rows(b, (to, source), row, steps, masks)
         b.ret()
+
+    def _rows(
+        self, b: Builder, places: tuple[Value, Value], row: Value, steps: Value,
+        masks: Values,
+    ) -> None:  # fmt: skip
+        vector, element = self.vector, self.vector.with_lanes(1)
+        width = self.vectors * vector.lanes
+        with b.loop(0, steps, carried=places, runs=True) as loop:
+            to, source = loop.carried
+            for i in range(self.vectors):
+                at = b.offset(source, i * vector.lanes, element)
+                value = (
+                    b.masked_load(vector, at, masks[i]) if masks else b.load(vector, at)
+                )
+                b.store(value, b.offset(to, i * vector.lanes, element))
+            loop.next(b.offset(to, width, element), b.offset(source, row, element))
+
+    def _transposed(
+        self, b: Builder, places: tuple[Value, Value], row: Value, columns: Value,
+        steps: Value,
+    ) -> None:  # fmt: skip
+        """By a function, a vector of columns at a time: LLVM is slow with shuffles."""
+        vector, element = self.vector, self.vector.with_lanes(1)
+        width = b.const(I64, self.vectors * vector.lanes)
+        with b.loop(0, columns, vector.lanes) as loop:
+            first = b.offset(places[1], b.mul(loop.index, row), element)
+            last = b.sub(b.min(b.sub(columns, loop.index), vector.lanes), 1)
+            place = b.offset(places[0], loop.index, element)
+            b.call(transpose_name(vector), None, place, width, first, row, last, steps)
 
 
 def transpose_rows(

@@ -112,7 +112,7 @@ class ListWord(IntEnum):
 
     COUNT = 0
     PACK = auto()
-    TILES = 5
+    TILES = 4
 
 
 class TileWord(IntEnum):

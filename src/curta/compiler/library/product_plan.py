@@ -13,7 +13,7 @@ from functools import cached_property
 
 from curta.compiler.library.packing import Pack
 from curta.compiler.library.product import HEAD, Loops, Word
-from curta.compiler.library.tile import Tile
+from curta.compiler.library.tile_shape import Tile
 from curta.lazy_dataclass import dataclass
 
 
@@ -47,7 +47,7 @@ class TileList:
     """All tiles of the rows of an outer index, and what copies their panel of B."""
 
     tiles: tuple[Tiles, ...]
-    pack: tuple[int, int, int, int] = (0, 0, 0, 0)
+    pack: tuple[int, int, int] = (0, 0, 0)
 
 
 Code = Loops | Tile | Pack

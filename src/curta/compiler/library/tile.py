@@ -1,60 +1,41 @@
-"""Tiles of products: the innermost code, for any sizes and strides.
-
-A tile is some rows of a result by a few vectors of columns. All its sums stay in
-registers through nested loops of steps; a step loads a row of B, broadcasts a column of
-A element by element, multiplies and adds (Goto and van de Geijn, Anatomy of
-high-performance matrix multiplication, 2008). A function walks a number of tiles of one
-shape, along any strides, so it is compiled once for a processor.
-
-It is given the addresses of the first tile, how many there are, and *numbers*:
-
-    C_NEXT A_NEXT B_NEXT    from one tile to the next
-    C_ROW A_ROW             from one row of a tile to the next
-    COLUMNS                 the columns in the last vector, where that is not whole
-    STEPS                   for each loop of steps, the outermost first: how many there
-                            are, and how far apart they lie in A and in B
-
-All distances are in bytes.
-"""
+"""Tiles of products (tile_shape.py): in assembly where there is some, or LLVM IR."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
 
+from curta.compiler.library.tile_assembly import tile_assembly
+from curta.compiler.library.tile_shape import (
+    A_NEXT,
+    A_ROW,
+    B_NEXT,
+    C_NEXT,
+    C_ROW,
+    COLUMNS,
+    STEPS,
+    Tile,
+)
 from curta.compiler.llvm.builder import Module, Values
 from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
-from curta.lazy_dataclass import dataclass
-
-TILED = ("f32", "f64", "i32", "i64")
-"""The kinds of which products are made here."""
-
-C_NEXT, A_NEXT, B_NEXT, C_ROW, A_ROW, COLUMNS, STEPS = range(7)
 
 
-@dataclass(frozen=True)
-class Tile:
-    """The shape of a tile: rows by vectors, `whole` or not, and its loops of steps."""
+def emit_tile(module: Module, tile: Tile) -> None:
+    """Add the function of a tile to the module.
 
-    kind: str
-    rows: int
-    vectors: int
-    whole: bool
-    loops: int
+    If it is not in assembly, it wants the code generator's GOOD level: sums that spill
+    to memory are useless.
+    """
+    if is_assembly(module, tile):
+        module.assembly += tile_assembly(tile, module.vector_bytes)
+    else:
+        _Emitter(module, tile).emit()
 
-    @property
-    def name(self) -> str:
-        """What its function is called."""
-        whole = "whole" if self.whole else "part"
-        return f"tile_{self.kind}_{self.rows}x{self.vectors}_{whole}_{self.loops}"
 
-    def emit(self, module: Module) -> None:
-        """Add `void name(ptr c, ptr a, ptr b, i64 count, i64 begun, ptr numbers)`.
-
-        Sums go on from those in C if `begun` is not zero. It wants the code generator's
-        GOOD level: sums that spill to memory are useless.
-        """
-        _Emitter(module, self).emit()
+def is_assembly(module: Module, tile: Tile) -> bool:
+    """Whether the tile is written in assembly for the module's processor."""
+    floats = Type(tile.kind).is_float
+    return module.assembles and floats and module.has_fma and module.vector_bytes >= 32
 
 
 class _Emitter:

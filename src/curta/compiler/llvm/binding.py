@@ -35,6 +35,7 @@ _P, _S, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
 _PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "InitializeNativeTarget": (_I, []),
     "InitializeNativeAsmPrinter": (_I, []),
+    "InitializeNativeAsmParser": (_I, []),
     "ContextCreate": (_P, []),
     "ContextDispose": (None, [_P]),
     "ParseAssembly": (_P, [_P, _S, _P]),
@@ -110,6 +111,7 @@ def llvmlite() -> Any:
     binding = importlib.import_module("llvmlite.binding")
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
+    binding.initialize_native_asmparser()
     return binding
 
 
@@ -156,6 +158,7 @@ class _Library(_Machines):
             self._functions[name] = function
         self._call("InitializeNativeTarget")
         self._call("InitializeNativeAsmPrinter")
+        self._call("InitializeNativeAsmParser")
         self.triple = self._string("GetProcessTriple")
         self.host_cpu = self._string("GetHostCPUName")
         self.host_features = self._string("GetHostCPUFeatures")

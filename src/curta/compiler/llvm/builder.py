@@ -32,12 +32,20 @@ class Module:
     """Functions, constant tables and declarations; `text()` is the whole IR.
 
     `has_fma` says that the machine has fused multiply-add, `has_f16` that it converts
-    half precision, `vector_bytes` how wide its registers are: all from the target.
+    half precision, `vector_bytes` how wide its registers are, `assembles` that code may
+    be written in assembly of x86-64 and the System V ABI: all from the target. Lines of
+    `assembly` define functions of their own.
     """
 
     def __init__(
-        self, has_fma: bool = True, vector_bytes: int = 64, has_f16: bool = True
+        self,
+        has_fma: bool = True,
+        vector_bytes: int = 64,
+        has_f16: bool = True,
+        assembles: bool = False,
     ) -> None:
+        self.assembles = assembles
+        self.assembly: list[str] = []
         self.has_fma = has_fma
         self.has_f16 = has_f16
         self.vector_bytes = vector_bytes
@@ -92,7 +100,8 @@ class Module:
         return self._tables.setdefault(key, f"table.{len(self._tables)}")
 
     def text(self) -> str:
-        parts = [_table_text(n, k) for k, n in self._tables.items()]
+        parts = [f'module asm "{line}"' for line in self.assembly]
+        parts += [_table_text(n, k) for k, n in self._tables.items()]
         parts += [f.text() for f in self._functions.values()]
         parts += [d for n, d in self._declared.items() if n not in self._functions]
         return "\n".join(parts) + "\n!0 = !{i32 1}\n"

@@ -46,7 +46,8 @@ class Target:
 
     def module(self) -> Module:
         """An empty module for this processor."""
-        return Module(self.has_fma, self.vector_bytes, self.has_f16)
+        linux = sys.platform == "linux" and self.machine in ("x86_64", "amd64")
+        return Module(self.has_fma, self.vector_bytes, self.has_f16, linux)
 
 
 @once
