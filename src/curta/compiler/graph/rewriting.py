@@ -100,7 +100,8 @@ class Rewriting:
             key = None if results is not None else _key(eqn)
             if key is not None:
                 result = known.setdefault(key, eqn.outvars)
-                if result is not eqn.outvars:
+                # Collectives equal on this host need not be so on another.
+                if result is not eqn.outvars and not communicates(eqn.op):
                     results = list(result)
             if results is None:
                 context.add(eqn)
@@ -120,8 +121,7 @@ def _rewritten(eqn: Eqn, context: Context, rules: Sequence[Rewrite]) -> Results 
 
 def _key(eqn: Eqn) -> Any:
     """What equal eqns have in common; None if this one must stay as it is."""
-    # Collectives that are equal on one host need not be so on another.
-    if eqn.effects or communicates(eqn.op):
+    if eqn.effects:
         return None
     key = (
         type(eqn.op),
