@@ -350,6 +350,15 @@ def test_what_functions_take(mistake, kind, opening, help):
     check_message(mistake, kind, opening, help)
 
 
+@pytest.mark.parametrize("function", [stats.sem, signal.detrend])
+def test_an_axis_that_is_not_there_is_named(function):
+    name = f"{function.__name__} axis"
+    with pytest.raises(IndexError, match=rf"{name} 5 is out of range .* \(3,\)"):
+        function(jnp.ones(3), axis=5)
+    with pytest.raises(TypeError, match=name):
+        function(jnp.ones(3), axis="a")
+
+
 @pytest.mark.parametrize("axes", [np.array([0]), jnp.array([0]), [0], 0])
 def test_axes_of_a_convolution_may_be_an_array(axes):
     x = jnp.ones((3, 2))

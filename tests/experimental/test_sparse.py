@@ -464,6 +464,21 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
             "Error interpreting argument to csr_matvec as a JAX value",
         ),
         (
+            lambda: sparse.empty((-1, 2), sparse_format="csr"),
+            ValueError,
+            r"sparse.empty takes sizes that are not negative, got the shape \(-1, 2\)",
+        ),
+        (
+            lambda: sparse.eye(2, -1),
+            ValueError,
+            r"sparse.eye .*got the shape \(2, -1\)",
+        ),
+        (
+            lambda: sparse.random_bcoo(random.key(0), (-2, 2)),
+            ValueError,
+            "sparse.random_bcoo takes sizes that are not negative",
+        ),
+        (
             lambda: sparse.bcoo_conv_general_dilated(BCOO.fromdense(ONES), ONES),
             TypeError,
             "missing 2 required keyword-only arguments: 'window_strides' and",

@@ -324,6 +324,11 @@ E2, R23 = np.eye(2), np.ones((2, 3))
         (lambda: linalg.qr(E2, mode="x"), ValueError, "Unsupported QR decomposition"),
         (lambda: linalg.qr_multiply(E2, R23), ValueError, "not compatible for c @ Q"),
         (
+            lambda: linalg.qr_multiply(E2[0], E2),
+            ValueError,
+            r"takes matrices a, .*got a of shape \(2,\) and c of shape \(2, 2\)",
+        ),
+        (
             lambda: linalg.solve(E2, E2, assume_a="x"),
             ValueError,
             "Expected assume_a to",

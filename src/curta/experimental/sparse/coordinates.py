@@ -178,6 +178,15 @@ def dense_index(batch: Sequence[int], indices: Any) -> tuple[Any, ...]:
     return (*grid, *(indices[..., i] for i in range(indices.shape[-1])))
 
 
+def require_sizes(name: str, shape: Sequence[Any]) -> None:
+    """Raise ValueError for negative sizes of an array that is to be made."""
+    if any(size < 0 for size in shape):
+        raise ValueError(
+            f"sparse.{name} takes sizes that are not negative, got the shape"
+            f" {tuple(shape)}."
+        )
+
+
 def row_of(sizes: Sequence[int], indices: Any) -> Any:
     """Sizes of the sparse dims, to compare indices with."""
     row = np.array(tuple(sizes), indices.dtype)

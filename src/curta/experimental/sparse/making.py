@@ -12,6 +12,7 @@ from curta.core.shapes import canonicalize_shape
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.bcsr import BCSR
 from curta.experimental.sparse.coo import COO
+from curta.experimental.sparse.coordinates import require_sizes
 from curta.experimental.sparse.csr import CSC, CSR
 from curta.numpy.arguments import concrete
 
@@ -47,7 +48,7 @@ def empty(
       An array of this format.
 
     Raises:
-      ValueError: for another format.
+      ValueError: for another format, and negative sizes.
       TypeError: for what is no dtype or no shape.
 
     >>> from curta.experimental import sparse
@@ -56,6 +57,7 @@ def empty(
     """
     kind = _format(sparse_format)
     shape = canonicalize_shape(shape)
+    require_sizes("empty", shape)
     return kind._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
 
 
@@ -82,7 +84,7 @@ def eye(
       A matrix of this format.
 
     Raises:
-      ValueError: for another format.
+      ValueError: for another format, and negative sizes.
       TypeError: for what is no dtype, and sizes that are no integers.
 
     >>> from curta.experimental import sparse
@@ -91,12 +93,9 @@ def eye(
            [0., 1.]], dtype=float32)
     """
     kind = _format(sparse_format, "bcsr")
-    return kind._eye(
-        *(
-            concrete(n, "argument of sparse.eye()", operator.index)
-            for n in (N, N if M is None else M, k)
-        ),
-        dtype=dtype,
-        index_dtype=index_dtype,
-        **kwds,
+    rows, columns, k = (
+        concrete(n, "argument of sparse.eye()", operator.index)
+        for n in (N, N if M is None else M, k)
     )
+    require_sizes("eye", (rows, columns))
+    return kind._eye(rows, columns, k, dtype=dtype, index_dtype=index_dtype, **kwds)

@@ -11,7 +11,11 @@ import numpy as np
 
 from curta import random
 from curta.experimental.sparse.bcoo import BCOO
-from curta.experimental.sparse.coordinates import from_linear, over_batch
+from curta.experimental.sparse.coordinates import (
+    from_linear,
+    over_batch,
+    require_sizes,
+)
 
 
 def random_bcoo(
@@ -46,7 +50,8 @@ def random_bcoo(
       A `BCOO` of this shape and dtype.
 
     Raises:
-      ValueError: for numbers of dims or elements that do not fit the shape.
+      ValueError: for numbers of dims or elements that do not fit the shape, and for
+        negative sizes.
       TypeError: for what is no key, no dtype or no number.
 
     >>> from curta import random
@@ -55,6 +60,7 @@ def random_bcoo(
     BCOO(float32[4, 5], nse=3)
     """
     shape = tuple(map(operator.index, shape))
+    require_sizes("random_bcoo", shape)
     n_batch, n_dense = operator.index(n_batch), operator.index(n_dense)
     if min(n_batch, n_dense) < 0 or n_batch + n_dense > len(shape):
         raise ValueError(f"Invalid {n_batch=}, {n_dense=} for {shape=}")

@@ -218,6 +218,11 @@ def qr_multiply(
     a, c = inexact(a, c)
     if mode not in ("right", "left"):
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
+    if a.ndim < 2 or not c.ndim:
+        raise ValueError(
+            "qr_multiply takes matrices a, and matrices c or one vector, got a of shape"
+            f" {a.shape} and c of shape {c.shape}."
+        )
     one = c.ndim == 1
     if one:
         c = c[:, None] if mode == "left" else c[None, :]

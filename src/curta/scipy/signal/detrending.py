@@ -10,6 +10,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
+from curta.core.shapes import dim_of
 from curta.numpy.promotion import promote_dtypes_inexact
 
 Detrend = str | bool | Callable[[Any], Any]
@@ -52,6 +53,7 @@ def detrend(
     (data,) = promote_dtypes_inexact(jnp.asarray(data))
     if type == "constant":
         return data - data.mean(axis, keepdims=True)
+    axis = dim_of("detrend axis", axis, data.shape)
     n = data.shape[axis]
     breaks = np.unique(np.r_[0, bp, n])
     if breaks.dtype.kind not in "iu":

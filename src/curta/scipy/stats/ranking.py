@@ -11,6 +11,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.vmap import vmap
 from curta.core.array import Array, ArrayLike
+from curta.core.shapes import dim_of
 from curta.numpy.arguments import canonical_axis, check_arraylike
 from curta.numpy.promotion import inexact_operands
 
@@ -188,6 +189,7 @@ def sem(
     """
     (a,) = inexact_operands("sem", a)
     if nan_policy == "propagate":
+        axis = None if axis is None else dim_of("sem axis", axis, a.shape)
         count = np.array(a.size if axis is None else a.shape[axis])
         spread = jnp.std(a, axis, ddof=ddof, keepdims=keepdims)
     elif nan_policy == "omit":
