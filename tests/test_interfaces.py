@@ -6,6 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import image, lax
+from curta.control import primitives
 from curta.extend import core as extend_core
 from curta.interpreters import ad
 from curta.scipy import optimize
@@ -112,3 +113,23 @@ def test_bases_of_errors(error):
 def test_programs_ask_for_a_version_of_the_interface():
     assert curta.__version_info__ >= (0, 4, 36)
     assert all(type(part) is int for part in curta.__version_info__)
+
+
+# Names of JAX's that do not follow from the op's.
+OTHER_NAMES = {
+    "add_jaxvals_p": "add_any",
+    "custom_vmap_p": "custom_vmap_call",
+    "linear_solve_p": "custom_linear_solve",
+    "remat_p": "remat2",
+    "scatter_add_p": "scatter-add",
+    "scatter_max_p": "scatter-max",
+    "scatter_min_p": "scatter-min",
+    "scatter_mul_p": "scatter-mul",
+    "scatter_sub_p": "scatter-sub",
+}
+
+
+def test_names_of_primitives_are_those_of_their_ops():
+    names = {name: getattr(primitives, name).name for name in primitives.__all__}
+    others = {n: op for n, op in names.items() if n != f"{op}_p"}
+    assert others == OTHER_NAMES
