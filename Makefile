@@ -143,10 +143,12 @@ types: $(TYPES)/.stamp-types-$(HASH)
 dist: $(DIST)/.stamp-dist-$(HASH)
 	$(DIST)/bin/python tools/dist.py $(ARGS)
 
-# Its pages run their examples; programs of the gallery that never ran are run.
+# Its pages run their examples; programs of the gallery that never ran are run. Then
+# links are followed.
 docs: $(VENV)/.stamp-docs-$(HASH)
 	$(VENV)/bin/python tools/gallery.py --missing
 	$(VENV)/bin/mkdocs build
+	$(VENV)/bin/python tools/check_links.py
 
 gallery: $(BENCH)/.stamp-bench-$(HASH)
 	$(BENCH)/bin/python tools/gallery.py $(ARGS)

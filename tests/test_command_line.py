@@ -2,6 +2,7 @@
 
 import doctest
 import json
+import os
 import re
 import subprocess
 import sys
@@ -77,12 +78,43 @@ def test_programs_see_their_arguments_and_end_with_their_status(tmp_path):
         (["run", "no-such.py"], "there is no file 'no-such.py'. A module is run by -m"),
         (["bench", "no-such.py"], "there is no file"),
         (["bench", "--runs", "0", __file__], "--runs must be at least 1, not 0"),
+        (["run", "docs"], "'docs' is a folder without a __main__.py"),
+        (["run", "-m", "no_such_module"], "there is no module 'no_such_module' here"),
+        (["run", "-m", "os.path.no_such"], "there is no module 'os.path.no_such'"),
+        (["run", "-m", "json"], "'json' is a package without a __main__"),
+        (["bench", "-m", "no_such.part"], "there is no module 'no_such.part'"),
+        (["bench", "--json", "/no/such/x", __file__], "there is no folder '/no/such'"),
+        (["bench", "--json", "/", __file__], "'/' is a folder, not a file"),
+        (["explain", "--html", "/no/x", "math:sin", "1"], "there is no folder '/no'"),
+        (["explain", "math:pi", "1"], "math:pi is no function, but 3.14"),
+        (["explain", "operator:add", "1"], "operator:add(a, b, /) and 1 arguments"),
+        (["explain", "operator:neg", "f32[99999999999999]"], "there is no room for"),
     ],
 )
 def test_arguments_that_make_no_sense(words, message, capsys):
     assert main(words) == 2
     error = capsys.readouterr().err
     assert error.startswith(f"curta {words[0]}: ") and message in error
+
+
+@pytest.mark.parametrize(
+    "source, wanted",
+    [
+        ("def f():\n    1 / 0\nf()\n", ["in <module>", "in f", "ZeroDivisionError"]),
+        ("x = (", ["line 1", "SyntaxError: '(' was never closed"]),
+        ("import jax; jax.jit(lambda x: x + 'a')(1.0)", ["in <lambda>", "TypeError"]),
+    ],
+)
+def test_errors_of_programs_show_the_programs_lines(source, wanted, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(source)
+    line = [sys.executable, "-m", "curta", "run", program]
+    given = {**os.environ, "JAX_TRACEBACK_FILTERING": "auto"}
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, env=given)
+    assert ended.returncode == 1
+    files = re.findall(r'File "(.*?)"', ended.stderr)
+    assert {Path(f).name for f in files} == {"program.py"}
+    assert all(text in ended.stderr for text in wanted)
 
 
 def test_no_cache_is_said(capsys):
@@ -109,6 +141,22 @@ def test_damaged_files_are_found_and_removed(folder, capsys):
     assert "2 files removed" in capsys.readouterr().out
     assert sound.exists() and not damaged.exists() and not other.exists()
     assert main(["cache", "verify"]) == 0
+
+
+def test_files_of_others_in_the_folder_are_left_alone(folder, capsys, monkeypatch):
+    cache.object_file("define void @f() { ret void }")
+    (sound,) = folder.iterdir()
+    kept = folder / "thesis.txt", folder / ".new-plan", folder / "0123abc", folder / "d"
+    for path in kept[:3]:
+        path.write_text("mine")
+    kept[3].mkdir()
+    assert main(["cache", "verify", "--remove"]) == 0
+    assert "1 files, 0 damaged" in capsys.readouterr().out
+    cache._sweep(str(folder), 0)  # as when the cache is full
+    assert not sound.exists()
+    cache.object_file("define void @f() { ret void }")
+    assert main(["cache", "clear"]) == 0 and not sound.exists()
+    assert all(path.exists() for path in kept)
 
 
 # ---- bench

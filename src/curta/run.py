@@ -5,4 +5,5 @@ import sys
 from curta.command_line import main
 
 if __name__ == "__main__":
-    sys.exit(main(["run", *sys.argv[1:]]))
+    sys.argv.insert(1, "run")
+    sys.exit(main())

@@ -18,7 +18,7 @@ from typing import Any
 
 from curta.api.readable import timed
 from curta.command_line import programs
-from curta.command_line.usage import UsageError
+from curta.command_line.usage import UsageError, check_writable
 
 
 def add_to(commands: Any) -> None:
@@ -41,6 +41,8 @@ def run(options: argparse.Namespace) -> int:
     programs.check_program(options)
     if options.runs < 1:
         raise UsageError(f"--runs must be at least 1, not {options.runs}")
+    if options.json:
+        check_writable(options.json)
     with tempfile.TemporaryDirectory(prefix="curta-bench-") as folder:
         cold = _measured(options, folder, calls=False)
         warm = [_measured(options, folder, calls=False) for _ in range(options.runs)]

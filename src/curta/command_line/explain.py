@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import ast
 import importlib
+import inspect
 import os
 import re
 import sys
@@ -16,7 +17,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.api.explain import explain
-from curta.command_line.usage import UsageError
+from curta.command_line.usage import UsageError, check_writable
 
 _TYPE = re.compile(r"([a-z_0-9]+)\[([\d, ]*)\]")
 _SEED = 0
@@ -39,8 +40,12 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the explanation, or write the page."""
     importlib.import_module("curta.as_jax")
+    if options.html:
+        check_writable(options.html)
     function = _function(options.function)
-    explained = explain(function)(*map(argument, options.arguments))
+    arguments = [*map(argument, options.arguments)]
+    _check_call(options.function, function, arguments)
+    explained = explain(function)(*arguments)
     if options.html:
         explained.save(options.html)
     else:
@@ -67,6 +72,22 @@ def _function(name: str) -> Callable[..., Any]:
     return function
 
 
+def _check_call(name: str, function: Any, arguments: list[Any]) -> None:
+    """Raise UsageError for what cannot be called so."""
+    if not callable(function):
+        raise UsageError(f"{name} is no function, but {function!r}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:  # it is written in C, and does not say
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError as error:
+        raise UsageError(
+            f"{name}{signature} and {len(arguments)} arguments: {error}"
+        ) from None
+
+
 def argument(text: str) -> Any:
     """An argument of the command line: a type or a literal.
 
@@ -89,7 +110,10 @@ def argument(text: str) -> Any:
     except KeyError:
         known = ", ".join(_DTYPES)
         raise UsageError(f"there is no dtype {name!r}; there are {known}") from None
-    numbers = np.random.default_rng(_SEED).uniform(size=shape)
+    try:
+        numbers = np.random.default_rng(_SEED).uniform(size=shape)
+    except (MemoryError, ValueError) as error:
+        raise UsageError(f"there is no room for {text}: {error}") from None
     if dtype.kind in "iub":  # indices that are in range of most arrays
         numbers = numbers * 2
     return numbers.astype(dtype)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import os
 import runpy
 import sys
 from collections.abc import Sequence
+from importlib.machinery import ModuleSpec
 from typing import Any
 
 from curta.command_line import processes
@@ -52,8 +54,36 @@ def check_program(options: argparse.Namespace) -> None:
     if not options.program:
         raise UsageError("which program? Give a file, or a module after -m.")
     name = options.program[0]
-    if not options.module and not os.path.exists(name):
+    if options.module:
+        _check_module(name)
+    elif not os.path.exists(name):
         raise UsageError(f"there is no file {name!r}. A module is run by -m {name}.")
+    elif os.path.isdir(name) and not os.path.exists(os.path.join(name, "__main__.py")):
+        raise UsageError(f"{name!r} is a folder without a __main__.py to run")
+    elif not os.access(name, os.R_OK):
+        raise UsageError(f"{name!r} cannot be read: no permission")
+
+
+def _check_module(name: str) -> None:
+    """Raise UsageError where there is no module to run; packages around it load."""
+    if not sys.flags.safe_path and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    spec = _spec(name)
+    if spec is None:
+        raise UsageError(f"there is no module {name!r} here")
+    if spec.submodule_search_locations is not None and not _spec(f"{name}.__main__"):
+        raise UsageError(f"{name!r} is a package without a __main__ to run")
+
+
+def _spec(name: str) -> ModuleSpec | None:
+    try:
+        return importlib.util.find_spec(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise  # of what a package imports
+        return None
+    except ValueError:  # an empty name, say
+        return None
 
 
 def run_here(program: Sequence[str], module: bool) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import stat
 import sys
 import threading
@@ -31,6 +32,8 @@ _MAGIC = b"curta-kernel-2\n"
 _DIGEST = hashlib.sha256().digest_size
 _DEFAULT_SIZE = 1 << 30
 _UNFINISHED = ".new-"
+# Nothing else in the folder is removed, which may be one that the user has chosen.
+_OWN_NAME = re.compile(r"[0-9a-f]{64}|\.new-\d+-\d+-[0-9a-f]{1,16}")
 # The folder is measured at the first write of a process and then every so often.
 _WRITES_BETWEEN_SWEEPS = 256
 _SECONDS_BETWEEN_TOUCHES = 86400.0
@@ -207,9 +210,11 @@ class Entry:
 
 
 def entries(folder: str) -> Iterator[Entry]:
-    """The files in a folder of the cache, in any order."""
+    """The files of the cache in a folder, in any order; others may lie there too."""
     with contextlib.suppress(OSError), os.scandir(folder) as listing:
         for entry in listing:
+            if not _OWN_NAME.fullmatch(entry.name):
+                continue
             with contextlib.suppress(OSError):
                 info = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(info.st_mode):
