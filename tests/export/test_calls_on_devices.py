@@ -104,3 +104,25 @@ def test_derivative_of_integers_of_open_sizes():
         _, again = curta.vjp(pull, (none, np.ones(out.shape, np.float32)))
         ((_, ct),) = again((di, np.ones(x.shape, np.float32)))
         np.testing.assert_array_equal(ct, 2 * x.T)
+
+
+def test_traced_for_other_devices():
+    """A program that calls it says so as the function itself does."""
+    two = split_rows(mesh_of(0, 1))
+    f = curta.jit(lambda x: x * 2, in_shardings=two, out_shardings=two)
+    exported = export.export(f)(np.ones((4, 2), np.float32))
+    one = split_rows(mesh_of(0))
+    x = np.ones((4, 2), np.float32)
+    words = (
+        "Function <lambda> was exported for 2 devices and is called in a context wit"
+    )
+    for call in (
+        lambda: exported.call(x),
+        lambda: curta.jit(exported.call, in_shardings=one)(x),
+        lambda: curta.jit(lambda x: curta.jit(exported.call)(x) + 1)(
+            curta.device_put(x, one)
+        ),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()
+    assert curta.jit(exported.call, in_shardings=two)(x).sharding == two

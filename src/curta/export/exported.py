@@ -14,7 +14,12 @@ from curta import dtypes, tree_util
 from curta.api.custom_derivatives import custom_vjp
 from curta.api.jit_shardings import constrained
 from curta.api.lowered import canonical_platforms, entry, result_names
-from curta.control.call_exported import CallExported, calls_refined
+from curta.control.call_exported import (
+    PREFIX,
+    CallExported,
+    calls_refined,
+    wrong_devices,
+)
 from curta.control.platform import PLATFORM
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
@@ -273,8 +278,10 @@ class Exported:
         result = next((x.sharding for x in args if _is_over(x, self.nr_devices)), None)
         there = Relocation(None if result is None else result.devices)
         closed = self._for_types(tuple([typeof(x) for x in args]), there)
-        name = f"call_exported_{self.fun_name}"
-        op = CallExported(closed, name, refined=self.uses_global_constants)
+        refined, count = self.uses_global_constants, self.nr_devices
+        op = CallExported(
+            closed, f"{PREFIX}{self.fun_name}", refined=refined, nr_devices=count
+        )
         if self.nr_devices == 1:  # it runs wherever its arguments are
             return list(op(*args))
         given, wanted = (
@@ -290,11 +297,7 @@ class Exported:
         shardings = [x.sharding for x in args if hasattr(x, "sharding")]
         result = max((s.num_devices for s in shardings), default=1)
         if result != self.nr_devices:
-            raise ValueError(
-                f"Function {self.fun_name} was exported for {self.nr_devices} devices"
-                f" and is called in a context with {result} devices, which is not"
-                " allowed. Put the arguments where `in_shardings_jax` says."
-            )
+            raise ValueError(wrong_devices(self.fun_name, self.nr_devices, result))
 
     def _for_types(
         self, avals: tuple[ShapedArray, ...], there: Relocation

@@ -10,8 +10,9 @@ import numpy as np
 
 from curta import dtypes
 from curta.config import config
+from curta.control.call_exported import refuse_devices
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
@@ -226,7 +227,9 @@ class CompiledCall:
         to = self.destinations
         given = to.arguments(shardings_of(args), self.in_avals)
         needed = to.needed(given)
-        check_devices(to.function, self.in_avals, given, needed, to.arg_names)
+        check_devices(
+            to.function, self.in_avals, given, needed, to.arg_names, to.closed.jaxpr
+        )
         return given, to.devices(given)
 
     def over_devices(self, given: Shardings) -> CompiledCall | None:
@@ -398,16 +401,21 @@ def check_devices(
     shardings: Shardings,
     needed: Sequence[NamedDevices] = (),
     arg_names: Sequence[str] = (),
+    jaxpr: Jaxpr | None = None,
 ) -> None:
     """Raise ValueError if the arguments are not all on the same devices.
 
-    `needed` are the devices that the program needs, and who needs them.
+    `needed` are the devices that the program needs, and who needs them; `jaxpr` is the
+    program, whose calls of exported functions say more.
     """
     devices_of = {i: s.devices for i, s in enumerate(shardings) if s is not None}
     for i, named in enumerate(needed):
         devices_of[~i] = named.devices
     if len({*devices_of.values()}) < 2:
         return
+    if jaxpr is not None:
+        placed = [len(d) for i, d in devices_of.items() if i >= 0]
+        refuse_devices(jaxpr, max(placed, default=1))
     result = []
     first = next(iter(devices_of.values()))
     other = next(i for i, devices in devices_of.items() if devices != first)
