@@ -6,6 +6,7 @@ import functools
 import inspect
 import operator
 import types
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Concatenate, Generic, Self, Unpack, overload
 
@@ -159,6 +160,8 @@ class PjitFunction(Generic[P, R]):
         plan.call = compiled
         plain = not kwargs and not self._options.has_static
         if plain and isinstance(compiled, CompiledCall):
+            # A call that runs elsewhere has the next one come here.
+            compiled.on_other_place = weakref.WeakMethod(plan.forget_call)
             entry = entry_of_call(args, leaves, compiled, plan.build)
             if entry is not None:
                 self._plans.call_natively(plan, entry)

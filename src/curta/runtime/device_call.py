@@ -27,10 +27,21 @@ class DeviceCall:
     The arguments are brought to where the options say.
     """
 
+    known_natively: bool
+    """Whether `jit` has told native code of it, or it is none that this calls."""
+    is_entered: bool
+    """Whether the program's own call has."""
+
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
+        self.known_natively = self.is_entered = False
         self._donated = options.donated
         self._run: Any = backend_of(options.devices).compile(closed, options)
         self.program: Any = self._run.program
+
+    @property
+    def executable(self) -> Any:
+        """What runs it, on elements that lie where it wants them."""
+        return self._run
 
     def __call__(self, args: Sequence[Any], commit: bool) -> list[ArrayImpl]:
         """The results; placed on the devices if the arguments were, or are to be."""

@@ -49,6 +49,7 @@ from curta.runtime.transfer import to_array
 
 device_call: Any = late("curta.runtime.device_call")
 hosts_call: Any = late("curta.runtime.hosts_call")
+native_call: Any = late("curta.runtime.native_call")
 
 
 class CompiledCall:
@@ -83,6 +84,10 @@ class CompiledCall:
         # By devices and shardings; by None for arguments on no particular device, where
         # the default device is that of a plugin.
         self._elsewhere = PlanTable()
+        # Native code that makes such calls on one device.
+        self._native: Callable[..., Any] | None = None
+        #: Gives what to call when it runs where native code was not told of it.
+        self.on_other_place: Callable[[], Callable[[], None] | None] = _nothing
         # What is for several hosts is not compiled as one program here.
         self.on_host: bool = default_is_host() and not several_hosts()
         self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
@@ -101,6 +106,11 @@ class CompiledCall:
             self.special = bool(
                 is_async or self.known_destinations or self.without_bits
             )
+
+    @property
+    def does_more(self) -> bool:
+        """Whether a call does more than to run the program on its arguments."""
+        return bool(self.consumed or self.without_bits or self._checks or self.watched)
 
     @functools.cached_property
     def executable(self) -> Executable:
@@ -153,9 +163,13 @@ class CompiledCall:
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
         """A call that may have to wait, or need not be waited for."""
+        if self._native is not None:
+            outs = self._native(*args)
+            if outs is not native_call.MISS:
+                return outs  # type: ignore[no-any-return]
         plan = self._elsewhere.get(None)
         if plan is not None and not any(map(is_placed, args)):
-            return self._looked_at(plan.call(args, False))
+            return self._called(plan, args, False)
         if not self.on_host or may_be_remote():
             placed_as = shardings_of(args)
             plan = self._elsewhere.get(_same(placed_as)) if several_hosts() else None
@@ -164,7 +178,9 @@ class CompiledCall:
             given, devices = self.devices(args)
             where = devices or (default_device(),)
             if where[0].hardware is not None:
-                return self._on_devices(args, given, where, bool(devices))
+                commit = bool(devices)
+                plan = self._plan_on_devices(given, where, commit)
+                return self._called(plan, args, commit)
             if spans_hosts(where):
                 return self._on_hosts(
                     args, given, where, placed_as if devices else None
@@ -252,15 +268,20 @@ class CompiledCall:
         result: CompiledCall = plan.call
         return result
 
-    def _on_devices(
-        self,
-        args: Sequence[Any],
-        given: Shardings,
-        devices: tuple[Any, ...],
-        commit: bool,
-    ) -> list[Any]:
-        """A call on devices of a plugin."""
-        return self._looked_at(self.on_devices(given, devices, commit)(args, commit))
+    def _called(self, plan: Plan, args: Sequence[Any], commit: bool) -> list[Any]:
+        """A call on devices of a plugin, which native code makes the next time."""
+        call: Any = plan.call
+        outs = self._looked_at(call(args, commit))
+        if not call.is_entered:
+            call.is_entered = True
+            if not self.does_more:
+                entry = native_call.device_entry.entry(
+                    tuple(args), args, call, commit, list
+                )
+                if entry is not None:
+                    self._elsewhere.call_natively(plan, entry)
+                    self._native = native_call.native_caller(self._elsewhere.entries)
+        return outs
 
     def on_devices(
         self, given: Shardings, devices: tuple[Any, ...], commit: bool
@@ -269,6 +290,12 @@ class CompiledCall:
 
         With `commit` results are placed on them.
         """
+        return self._plan_on_devices(given, devices, commit).call
+
+    def _plan_on_devices(
+        self, given: Shardings, devices: tuple[Any, ...], commit: bool
+    ) -> Plan:
+        """The plan of calls there."""
         refuse_checks(self.closed)
         key = devices, tuple(given)
         plan = self._elsewhere.get(key)
@@ -277,10 +304,14 @@ class CompiledCall:
             # Those that no result can take stay, as on the CPU.
             where = CompileOptions(self.name, devices, given, outs, self.consumed)
             made = Plan(call=device_call.DeviceCall(self.closed, where))
+            made.call.known_natively = self.does_more
             plan = self._elsewhere.keep(key, made)
             if not (self.on_host or commit or self.known_destinations):
                 self._elsewhere.keep(None, plan)
-        return plan.call
+        if not plan.call.known_natively and (tell := self.on_other_place()):
+            tell()
+        result: Plan = plan
+        return result
 
     def _on_hosts(
         self,
@@ -331,6 +362,22 @@ class CompiledCall:
             plan = self._elsewhere.keep(key, Plan(call=call))
         return plan.call
 
+    def call_on_device(self, args: Sequence[Any]) -> tuple[Any, bool] | None:
+        """The `DeviceCall` that these arguments go by, and whether results are placed.
+
+        None for programs of this host, and for those of which the call is more.
+        """
+        if self.does_more or (self.on_host and not may_be_remote()):
+            return None
+        plan = self._elsewhere.get(None)
+        if plan is not None and not any(map(is_placed, args)):
+            return plan.call, False
+        given, devices = self.devices(args)
+        where = devices or (default_device(),)
+        if where[0].hardware is None:
+            return None
+        return self.on_devices(given, where, bool(devices)), bool(devices)
+
     def _looked_at(self, results: list[Any]) -> list[Any]:
         """The results; tangents of integers, which have no bits, on the host."""
         if self._checks:
@@ -338,6 +385,10 @@ class CompiledCall:
         for i in self.without_bits:
             results[i] = results[i]._storage()
         return results
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 def _same(shardings: Shardings) -> tuple[Any, ...]:

@@ -42,7 +42,7 @@ from curta.runtime.dispatch import (
     hosts_call,
     shardings_of,
 )
-from curta.runtime.host_runs import spans_hosts
+from curta.runtime.host_runs import several_hosts, spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.laid_out import LaidOutData
 from curta.runtime.named_devices import devices_of_op, mesh_of_op, needed_devices
@@ -149,7 +149,7 @@ class EvalTrace(Trace):
         key = config.context, kind, "devices", *avals
         plan = _plans.get(key) or _find_plan(key, op, avals, _device_plan)
         program: Any = plan.call
-        given, devices = program.devices(args)
+        given, devices = program.devices(args) if several_hosts() else ((), ())
         if devices and spans_hosts(devices):
             avals = program.out_avals
             where = op_shardings(op, program.in_avals, shardings_of(args), avals)

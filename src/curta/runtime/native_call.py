@@ -38,12 +38,16 @@ from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import Block, allocator, unpooled, when_trimmed
 from curta.core.trace import thread_state
+from curta.on_demand import late
 from curta.once import once
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.plans import plan_tables
+
+# Few programs run on devices of plugins.
+device_entry: Any = late("curta.runtime.device_entry")
 
 MISS: Any = object()
 
@@ -82,7 +86,14 @@ def entry_of_call(
     `build` puts the results into a tree; None for a single result. None if there is no
     native code, or it does not do such calls.
     """
-    if not compiled.on_host or _maker() is None:
+    if _maker() is None or len(leaves) > config.tuning.native_leaves:
+        return None
+    where = compiled.call_on_device(leaves)
+    if where is not None:
+        where[0].known_natively = True
+        made: tuple[Any, ...] | None = device_entry.entry(args, leaves, *where, build)
+        return made
+    if not compiled.on_host:
         return None
     run = compiled.run
     if not isinstance(run, NativeExecutable) or compiled.known_destinations:
@@ -97,12 +108,11 @@ def entry_of_call(
     ]
     large = max(sizes, default=0) > tuning.native_result_bytes
     large = large or sum(sizes) > tuning.native_results_bytes
-    long = program.long or program.cancellable
-    if long or large or len(leaves) > tuning.native_leaves:
+    if program.long or program.cancellable or large:
         return None
     try:
-        walk = _Walk(args)
-    except _NotReady:
+        walk = Walk(args, lambda x: (x.aval,))
+    except NotReady:
         return None
     kept, spare = [], []
     for k, (dtype, shape) in enumerate(results):
@@ -113,7 +123,7 @@ def entry_of_call(
             continue
         kept.append(partial(_new, partial(unpooled, shape, dtype), aval))
         spare.append(partial(_new, allocator(shape, dtype), aval))
-    record = _record(run, len(args), compiled.consumed, walk)
+    record = _record(run, compiled.consumed, walk)
     rings = [None] * ((call_record.RING + 1) * len(results))
     return (
         record, rings, tuple(kept), tuple(spare), build,
@@ -125,36 +135,46 @@ def _new(make: Callable[[], Any], aval: ShapedArray) -> ArrayImpl:
     return ArrayImpl(make(), aval)
 
 
-class _NotReady(Exception):
+class NotReady(Exception):
     """An argument that native code does not walk through."""
 
 
-class _Walk:
-    """The instructions that recognise arguments; keys of dicts come after them."""
+class Walk:
+    """The instructions that recognise arguments.
 
-    def __init__(self, args: tuple[Any, ...]) -> None:
+    `seen` gives the objects by which an array is recognised. The addresses of several
+    come after the instructions, as those of dicts' keys do.
+    """
+
+    def __init__(
+        self, args: tuple[Any, ...], seen: Callable[[ArrayImpl], tuple[Any, ...]]
+    ) -> None:
         self.code: list[tuple[int, int, Any]] = []
         self.kept: list[Any] = []
         self.items = 0
+        self.given: int = len(args)
+        self._seen = seen
         pending = [*reversed(args)]
         while pending:
             inside = self._visit(pending.pop())
             self.items += len(inside)
             if self.items > 4 * config.tuning.native_leaves:
-                raise _NotReady
+                raise NotReady
             pending.extend(reversed(inside))
 
     def _visit(self, x: Any) -> Sequence[Any]:
         """Recognise `x`, but for what is inside, which is returned."""
         kind = type(x)
         if kind is ArrayImpl:
-            self._emit(call_record.ARRAY, 0, id(x.aval))
-            self.kept.append(x.aval)
+            seen = self._seen(x)
+            self.kept.append(seen)
+            places = [*map(id, seen)]
+            self._emit(call_record.ARRAY, 0, places if len(seen) > 1 else places[0])
             return ()
         if kind is dict and all(type(key) is str for key in x):
             keys = sorted(x)
             self.kept.append(keys)
-            self._emit(call_record.DICT, len(keys), keys)
+            self._emit(call_record.DICT, len(keys), [*map(id, keys)])
             return [x[key] for key in keys]
         if kind is tuple or kind is list:
             code = call_record.TUPLE if kind is tuple else call_record.LIST
@@ -163,39 +183,53 @@ class _Walk:
         if x is None:
             self._emit(call_record.NONE, 0, 0)
             return ()
-        raise _NotReady
+        raise NotReady
 
     def _emit(self, kind: int, children: int, operand: Any) -> None:
         self.code.append((kind, children, operand))
 
 
-def _record(
-    run: NativeExecutable, arguments: int, consumed: Mapping[int, int], walk: _Walk
-) -> bytes:
-    program = run.program
-    head = calls.head(program)
+def record_words(
+    head: Sequence[int],
+    walk: Walk,
+    sizes: tuple[int, int, int],
+    donated: int = 0,
+    more: Sequence[int] = (),
+) -> list[int]:
+    """The words of a record, of which `more` is what is said of donated arguments.
+
+    `sizes` are those of areas of the table: of arrays among the arguments, of what is
+    taken from them, of results.
+    """
     code_at = len(head) + call_record.OWN_WORDS
-    keys_at = code_at + call_record.INSTRUCTION_WORDS * len(walk.code)
+    after = code_at + call_record.INSTRUCTION_WORDS * len(walk.code)
     keys: list[int] = []
     code: list[int] = []
     for kind, children, operand in walk.code:
-        if kind == call_record.DICT:
-            at = keys_at + len(keys)
-            keys += map(id, operand)
+        if not isinstance(operand, int):
+            at = after + len(keys)
+            keys += operand
             operand = at
         code += [kind, children, operand]
-    arrays = len(program.signature) - program.results
-    ends = [len(program.signature) + len(program.constants)]
-    for size in (arrays, len(consumed), program.results, walk.items + arguments + 1):
+    ends = [head[invoke_code.ARRAYS] + head[invoke_code.CONSTANTS]]
+    for size in (*sizes, walk.items + walk.given + 1):
         ends.append(ends[-1] + size)
     own = [
-        arguments, id(config.context), len(walk.code), len(consumed),
-        keys_at + len(keys), *ends,
+        walk.given, id(config.context), len(walk.code), donated, after + len(keys),
+        *ends,
     ]  # fmt: skip
-    donations = [k in run.overwrites for k in range(program.results)]
+    return [*head, *own, *code, *keys, *more]
+
+
+def _record(run: NativeExecutable, consumed: Mapping[int, int], walk: Walk) -> bytes:
+    program = run.program
+    arrays = len(program.signature) - program.results
+    donations = [int(k in run.overwrites) for k in range(program.results)]
     for leaf, result in consumed.items():
-        donations += [leaf, result, run.overwrites.get(result) == leaf]
-    return calls.packed(program, [*head, *own, *code, *keys, *donations])
+        donations += [leaf, result, int(run.overwrites.get(result) == leaf)]
+    sizes = arrays, len(consumed), program.results
+    words = record_words(calls.head(program), walk, sizes, len(consumed), donations)
+    return calls.packed(program, [_code().address("run_entry"), *words])
 
 
 # ---- the built-in function
@@ -204,6 +238,15 @@ def _record(
 @once
 def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
     """What makes the built-in function of a list of entries, if that is possible."""
+    code = _code()
+    if code is None:
+        return None
+    return builtin_function(b"call", code, code.address("fast_call"))
+
+
+@once
+def _code() -> Any:
+    """The native code, if there is any."""
     layout = known_layout()
     if layout is None:
         return None
@@ -211,7 +254,7 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
         objects = {name: id(x) for name, x in _OBJECTS.items()}
         name = invoke_code.CANCELLATION
         address = cancellation.addresses()[name]
-        code = native_module(
+        return native_module(
             lambda module: call_code.call_module(module, layout),
             call_code,
             call_record,
@@ -224,7 +267,6 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
         )
     except (ImportError, AttributeError, OSError, ValueError):
         return None
-    return builtin_function(b"call", code, code.address("fast_call"))
 
 
 _OBJECTS: dict[str, Any] = {
@@ -254,7 +296,7 @@ def known_layout() -> call_record.ObjectLayout | None:
     fields: tuple[Any, ...] = np.zeros(1), object(), object(), object()
     sample = ArrayImpl(*fields[:3])
     sample._pending = fields[3]
-    offsets = [_find(sample, x, header) for x in fields]
+    offsets = [field_offset(sample, x) for x in fields]
     items = tuple.__basicsize__
     known_items = _word(fields, items) == id(fields[0])
     if None in offsets or not known_items or not _counts_are_known():
@@ -264,8 +306,9 @@ def known_layout() -> call_record.ObjectLayout | None:
     return call_record.ObjectLayout(header, *known, weak, items)
 
 
-def _find(sample: ArrayImpl, field: Any, header: int) -> int | None:
-    for offset in range(header, ArrayImpl.__basicsize__, 8):
+def field_offset(sample: Any, field: Any) -> int | None:
+    """Where an object refers to another one, after its header; None if nowhere."""
+    for offset in range(object.__basicsize__, type(sample).__basicsize__, 8):
         if _word(sample, offset) == id(field):
             return offset
     return None

@@ -53,6 +53,10 @@ class Plan:
         self.out, self.build = out, build
         self.entry: Any = None
 
+    def forget_call(self) -> None:
+        """Let the next call go the general way."""
+        self.call = None
+
 
 class PlanTable(dict[Any, Any]):
     """Plans of one function by key; the oldest go when there are too many.
@@ -100,7 +104,7 @@ class PlanTable(dict[Any, Any]):
         self.entries.clear()
         for plan in list(self.values()):
             if plan is not None:
-                plan.call = None
+                plan.forget_call()
 
     def clear(self) -> None:
         """Forget all plans."""

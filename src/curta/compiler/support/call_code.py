@@ -13,6 +13,9 @@ a stack machine; if every container and every array is as expected, it runs the 
 function and returns the results. Otherwise it returns the object MISS and has done
 nothing. Donated arrays are deleted just before the program runs (donation_code.py).
 
+The first word of a record is the function that runs the entry: `run_entry` on arrays of
+this host, `run_on_device` (device_call_code.py) on those of a plugin.
+
 Fields of objects are read where `native_call` has found them.
 """
 
@@ -61,7 +64,7 @@ from curta.compiler.support.result_code import emit_results
 # Words of a table that may lie on the stack: threads have little.
 _STACK_WORDS = 1 << 12
 
-EXPORTS = ("fast_call",)
+EXPORTS = ("fast_call", "run_entry")
 CALLS = (
     *invoke_code.CALLS,
     "PyBytes_AsString",
@@ -98,17 +101,22 @@ OBJECTS = (
     "trace_name",
     "tuple_type",
 )
+# The parameters of what runs an entry: it, its record after the first word, the
+# arguments, how many there are, the settings.
+_RUN = [PTR, PTR, PTR, I64, PTR]
 _USABLE = entry_code.C_CONTIGUOUS | entry_code.ALIGNED
 
 
 def call_module(module: Module, layout: ObjectLayout) -> str:
     """IR with `fast_call`."""
-    _Code(module, layout).emit()
+    CallCode(module, layout).emit()
     declared = "".join(f"@{name} = external global i8\n" for name in OBJECTS)
     return declared + module.text()
 
 
-class _Code:
+class CallCode:
+    """The functions of a module; those for devices derive from it."""
+
     def __init__(self, module: Module, layout: ObjectLayout) -> None:
         self.module = module
         self.layout = layout
@@ -173,7 +181,8 @@ class _Code:
             def leaf() -> Values:
                 address = at(b, inputs, leaves)
                 b.store(item, at(b, arrays, leaves))
-                return [depth - 1, self._match_array(b, item, instruction, address)]
+                good = self._match_array(b, item, record, instruction, address)
+                return [depth - 1, good]
 
             def container() -> Values:
                 size = word(b, instruction, 1)
@@ -187,8 +196,14 @@ class _Code:
         b.ret(b.while_loop(start, expected, check)[3])
 
     def _match_array(
-        self, b: Builder, item: Value, instruction: Value, leaf_address: Value
+        self,
+        b: Builder,
+        item: Value,
+        record: Value,
+        instruction: Value,
+        leaf_address: Value,
     ) -> Value:
+        """Store the address of the data of an array, if it is as expected."""
         layout = self.layout
 
         def fields() -> Values:
@@ -271,18 +286,18 @@ class _Code:
             b.store(argument, at(b, stack, given - 1 - loop.index))
         b.ret(b.call("match", I1, record, table))
 
-    def _run(self) -> None:
+    def _run(self, name: str = "run_entry") -> None:
         """Run an entry on its arguments; MISS if they are not of its signature.
 
         They are looked at twice: making results, or room for temporaries, may run
         Python code, which may change anything.
         """
-        b = self.module.function("run_entry", [PTR, PTR, I64, PTR], PTR, exported=False)
-        entry, arguments, given, context = b.arguments
-        record = b.call("PyBytes_AsString", PTR, item_of(b, entry, RECORD))
+        b = self.module.function(name, _RUN, PTR)
+        entry, record, arguments, given, context = b.arguments
         head, miss = CallRecord(b, record), kept_object(b, "miss")
         fits = b.eq(head.word(ARGUMENTS), given)
         fits = fits & same(b, head.context, context)
+        fits = fits & self._is_ready(b, head)
 
         def attempt(table: Value) -> Values:
             taken = b.call("take", I1, record, arguments, table)
@@ -312,6 +327,10 @@ class _Code:
             return b.if_(small, lambda: attempt(words(b, size)), on_heap)
 
         b.ret(b.if_(fits, attempt_with_room, lambda: [miss])[0])
+
+    def _is_ready(self, b: Builder, head: CallRecord) -> Value:
+        """Whether the program may be called now."""
+        return b.const(I1, 1)
 
     def _compute(
         self, b: Builder, entry: Value, record: Value, arguments: Value, table: Value
@@ -379,7 +398,9 @@ class _Code:
             def attempt(carried: Values) -> Values:
                 entry = b.call("PyList_GetItem", PTR, entries, carried[0])
                 b.call("Py_IncRef", None, entry)
-                out = b.call("run_entry", PTR, entry, arguments, given, context)
+                first = b.call("PyBytes_AsString", PTR, item_of(b, entry, RECORD))
+                run, record = b.load(PTR, first), at(b, first, 1)
+                out = b.call(run, PTR, entry, record, arguments, given, context)
                 b.call("Py_DecRef", None, entry)
                 return [carried[0] + 1, out]
 

@@ -128,6 +128,12 @@ class DeviceExecutable:
         #: How many of its devices are of this process.
         self._count = len(self.program.devices)
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it runs on one device, and calls no functions of the host."""
+        single = all(s.num_devices == 1 for s in self.in_shardings)
+        return self._count == 1 and single and not self._host_calls
+
     def __call__(self, *args: DeviceData) -> list[DeviceData]:
         if self._count > 1 or self._host_calls:
             columns = self._sharded(args)

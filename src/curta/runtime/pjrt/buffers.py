@@ -128,7 +128,9 @@ class Buffer:
 
     def block_until_ready(self) -> None:
         """Wait for its elements; raises what went wrong while they were computed."""
-        self.client.library.wait(self._call("ReadyEvent").event)
+        if self.client.closed:
+            self.client.check_open()
+        self.client.await_buffer(self.handle)
 
     def is_ready(self) -> bool:
         """Whether its elements are there, or have failed."""

@@ -68,6 +68,8 @@ class Client:
         self.executables: set[int] = set()
         #: Handles of buffers whose memory other libraries use.
         self.borrowed: set[int] = set()
+        #: Not 0 once it is closed: native code looks here.
+        self.closed_word = ctypes.c_uint64(0)
         #: What `sweep` looks after: handles that nobody has any more, but that could
         #: not be freed at once, and memory of the host that the plugin still reads,
         #: with events that say when it does no more.
@@ -77,6 +79,10 @@ class Client:
         #: anywhere: within a callback, too, which a plugin may make while it holds a
         #: lock.
         self.free_buffer = self._make_free()
+        #: Wait for the buffer of a handle; raises what went wrong.
+        self.await_buffer: Callable[[int], None] = self._await_buffer
+        #: Whether native code does so.
+        self.works_natively = False
         _open.add(self)
 
     # ---- what there is
@@ -224,6 +230,9 @@ class Client:
 
         return free
 
+    def _await_buffer(self, handle: int) -> None:
+        self.library.wait(self.library.call("Buffer_ReadyEvent", buffer=handle).event)
+
     def free_executable(self, handle: int) -> None:
         """Free a program, perhaps a little later."""
         if self.closed:
@@ -263,6 +272,7 @@ class Client:
 
     def _end(self, why: str) -> None:
         self.closed = why
+        self.closed_word.value = 1
         self.free_buffer = _leave
 
     def close(self) -> None:

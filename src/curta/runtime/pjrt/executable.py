@@ -97,6 +97,16 @@ class LoadedExecutable:
         with self.executable() as program:
             return program.serialize()
 
+    def call_words(self, operands: int) -> tuple[list[int], Any]:
+        """The struct of a call's arguments, in words, and what it refers to.
+
+        For native code, which writes the addresses of operands and results into it.
+        """
+        call = _Call(self, operands)
+        size = -(-call.arguments.struct_size // 8)
+        words = (ctypes.c_uint64 * size).from_address(call.address)
+        return [*words], call
+
     def __call__(self, *operands: Buffer, keep: Sequence[int] = ()) -> list[Buffer]:
         """Run the program on its device.
 

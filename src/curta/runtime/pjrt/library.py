@@ -132,6 +132,10 @@ class Library:
         self.functions["Error_Destroy"](ctypes.addressof(done))
         return said
 
+    def raise_error(self, error: int) -> None:
+        """Raise an error, which is freed."""
+        raise runtime_error(*self.take_error(error))
+
     def wait(self, event: int | None) -> None:
         """Wait for an event and free it; raises its error."""
         if event:

@@ -1,0 +1,153 @@
+"""Calls of jitted functions on one device: all but the first by native code."""
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.runtime.native_call import MISS
+
+
+@pytest.fixture
+def x():
+    return jnp.arange(4.0) + 1
+
+
+def ready(f, *args):
+    """Whether native code makes the call; it was called before."""
+    return f._native(*args) is not MISS
+
+
+def test_the_second_call(x):
+    f = curta.jit(lambda x, y: x * y + 1)
+    for _ in range(3):
+        np.testing.assert_array_equal(f(x, x), np.arange(1.0, 5) ** 2 + 1)
+    assert ready(f, x, x)
+    assert f(x, x).sharding == x.sharding and not f(x, x).committed
+
+
+def test_trees(x):
+    f = curta.jit(lambda d: {"a": d["x"] + d["y"][0], "b": [d["x"], None], "c": ()})
+    given = {"x": x, "y": (2 * x, None)}
+    first = f(given)
+    assert ready(f, given)
+    assert curta.tree.structure(f(given)) == curta.tree.structure(first)
+    np.testing.assert_array_equal(f(given)["a"], 3 * np.arange(1.0, 5))
+    np.testing.assert_array_equal(f(given)["b"][0], x)
+    assert not ready(f, {"x": x, "y": (2 * x, x)})
+
+
+def test_each_placement_is_one_of_its_own(x):
+    f = curta.jit(lambda x: 2 * x)
+    placed = [curta.device_put(x, d) for d in curta.devices()[:2]]
+    given = [x, *placed]
+    for _ in range(3):
+        for y in given:
+            out = f(y)
+            np.testing.assert_array_equal(out, 2 * np.arange(1.0, 5))
+            assert out.devices() == y.devices()
+            assert out.committed == y.committed
+    assert all(ready(f, y) for y in given)
+
+
+def test_results_are_arguments_of_other_programs(x):
+    f, g = curta.jit(lambda x: 2 * x), curta.jit(lambda x, y: x - y)
+    for _ in range(3):
+        np.testing.assert_array_equal(g(f(x), x), np.arange(1.0, 5))
+    assert ready(g, f(x), x)
+
+
+def test_arguments_of_the_host_go_by_python(x):
+    f = curta.jit(lambda x, y: x + y)
+    f(x, x)
+    np.testing.assert_array_equal(f(x, np.ones(4, np.float32)), np.arange(2.0, 6))
+    assert not ready(f, x, 1.0)
+    assert f._native(x) is MISS
+
+
+def test_other_settings_are_other_programs(x):
+    f = curta.jit(lambda x: x / 3)
+    f(x)
+    assert ready(f, x)
+    with curta.default_matmul_precision("highest"):
+        assert not ready(f, x)
+    with curta.disable_jit():
+        assert f(x).dtype == x.dtype
+    np.testing.assert_allclose(curta.grad(lambda x: f(x).sum())(x), 1 / 3, rtol=1e-6)
+
+
+def test_deleted_arguments_are_refused(x):
+    f = curta.jit(lambda x: x + 1)
+    f(x)
+    y = x + 0
+    f(y)
+    y.delete()
+    assert not ready(f, y)
+    with pytest.raises(RuntimeError, match="deleted"):
+        f(y)
+
+
+def test_errors_of_the_plugin_are_raised(x):
+    f = curta.jit(lambda x: x + 1)
+    f(x)
+    y = x + 0
+    y._pending.buffers[0].delete()  # behind the array's back
+    with pytest.raises(curta.errors.JaxRuntimeError, match="[A-Z_]+: "):
+        f(y)
+    np.testing.assert_array_equal(f(x), np.arange(2.0, 6))
+
+
+def test_donated_arguments_are_gone(x):
+    f = curta.jit(lambda x: x + 1, donate_argnums=0)
+    for _ in range(3):
+        y = x + 0
+        np.testing.assert_array_equal(f(y), np.arange(2.0, 6))
+        assert y.is_deleted()
+    (plan,) = f._plans.values()
+    assert plan.call is not None  # the short way of Python
+
+
+def test_memory_that_others_use_is_not_donated(x):
+    torch = pytest.importorskip("torch")
+    f = curta.jit(lambda x: x + 1)
+    f(x)
+    lent = torch.from_dlpack(x)
+    assert not ready(f, x)
+    np.testing.assert_array_equal(f(x), np.arange(2.0, 6))
+    del lent
+
+
+def test_buffers_are_freed(x):
+    f = curta.jit(lambda x: (x + 1, x + 2))
+    f(x)
+    gc.collect()
+    handles = x._pending.buffers[0].client.buffers
+    before = len(handles)
+    for _ in range(50):
+        a, b = f(x)
+    assert len(handles) <= before + 2
+    del a, b
+    assert len(handles) == before
+
+
+def test_threads(x):
+    f = curta.jit(lambda x, y: x * 2 + y)
+    f(x, x)
+    wrong = []
+
+    def work(n):
+        y = x * n
+        for _ in range(200):
+            y = f(x, y) - 2 * x
+        if not np.array_equal(y, n * np.arange(1.0, 5)):
+            wrong.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,213 @@
+"""Calls of jitted functions on a device of a plugin, in native code.
+
+entry(args, leaves, compiled, build)  # an entry of `native_call`, or None
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta.compiler.support import (
+    call_code,
+    call_record,
+    device_call_code,
+    invoke_code,
+)
+from curta.compiler.support.entry import builtin_function
+from curta.compiler.support.loader import native_module
+from curta.config import config
+from curta.core.avals import placed_aval
+from curta.core.sharding import Sharding
+from curta.once import once
+from curta.runtime.array import ArrayImpl
+from curta.runtime.device_call import DeviceCall
+from curta.runtime.device_data import DeviceData
+from curta.runtime.native_call import (
+    MISS,
+    NotReady,
+    Walk,
+    field_offset,
+    known_layout,
+    record_words,
+)
+from curta.runtime.pjrt import callbacks
+from curta.runtime.pjrt.buffers import Buffer
+from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.executable import LoadedExecutable
+
+Build = Callable[[Sequence[Any]], Any] | None
+
+
+def entry(
+    args: tuple[Any, ...],
+    leaves: Sequence[Any],
+    call: DeviceCall,
+    commit: bool,
+    build: Build,
+) -> tuple[Any, ...] | None:
+    """What native code needs to call a program on arrays of a device.
+
+    `commit` says whether results are placed, `build` puts them into a tree.
+
+    None if there is no native code, or it does not do such calls: of programs on
+    several devices, that call functions of the host, or whose arguments lie elsewhere.
+    """
+    code, run = _code(), call.executable
+    if code is None or not leaves or not run.is_plain:
+        return None
+    if not all(map(_is_there, leaves, run.in_shardings)):
+        return None
+    try:
+        walk = Walk(args, _seen)
+    except NotReady:
+        return None
+    program: LoadedExecutable = run.program
+    client = program.client
+    _work_natively(client, code)
+    execute = ctypes.cast(program.function, ctypes.c_void_p).value or 0
+    arguments, kept = program.call_words(len(leaves))
+    arrays, results = len(leaves), len(program.results)
+    # What `invoke_code` has in a record, of a function that it does not call.
+    head = [execute, arrays + results, results, *[0] * (invoke_code.HEAD_WORDS - 3)]
+    lent, closed = id(client.borrowed), ctypes.addressof(client.closed_word)
+    more = [lent, closed, len(arguments), *arguments]
+    words = record_words(head, walk, (arrays, arrays, results), more=more)
+    record = _packed(code.address("run_on_device"), *words)
+    make, failed = _maker(client, run, commit, build), client.library.raise_error
+    return record, [], make, failed, kept, config.context, walk.kept, code
+
+
+def _packed(*words: int) -> bytes:
+    return struct.pack(f"={len(words)}Q", *words)
+
+
+def _is_there(x: Any, wanted: Sharding) -> bool:
+    """Whether an argument is an array that lies where a program wants it."""
+    place = getattr(x, "_pending", None) if type(x) is ArrayImpl else None
+    return type(place) is DeviceData and place.sharding == wanted
+
+
+def _seen(x: Any) -> tuple[Any, ...]:
+    """The objects by which an array is recognised."""
+    return x.aval, x._sharding, x._pending.sharding
+
+
+def _maker(client: Client, run: Any, commit: bool, build: Build) -> Callable[..., Any]:
+    """What makes the results of a call, given the handles of its buffers."""
+    ends = zip(run.program.results, run.out_avals, run.out_shardings, strict=True)
+    wanted = [
+        (
+            kind,
+            aval,
+            at,
+            placed_aval(aval, at) if commit else aval,
+            at if commit else None,
+        )
+        for kind, aval, at in ends
+    ]
+
+    def results(*handles: int) -> Any:
+        if client.waiting:
+            client.sweep()
+        outs = []
+        for handle, (kind, aval, at, placed, where) in zip(handles, wanted):
+            array = ArrayImpl(None, placed, where)
+            array._pending = DeviceData((Buffer(client, handle, kind),), aval, at)
+            outs.append(array)
+        return outs[0] if build is None else build(outs)
+
+    return results
+
+
+def _work_natively(client: Client, code: Any) -> None:
+    """Have native code free the buffers of a client, and wait for them."""
+    if client.works_natively or client.closed:
+        return
+    client.works_natively = True
+
+    def made(name: str, *owned: Any) -> Any:
+        address = code.address(name)
+        return builtin_function(name.encode(), code, address)(owned)
+
+    records = [
+        _function(client, name)
+        for name in ("Buffer_ReadyEvent", "Event_Await", "Event_Destroy")
+    ]
+    client.await_buffer = made("await_buffer", *records, client.library.raise_error)
+    record, later = _function(client, "Buffer_Destroy"), client.free_buffer
+    owned = record, callbacks.running, client.buffers, later
+    client.free_buffer = made("free_buffer", *owned)
+
+
+def _function(client: Client, name: str) -> bytes:
+    """What native code calls a function of the plugin by."""
+    arguments: Any = client.library.struct(name + "_Args")
+    size = -(-arguments.struct_size // 8)
+    words = (ctypes.c_uint64 * size).from_buffer(arguments)
+    address = ctypes.cast(client.library.functions[name], ctypes.c_void_p).value or 0
+    return _packed(address, size, *words)
+
+
+# ---- the native code
+
+
+@once
+def _code() -> Any:
+    """The native code, if there is any."""
+    layout = _known_layout()
+    if layout is None:
+        return None
+    try:
+        return native_module(
+            lambda module: device_call_code.device_call_module(module, layout),
+            device_call_code,
+            call_code,
+            call_record,
+            invoke_code,
+            given={name: id(x) for name, x in _OBJECTS.items()},
+            depends=repr(layout),
+        )
+    except (ImportError, AttributeError, OSError, ValueError):
+        return None
+
+
+_OBJECTS: dict[str, Any] = {
+    "array_type": ArrayImpl,
+    "device_data_type": DeviceData,
+    "dict_type": dict,
+    "list_type": list,
+    "miss": MISS,
+    "none": None,
+    "tuple_type": tuple,
+}
+assert set(_OBJECTS) == set(device_call_code.OBJECTS)
+
+
+class _Nothing:
+    """Stands for a client, of which a buffer tells when it is made and dropped."""
+
+    buffers: set[int] = set()
+
+    def free_buffer(self, handle: int) -> None:
+        """Nothing is to be freed."""
+
+
+def _known_layout() -> device_call_code.DeviceLayout | None:
+    """Where fields lie; None if they are not found."""
+    arrays = known_layout()
+    if arrays is None:
+        return None
+    handle, sharding = 1 << 40, object()
+    buffer = Buffer(_Nothing(), handle, None)  # type: ignore[arg-type]
+    data = DeviceData((buffer,), object(), sharding)  # type: ignore[arg-type]
+    places = (
+        field_offset(data, sharding),
+        field_offset(data, data.buffers),
+        field_offset(buffer, handle),
+    )
+    if None in places:
+        return None
+    return device_call_code.DeviceLayout(arrays, *(p or 0 for p in places))
