@@ -133,6 +133,15 @@ def test_buffers_are_freed(x):
     assert len(handles) == before
 
 
+def test_native_code_keeps_the_program(x):
+    f = curta.jit(lambda x: x + 1)
+    f(x)
+    ((_, compiled),) = [(p, p.call) for p in f._plans.values()]
+    dict.clear(compiled._elsewhere)  # as a plan is replaced by that of another thread
+    gc.collect()
+    np.testing.assert_array_equal(f._native(x), np.arange(2.0, 6))
+
+
 def test_threads(x):
     f = curta.jit(lambda x, y: x * 2 + y)
     f(x, x)

@@ -77,7 +77,8 @@ def entry(
     words = record_words(head, walk, (arrays, arrays, results), more=more)
     record = _packed(code.address("run_on_device"), *words)
     make, failed = _maker(client, run, commit, build), client.library.raise_error
-    return record, [], make, failed, kept, config.context, walk.kept, code
+    # What follows is kept for the record, which has addresses of it.
+    return record, [], make, failed, run, kept, config.context, walk.kept, code
 
 
 def _packed(*words: int) -> bytes:
