@@ -5,7 +5,8 @@ The floors of the layout are held by import-linter (`make lint`).
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,42 @@ def test_the_compiler_seldom_asks_for_the_class_of_an_op():
         if asked.search(line)
     ]
     assert len(found) <= MOST_CLASSES_ASKED, found
+
+
+# Imports for type checkers that close a circle; none is to be added.
+CLOSING = {
+    ("library.fourier_code", "library.fourier"),
+    ("library.radix", "library.sort"),
+    ("llvm.half", "llvm.instructions"),
+    ("llvm.types", "llvm.instructions"),
+    ("stablehlo.dims", "stablehlo.lowering"),
+    ("stablehlo.shardings", "stablehlo.lowering"),
+}
+
+
+def test_modules_of_the_compiler_import_in_no_circle():
+    paths = [p for p in SOURCES if p.is_relative_to(PACKAGE / "compiler")]
+    names = {module_of(p): p for p in paths}
+    imports = {name: imported_modules(path, names) for name, path in names.items()}
+    prefix = "curta.compiler."
+    for one, other in CLOSING:
+        imports[prefix + one].remove(prefix + other)
+    TopologicalSorter(imports).prepare()  # raises CycleError, with the circle
+
+
+def module_of(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def imported_modules(path: Path, names: Container[str]) -> set[str]:
+    """The modules of these names that one imports, for type checkers alone too."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in names else node.module for name in inner}
+    return {name for name in found if name in names}
 
 
 def last_name(node: ast.AST) -> str:

@@ -28,12 +28,8 @@ from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.fuse import FusionPlan, fuse, separate
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.item_lowering import (
-    CompilePart,
-    InPlace,
-    Program,
-    lower_to_items,
-)
+from curta.compiler.graph.item_builder import CompilePart, InPlace
+from curta.compiler.graph.item_lowering import Program, lower_to_items
 from curta.compiler.graph.items import HostItem
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.graph.replace import replaced_arguments

@@ -14,7 +14,8 @@ import numpy as np
 
 from curta.compiler.executable import Executable, Launcher, NDArray
 from curta.compiler.graph.groups import FusionGroup
-from curta.compiler.graph.item_lowering import InPlace, Program
+from curta.compiler.graph.item_builder import InPlace
+from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import (
     ControlItem,
     DotItem,

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from curta.compiler.graph.batch_vectorisation import batch_code
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import RegisterItem
 from curta.compiler.graph.small_matrices import expanded
 from curta.config import config
@@ -24,9 +25,6 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.structure import Reshape
-
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ def _staged(
     return stage(run, avals)
 
 
-def batched_matrices_item(lowering: ItemLowering, eqn: Eqn) -> bool:
+def batched_matrices_item(lowering: ItemBuilder, eqn: Eqn) -> bool:
     """Add the item of a `BatchedSmallMatrices`, if it can be code in registers."""
     closed = expanded(eqn.op.op, [v.aval for v in eqn.invars])  # type: ignore[attr-defined]
     buffers = [lowering.buffer_of(v) for v in eqn.invars]

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import HostItem
 from curta.compiler.host_call import host_call
 from curta.core.jaxpr import Eqn, Var
 from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
-
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
 
 
 class CollectiveItems:
@@ -21,7 +19,7 @@ class CollectiveItems:
     of the start as well, and the done is another item that writes to it.
     """
 
-    def __init__(self, lowering: ItemLowering) -> None:
+    def __init__(self, lowering: ItemBuilder) -> None:
         self._lowering = lowering
         self._begun: set[Any] = set()  # the numbers of what MPI has begun
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from curta.compiler.graph.batch_vectorisation import lane_code
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import ControlItem, RegisterItem
 from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import register_code
@@ -19,14 +18,11 @@ from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr
 
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
-
 _ITERATION = 64  # what an iteration of a loop costs besides its body
 LINE = 64  # elements, at least a cache line
 
 
-def control_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
+def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item of a control-flow eqn.
 
     Small values need none: all of their loop is one piece of code in registers.
@@ -54,7 +50,7 @@ def control_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) 
 
 
 def _result_buffers(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
@@ -71,7 +67,7 @@ def _result_buffers(
 
 
 def _add_branches(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
@@ -153,7 +149,7 @@ def _touched(jaxpr: Jaxpr) -> set[int]:
 
 
 def _add(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
@@ -194,7 +190,7 @@ def _add(
 
 
 def _scratch(
-    lowering: ItemLowering, eqn: Eqn, programs: tuple[NativeProgram, ...], chunks: int
+    lowering: ItemBuilder, eqn: Eqn, programs: tuple[NativeProgram, ...], chunks: int
 ) -> Buffer | None:
     """Arenas for programs of which each chunk runs one after the other."""
     size = max(p.arena_bytes for p in programs)
@@ -244,7 +240,7 @@ def _loop_cost(
     return iterations * sum(p.cost + _ITERATION for p in programs)
 
 
-def _buffer(lowering: ItemLowering, atom: Atom) -> Buffer:
+def _buffer(lowering: ItemBuilder, atom: Atom) -> Buffer:
     """Where an operand lies; literals are put into memory."""
     result = lowering.buffer_of(atom)
     if result is None:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from curta.compiler.graph.dots import KINDS, summing_dtype
 from curta.compiler.graph.folds import simple_fold
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import DotItem
 from curta.compiler.library.contraction import Contraction, merged, panel_width
 from curta.compiler.library.gemm import Dot
@@ -33,9 +34,6 @@ from curta.lazy_dataclass import dataclass
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.convolution.shapes import taken
 from curta.primitives.windowed.sliding import both, dilated
-
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
 
 Dims = tuple[int, ...]
 
@@ -78,7 +76,7 @@ class _Conv:
         return self.inputs * math.prod(self.window)
 
 
-def conv_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
+def conv_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a convolution into `result`."""
     op = cast(ConvGeneralDilated, eqn.op)
     (lhs, rhs), out = eqn.invars, eqn.outvars[0].aval
@@ -110,7 +108,7 @@ def _has_few_features(conv: _Conv) -> bool:
 
 
 def _term(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     conv: _Conv,
     index: Sequence[Any],
     i: Any,
@@ -152,7 +150,7 @@ def _term(
     return b.mul(x, b.convert(y, conv.working))
 
 
-def _sum(lowering: ItemLowering, conv: _Conv, index: Sequence[Any]) -> Any:
+def _sum(lowering: ItemBuilder, conv: _Conv, index: Sequence[Any]) -> Any:
     """The whole sum as one expression."""
     b, total = lowering.builder, None
     for i in range(conv.inputs):
@@ -163,7 +161,7 @@ def _sum(lowering: ItemLowering, conv: _Conv, index: Sequence[Any]) -> Any:
 
 
 def _fold(
-    lowering: ItemLowering, conv: _Conv, index: tuple[Any, ...], result: Buffer
+    lowering: ItemBuilder, conv: _Conv, index: tuple[Any, ...], result: Buffer
 ) -> None:
     """The sums as loops over the window and the input features."""
     b = lowering.builder
@@ -227,7 +225,7 @@ def _walks(conv: _Conv, d: int) -> list[_Walk]:
     return result
 
 
-def _product_items(lowering: ItemLowering, conv: _Conv, result: Buffer) -> None:
+def _product_items(lowering: ItemBuilder, conv: _Conv, result: Buffer) -> None:
     out_spec, shape = conv.op.dimension_numbers.out_spec, conv.out.shape
     plain = order = tuple(range(len(shape)))
     if out_spec[1] != order[-1]:  # the product has features last
@@ -272,7 +270,7 @@ class _Layout:
 
 
 def _padded(
-    lowering: ItemLowering, conv: _Conv, walks: Sequence[Sequence[_Walk]]
+    lowering: ItemBuilder, conv: _Conv, walks: Sequence[Sequence[_Walk]]
 ) -> tuple[Buffer, _Layout]:
     """A buffer with all elements of the lhs that are read; dims stay in order."""
     b, op, lhs = lowering.builder, conv.op, conv.lhs
@@ -322,7 +320,7 @@ class _Kernel:
     packed: bool
 
 
-def _kernel(lowering: ItemLowering, conv: _Conv) -> _Kernel:
+def _kernel(lowering: ItemBuilder, conv: _Conv) -> _Kernel:
     """The kernel in a layout with output features side by side."""
     op, rhs = conv.op, conv.rhs
     rhs_spec = op.dimension_numbers.rhs_spec

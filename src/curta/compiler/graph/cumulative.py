@@ -7,9 +7,10 @@ vectors, and each row is combined with the row before it, in an ordered loop.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from curta.compiler.graph.folds import simple_fold
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import loop_item
 from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.index import Affine, as_index, row_major
@@ -19,11 +20,8 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Eqn
 from curta.primitives.cumulative import Cumulative
 
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
 
-
-def cumulative_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
+def cumulative_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a cumulative reduction into `result`."""
     op, aval = cast(Cumulative, eqn.op), eqn.outvars[0].aval
     if not aval.size:
@@ -46,7 +44,7 @@ def cumulative_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
 
 
 def _row_by_row(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     op: Cumulative,
     indices: tuple[tuple[Any, ...], list[Any]],
     x: Any,

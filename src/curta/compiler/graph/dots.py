@@ -10,11 +10,12 @@ some size go to BLAS.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from curta.compiler.graph.folds import simple_fold
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import DotItem
 from curta.compiler.library import blas
 from curta.compiler.library.gemm import Dot
@@ -26,9 +27,6 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.dot import DotGeneral, others
 
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
-
 Dims = tuple[int, ...]
 KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
          np.dtype("i8"): "i64"}  # fmt: skip
@@ -37,7 +35,7 @@ KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
 _COMPLEX_KINDS = {np.dtype("complex64"): "c64", np.dtype("complex128"): "c128"}
 
 
-def dot_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
+def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a `dot_general` into `result`."""
     numbers = cast(DotGeneral, eqn.op).dimension_numbers
     (left_sum, right_sum), (left_batch, right_batch) = numbers
@@ -89,7 +87,7 @@ def _size(x: Atom, dims: Dims) -> int:
 
 
 def _matrix(
-    lowering: ItemLowering, x: Atom, groups: tuple[Dims, Dims, Dims], dtype: Any
+    lowering: ItemBuilder, x: Atom, groups: tuple[Dims, Dims, Dims], dtype: Any
 ) -> tuple[Buffer, bool]:
     """A buffer with (batch, rows, columns) of `x`, and whether it lies transposed."""
     batch, rows, columns = groups
@@ -114,7 +112,7 @@ def _matrix(
     return copy, False
 
 
-def _fold(lowering: ItemLowering, eqn: Eqn, result: Buffer, working: Any) -> None:
+def _fold(lowering: ItemBuilder, eqn: Eqn, result: Buffer, working: Any) -> None:
     """The product as a sum over the contracted dims."""
     numbers = cast(DotGeneral, eqn.op).dimension_numbers
     (left_sum, right_sum), (left_batch, right_batch) = numbers

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from curta.compiler.graph.batched_small_matrices import (
     BatchedSmallMatrices,
@@ -16,9 +14,9 @@ from curta.compiler.graph.control import control_item
 from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
-from curta.compiler.graph.folds import FoldCode, fold_code
-from curta.compiler.graph.in_place import Overwriting
+from curta.compiler.graph.folds import fold_code
 from curta.compiler.graph.index_set_splitting import split_index_set
+from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
 from curta.compiler.graph.items import HostItem, Item, loop_item
 from curta.compiler.graph.routines import LibraryOp, routine_item
 from curta.compiler.graph.updates import update_items
@@ -35,21 +33,18 @@ from curta.compiler.graph.windows import (
 )
 from curta.compiler.host_call import host_call
 from curta.compiler.loops.build import ScalarBuilder
-from curta.compiler.loops.complexes import parts
-from curta.compiler.loops.element_types import component
-from curta.compiler.loops.index import Affine, as_index, row_major
+from curta.compiler.loops.index import as_index, row_major
 from curta.compiler.loops.lower import (
     CannotLowerEqn,
-    Elements,
     loop_dims,
     refusals,
     variables,
 )
-from curta.compiler.loops.nodes import Buffer, Fold, Store
+from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
@@ -81,13 +76,6 @@ class Program:
     variables: Mapping[Var, Buffer]
 
 
-InPlace = Mapping[int, int]
-"""Arguments that may be overwritten, by a result that may lie in the same memory."""
-
-CompilePart = Callable[[ClosedJaxpr, InPlace], NativeProgram]
-"""Compiles the body of a loop."""
-
-
 def _no_parts(_: ClosedJaxpr, __: InPlace) -> NativeProgram:
     raise ValueError("the jaxpr has loops or branches, and nobody to compile them")
 
@@ -110,7 +98,7 @@ def lower_to_items(
         host |= {refused}
 
 
-class ItemLowering:
+class ItemLowering(ItemBuilder):
     """Makes the items of one jaxpr."""
 
     def __init__(
@@ -121,28 +109,12 @@ class ItemLowering:
         compile_part: CompilePart,
         in_place: Mapping[Var, int],
     ) -> None:
-        self.in_place = in_place
-        self.overwriting: Overwriting = Overwriting(jaxpr, values, set(in_place), host)
-        self.compile_part = compile_part
+        super().__init__(jaxpr, values, host, compile_part, in_place)
         self.jaxpr = jaxpr
-        self.values = values
         self.host = host
-        self.builder: ScalarBuilder = ScalarBuilder()
-        self.buffers: dict[Var, Buffer] = {}
-        self.avals: dict[Buffer, ShapedArray] = {}
-        self.elements: Elements = Elements(
-            self.builder, self.buffers, values.definitions
-        )
-        self.items: list[Item] = []
+        self.in_place = in_place
         self.collectives: CollectiveItems = CollectiveItems(self)
-        self.inputs: tuple[Buffer, ...] = tuple(
-            self._buffer(v, "in") for v in jaxpr.invars
-        )
-        self.consts: tuple[Buffer, ...] = tuple(
-            self._buffer(v, "const") for v in jaxpr.constvars
-        )
         self.outputs: list[Buffer] = []
-        self.copies: dict[tuple[Atom, tuple[int, ...], Any], Buffer] = {}
 
     def run(self) -> Eqn | None:
         """Make all items; the eqn that refused its dtypes, if there was one."""
@@ -159,24 +131,6 @@ class ItemLowering:
             tuple(self.items), self.inputs, self.consts, tuple(self.outputs),
             self.avals, self.builder, self.buffers,
         )  # fmt: skip
-
-    def _buffer(self, var: Var, prefix: str) -> Buffer:
-        buffer = self.new_buffer(var.aval, f"{prefix}{len(self.avals)}")
-        self.buffers[var] = buffer
-        return buffer
-
-    def result_buffer(self, var: Var) -> Buffer:
-        """A new buffer for the value of a variable."""
-        return self._buffer(var, "v")
-
-    def new_buffer(self, aval: ShapedArray, name: str) -> Buffer:
-        """A buffer for a value of this aval."""
-        dtype, size = physical_dtype(aval.dtype), aval.size
-        if dtype.kind == "c":
-            dtype, size = component(dtype), 2 * size
-        buffer = Buffer(name, dtype, size)
-        self.avals[buffer] = aval
-        return buffer
 
     def _eqn(self, eqn: Eqn) -> None:
         wanted = [v for v in eqn.outvars if v in self.values.materialised]
@@ -195,10 +149,6 @@ class ItemLowering:
         for var in wanted:
             self._map(var)
 
-    def results(self, eqn: Eqn) -> tuple[Buffer, ...]:
-        """New buffers for the results of an eqn."""
-        return tuple(self._buffer(v, "v") for v in eqn.outvars)
-
     def update(self, eqn: Eqn) -> None:
         """Add the items of an update, in the operand's memory if nobody needs that."""
         (out,) = eqn.outvars
@@ -210,10 +160,6 @@ class ItemLowering:
                 self._map(var)
         self.buffers[out] = memory
         return update_items(self, eqn, memory, copy=False)
-
-    def may_overwrite(self, eqn: Eqn, operand: Atom) -> bool:
-        """Whether an eqn may put a result where an operand lies."""
-        return self.overwriting.allowed(eqn, operand)
 
     def _host(self, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
         """An eqn that runs in Python."""
@@ -290,39 +236,6 @@ class ItemLowering:
                 dims = variables(index)
                 self.items.append(loop_item("part", dims, (), stores, (), partial=True))
 
-    def buffer_of(self, atom: Atom) -> Buffer | None:
-        """The buffer in which a value lies, if it does."""
-        return self.buffers.get(atom) if isinstance(atom, Var) else None
-
-    def load(self, buffer: Buffer, index: tuple[Any, ...]) -> Any:
-        """The element of a buffer at an index."""
-        aval = self.avals[buffer]
-        return self.builder.load(
-            buffer, row_major(index, aval.shape), self.dtype(buffer)
-        )
-
-    def emit_map(
-        self, buffer: Buffer, index: tuple[Any, ...], value: Any, label: str
-    ) -> None:
-        """Add the item that stores a value for each index."""
-        shape = self.avals[buffer].shape
-        if math.prod(shape) == 0:
-            return
-        stores = self.stores(buffer, row_major(index, shape), value)
-        self.items.append(loop_item(label, variables(index), (), stores, ()))
-
-    def dtype(self, buffer: Buffer) -> Any:
-        """The physical dtype of the value in a buffer, which may be complex."""
-        return physical_dtype(self.avals[buffer].dtype)
-
-    def stores(
-        self, buffer: Buffer, offset: Affine, value: Any, where: Any = None
-    ) -> tuple[Store, ...]:
-        """The store of a value, or of both parts of a complex one."""
-        values = parts(value)
-        first = offset * len(values)
-        return tuple(Store(buffer, first + i, v, where) for i, v in enumerate(values))
-
     def fold(self, eqn: Eqn) -> None:
         """Add the items of a reduction."""
         (operand,), (var,) = eqn.invars, eqn.outvars
@@ -343,38 +256,6 @@ class ItemLowering:
         with refusals(eqn):
             self.emit_fold(buffer, kept, reduced, inputs, code, eqn.op.name)
 
-    def emit_fold(
-        self,
-        buffer: Buffer,
-        kept: tuple[Any, ...],
-        reduced: tuple[Any, ...],
-        inputs: tuple[Any, ...],
-        code: FoldCode,
-        label: str,
-        running: Affine | None = None,
-    ) -> None:
-        """Add the item that folds `inputs` over the `reduced` loops.
-
-        `running` is where to store what there is so far, if every index is stored.
-        """
-        inner = variables(reduced)
-        if not inner or not all(v.extent for v in inner):
-            index = kept if running is None else (*kept, *reduced)
-            return self.emit_map(buffer, index, code.result(inputs), label)
-        if not buffer.size:
-            return None
-        holes = [_placeholders(self.builder, side, code) for side in ("left", "right")]
-        combined = code.combine(*holes)
-        offset = running
-        if offset is None:
-            offset = row_major(kept, self.avals[buffer].shape)
-        stores = self.stores(buffer, offset, code.result(holes[0]))
-        x, start, left, right, new = map(
-            _parts, (inputs, code.initial, *holes, combined)
-        )
-        fold = Fold(x, start, left, right, new, stores, running is not None)
-        return self.items.append(loop_item(label, variables(kept), inner, (), (fold,)))
-
     def _return(self) -> None:
         """The outputs; a value returned as it came in, or twice, is copied."""
         taken: set[Buffer] = set(self.inputs) | set(self.consts)
@@ -388,17 +269,6 @@ class ItemLowering:
                 self.emit_map(buffer, index, self.elements.at(atom, index), "copy")
             taken.add(buffer)
             self.outputs.append(buffer)
-
-
-def _parts(values: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The real expressions that values consist of."""
-    return tuple(part for x in values for part in parts(x))
-
-
-def _placeholders(b: ScalarBuilder, side: str, code: FoldCode) -> tuple[Any, ...]:
-    return tuple(
-        b.placeholder(f"{side}{i}", x.dtype) for i, x in enumerate(code.initial)
-    )
 
 
 # ------------------------------------------------------------------ items by op class

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 
 from curta.compiler.graph.fuse import FusionPlan, aligned
 from curta.compiler.graph.groups import FusionGroup
-from curta.compiler.graph.item_lowering import InPlace, Program
+from curta.compiler.graph.item_builder import InPlace
+from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.assemble import stage_numbers
 from curta.compiler.loops.nodes import Buffer, Store

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import RoutineItem
 from curta.compiler.library.copies import Copies
 from curta.compiler.library.routine import Routine
@@ -22,9 +23,6 @@ from curta.core.op import Op
 from curta.core.stage import stage
 from curta.lazy_dataclass import dataclass
 from curta.primitives.barrier import OptimizationBarrier
-
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
 
 
 class LibraryOp(Op):
@@ -62,7 +60,7 @@ def barrier(
     return stage(lambda *args: Barrier()(*args), avals)
 
 
-def routine_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
+def routine_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item that runs a `LibraryOp`."""
     routine = cast(LibraryOp, eqn.op).routine(*[v.aval for v in eqn.invars])
     operands = [_in_memory(lowering, v) for v in eqn.invars]
@@ -71,7 +69,7 @@ def routine_item(lowering: ItemLowering, eqn: Eqn, results: tuple[Buffer, ...]) 
     lowering.items.append(RoutineItem(routine, tuple(operands), results, scratch))
 
 
-def _in_memory(lowering: ItemLowering, atom: Atom) -> Buffer:
+def _in_memory(lowering: ItemBuilder, atom: Atom) -> Buffer:
     """The buffer of an operand; a literal is stored for it."""
     result = lowering.buffer_of(atom)
     if result is None:

@@ -9,10 +9,11 @@ part: in their order, so that the result does not depend on how many owners ther
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import loop_item
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
@@ -23,11 +24,8 @@ from curta.core.jaxpr import Eqn
 from curta.primitives.indexing.gather import Scattering
 from curta.primitives.indexing.windows import WindowUpdate
 
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
 
-
-def update_items(lowering: ItemLowering, eqn: Eqn, result: Buffer, copy: bool) -> None:
+def update_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer, copy: bool) -> None:
     """Add the items that copy the operand to `result`, if asked, and update it."""
     elements, aval = lowering.elements, eqn.outvars[0].aval
     index = loop_dims(aval.shape)
@@ -61,21 +59,21 @@ def update_items(lowering: ItemLowering, eqn: Eqn, result: Buffer, copy: bool) -
     )
 
 
-def _load(lowering: ItemLowering, result: Buffer, offset: Any, inside: Any) -> Any:
+def _load(lowering: ItemBuilder, result: Buffer, offset: Any, inside: Any) -> Any:
     def load() -> Any:
         return lowering.builder.load(result, offset, lowering.dtype(result))
 
     return load() if inside is None else lowering.builder.under(inside, load)
 
 
-def _lowered(lowering: ItemLowering, eqn: Eqn, index: tuple[Any, ...]) -> Any:
+def _lowered(lowering: ItemBuilder, eqn: Eqn, index: tuple[Any, ...]) -> Any:
     op = cast(WindowUpdate, eqn.op)
     operands = [Operand(v.aval, v, lowering.elements) for v in eqn.invars]
     return op.lower_update(lowering.builder, tuple(map(as_index, index)), *operands)
 
 
 def _shared_out(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     eqn: Eqn,
     result: Buffer,
     element: tuple[Any, ...],

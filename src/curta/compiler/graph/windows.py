@@ -13,11 +13,12 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from curta.compiler.graph.folds import FoldCode, simple_fold
+from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.loops.element_types import INT32, computed_dtype
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
@@ -29,14 +30,10 @@ from curta.primitives.windowed.reductions import WindowReduction
 from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
 from curta.primitives.windowed.sliding import Sliding, both
 
-if TYPE_CHECKING:
-    from curta.compiler.graph.item_lowering import ItemLowering
-
-
 Scalars = tuple[Any, ...]
 
 
-def window_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
+def window_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a windowed op into `result`."""
     op = cast(WindowReduction, eqn.op)
     b, dtype = lowering.builder, lowering.dtype(result)
@@ -47,7 +44,7 @@ def window_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
     _fold_windows(lowering, eqn.invars, op, code, result)
 
 
-def choice_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
+def choice_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     """Add the items that take what stands beside the chosen element of each window."""
     op = cast(SelectAndGatherAdd, eqn.op)
     compared = eqn.invars[1]
@@ -56,7 +53,7 @@ def choice_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
 
 
 def _chosen(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     op: SelectAndGatherAdd | SelectAndScatterAdd,
     dtype: Any,
     carried: Any,
@@ -78,7 +75,7 @@ def _chosen(
 
 
 def _in_any_order(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     op: SelectAndGatherAdd | SelectAndScatterAdd,
     code: FoldCode,
     start: int = -1,
@@ -99,7 +96,7 @@ def _in_any_order(
 
 
 def _fold_windows(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     operands: Sequence[Atom],
     op: WindowReduction | SelectAndGatherAdd,
     code: FoldCode,
@@ -132,7 +129,7 @@ def _fold_windows(
 
 
 def _elements(
-    lowering: ItemLowering,
+    lowering: ItemBuilder,
     operands: Sequence[Atom],
     window: Sliding,
     code: FoldCode,
@@ -159,7 +156,7 @@ def _elements(
 # ------------------------------------------------------- gradients of maxima
 
 
-def selected_scatter_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> None:
+def selected_scatter_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     op, (source, operand) = cast(SelectAndScatterAdd, eqn.op), eqn.invars
     chosen = lowering.new_buffer(
         ShapedArray(source.aval.shape, INT32), f"{result.name}.chosen"
@@ -195,7 +192,7 @@ def selected_scatter_items(lowering: ItemLowering, eqn: Eqn, result: Buffer) -> 
 
 
 def _choose_items(
-    lowering: ItemLowering, op: SelectAndScatterAdd, operand: Atom, chosen: Buffer
+    lowering: ItemBuilder, op: SelectAndScatterAdd, operand: Atom, chosen: Buffer
 ) -> None:
     """The items that find the tap which each window chose."""
     b, dtype, window = lowering.builder, operand.aval.dtype, op.window
