@@ -1,10 +1,12 @@
 """Search for programs that hosts compute wrongly in parts.
 
     python -m stress.hosts --minutes 10 [--seed 1] [--compiled]
+    python -m curta.run -n 2 -m stress.hosts --compiled
 
 Random programs (stress/fuzz) are partitioned over random meshes, their arguments and
-results split at random, and run on simulated hosts; the results are compared with
-those of whole arrays. What is found is shrunk by Hypothesis and printed.
+results split at random, and run on simulated hosts, or on so many processes; the
+results are compared with those of whole arrays. What is found is shrunk by Hypothesis
+and printed.
 """
 
 from __future__ import annotations
@@ -12,9 +14,11 @@ from __future__ import annotations
 import argparse
 import collections
 import math
+import os
 import secrets
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +26,9 @@ import numpy as np
 import curta
 from curta.config import config, tuning
 from curta.core.evaluate import evaluate
+from curta.hosts.engine import of_process
+from curta.hosts.group import HostGroup
+from curta.hosts.launched import launched
 from curta.hosts.simulated import run_on_hosts
 from curta.partition.host_mesh import grouped
 from curta.partition.partition import LocalProgram, partition
@@ -64,7 +71,10 @@ def local_program(program: Program) -> tuple[LocalProgram, Any]:
     devices = np.array(curta.devices()[:count]).reshape(sizes)
     mesh = Mesh(devices, tuple(names), (AxisType.Auto,) * len(sizes))
     shared = rng.integers(0, 2) if count > 2 else 0  # two devices of a host, or one
-    hosts = grouped(mesh, tuple(i >> shared for i in range(count)))
+    numbers = [i >> shared for i in range(count)]
+    if (processes := of_process().count) > 1:
+        numbers = [i * processes // count for i in range(count)]
+    hosts = grouped(mesh, tuple(numbers))
     closed = prune(
         curta.make_jaxpr(transformed(program, INSTRUCTIONS))(*arguments(program))
     )
@@ -85,11 +95,16 @@ def on_hosts(program: Program, compiled: bool) -> Outs:
             pairs = zip(args, local.in_splits, strict=True)
             parts = [x[hosts.index(host, x.shape, split)] for x, split in pairs]
             if run is not None:
-                return [np.array(x) for x in run(*map(np.ascontiguousarray, parts))]
+                return [
+                    np.array(x) for x in run(*(np.asarray(x, order="C") for x in parts))
+                ]
             with np.errstate(all="ignore"):
                 return [*evaluate(closed.jaxpr, closed.consts, parts)]
 
-        results = dict(zip(hosts.hosts, run_on_hosts(on, hosts.hosts), strict=True))
+        if of_process().count > 1:
+            results = on_processes(on)
+        else:
+            results = dict(zip(hosts.hosts, run_on_hosts(on, hosts.hosts), strict=True))
         found = []
         for k, (aval, split) in enumerate(zip(avals, local.out_splits, strict=True)):
             out = np.empty(aval.shape, np.asarray(results[hosts.hosts[0]][k]).dtype)
@@ -97,6 +112,28 @@ def on_hosts(program: Program, compiled: bool) -> Outs:
                 out[hosts.index(host, aval.shape, split)] = results[host][k]
             found.append(out)
         return found
+
+
+def everyone() -> HostGroup:
+    """All processes."""
+    count = of_process().count
+    return HostGroup(("all",), (count,), tuple(range(count)), ("all",))
+
+
+def on_processes(on: Callable[[int], list[Any]]) -> dict[int, list[Any]]:
+    """What each process has of the results: all get the same, and go on alike."""
+    engine, group = of_process(), everyone()
+    with engine.turn(group.hosts):
+        parts = [np.asarray(x, order="C") for x in on(engine.index)]
+        rows = [engine.all_gather(group, x[None], 0) for x in parts]
+    return {host: [row[host] for row in rows] for host in group.hosts}
+
+
+def agreed(number: int) -> int:
+    """The least of the numbers of all processes."""
+    if of_process().count == 1:
+        return number
+    return int(of_process().all_reduce(everyone(), "min", np.array(number)))
 
 
 def check(program: Program, compiled: bool) -> bool:
@@ -142,15 +179,20 @@ def main() -> int:
     )
     options = parser.parse_args()
     config.update("jax_num_cpu_devices", 8)
-    print(f"seed {options.seed}", flush=True)
+    if launched(os.environ) is not None:
+        config.update("jax_num_cpu_devices", 8 // launched(os.environ).count)
+        curta.distributed.initialize()
+    first = agreed(options.seed)
+    said = print if of_process().index == 0 else lambda *_, **__: None
+    said(f"seed {first}", flush=True)
     counts: collections.Counter[str] = collections.Counter()
     found: list[str] = []
     end = time.monotonic() + 60 * options.minutes
-    number = options.seed
-    while time.monotonic() < end:
+    number = first
+    while agreed(int(time.monotonic() < end)):
         search(number, counts, found, options.compiled)
         number += 1
-    print(f"{dict(counts)}, {len(found)} found")
+    said(f"{dict(counts)}, {len(found)} found")
     return bool(found)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import curta
 from curta import lax
+from curta.config import enable_x64
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 INF, NAN = np.inf, np.nan
@@ -119,3 +120,14 @@ def test_half_floats_round_once(dtype):
 def test_log1p_of_small_complex_numbers():
     z = np.complex64([1e-6 + 0j, 1e-6j])
     np.testing.assert_allclose(lax.log1p(z), np.log1p(z.astype(complex)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_complex_numbers_to_the_power_zero(dtype):
+    """1, whatever the number, as of floats."""
+    parts = [0.0, 2.0, np.inf, -np.inf, np.nan]
+    x = np.array([complex(a, b) for a in parts for b in parts], dtype)
+    y = np.resize(np.array([0j, complex(-0.0, 0), complex(0, -0.0)], dtype), x.shape)
+    with enable_x64(True):
+        found = curta.jit(lambda x, y: x**y)(x, y)
+    np.testing.assert_array_equal(found, np.ones(x.shape, dtype))

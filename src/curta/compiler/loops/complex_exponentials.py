@@ -162,14 +162,14 @@ def tan(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def power(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
-    """exp(w log z); 0 ** w is 1 if w = 0, 0 if its real part is positive, else NaN."""
+    """exp(w log z); 1 if w = 0; 0 ** w is 0 if w's real part is positive, else NaN."""
     nothing = complexes.is_zero(b, z)
     positive = b.compare("gt", w.re, b.const(0, w.re.dtype))
     broken = b.const(complex(np.nan, np.nan), z.dtype)
     at_zero = b.select(positive, b.const(0, z.dtype), broken)
-    at_zero = b.select(complexes.is_zero(b, w), b.const(1, z.dtype), at_zero)
     size = exp(b, complexes.mul(b, w, complexes.log(b, z)))
-    result: ComplexExpr = b.select(nothing, at_zero, size)
+    size = b.select(nothing, at_zero, size)
+    result: ComplexExpr = b.select(complexes.is_zero(b, w), b.const(1, z.dtype), size)
     return result
 
 
