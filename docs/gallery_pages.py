@@ -57,8 +57,15 @@ def page(source: str, run: dict) -> str:
 
 
 def times(run: dict) -> str:
-    """One sentence: how long the whole process took, imports and compiling too."""
-    seconds = f"{run['seconds']:.1f} s on {run['processors']} processors"
+    """How long the whole process took, imports and compiling too.
+
+    Other work on the machine changes the time, and the processors' time little.
+    """
+    ours = f"{run['seconds']:.1f} s ({run['busy']:.1f} s of processors' time)"
+    text = f"The program took {ours} on {run['processors']} processors"
     if run["jax_seconds"] is None:
-        return f"The program took {seconds}."
-    return f"The program took {seconds}, and {run['jax_seconds']:.1f} s over JAX."
+        return f"{text}."
+    return (
+        f"{text}, and {run['jax_seconds']:.1f} s ({run['jax_busy']:.1f} s) over JAX,"
+        " one after the other."
+    )

@@ -11,7 +11,7 @@ import pytest
 from tests.runtime.test_threads import needs_fork, run_script
 
 import curta
-from curta import config_accepted
+from curta import config_accepted, config_options
 from curta.config import (
     config,
     debug_nans,
@@ -235,6 +235,12 @@ def test_environment(variable, value, setting, expected):
         check=True,
     )
     assert result.stdout.strip() == expected
+
+
+def test_a_wrong_value_in_the_environment_names_the_variable(monkeypatch):
+    monkeypatch.setenv("JAX_TEST_OF_NUMBERS", "many")
+    with pytest.raises(ValueError, match="environment variable JAX_TEST_OF_NUMBERS: "):
+        config_options.define("curta_test_of_numbers", 3, int, "For this test.")
 
 
 def test_seed_offset_and_checks_take_effect():

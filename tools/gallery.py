@@ -11,11 +11,13 @@ import argparse
 import importlib.util
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from tqdm import tqdm
 
@@ -43,9 +45,16 @@ def over_jax(source: str) -> str:
     return source
 
 
-def run(path: Path, source: str, out: Path) -> tuple[float, str]:
-    """Seconds that the process took, and what it printed."""
-    start = time.perf_counter()
+class Run(NamedTuple):
+    """Seconds that a process took, and those of processors; what it printed."""
+
+    seconds: float
+    busy: float
+    output: str
+
+
+def run(path: Path, source: str, out: Path) -> Run:
+    start, before = time.perf_counter(), used()
     done = subprocess.run(
         [sys.executable, "-c", RUN, str(path), "--out", str(out)],
         input=source,
@@ -53,7 +62,13 @@ def run(path: Path, source: str, out: Path) -> tuple[float, str]:
         text=True,
         check=True,
     )
-    return time.perf_counter() - start, done.stdout
+    return Run(time.perf_counter() - start, used() - before, done.stdout)
+
+
+def used() -> float:
+    """The seconds of processors that ended processes have taken."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 def run_all(paths: list[Path], with_jax: bool) -> None:
@@ -61,18 +76,20 @@ def run_all(paths: list[Path], with_jax: bool) -> None:
     for path in tqdm(paths, unit="program"):
         source = path.read_text()
         with tempfile.TemporaryDirectory() as folder:
-            seconds, output = run(path, source, Path(folder))
+            ours = run(path, source, Path(folder))
             pictures = sorted(p.name for p in Path(folder).glob("*.png"))
             for name in pictures:
                 (OUT / name).write_bytes((Path(folder) / name).read_bytes())
-            output = output.replace(folder, "examples/out")
-        jax_seconds = None
+            output = ours.output.replace(folder, "examples/out")
+        theirs = None
         if with_jax:
             with tempfile.TemporaryDirectory() as folder:
-                jax_seconds, _ = run(path, over_jax(source), Path(folder))
+                theirs = run(path, over_jax(source), Path(folder))
         runs[path.stem] = {
-            "seconds": seconds,
-            "jax_seconds": jax_seconds,
+            "seconds": ours.seconds,
+            "busy": ours.busy,
+            "jax_seconds": theirs and theirs.seconds,
+            "jax_busy": theirs and theirs.busy,
             "processors": len(os.sched_getaffinity(0)),
             "output": output,
             "pictures": pictures,

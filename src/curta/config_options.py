@@ -380,10 +380,13 @@ def define(
     option = Option(name, parse, doc, on_change)
     stem = name.split("_", 1)[1].upper()
     variables = (f"CURTA_{stem}", *environment, f"JAX_{stem}")
-    given = next((os.environ[v] for v in variables if v in os.environ), default)
+    variable = next((v for v in variables if v in os.environ), None)
     if traced:
         _traced.append(name)
     _options[name] = option
     setattr(Config, name, parse(default))
-    option.set_global(given)
+    try:
+        option.set_global(default if variable is None else os.environ[variable])
+    except ValueError as error:
+        raise ValueError(f"the environment variable {variable}: {error}") from error
     return option
