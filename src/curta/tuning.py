@@ -341,8 +341,8 @@ class Tuning:
     optimised_fold: int = limit(1 << 16, shrunk=0)
     # The same of a map, or a fold of columns, which keeps its sums in memory: a tenth.
     optimised_map: int = limit(1 << 19, shrunk=0)
-    # Operations of the body of such a one that gains nothing, at most.
-    plain_body: int = limit(8, shrunk=0)
+    # Operations of the body of a fold of columns that gains nothing, at most.
+    plain_fold: int = limit(8, shrunk=0)
     # Updates in a row of which some make an iteration of their loop.
     many_updates: int = limit(64, shrunk=2)
     # Operations of such an update at most.

@@ -219,7 +219,7 @@ def test_one_shape_of_tile_serves_many_products():
     assert codes == {
         (
             Loops(),
-            Tile("f32", 12, 2, whole=True, loops=1),
+            Tile("f32", 12, 2, whole=True),
         )
     }
 

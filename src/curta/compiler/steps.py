@@ -169,7 +169,7 @@ def _level(work: Scheduled | RegisterItem, often: bool) -> int:
     enough = tuning.optimised_map
     if any(s.ordered or (s.folds and not work.plan.column) for s in kernel.stages):
         enough = tuning.optimised_fold
-    elif max(map(cost, kernel.stages)) <= tuning.plain_body:
+    elif work.plan.column and max(map(cost, kernel.stages)) <= tuning.plain_fold:
         return target.GOOD if often else target.QUICK
     worth_it = often or kernel_cost(kernel) > enough
     return target.GOOD if worth_it else target.QUICK

@@ -26,7 +26,6 @@ from curta.compiler.library.product_plan import (
     Ranges,
     TileList,
     Tiles,
-    tile_numbers,
 )
 from curta.compiler.library.tile_shape import TILED, Tile
 from curta.compiler.llvm.types import Type
@@ -119,7 +118,29 @@ class _Planner:
             Word.LAST_BLOCK: -1,
             Word.WALKS: int(self.walks),
         }
-        return Plan(self._ranges(), words, self.blocks, self.outer, self._list)
+        return Plan(
+            self._ranges(),
+            words,
+            self.blocks,
+            self.outer,
+            self._list,
+            None,
+            self.listed,
+        )
+
+    @cached_property
+    def listed(self) -> list[tuple[int, int]]:
+        """Where each step is in a and b, if steps go along several axes."""
+        if len(self.steps) < 2:
+            return []
+        result = [(0, 0)]
+        for axis in self.steps:
+            result = [
+                (a + i * axis.a, b + i * axis.b)
+                for a, b in result
+                for i in range(axis.extent)
+            ]
+        return result
 
     def _ranges(self) -> Ranges:
         work, tuning = self.product.work, config.tuning
@@ -156,13 +177,15 @@ class _Planner:
     def _tiles(self, row: int, height: int, count: int, columns: int) -> Tiles:
         rows, vectors = self.rows, -(-columns // self.lanes)
         whole = columns % self.lanes == 0
-        tile = Tile(self.product.kind, height, vectors, whole, len(self.steps))
+        tile = Tile(self.product.kind, height, vectors, whole, bool(self.listed))
         following = height * rows.c, height * rows.a, 0
         if self.walks:
             axis = self.outer[0]
             following = axis.c, axis.a, axis.b
         left = columns - (vectors - 1) * self.lanes
-        numbers = tile_numbers(following, (rows.c, rows.a), left, self.steps)
+        steps = self.steps[0] if self.steps else Axis(1)
+        total = len(self.listed) or steps.extent
+        numbers = (*following, rows.c, rows.a, left, total, steps.a, steps.b)
         return Tiles(tile, row * rows.c, row * rows.a, count, numbers)
 
 

@@ -26,7 +26,6 @@ from curta.compiler.library.product_plan import (
     Ranges,
     TileList,
     Tiles,
-    tile_numbers,
 )
 from curta.compiler.library.tile_shape import TILED, Tile
 from curta.compiler.llvm.types import Type
@@ -247,13 +246,13 @@ class _Planner:
         columns, steps = size
         cut = self.cut
         vectors = -(-columns // cut.lanes)
-        tile = Tile(self.dot.kind, height, vectors, columns % cut.lanes == 0, 1)
+        tile = Tile(self.dot.kind, height, vectors, columns % cut.lanes == 0)
         following = height * self.c_row, height * self.a_row, 0
         if self.walks:
             (batch,) = self._outer
             following = batch.c, batch.a, batch.b
         b_step = cut.width * cut.size if cut.packs_b else self.b_step
         left = columns - (vectors - 1) * cut.lanes
-        walk = [Axis(steps, 0, self.a_step, b_step)]
-        numbers = tile_numbers(following, (self.c_row, self.a_row), left, walk)
+        rows = self.c_row, self.a_row
+        numbers = (*following, *rows, left, steps, self.a_step, b_step)
         return Tiles(tile, row * self.c_row, row * self.a_row, count, numbers)

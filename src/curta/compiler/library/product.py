@@ -88,9 +88,8 @@ class Word(IntEnum):
     # Which code copies a panel, or -1; the bytes of a copy.
     PACK = auto()
     PACKED_BYTES = auto()
-    # The words of a tile, and where the lists of tiles are, by which of panel, rows and
-    # block are the last ones (4, 2, 1).
-    TILE_WORDS = auto()
+    # Where the lists of tiles are, by which of panel, rows and block are the last ones
+    # (4, 2, 1).
     LISTS = auto()
 
 
@@ -123,6 +122,7 @@ class TileWord(IntEnum):
     A = auto()
     COUNT = auto()
     NUMBERS = auto()
+    END = 13
 
 
 def _number(b: Builder, words: Value, place: int) -> Value:
@@ -239,9 +239,8 @@ class _Chunk:
 
         (right,) = b.if_(b.compare("ge", pack, 0), copied, lambda: [right])
         first = b.offset(tiles, ListWord.TILES, I64)
-        size = self.word(Word.TILE_WORDS)
         with b.loop(0, _number(b, tiles, ListWord.COUNT)) as loop:
-            words = b.offset(first, b.mul(loop.index, size), I64)
+            words = b.offset(first, b.mul(loop.index, TileWord.END), I64)
             at = b.offset(self.code, _number(b, words, TileWord.CODE), PTR)
             b.call(
                 b.load(PTR, at),

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from curta.compiler.library.packing import Pack
 from curta.compiler.library.product import HEAD, Loops, Word
-from curta.compiler.library.tile_shape import Tile
+from curta.compiler.library.tile_shape import A_STEP, Tile
 from curta.lazy_dataclass import dataclass
 
 
@@ -91,7 +91,8 @@ class Ranges:
 class Plan:
     """A product as data; axes have the innermost one first, distances are in bytes.
 
-    `words` are those that nothing else says. `list_of` gives the tiles of a part.
+    `words` are those that nothing else says. `list_of` gives the tiles of a part, of
+    which some go through the `listed` steps, by their distances in a and b.
     """
 
     ranges: Ranges
@@ -100,6 +101,7 @@ class Plan:
     outer: Sequence[Axis]
     list_of: Callable[[Part], TileList]
     pack: Pack | None = None
+    listed: Sequence[tuple[int, int]] = ()
 
     @cached_property
     def code(self) -> tuple[Code, ...]:
@@ -132,21 +134,16 @@ class Plan:
             words[count], words[at] = len(axes), len(words)
             for axis in axes:
                 words += [axis.extent, axis.c, axis.a, axis.b]
+        steps = len(words)
+        words += itertools.chain(*self.listed)
         for part, list_ in self._lists.items():
             which = sum(4 >> i for i, last in enumerate(part) if last)
             words[Word.LISTS + which] = len(words)
             words += [len(list_.tiles), *list_.pack]
             for t in list_.tiles:
-                one = [places[t.tile], t.c, t.a, t.count, *t.numbers]
-                words[Word.TILE_WORDS] = len(one)
-                words += one
+                words += [places[t.tile], t.c, t.a, t.count]
+                to_steps = 8 * (steps - len(words))
+                words += t.numbers
+                if t.tile.listed:
+                    words[len(words) - len(t.numbers) + A_STEP] = to_steps
         return tuple(words)
-
-
-def tile_numbers(
-    following: tuple[int, int, int], rows: tuple[int, int], columns: int,
-    steps: Sequence[Axis],
-) -> tuple[int, ...]:  # fmt: skip
-    """The numbers of a tile; see tile.py."""
-    loops = [n for axis in steps for n in (axis.extent, axis.a, axis.b)]
-    return (*following, *rows, columns, *loops)

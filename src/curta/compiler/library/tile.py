@@ -9,7 +9,9 @@ from curta.compiler.library.tile_assembly import tile_assembly
 from curta.compiler.library.tile_shape import (
     A_NEXT,
     A_ROW,
+    A_STEP,
     B_NEXT,
+    B_STEP,
     C_NEXT,
     C_ROW,
     COLUMNS,
@@ -76,7 +78,7 @@ class _Emitter:
             return [self._load(*place) for place in self._places(c)]
 
         sums = b.if_(b.ne(self.begun, 0), so_far, zeros)
-        totals = self._steps(0, a, right, sums)
+        totals = self._steps(a, right, sums)
         for place, total in zip(self._places(c), totals, strict=True):
             self._store(total, *place)
 
@@ -91,15 +93,22 @@ class _Emitter:
             result.append(self.b.offset(result[-1], distance, I8))
         return result
 
-    def _steps(self, depth: int, a: Value, right: Value, sums: Values) -> Values:
-        """The sums after the loops of steps from a depth on."""
-        if depth == self.tile.loops:
-            return self._add(a, right, sums)
-        b = self.b
-        count, *distances = (self._number(STEPS + 3 * depth + i) for i in range(3))
+    def _steps(self, a: Value, right: Value, sums: Values) -> Values:
+        """The sums after all steps."""
+        b, count = self.b, self._number(STEPS)
+        if self.tile.listed:
+            steps = b.offset(self.numbers, self._number(A_STEP), I8)
+            with b.loop(0, count, carried=[steps, *sums], runs=True) as loop:
+                here, *sums = loop.carried
+                moved = [b.load(I64, b.offset(here, i, I64)) for i in range(2)]
+                in_a, in_b = self._moved([a, right], moved)
+                after = self._add(in_a, in_b, sums)
+                loop.next(b.offset(here, 2, I64), *after)
+            return loop.results[1:]
+        distances = [self._number(A_STEP), self._number(B_STEP)]
         with b.loop(0, count, carried=[a, right, *sums], runs=True) as loop:
             a, right, *sums = loop.carried
-            after = self._steps(depth + 1, a, right, sums)
+            after = self._add(a, right, sums)
             loop.next(*self._moved([a, right], distances), *after)
         return loop.results[2:]
 

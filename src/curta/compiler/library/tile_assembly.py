@@ -14,7 +14,9 @@ from collections.abc import Callable, Iterator
 from curta.compiler.library.tile_shape import (
     A_NEXT,
     A_ROW,
+    A_STEP,
     B_NEXT,
+    B_STEP,
     C_NEXT,
     C_ROW,
     COLUMNS,
@@ -25,8 +27,8 @@ from curta.compiler.llvm.types import Type
 
 # The arguments, as the System V ABI has them, and what else stays the same in a tile.
 _C, _A, _B, _COUNT, _BEGUN, _NUMBERS = "rdi", "rsi", "rdx", "rcx", "r8", "r9"
-_ROW, _THREE_ROWS, _A_STEP, _B_STEP = "r12", "r13", "r14", "r15"
-_KEPT = ("rbx", _ROW, _THREE_ROWS, _A_STEP, _B_STEP)  # the caller's
+_ROW, _STEP, _B_STEP = "r12", "r14", "r15"
+_KEPT = ("rbx", _ROW, _STEP, _B_STEP)  # the caller's
 # What moves: along steps in A and B, and their number; along rows.
 _A_HERE, _B_HERE, _LEFT, _PLACE = "r10", "r11", "rbx", "rax"
 
@@ -53,7 +55,6 @@ class _Writer:
         yield from (".text", f".globl {tile.name}", ".p2align 4", f"{tile.name}:")
         yield from (f"pushq %{name}" for name in _KEPT)
         yield f"movq {8 * A_ROW}(%{_NUMBERS}), %{_ROW}"
-        yield f"leaq (%{_ROW},%{_ROW},2), %{_THREE_ROWS}"
         if not tile.whole:
             yield from self._mask()
         yield "1:"
@@ -127,48 +128,29 @@ class _Writer:
         return f"vmaskmovp{letter} {register}, %ymm15, {place}"
 
     def _steps(self) -> Iterator[str]:
-        """The loops of steps; all but the innermost keep theirs below the stack."""
-        yield f"movq %{_A}, %{_A_HERE}"
-        yield f"movq %{_B}, %{_B_HERE}"
-        around = range(self.tile.loops - 1)
-        for depth in around:
-            count, a, b = self._slots(depth)
-            yield f"movq {self._number(depth, 0)}, %{_PLACE}"
-            yield f"movq %{_PLACE}, {count}"
-            yield f"{4 + depth}:"
-            yield f"movq %{_A_HERE}, {a}"
-            yield f"movq %{_B_HERE}, {b}"
-        yield from self._innermost()
-        for depth in reversed(around):
-            count, a, b = self._slots(depth)
-            for here, slot, place in ((_A_HERE, a, 1), (_B_HERE, b, 2)):
-                yield f"movq {slot}, %{here}"
-                yield f"addq {self._number(depth, place)}, %{here}"
-            yield f"decq {count}"
-            yield f"jnz {4 + depth}b"
-
-    def _slots(self, depth: int) -> tuple[str, str, str]:
-        """Words of the 128 bytes below the stack, which a function may use."""
-        first = 24 * depth
-        return f"{-first - 8}(%rsp)", f"{-first - 16}(%rsp)", f"{-first - 24}(%rsp)"
-
-    def _number(self, depth: int, place: int) -> str:
-        return f"{8 * (STEPS + 3 * depth + place)}(%{_NUMBERS})"
-
-    def _innermost(self) -> Iterator[str]:
-        depth = self.tile.loops - 1
-        if depth < 0:
-            yield from self._add()
-            return
-        for place, register in enumerate((_LEFT, _A_STEP, _B_STEP)):
-            yield f"movq {self._number(depth, place)}, %{register}"
+        """All steps, one after the other or as they are listed."""
+        yield f"movq {8 * STEPS}(%{_NUMBERS}), %{_LEFT}"
+        yield f"movq {8 * A_STEP}(%{_NUMBERS}), %{_STEP}"
+        if self.tile.listed:
+            yield f"addq %{_NUMBERS}, %{_STEP}"
+        else:
+            yield f"movq {8 * B_STEP}(%{_NUMBERS}), %{_B_STEP}"
+            yield f"movq %{_A}, %{_A_HERE}"
+            yield f"movq %{_B}, %{_B_HERE}"
         yield ".p2align 6"
-        yield "9:"
-        yield from self._add()
-        yield f"addq %{_A_STEP}, %{_A_HERE}"
-        yield f"addq %{_B_STEP}, %{_B_HERE}"
+        yield "4:"
+        if self.tile.listed:
+            for i, (start, here) in enumerate(((_A, _A_HERE), (_B, _B_HERE))):
+                yield f"movq {8 * i}(%{_STEP}), %{here}"
+                yield f"addq %{start}, %{here}"
+            yield f"addq $16, %{_STEP}"
+            yield from self._add()
+        else:
+            yield from self._add()
+            yield f"addq %{_STEP}, %{_A_HERE}"
+            yield f"addq %{_B_STEP}, %{_B_HERE}"
         yield f"decq %{_LEFT}"
-        yield "jnz 9b"
+        yield "jnz 4b"
 
     def _add(self) -> Iterator[str]:
         """One step: a row of B, and an element of A for each row of the tile."""
@@ -179,10 +161,10 @@ class _Writer:
         copies = 4 if self.wide else 1
         yield f"movq %{_A_HERE}, %{_PLACE}"
         for row in range(self.tile.rows):
-            if row and row % 3 == 0:
-                yield f"addq %{_THREE_ROWS}, %{_PLACE}"
-            places = f"(%{_PLACE})", f"(%{_PLACE},%{_ROW})", f"(%{_PLACE},%{_ROW},2)"
-            place, first = places[row % 3], row * vectors
+            if row:
+                yield f"addq %{_ROW}, %{_PLACE}"
+            # A sum of two registers as the address would make it two operations.
+            place, first = f"(%{_PLACE})", row * vectors
             if self.wide and vectors == 1:
                 spread = f"{place}{{1to{64 // self.size}}}"
                 yield f"vfmadd231p{letter} {spread}, {right[0]}, {self._sum(first)}"

@@ -1,7 +1,7 @@
 """The shape of a tile of a product, and the numbers that its function is given.
 
 A tile is some rows of a result by a few vectors of columns. All its sums stay in
-registers through nested loops of steps; a step loads a row of B, broadcasts a column of
+registers through a loop of steps; a step loads a row of B, broadcasts a column of
 A element by element, multiplies and adds (Goto and van de Geijn, Anatomy of
 high-performance matrix multiplication, 2008). A function walks a number of tiles of one
 shape, along any strides, so it is compiled once for a processor:
@@ -14,8 +14,10 @@ those in C, and *numbers*, in this order (distances are in bytes):
     C_NEXT A_NEXT B_NEXT    from one tile to the next
     C_ROW A_ROW             from one row of a tile to the next
     COLUMNS                 the columns in the last vector, where that is not whole
-    STEPS                   for each loop of steps, the outermost first: how many there
-                            are, and how far apart they lie in A and in B
+    STEPS                   how many steps there are
+    A_STEP B_STEP           from one step to the next; or, if steps are `listed`, in
+                            A_STEP how far from the numbers a list begins, of where each
+                            step is in A and in B
 """
 
 from __future__ import annotations
@@ -25,21 +27,22 @@ from curta.lazy_dataclass import dataclass
 TILED = ("f32", "f64", "i32", "i64")
 """The kinds of which products are made here."""
 
-C_NEXT, A_NEXT, B_NEXT, C_ROW, A_ROW, COLUMNS, STEPS = range(7)
+C_NEXT, A_NEXT, B_NEXT, C_ROW, A_ROW, COLUMNS, STEPS, A_STEP, B_STEP = range(9)
 
 
 @dataclass(frozen=True)
 class Tile:
-    """Rows by vectors, the last of them `whole` or not, and its loops of steps."""
+    """Rows by vectors, the last of them `whole` or not; steps may be `listed`."""
 
     kind: str
     rows: int
     vectors: int
     whole: bool
-    loops: int
+    listed: bool = False
 
     @property
     def name(self) -> str:
         """What its function is called."""
         whole = "whole" if self.whole else "part"
-        return f"tile_{self.kind}_{self.rows}x{self.vectors}_{whole}_{self.loops}"
+        steps = "listed" if self.listed else "even"
+        return f"tile_{self.kind}_{self.rows}x{self.vectors}_{whole}_{steps}"
