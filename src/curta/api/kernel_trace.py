@@ -28,7 +28,7 @@ def with_kernels(
     as a whole.
     """
     simple = type(compiled) is CompiledCall and not (
-        compiled.consumed or compiled.places or compiled.without_bits
+        compiled.consumed or compiled.known_destinations or compiled.without_bits
     )
     if not (recorder.kernels and simple and compiled.on_host) or any(
         map(is_placed, leaves)
