@@ -1,14 +1,16 @@
 """Calls in native code: the same results, and memory that nobody sees change."""
 
+import dataclasses
 import gc
 import threading
 import weakref
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 import curta
-from curta import numpy as jnp
+from curta import numpy as jnp, tree_util
 from curta.api.jit import jit
 from curta.runtime import native_call
 from curta.runtime.native_call import MISS
@@ -50,6 +52,112 @@ def test_trees():
         assert out["sum"].tolist() == [0, 2, 4]
         assert out["rest"][0].tolist() == [0, 1, 2, 3]
         assert out["rest"][1] is None
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+class Other(NamedTuple):
+    left: object
+    right: object
+
+
+@tree_util.register_dataclass
+@dataclasses.dataclass
+class Layer:
+    weight: object
+    inside: object
+    rate: float = dataclasses.field(default=2.0, metadata={"static": True})
+
+
+class Counted:
+    """A node with functions of its own, which may do anything."""
+
+    def __init__(self, *items, about="a"):
+        self.items, self.about = items, about
+        self.meanwhile = lambda: None
+
+
+def _taken_apart(node):
+    node.meanwhile()
+    return node.items, node.about
+
+
+tree_util.register_pytree_node(Counted, _taken_apart, lambda a, x: Counted(*x, about=a))
+
+
+def test_nodes_of_other_classes():
+    def f(pair, layer, node):
+        return pair.left + layer.weight * layer.rate, layer.inside[0] + node.items[0]
+
+    x, y = arange(3), arange(4)
+    args = Pair(x, None), Layer(x, (y, Pair(y, y))), Counted(y, [x], about=("a", 1))
+    _, native = ready(f, *args)
+    for _ in range(5):
+        left, right = native(*args)
+        assert left.tolist() == [0, 3, 6]
+        assert right.tolist() == [0, 2, 4, 6]
+    pair, layer, node = args
+    for other in [
+        (Other(x, None), layer, node),
+        ((x, None), layer, node),
+        (pair, Layer(x, layer.inside, 3.0), node),
+        (pair, Layer(x, layer.inside, np.ones(2)), node),  # has no truth value
+        (pair, Layer(y, layer.inside), node),
+        (pair, layer, Counted(y, [x], about=("a", 2))),
+        (pair, layer, Counted(y, [x], x, about=("a", 1))),
+        (pair, layer, Counted(y, about=("a", 1))),
+        (pair, layer, Counted()),
+    ]:
+        assert native(*other) is MISS
+    assert native(*args) is not MISS
+
+
+def test_errors_in_taking_nodes_apart_come_through():
+    x = arange(3)
+    f, _ = ready(lambda node: node.items[0] + 1, Counted(x))
+    node = Counted(x)
+
+    def fail():
+        raise ZeroDivisionError("no parts")
+
+    node.meanwhile = fail
+    with pytest.raises(ZeroDivisionError, match="no parts"):
+        f(node)
+    assert f(Counted(x)).tolist() == [1, 2, 3]
+
+
+def test_containers_that_change_while_nodes_are_taken_apart():
+    """What was found is held, though nothing else has it any more."""
+
+    def arguments():
+        items = [Counted(arange(3) + 0), {"x": [arange(3) + 1]}, [arange(3) + 2]]
+        return {"items": items}
+
+    f, native = ready(lambda d: [d["items"][1]["x"][0] + d["items"][2][0]], arguments())
+    for _ in range(20):
+        given = arguments()
+
+        def clear(given=given):
+            given["items"].clear()
+            given.clear()
+            gc.collect()
+
+        given["items"][0].meanwhile = clear
+        assert native(given)[0].tolist() == [3, 5, 7]
+    assert f(arguments())[0].tolist() == [3, 5, 7]
+
+
+def test_donated_nodes():
+    f = jit(lambda t: Layer(t.weight + 1, [x * 2 for x in t.inside]), donate_argnums=0)
+    state = Layer(arange(3) + 0, [arange(4) + 0])
+    for _ in range(5):
+        before, state = state, f(state)
+        assert before.weight.is_deleted()
+    assert f._native(state) is not MISS
+    assert state.weight.is_deleted()
 
 
 def test_other_signatures_are_missed():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.support import (
+    argument_code,
     call_code,
     call_record,
     device_call_code,
@@ -165,6 +166,7 @@ def _code() -> Any:
         return native_module(
             lambda module: device_call_code.device_call_module(module, layout),
             device_call_code,
+            argument_code,
             call_code,
             call_record,
             invoke_code,
@@ -179,10 +181,8 @@ _OBJECTS: dict[str, Any] = {
     "array_type": ArrayImpl,
     "device_data_type": DeviceData,
     "dict_type": dict,
-    "list_type": list,
     "miss": MISS,
     "none": None,
-    "tuple_type": tuple,
 }
 assert set(_OBJECTS) == set(device_call_code.OBJECTS)
 

@@ -23,6 +23,7 @@ import numpy as np
 
 from curta.compiler import calls
 from curta.compiler.support import (
+    argument_code,
     call_code,
     call_record,
     cancellation,
@@ -45,6 +46,7 @@ from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.plans import plan_tables
+from curta.tree.kinds import CustomKind, Kind, NamedTupleKind, kind_of
 
 # Few programs run on devices of plugins.
 device_entry: Any = late("curta.runtime.device_entry")
@@ -143,7 +145,7 @@ class Walk:
     """The instructions that recognise arguments.
 
     `seen` gives the objects by which an array is recognised. The addresses of several
-    come after the instructions, as those of dicts' keys do.
+    come after the instructions, as those of dicts' keys and what is known of nodes do.
     """
 
     def __init__(
@@ -151,7 +153,7 @@ class Walk:
     ) -> None:
         self.code: list[tuple[int, int, Any]] = []
         self.kept: list[Any] = []
-        self.items = 0
+        self.items = self.nodes = 0
         self.given: int = len(args)
         self._seen = seen
         pending = [*reversed(args)]
@@ -176,14 +178,27 @@ class Walk:
             self.kept.append(keys)
             self._emit(call_record.DICT, len(keys), [*map(id, keys)])
             return [x[key] for key in keys]
-        if kind is tuple or kind is list:
-            code = call_record.TUPLE if kind is tuple else call_record.LIST
-            self._emit(code, len(x), 0)
+        if kind is tuple or kind is list or type(kind_of(kind)) is NamedTupleKind:
+            code = call_record.LIST if kind is list else call_record.TUPLE
+            self._emit(code, len(x), id(kind))
+            self.kept.append(kind)
             return x
         if x is None:
             self._emit(call_record.NONE, 0, 0)
             return ()
-        raise NotReady
+        return self._node(x, kind_of(kind))
+
+    def _node(self, x: Any, kind: Kind | None) -> Sequence[Any]:
+        if not isinstance(kind, CustomKind):
+            raise NotReady
+        take_apart, count = kind.parts()
+        parts = take_apart(x)
+        children, metadata = parts[: len(parts) - count], parts[len(parts) - count :]
+        self.nodes += 1
+        self.kept += [kind.type, take_apart, metadata]
+        known = [id(kind.type), id(take_apart), count, *map(id, metadata)]
+        self._emit(call_record.NODE, len(children), known)
+        return children
 
     def _emit(self, kind: int, children: int, operand: Any) -> None:
         self.code.append((kind, children, operand))
@@ -212,7 +227,8 @@ def record_words(
             operand = at
         code += [kind, children, operand]
     ends = [head[invoke_code.ARRAYS] + head[invoke_code.CONSTANTS]]
-    for size in (*sizes, walk.items + walk.given + 1):
+    held, stack = 1 + walk.items + walk.nodes, walk.items + walk.given + 1
+    for size in (*sizes, held, stack):
         ends.append(ends[-1] + size)
     own = [
         walk.given, id(config.context), len(walk.code), donated, after + len(keys),
@@ -257,6 +273,7 @@ def _code() -> Any:
         return native_module(
             lambda module: call_code.call_module(module, layout),
             call_code,
+            argument_code,
             call_record,
             donation_code,
             entry_code,
@@ -277,13 +294,11 @@ _OBJECTS: dict[str, Any] = {
     "config": config,
     "context_name": sys.intern("context"),
     "dict_type": dict,
-    "list_type": list,
     "miss": MISS,
     "mmap_type": mmap.mmap,
     "none": None,
     "thread_state": thread_state,
     "trace_name": sys.intern("trace"),
-    "tuple_type": tuple,
 }
 assert set(_OBJECTS) == set(call_code.OBJECTS)
 

@@ -9,6 +9,8 @@ for named tuples.
 from __future__ import annotations
 
 import abc
+import keyword
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -55,14 +57,14 @@ class Kind(abc.ABC):
         """The node as text, given its children as text."""
 
     def source(self, meta: Any, children: str, name: Callable[[Any], str]) -> str:
-        """A Python expression for the container; only for shared kinds.
+        """A Python expression for the container.
 
         Args:
             meta: the metadata.
             children: the names of the children, each followed by a comma.
             name: object -> its name in the expression.
         """
-        raise NotImplementedError(f"treedefs of {self.type} are not shared")
+        return f"{name(self.unflatten)}({name(meta)}, ({children}))"
 
     def data(self, meta: Any) -> Any:
         """The metadata as `PyTreeDef.node_data` shows it."""
@@ -263,6 +265,18 @@ class CustomKind(Kind):
     def unflatten(self, meta: Any, children: Sequence[Any]) -> Any:
         return self.from_children(meta, children)
 
+    def parts(self) -> tuple[Callable[[Any], tuple[Any, ...]], int]:
+        """A function that gives children and metadata as one tuple.
+
+        And how many items are metadata.
+        """
+
+        def parts(tree: Any) -> tuple[Any, ...]:
+            children, meta = self.flatten(tree)
+            return (*children, meta)
+
+        return parts, 1
+
     def match(self, meta: Any, arity: int, tree: Any) -> Sequence[Any]:
         if type(tree) is not self.type:
             raise ValueError(
@@ -283,6 +297,28 @@ class CustomKind(Kind):
 
     def describe(self, meta: Any, children: list[str]) -> str:
         return f"CustomNode({self.type.__name__}[{meta}], [{', '.join(children)}])"
+
+
+class DataclassKind(CustomKind):
+    """A registered dataclass: some fields are children, the others metadata."""
+
+    __slots__ = ("data_fields", "meta_fields")
+
+    data_fields: tuple[str, ...]
+    meta_fields: tuple[str, ...]
+
+    def source(self, meta: Any, children: str, name: Callable[[Any], str]) -> str:
+        names = *self.data_fields, *self.meta_fields
+        if not all(n.isidentifier() and not keyword.iskeyword(n) for n in names):
+            return super().source(meta, children, name)
+        values = [*children.split(",")[:-1], *map(name, meta)]
+        pairs = zip(names, values, strict=True)
+        return f"{name(self.type)}({', '.join(f'{n}={x}' for n, x in pairs)})"
+
+    def parts(self) -> tuple[Callable[[Any], tuple[Any, ...]], int]:
+        # The class, which is the same for sure, makes it a tuple for a single field.
+        names = *self.data_fields, *self.meta_fields, "__class__", "__class__"
+        return operator.attrgetter(*names), len(self.meta_fields) + 2
 
 
 _PLAIN = "to_iterable", "children"

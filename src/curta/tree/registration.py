@@ -18,6 +18,7 @@ from curta.tree.flatten import (
 from curta.tree.keys import DictKey, GetAttrKey
 from curta.tree.kinds import (
     CustomKind,
+    DataclassKind,
     KeyedChildren,
     add_kind,
     keyed_children,
@@ -243,7 +244,8 @@ def register_dataclass(
     def from_children(values: Iterable[Any], children: Iterable[Any]) -> Any:
         return nodetype(**dict(zip(data, children)), **dict(zip(meta, values)))
 
-    kind = CustomKind(nodetype, to_children, from_children, to_keyed_children)
+    kind = DataclassKind(nodetype, to_children, from_children, to_keyed_children)
+    kind.data_fields, kind.meta_fields = data, meta
     add_kind(kind, "custom dataclass")
     forget_type(nodetype)
     return nodetype

@@ -87,10 +87,9 @@ class PyTreeDef:
             raise _wrong_count(node.num_leaves, len(values))  # type: ignore[arg-type]
         if self._build is not None:
             return self._build(values)  # type: ignore[arg-type]
-        if node.shared:
-            self._uses += 1
-            if self._uses == _USES_BEFORE_COMPILING:
-                self._build = _compile_build(node)
+        self._uses += 1
+        if self._uses == _USES_BEFORE_COMPILING:
+            self._build = _compile_build(node)
         return _build(node, iter(values))
 
     def flatten_up_to(self, tree: Any) -> list[Any]:

@@ -29,8 +29,9 @@ from curta.lazy_dataclass import dataclass
 # Words of a record, after what `invoke_code` wants of the program and its constants.
 # DONATED is the number of donated arguments, DONATIONS the place in the record of what
 # is said of them. The others are places in the table: of the arrays among the
-# arguments, of the storage of donated ones, of the arrays of results, of a stack on
-# which arguments are walked through, and of the end.
+# arguments, of the storage of donated ones, of the arrays of results, of the objects
+# held for the call, after their number, of a stack on which arguments are walked
+# through, and of the end.
 (
     ARGUMENTS,
     CONTEXT,
@@ -40,18 +41,23 @@ from curta.lazy_dataclass import dataclass
     LEAVES_AT,
     TAKEN_AT,
     MADE_AT,
+    HELD_AT,
     STACK_AT,
     SIZE,
-) = range(10)
-OWN_WORDS = 10
+) = range(11)
+OWN_WORDS = 11
 # Of a donated argument: which array it is, the result of its type, and whether that
 # lies in its memory.
 LEAF, RESULT, OVERWRITTEN = range(3)
 DONATION_WORDS = 3
 # Instructions: what is expected, how many children, and a word: the address of the
-# aval of an array, or the place in the record of the keys of a dict.
-ARRAY, DICT, TUPLE, LIST, NONE = range(5)
+# aval of an array, or of the class of a tuple, or the place in the record of the keys
+# of a dict, or of what is known of another node.
+ARRAY, DICT, TUPLE, LIST, NONE, NODE = range(6)
 INSTRUCTION_WORDS = 3
+# Of a node: its class, a function that makes a tuple of its children and its metadata,
+# how many of these there are, and then they.
+CLASS, PARTS, METADATA_COUNT, METADATA = range(4)
 # Items of an entry.
 RECORD, RINGS, MAKERS, SPARES, BUILD = range(5)
 RING = 4  # results kept for each output

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
+from curta.compiler.support.argument_code import Arguments
 from curta.compiler.support.call_code import CallCode
 from curta.compiler.support.call_record import (
     DONATIONS,
@@ -56,6 +57,7 @@ CALLS = (
     "PyBytes_AsString",
     "PyDict_GetItemWithError",
     "PyDict_Size",
+    "PyErr_Clear",
     "PyErr_NoMemory",
     "PyEval_RestoreThread",
     "PyEval_SaveThread",
@@ -66,6 +68,7 @@ CALLS = (
     "PyMem_RawFree",
     "PyMem_RawMalloc",
     "PyObject_CallOneArg",
+    "PyObject_RichCompareBool",
     "PyObject_Vectorcall",
     "PySet_Discard",
     "PySet_Size",
@@ -78,10 +81,8 @@ OBJECTS = (
     "array_type",
     "device_data_type",
     "dict_type",
-    "list_type",
     "miss",
     "none",
-    "tuple_type",
 )
 
 
@@ -102,28 +103,15 @@ def device_call_module(module: Module, layout: DeviceLayout) -> str:
     return declared + module.text()
 
 
-class _DeviceCode(CallCode):
-    def __init__(self, module: Module, layout: DeviceLayout) -> None:
-        super().__init__(module, layout.array)
+class _DeviceArguments(Arguments):
+    def __init__(self, layout: DeviceLayout) -> None:
+        super().__init__(layout.array)
         self.on_device = layout
 
-    def emit(self) -> None:
-        self._match()
-        self._take()
-        self._hold()
-        self._finish()
-        self._execute()
-        self._run("run_on_device")
-        self._call_plugin()
-        self._free_buffer()
-        self._await_buffer()
-
-    # ---- arguments
-
-    def _match_array(
-        self, b: Builder, item: Value, record: Value, instruction: Value, place: Value
+    def match_array(
+        self, b: Builder, item: Value, record: Value, instruction: Value
     ) -> Value:
-        """Store the buffer of an array, if it lies where it is expected."""
+        """Whether an array lies where it is expected."""
         layout, no = self.layout, b.const(I1, 0)
         wanted = at(b, record, word(b, instruction, 2))
 
@@ -133,21 +121,52 @@ class _DeviceCode(CallCode):
         def fields() -> Values:
             good = is_(load(b, item, layout.aval), 0)
             good = good & is_(load(b, item, layout.device), 1)
+            good = good & self._is_held(b, item)
+            return [b.if_(good, place, lambda: [no])[0]]
+
+        def place() -> Values:
             data = load(b, item, layout.pending)
-            good = good & ~is_null(b, data)
-            return [b.if_(good, lambda: [held(data)], lambda: [no])[0]]
+            return [is_(load(b, data, self.on_device.sharding), 2)]
 
-        def held(data: Value) -> Value:
-            known = same(b, self._kind(b, data), kept_object(b, "device_data_type"))
-            return b.if_(known, lambda: [buffer(data)], lambda: [no])[0]
-
-        def buffer(data: Value) -> Value:
-            buffers = load(b, data, self.on_device.buffers)
-            b.store(load(b, buffers, layout.items), place)
-            return is_(load(b, data, self.on_device.sharding), 2)
-
-        is_array = same(b, self._kind(b, item), kept_object(b, "array_type"))
+        is_array = same(b, self.kind(b, item), kept_object(b, "array_type"))
         return b.if_(is_array, fields, lambda: [no])[0]
+
+    def _is_held(self, b: Builder, item: Value) -> Value:
+        """Whether the elements of an array lie in a buffer."""
+        data = load(b, item, self.layout.pending)
+
+        def known() -> Values:
+            return [same(b, self.kind(b, data), kept_object(b, "device_data_type"))]
+
+        return b.if_(is_null(b, data), lambda: [b.const(I1, 0)], known)[0]
+
+    def store_data(self, b: Builder, item: Value, place: Value) -> Value:
+        """Store the buffer of an array; whether it has one."""
+        held = self._is_held(b, item)
+        with b.when(held):
+            data = load(b, item, self.layout.pending)
+            buffers = load(b, data, self.on_device.buffers)
+            b.store(load(b, buffers, self.layout.items), place)
+        return held
+
+
+class _DeviceCode(CallCode):
+    def __init__(self, module: Module, layout: DeviceLayout) -> None:
+        super().__init__(module, layout.array)
+        self.on_device = layout
+        self.arguments = _DeviceArguments(layout)
+
+    def emit(self) -> None:
+        self.arguments.emit(self.module)
+        self._take()
+        self._release()
+        self._hold()
+        self._finish()
+        self._execute()
+        self._run("run_on_device")
+        self._call_plugin()
+        self._free_buffer()
+        self._await_buffer()
 
     def _is_ready(self, b: Builder, head: CallRecord) -> Value:
         """Whether the client is open, and nobody else uses memory of it."""
@@ -173,7 +192,12 @@ class _DeviceCode(CallCode):
     def _compute(
         self, b: Builder, entry: Value, record: Value, arguments: Value, table: Value
     ) -> Value:
-        return b.call("execute", PTR, entry, record, table)
+        there = b.call("collect", I1, record, arguments, table)
+
+        def execute() -> Values:
+            return [b.call("execute", PTR, entry, record, table)]
+
+        return b.if_(there, execute, lambda: [kept_object(b, "miss")])[0]
 
     def _execute(self) -> None:
         """The results of the program on these buffers; null if an exception is set.

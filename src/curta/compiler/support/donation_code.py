@@ -42,7 +42,7 @@ OWNERS = ("block_type", "bytearray_type", "mmap_type")
 
 
 def emit_donation(module: Module, layout: ObjectLayout) -> None:
-    """Add `claim` and `hand_over` to a module that has `take`."""
+    """Add `claim` and `hand_over` to a module that has `collect`."""
     code = _Donation(layout)
     code.is_free(module.function("is_free", [PTR, I64], I1, exported=False))
     code.claim(module.function("claim", [PTR, PTR, PTR], I1, exported=False))
@@ -77,7 +77,7 @@ class _Donation:
 
     def claim(self, b: Builder) -> None:
         head, _, table = b.arguments
-        taken = b.call("take", I1, *b.arguments)
+        taken = b.call("collect", I1, *b.arguments)
         record = CallRecord(b, head)
         areas, donated = _Areas(record, table), record.word(DONATED)
 
