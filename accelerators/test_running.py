@@ -1,6 +1,7 @@
 """How tests are run in a box of time, and counted."""
 
-from accelerators.running import NOT_BEGUN, run_pytest
+from accelerators.__main__ import parts
+from accelerators.running import NOT_BEGUN, ROOT, run_pytest
 
 TESTS = """
 import time
@@ -45,3 +46,9 @@ def test_what_hangs_is_killed(tmp_path):
     result = outcome(tmp_path, "import time; time.sleep(100)", limit=5)
     assert str(result) == "killed after 5 s"
     assert not result.is_good
+
+
+def test_the_files_of_all_parts_are_there():
+    paths = [path for part in parts() for path in part.paths]
+    assert len({*paths}) == len(paths)
+    assert all((ROOT / path).exists() for path in paths)
