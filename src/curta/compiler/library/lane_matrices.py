@@ -157,6 +157,7 @@ class _Elements(LanePart):
         self.columns = columns if isinstance(columns, tuple) else None
         self._start = None if self.rows else matrix.start(rows)
         self._of: Any = None
+        self._known: Number | None = None  # of a column, in row `_of`
 
     @property
     def is_complex(self) -> bool:
@@ -165,9 +166,13 @@ class _Elements(LanePart):
     def prepare(self, i: Index) -> None:
         if self.rows and self._of is not i:
             self._start, self._of = self.matrix.start(i), i
+            if self.columns is None:
+                self._known = self.matrix.load(self._start, self._column)
 
     def at(self, i: Index, j: Column) -> Number:
         self.prepare(i)
+        if self._known is not None:
+            return self._known
         column = j.index if self.columns else self._column
         return self.matrix.load(self._start, column)
 
