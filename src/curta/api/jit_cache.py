@@ -23,7 +23,6 @@ from curta.core.trace import Tracer
 from curta.on_demand import late
 from curta.once import Lock
 from curta.runtime.dispatch import CompiledCall
-from curta.runtime.host_runs import several_hosts
 from curta.runtime.layout_assignment import constrains_layouts
 from curta.runtime.named_devices import Shardings
 from curta.runtime.native_call import native_caller
@@ -165,7 +164,7 @@ class Staged(Plan):
         warn_of_constants(name, self.closed.consts)
         layouts = layouts or self.in_layouts
         make: Any = CompiledCall
-        if (any(layouts) or any(self.out_layouts)) and not several_hosts():
+        if any(layouts) or any(self.out_layouts):
             make = partial(laid_out_call.LaidOutCall, layouts, self.out_layouts)
         with timed(f"compilation of jit({name})"):
             result: CompiledCall = make(
