@@ -4,6 +4,7 @@ Links to pages, pictures and places in pages are followed in site/; those to oth
 sites are not, for which a network would be needed, and are counted.
 """
 
+import posixpath
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -29,22 +30,25 @@ class Page(HTMLParser):
         self.places |= {given.get("id") or "", given.get("name") or ""}
 
 
-def broken(pages: dict[Path, Page]) -> Iterator[str]:
+def broken(pages: dict[str, Page], files: set[str]) -> Iterator[str]:
     """What is wrong: the page, the link."""
     for path, page in pages.items():
-        if path.name == "404.html":  # shown at any address: its links are absolute
+        if path == "404.html":  # shown at any address: its links are absolute
             continue
-        for link in page.links:
+        for link in dict.fromkeys(page.links):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            target = (path.parent / unquote(parts.path)).resolve()
-            target = path if not parts.path else target
-            target = target / "index.html" if target.is_dir() else target
-            if not target.exists():
-                yield f"{path.relative_to(SITE)}: there is no {link}"
+            target = path
+            if parts.path:
+                target = posixpath.dirname(path) + "/" + unquote(parts.path)
+                target = posixpath.normpath(target.lstrip("/"))
+            if target not in files:
+                target = posixpath.normpath(f"{target}/index.html")
+            if target not in files:
+                yield f"{path}: there is no {link}"
             elif target in pages and not _has(pages[target], parts.fragment):
-                yield f"{path.relative_to(SITE)}: {link} names no place there"
+                yield f"{path}: {link} names no place there"
 
 
 def _has(page: Page, place: str) -> bool:
@@ -52,11 +56,13 @@ def _has(page: Page, place: str) -> bool:
 
 
 def main() -> int:
-    pages = {p: Page(p.read_text()) for p in sorted(SITE.rglob("*.html"))}
+    files = {p.relative_to(SITE).as_posix() for p in SITE.rglob("*") if p.is_file()}
+    names = sorted(name for name in files if name.endswith(".html"))
+    pages = {name: Page((SITE / name).read_text()) for name in names}
     if not pages:
         print("no site: make docs builds it")
         return 1
-    wrong = list(broken(pages))
+    wrong = list(broken(pages, files))
     print(*wrong, sep="\n", end="\n" if wrong else "")
     links = [link for page in pages.values() for link in page.links]
     outside = sum(bool(urlsplit(link).netloc) for link in links)
