@@ -49,6 +49,7 @@ _B = (
     *("test_pjrt_ahead_of_time", "test_topologies", "test_pjrt_models"),
     "test_pjrt_corpus",
 )
+_SAMPLES = ("test_conformance",)
 _SUITE = (
     "tests/numpy/test_operators.py",
     "tests/numpy/test_indexing.py",
@@ -64,14 +65,15 @@ def _files(names: Sequence[str]) -> tuple[str, ...]:
 def parts() -> list[Part]:
     """All parts, in the order in which they run."""
     others = sorted(p.stem for p in HERE.glob("test_*.py"))
-    others = [name for name in others if name not in (*_D, *_C, *_B)]
+    others = [name for name in others if name not in (*_D, *_C, *_B, *_SAMPLES)]
     return [
         Part("D", "several processes", _files(_D), 0.1),
         Part("C", "the binding", _files(_C), 0.1),
         Part("C", "arrays and programs", ("accelerators/on_devices",), 0.2, True),
         Part("C", "of the suite", _SUITE, 0.1, True),
-        Part("A", "run by XLA:CPU", _files(others), 0.25),
+        Part("A", "run by XLA:CPU", _files(others), 0.2),
         Part("B", "compiled ahead of time", _files(_B), 0.25),
+        Part("A", "samples of all ops", _files(_SAMPLES), 0.25),
     ]
 
 
