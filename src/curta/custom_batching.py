@@ -104,7 +104,7 @@ class _FlatRule:
         return leaves, out_flags
 
 
-def sequential_vmap(f: Callable[..., Any]) -> custom_vmap:
+def sequential_vmap(f: Callable[..., Any]) -> custom_vmap[..., Any]:
     """A decorator for functions that `vmap` applies to one example after another.
 
     >>> import curta, curta.numpy as jnp

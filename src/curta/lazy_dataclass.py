@@ -148,7 +148,7 @@ def _find_fields(cls: type, **options: bool) -> None:
         dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)
     finally:
         cls.__annotations__ = texts
-    for f in dataclasses.fields(cls):  # type: ignore[arg-type]
+    for f in dataclasses.fields(cls):
         f.type = texts.get(f.name, f.type)
 
 
@@ -192,7 +192,7 @@ def _repr_method(names: list[str]) -> Callable[[Any], str]:
     return __repr__
 
 
-def _refusals(cls: type, names: frozenset[str]) -> dict[str, Any]:
+def _refusals(cls: Any, names: frozenset[str]) -> dict[str, Any]:
     """`__setattr__` and `__delattr__` of a frozen class."""
 
     def __setattr__(self: Any, name: str, value: Any) -> None:
@@ -231,7 +231,7 @@ def _rarely_called(cls: type) -> Callable[..., None]:
         values = {**defaults, **given, **kwargs}
         for f in factories:
             if f.name not in values:
-                values[f.name] = f.default_factory()  # type: ignore[misc]
+                values[f.name] = f.default_factory()  # type: ignore[operator]
         wrong = len(args) > len(positional) or not kwargs.keys() <= names
         wrong = wrong or len(values) < len(stored) or bool(given.keys() & kwargs)
         if wrong or next(calls, None) is None:

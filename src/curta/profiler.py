@@ -204,7 +204,7 @@ def annotate_function(
     >>> load()
     1
     """
-    shown = name or getattr(func, "__qualname__", func.__class__.__name__)
+    shown: Any = name or getattr(func, "__qualname__", func.__class__.__name__)
 
     @functools.wraps(func)
     def annotated(*args: Any, **kwargs: Any) -> Any:

@@ -37,7 +37,7 @@ def answering(function: Callable[..., T], *args: Any) -> T:
     call.join()
     if call.error is not None:
         raise call.error
-    return call.result  # type: ignore[no-any-return]
+    return call.result
 
 
 def processors() -> int:

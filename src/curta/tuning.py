@@ -24,7 +24,7 @@ from typing import Any
 from curta.lazy_dataclass import dataclass
 
 
-def limit(default: int, shrunk: int) -> Any:
+def limit(default: float, shrunk: float) -> Any:
     """A field with the number that users get and the one for small arrays in tests."""
     return dataclasses.field(default=default, metadata={"shrunk": shrunk})
 

@@ -155,7 +155,7 @@ class Cond(TakesRefs):
 
     def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
         each = [jaxpr_key_use(b.jaxpr) for b in self.branches]
-        common = set.intersection(*[{*s.forwards, *s.sources} for s in each])
+        common: set[Any] = set.intersection(*[{*s.forwards, *s.sources} for s in each])
         return KeyReuseSignature(
             *_joined_sinks(each),
             *[x if isinstance(x, Source) else _after_index(x) for x in common],

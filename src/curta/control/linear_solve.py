@@ -176,7 +176,8 @@ def _batched_jaxprs(
     aux = len(op.jaxprs.solve.out_avals) - op.size
     flags = tuple(d is not None for d in b_dims)
     while True:
-        made, result = [], [flags]
+        made: list[ClosedJaxpr | None] = []
+        result = [flags]
         for jaxpr, part in zip(op.jaxprs, const_dims, strict=True):
             if jaxpr is None:
                 made.append(None)

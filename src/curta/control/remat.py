@@ -97,7 +97,7 @@ def _described(plan: ResidualPlan, unknown: Sequence[bool]) -> str:
     kept = [
         f"  {v.aval.str_short()} output of {eqn.op.name} from {eqn.source_info}"
         for v in jaxpr.outvars[plan.known_out_count :]
-        if (eqn := makers.get(v)) is not None  # type: ignore[arg-type]
+        if (eqn := makers.get(v)) is not None
     ]
     parts = []
     if inputs:

@@ -305,4 +305,4 @@ def _eval_inlined(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
             out = eqn.op(*operands)
             out = out if eqn.op.multiple_results else [out]
         env.update(zip(eqn.outvars, out, strict=True))
-    return [env[v] if type(v) is Var else v.val for v in jaxpr.outvars]  # type: ignore[union-attr]
+    return [env[v] if type(v) is Var else v.val for v in jaxpr.outvars]

@@ -171,13 +171,15 @@ def _mapped(
     where = next(
         v.aval.placement for v in (*eqn.invars, *eqn.outvars) if axes_of(v.aval)
     )
-    names = where.mesh.in_order({n for a in (*axes, *wanted) for n in a})
+    assert where is not None
+    mesh = where.mesh
+    names = mesh.in_order({n for a in (*axes, *wanted) for n in a})
 
     def over(level: int, args: Sequence[Any]) -> list[Any]:
         if level == len(names):
             out = eqn.op(*args)
             return list(out) if eqn.op.multiple_results else [out]
-        axis = BatchAxis(where.mesh.shape[names[level]])
+        axis = BatchAxis(mesh.shape[names[level]])
         dims = [0 if names[level] in a else None for a in axes]
         outs, out_dims = batch(lambda *xs: over(level + 1, xs), axis, args, dims)
         return [

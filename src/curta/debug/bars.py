@@ -100,7 +100,7 @@ class Meter:
 
     def __init__(self, make: Callable[[str, int | None], Any], description: str):
         self._make, self._description = make, description
-        self._runs: dict[int, _Run] = {}
+        self._runs: dict[int | None, _Run] = {}
 
     def begin(self, total: Any) -> None:
         """Show a bar instead of one whose loop has failed."""
@@ -129,6 +129,6 @@ class Meter:
         return thread if thread in self._runs else next(iter(self._runs), None)
 
     def _close(self, key: int | None) -> None:
-        run = self._runs.pop(key, None)  # type: ignore[arg-type]
+        run = self._runs.pop(key, None)
         if run is not None:
             run.bar.close()

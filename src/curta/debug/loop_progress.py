@@ -72,7 +72,7 @@ def progress(
     @functools.wraps(loop)
     def loop_with_progress(*args: Any, **kwargs: Any) -> Any:
         body = args[body_index] if len(args) > body_index else None
-        name = description or getattr(body, "__name__", loop.__name__)
+        name: Any = description or getattr(body, "__name__", loop.__name__)
         meter = Meter(bar or make_bar, name.strip("<>"))
         return run(_Told(meter, updates), *args, **kwargs)
 

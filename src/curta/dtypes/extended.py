@@ -68,7 +68,7 @@ class ExtendedDType(abc.ABC):
 # The storage of a key of so many 32-bit words, as one NumPy scalar that machine code
 # knows. A complex number serves for four words: the ops that take keys only move them.
 # Keys of other sizes are bytes that only NumPy moves.
-_KEY_STORAGE = {
+_KEY_STORAGE: dict[int, np.dtype[Any]] = {
     1: np.dtype(np.uint32),
     2: np.dtype(np.uint64),
     4: np.dtype(np.complex128),

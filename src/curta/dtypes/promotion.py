@@ -184,7 +184,7 @@ def _promote(mode: str, x64: bool, *operands: Any) -> tuple[DType, bool]:
 def _canonical(node: Node) -> np.dtype[Any]:
     if isinstance(node, type):
         return python_type_dtype(node)
-    return canonicalize_dtype(node)  # type: ignore[no-any-return]
+    return canonicalize_dtype(node)
 
 
 def _node(dtype: DType, weak: bool) -> Node:

@@ -23,6 +23,7 @@ from curta.control.call_exported import (
 from curta.control.platform import PLATFORM
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
+from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.export.bytecode import portable_artifact
@@ -135,12 +136,12 @@ class Exported:
         )
 
     @property
-    def ordered_effects(self) -> tuple[str, ...]:
+    def ordered_effects(self) -> tuple[Effect, ...]:
         """The effects whose order is kept."""
         return tuple(sorted((e for e in self.jaxpr.effects if e.ordered), key=str))
 
     @property
-    def unordered_effects(self) -> tuple[str, ...]:
+    def unordered_effects(self) -> tuple[Effect, ...]:
         """The other effects."""
         return tuple(sorted((e for e in self.jaxpr.effects if not e.ordered), key=str))
 

@@ -228,7 +228,7 @@ def _export_vjp(exported: Exported) -> Exported:
 
 def _placed_jit(fun: Any, given: tuple[Any, ...], wanted: tuple[Any, ...]) -> Any:
     """`jit` of a function of flat arguments, with shardings where there are any."""
-    options = {"in_shardings": given, "out_shardings": wanted}
+    options: dict[str, Any] = {"in_shardings": given, "out_shardings": wanted}
     return jit(fun, **{k: v for k, v in options.items() if any(v)})
 
 

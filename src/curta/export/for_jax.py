@@ -126,7 +126,7 @@ class _Uniques:
         mesh = sharding.mesh.abstract_mesh
         if mesh not in self.meshes:
             self.meshes.append(mesh)
-        fields = {
+        fields: dict[int, Any] = {
             0: _mesh(mesh),
             1: _spec(sharding.spec),
             3: Scalar("I", self.meshes.index(mesh)),

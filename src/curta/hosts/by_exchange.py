@@ -85,4 +85,4 @@ class ByExchange(ProcessEngine):
 
 def words(x: NDArray) -> memoryview:
     """The bytes of a C-contiguous array, which may be written to."""
-    return memoryview(x.reshape(-1).view(np.uint8))
+    return x.reshape(-1).view(np.uint8).data

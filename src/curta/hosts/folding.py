@@ -33,7 +33,7 @@ def widened(kind: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return dtype
 
 
-def fold(kind: str, parts: Sequence[NDArray]) -> NDArray:
+def fold(kind: str, parts: Sequence[NDArray] | NDArray) -> NDArray:
     """The fold of arrays of one shape and dtype, always in this order."""
     dtype = parts[0].dtype
     wide = widened(kind, dtype)

@@ -10,6 +10,7 @@ or for one that has ended, are told at once.
 from __future__ import annotations
 
 import contextvars
+import functools
 import queue
 import threading
 import time
@@ -275,7 +276,7 @@ def _start_all(run: _Run, on: Callable[[int], None]) -> None:
             while started < len(run.hosts):
                 host = run.hosts[started]
                 context = contextvars.copy_context()
-                _thread(host).work.put(lambda h=host, c=context: c.run(on, h))
+                _thread(host).work.put(functools.partial(context.run, on, host))
                 started += 1
             run.ended.wait()
         except BaseException as error:  # of a handler of a signal

@@ -8,6 +8,7 @@ is made.
 from __future__ import annotations
 
 import math
+import socket
 import socketserver
 import threading
 import time
@@ -160,7 +161,8 @@ class Server:
         self.table: Table = Table()
         self._server = _TCPServer((host, port), _Handler)
         self._server.owner = self
-        self.address: tuple[str, int] = self._server.server_address[:2]
+        name, at = self._server.server_address[:2]
+        self.address: tuple[str, int] = str(name), int(at)
         self._thread = threading.Thread(
             target=self._server.serve_forever,
             args=(0.02,),
@@ -169,7 +171,7 @@ class Server:
         )
         self._thread.start()
 
-    def join(self, process: int, connection: wire.socket.socket, limit: float) -> None:
+    def join(self, process: int, connection: socket.socket, limit: float) -> None:
         """Serve a process that wants to be told of others; see service.py."""
         raise ValueError("a table alone knows no processes")
 
@@ -244,7 +246,7 @@ class Store:
             connection.close()
             raise self._unavailable(error) from None
 
-    def connect(self) -> wire.socket.socket:
+    def connect(self) -> socket.socket:
         """A connection; the server may begin to serve later than others connect."""
         end, pause = time.monotonic() + self.timeout, 0.01
         while True:

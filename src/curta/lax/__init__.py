@@ -123,8 +123,6 @@ from curta.lax.exchange import (
     ragged_all_to_all as ragged_all_to_all,
 )
 from curta.lax.exponential import (
-    AccuracyMode as AccuracyMode,
-    Tolerance as Tolerance,
     exp as exp,
     exp2 as exp2,
     expm1 as expm1,
@@ -188,7 +186,6 @@ from curta.lax.reduction import (
     reduce_xor as reduce_xor,
 )
 from curta.lax.rounding import (
-    RoundingMethod as RoundingMethod,
     ceil as ceil,
     floor as floor,
     is_finite as is_finite,
@@ -275,6 +272,11 @@ from curta.lax.windows import (
 )
 from curta.on_demand import retired as _retired, without_parts as _without_parts
 from curta.primitives.convolution import ConvDimensionNumbers as ConvDimensionNumbers
+from curta.primitives.elementwise import (
+    AccuracyMode as AccuracyMode,
+    RoundingMethod as RoundingMethod,
+    Tolerance as Tolerance,
+)
 from curta.primitives.fft import FftType as FftType
 from curta.primitives.indexing import (
     GatherDimensionNumbers as GatherDimensionNumbers,

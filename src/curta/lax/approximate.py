@@ -92,4 +92,4 @@ def _found(
     real(f"{name} recall_target", recall)
     size = integer(f"{name} reduction_input_size_override", size)
     op = ApproxTopK(k, dim, recall, greatest, size, aggregate)
-    return tuple(op(operand))  # type: ignore[return-value]
+    return tuple(op(operand))

@@ -195,8 +195,8 @@ def conv_general_shape_tuple(
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
     shapes = canonicalize_shape(lhs_shape), canonicalize_shape(rhs_shape)
-    sizes = map(_named_sizes, shapes, (lhs, rhs))
-    shape = conv_shape_tuple(*sizes, window_strides, padding)
+    left, right = map(_named_sizes, shapes, (lhs, rhs))
+    shape = conv_shape_tuple(left, right, window_strides, padding)
     return _in_order(shape, out)
 
 
@@ -229,8 +229,8 @@ def conv_transpose_shape_tuple(
     name = "conv_transpose_shape_tuple"
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     shapes = canonicalize_shape(lhs_shape), canonicalize_shape(rhs_shape)
-    sizes = map(_named_sizes, shapes, (lhs_spec, rhs_spec))
-    lhs, rhs, steps = _sizes(name, *sizes, window_strides)
+    left, right = map(_named_sizes, shapes, (lhs_spec, rhs_spec))
+    lhs, rhs, steps = _sizes(name, left, right, window_strides)
     if isinstance(padding, str):
         padding = [transposed_padding(k, s, padding) for k, s in zip(rhs[2:], steps)]
     padding = explicit_padding(name, padding)

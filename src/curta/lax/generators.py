@@ -53,7 +53,7 @@ def rng_bit_generator(
     if dtype.name not in ("uint8", "uint16", "uint32", "uint64"):
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype.name}")
     op = RngBitGenerator(canonicalize_shape(shape), dtype, RandomAlgorithm(algorithm))
-    return tuple(op(key))  # type: ignore[return-value]
+    return tuple(op(key))
 
 
 def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Array:

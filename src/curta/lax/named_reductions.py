@@ -41,7 +41,7 @@ from curta.primitives.unreduced import (
 
 
 def _reduced(
-    make: Callable[..., Any],
+    make: Any,
     local: Callable[..., Any],
     x: Any,
     axis_name: AxisName,

@@ -146,7 +146,8 @@ def _weights(eps: float, most: int) -> tuple[Any, int]:
     The bound `low` of the least singular value begins at `eps`; the step maps a value
     v to v (a + b v^2) / (1 + c v^2). From then on they are Halley's 3, 1 and 3.
     """
-    low, rows = eps, []
+    low = eps
+    rows: list[Any] = []
     while low + 5 * eps < 1 and len(rows) < most:
         square = low * low
         d = np.cbrt(4 * (1 / square - 1) / square)

@@ -206,7 +206,9 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
         )
     if own != shape:
         arr = broadcast_in_dim(arr, shape, tuple(range(lead, len(shape))))
-    return reshard(arr, want) if have is not want and any(want.partitions) else arr
+    moves = have is not want and any(want.partitions)
+    result: Any = reshard(arr, want) if moves else arr
+    return result
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:

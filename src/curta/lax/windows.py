@@ -59,7 +59,8 @@ def padtype_to_pads(
             f"operands of padtype_to_pads must have one length, got {in_shape},"
             f" {window_shape} and {window_strides}"
         )
-    return window_padding(*sizes, padding)
+    shape, window, strides = sizes
+    return window_padding(shape, window, strides, padding)
 
 
 def window_padding(

@@ -109,7 +109,7 @@ def _sums_of_sums(jaxpr: Jaxpr) -> Jaxpr:
         folds: dict[Any, list[Eqn]] = {}
         rest: list[Atom] = []
         for v in _leaves(eqn, made, uses, adds):
-            fold = made.get(v) if uses[v] == 1 else None  # type: ignore[call-overload]
+            fold = made.get(v) if uses[v] == 1 else None  # type: ignore[arg-type]
             if fold is not None and _is_sum(fold):
                 folds.setdefault(fold.op, []).append(fold)
             else:
@@ -291,7 +291,7 @@ def summed_after(closed: ClosedJaxpr, constants: int, carries: int) -> Terms | N
     names: Names = {}
     folds: list[HostReduce | None] = []
     for carry, out in zip(jaxpr.invars[constants:], jaxpr.outvars[:carries]):
-        eqn = None if type(out) is Literal else made.get(out)  # type: ignore[call-overload]
+        eqn = None if type(out) is Literal else made.get(out)
         fold: Any = None
         if eqn is not None and isinstance(eqn.op, (Add, AddAny)) and uses[out] == 1:
             others = [v for v in eqn.invars if v is not carry]

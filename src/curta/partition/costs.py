@@ -41,7 +41,7 @@ class Collective(NamedTuple):
     axes: tuple[Any, ...]
     members: int
     nbytes: int
-    count: int
+    count: int  # type: ignore[assignment]
     line: str
 
     def __str__(self) -> str:

@@ -67,7 +67,7 @@ class HostMesh:
         used: set[Any] = set()
         result = []
         for entry, size in zip(entries, shape, strict=True):
-            axes = []
+            axes: list[Any] = []
             for n in entry_axes(entry):
                 if n in self.sizes and n not in used and n not in axes:
                     if size % self.size_of([*axes, n]):

@@ -19,13 +19,13 @@ from curta.core.jaxpr import (
     Eqn,
     Jaxpr,
     Literal,
-    Replay,
     Var,
 )
 from curta.core.mesh import EMPTY_ABSTRACT_MESH, Mesh, within
 from curta.core.op import Op
 from curta.core.partition_spec import entry_of
 from curta.core.sharding import Sharding
+from curta.core.source_info import Replay
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.partition import (  # noqa: F401  (rules of `along_cut`)
@@ -217,7 +217,9 @@ class Partitioner:
 
     def eqn(self, eqn: Eqn, parts: Parts, wanted: Sequence[Split]) -> Sequence[Part]:
         """The results of an eqn, split as `wanted` or coarser."""
-        result = updates.known_results(eqn, parts) if eqn.outvars else None
+        result: Sequence[Part] | None = None
+        if eqn.outvars:
+            result = updates.known_results(eqn, parts)
         if result is None:
             result = along_cut(eqn.op, self, eqn, parts, wanted)
         if result is not None:

@@ -136,7 +136,8 @@ class Walk:
         if self.trying:
             return self.tried(jaxpr, split)
         key = jaxpr, tuple(split), tuple(wanted), True
-        if key not in self.known or "InspectSharding" in jaxpr.effects:
+        inspects = "InspectSharding" in jaxpr.effects  # type: ignore[comparison-overlap]
+        if key not in self.known or inspects:
             wishes: Mapping[Var, Entries] = {}
             if self.mesh.auto_axes:
                 wishes = self.wishes(jaxpr, self.tried(jaxpr, split), wanted, free)
@@ -231,9 +232,9 @@ class Walk:
             wanted: Sequence[Entries] = self.known[key]
             return wanted
         avals = [v.aval for v in eqn.invars]
-        given = [_read(env, v) for v in eqn.invars]
+        splits = [_read(env, v) for v in eqn.invars]
         relation = factors(op, avals, [v.aval for v in eqn.outvars])
-        return wished_entries(relation, outs, given, self.mesh.size_of)
+        return wished_entries(relation, outs, splits, self.mesh.size_of)
 
     def op(
         self,

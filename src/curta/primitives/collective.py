@@ -109,7 +109,7 @@ class Collective(Op):
         if axis.name not in self.axis_names:
             return self.beside(axis, x, dim)
         if axis.hosts is not None:
-            return axis.hosts.met(self, axis, args, dims)  # type: ignore[no-any-return]
+            return axis.hosts.met(self, axis, args, dims)
         groups = getattr(self, "groups", None)
         if groups is not None:
             return _over_groups(self, groups, axis, x, dim)

@@ -59,8 +59,8 @@ class TokenDType(dtypes.ExtendedDType):
     """The dtype of tokens: values of no content, which order what takes them."""
 
     type: ClassVar[Any] = token
-    name: ClassVar[str] = "Tok"
-    physical: ClassVar[Any] = np.dtype(bool)
+    name: ClassVar[str] = "Tok"  # type: ignore[misc]
+    physical: ClassVar[Any] = np.dtype(bool)  # type: ignore[misc]
 
 
 TOKEN = ShapedArray((), TokenDType())

@@ -340,7 +340,8 @@ def _convolution(op: ConvGeneralDilated, avals: Avals, outs: Avals) -> Factors:
     So are groups of the batch, which go to groups of output features.
     """
     (left, right, out), table = op.dimension_numbers, Table()
-    lhs, rhs, result = ([()] * a.ndim for a in (*avals, *outs))
+    none: Dim = ()
+    lhs, rhs, result = ([none] * a.ndim for a in (*avals, *outs))
     groups, parts = op.feature_group_count, op.batch_group_count
     outer: Dim = ()
     if groups > 1 or parts > 1:
@@ -367,7 +368,7 @@ def _convolution(op: ConvGeneralDilated, avals: Avals, outs: Avals) -> Factors:
         tuple(table.sizes),
         (tuple(lhs), tuple(rhs)),
         (tuple(result),),
-        ((*channels, "sum"),),
+        ((channels[0], "sum"),),
         frozenset(table.whole),
         windowed=tuple(windowed),
     )

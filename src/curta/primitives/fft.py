@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -32,7 +32,7 @@ class FftType(enum.IntEnum):
     IRFFT = 3
 
 
-_FUNCTIONS = {
+_FUNCTIONS: dict[FftType, Callable[..., Any]] = {
     FftType.FFT: np.fft.fftn,
     FftType.IFFT: np.fft.ifftn,
     FftType.RFFT: np.fft.rfftn,

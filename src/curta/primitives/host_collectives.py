@@ -60,7 +60,7 @@ class HostIndex(HostCollective):
     name: ClassVar[str] = "host_index"
     group: HostGroup
 
-    def aval(self) -> ShapedArray:
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
         return ShapedArray((), np.dtype("int32"))
 
     def eval(self) -> Any:
@@ -75,8 +75,8 @@ class HostReduce(Moving):
     group: HostGroup
     kind: str
 
-    def aval(self, x: ShapedArray) -> ShapedArray:
-        return x
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return avals[0]
 
     def moved(self, engine: Engine, x: NDArray) -> NDArray:
         return engine.all_reduce(self.group, self.kind, x)
@@ -90,7 +90,8 @@ class HostGather(Moving):
     group: HostGroup
     dim: int
 
-    def aval(self, x: ShapedArray) -> ShapedArray:
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
         return _resized(x, {self.dim: x.shape[self.dim] * self.group.size})
 
     def with_leading_dim(self) -> Op:
@@ -109,7 +110,8 @@ class HostReduceScatter(Moving):
     kind: str
     dim: int
 
-    def aval(self, x: ShapedArray) -> ShapedArray:
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
         return _resized(x, {self.dim: x.shape[self.dim] // self.group.size})
 
     def with_leading_dim(self) -> Op:
@@ -128,7 +130,8 @@ class HostExchange(Moving):
     split: int
     join: int
 
-    def aval(self, x: ShapedArray) -> ShapedArray:
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
         x = _resized(x, {self.split: x.shape[self.split] // self.group.size})
         return _resized(x, {self.join: x.shape[self.join] * self.group.size})
 
@@ -147,8 +150,8 @@ class HostPermute(Moving):
     group: HostGroup
     pairs: tuple[tuple[int, int], ...]
 
-    def aval(self, x: ShapedArray) -> ShapedArray:
-        return x
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return avals[0]
 
     def moved(self, engine: Engine, x: NDArray) -> NDArray:
         return engine.permute(self.group, self.pairs, x)
@@ -199,7 +202,7 @@ class HostStart(_Begun):
 
     name: ClassVar[str] = "host_start"
 
-    def aval(self, x: ShapedArray) -> ShapedArray:
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
         return ShapedArray((), np.dtype("int64"))
 
     def eval(self, x: Any) -> Any:
@@ -212,8 +215,8 @@ class HostPoll(_Begun):
 
     name: ClassVar[str] = "host_poll"
 
-    def aval(self, number: ShapedArray) -> ShapedArray:
-        return number
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return avals[0]
 
     def eval(self, number: Any) -> Any:
         return number
@@ -225,8 +228,8 @@ class HostDone(_Begun):
 
     name: ClassVar[str] = "host_done"
 
-    def aval(self, x: ShapedArray, number: ShapedArray) -> ShapedArray:
-        return self.each.aval(x)
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        return self.each.aval(avals[0])
 
     def eval(self, x: Any, number: Any) -> Any:
         return current().finish(int(number))

@@ -15,7 +15,7 @@ from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.partition_spec import entry_axes, entry_of
-from curta.primitives.relation import Dim, Factors
+from curta.primitives.relation import Along, Dim, Factors, Windowed
 from curta.primitives.split_query import Entries, Query, Sizes
 from curta.primitives.split_refusals import refuse_ambiguous, refuse_moved
 
@@ -48,11 +48,12 @@ def _followed(query: Query) -> list[Entries]:
         [entry_of(axes_of_dim(rel, dim, known, query.size_of)) for dim in dims]
         for dims in rel.results
     ]
-    for near in (*rel.windowed, *rel.along):
-        entries = result[near.number]
+    changed: Sequence[Windowed | Along] = (*rel.windowed, *rel.along)
+    for near in changed:
+        own = result[near.number]
         made_of = [query.entries[i][d] for i, d in near.operands]
-        entries[near.result], *_ = [
-            *(e for e in (entries[near.result], *made_of) if e is not None),
+        own[near.result], *_ = [
+            *(e for e in (own[near.result], *made_of) if e is not None),
             None,
         ]
     return [tuple(entries) for entries in result]

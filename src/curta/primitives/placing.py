@@ -81,11 +81,11 @@ class ShardingConstraint(Placing):
     def batch_entry(self, axis: Any) -> Any:
         if axis.spmd is None:
             return UNCONSTRAINED
-        used = getattr(self.target, "spec", PartitionSpec()).used_axes()
-        if {*axis.spmd} & {*used}:
+        spec = getattr(self.target, "spec", PartitionSpec())
+        if {*axis.spmd} & {*spec.used_axes()}:
             raise ValueError(
                 f"vmap spmd_axis_name {axis.spmd} cannot appear in"
-                f" with_sharding_constraint spec, but got spec {self.target.spec}"
+                f" with_sharding_constraint spec, but got spec {spec}"
             )
         return entry_of(axis.spmd)
 

@@ -86,7 +86,7 @@ class ScaledDot(Composed):
             [tuple(d + 1 for d in side) for side in pair]
             for pair in self.dimension_numbers
         )
-        numbers = tuple(contract), ((0, *batch[0]), (0, *batch[1]))
+        numbers: Any = tuple(contract), ((0, *batch[0]), (0, *batch[1]))
         op = dataclasses.replace(self, dimension_numbers=numbers)
         return op(*fronted), 0
 

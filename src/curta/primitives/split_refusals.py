@@ -33,6 +33,7 @@ from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.placing import ShardAlike
 from curta.primitives.random_bits.ops import FrontBatched
 from curta.primitives.reduction import ArgReduction
+from curta.primitives.relation import Along, Windowed
 from curta.primitives.shape import Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.sorting import Sort, TopK
@@ -205,7 +206,8 @@ def _convolution(op: ConvGeneralDilated, query: Query) -> None:
 def _resized(op: Op, query: Query) -> None:
     """A dim that gets another size must be divisible as before."""
     rel = query.relation
-    for near in (*rel.windowed, *rel.along):
+    changed: Sequence[Windowed | Along] = (*rel.windowed, *rel.along)
+    for near in changed:
         i, d = near.operands[0]
         entry, size = query.entries[i][d], query.outs[near.number].shape[near.result]
         count = query.size_of(entry_axes(entry))

@@ -20,6 +20,9 @@ from curta.tree.keys import DictKey, FlattenedIndexKey, GetAttrKey, SequenceKey
 KeyedChildren = Iterable[tuple[Any, Any]]
 
 
+Class = type  # kinds have an attribute of the name `type`
+
+
 class Kind(abc.ABC):
     """What the tree functions need to know of one type of container."""
 
@@ -29,8 +32,8 @@ class Kind(abc.ABC):
     # the user are not, since that would keep the metadata alive.
     shared = True
 
-    def __init__(self, type: type) -> None:
-        self.type: type = type
+    def __init__(self, type: Class) -> None:
+        self.type: Class = type
 
     @abc.abstractmethod
     def flatten(self, tree: Any) -> tuple[Sequence[Any], Any]:

@@ -52,7 +52,7 @@ def batched_convolution(
             lhs = merge_dims(lhs, lhs_dim, lhs_spec[1])
             groups = {"feature_group_count": op.feature_group_count * size}
         rhs = merge_dims(rhs, rhs_dim, rhs_spec[0])
-        out = dataclasses.replace(op, **groups)(lhs, rhs)  # type: ignore[arg-type]
+        out = dataclasses.replace(op, **groups)(lhs, rhs)
         return split_dim(out, out_spec[1], size), out_spec[1]
     if lhs_dim is not None:
         lhs = _into_groups(lhs, lhs_dim, lhs_spec[0], op.batch_group_count)

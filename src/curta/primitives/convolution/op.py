@@ -299,12 +299,11 @@ def _convolve(lhs: Any, rhs: Any, sliding: Sliding) -> Any:
     """Group by group: (g, n, i, ...) with (g, o, i, ...) to (n, g*o, ...)."""
     rank = len(sliding.dimensions)
     zero = lhs.dtype.type(0)
-    whole = Sliding(
-        *(
-            (*[first] * 3, *field)
-            for field, first in zip(sliding, (1, 1, (0, 0), 1, 1), strict=True)
-        )
-    )  # type: ignore[arg-type]
+    fields: Any = (
+        (*[first] * 3, *field)
+        for field, first in zip(sliding, (1, 1, (0, 0), 1, 1), strict=True)
+    )
+    whole = Sliding(*fields)
     views = whole.views(lhs, zero)
     views = views.reshape(*views.shape[: 3 + rank], *sliding.dimensions)
     group, batch, inputs, *out = views.shape[: 3 + rank]

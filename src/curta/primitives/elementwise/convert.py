@@ -246,7 +246,7 @@ def _is_opaque(dtype: Any) -> bool:
 
 def _bits_of(x: Any) -> Any:
     """The bits of each element along a new last dim, the least significant first."""
-    data = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+    data: Any = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
     data = data.reshape(x.size, x.itemsize)
     bits = np.unpackbits(data, axis=-1, bitorder="little")
     return bits[:, : dtypes.itemsize_bits(x.dtype)]

@@ -223,7 +223,7 @@ class Scattering(WindowUpdate):
         """The op on arrays of `dtype`."""
         op = cls.element_op
         jaxpr = None if op is None else _scalar_jaxpr(op, dtype)
-        return cls(*fields, **named, update_jaxpr=jaxpr)
+        return cls(*fields, **{**named, "update_jaxpr": jaxpr})
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         operand, indices, updates = avals

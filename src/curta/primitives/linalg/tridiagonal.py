@@ -53,7 +53,8 @@ class TridiagonalSolve(MatrixOp):
         *moved, right = tangents
         x = self(*diagonals, b)
         if not all(type(t) is Zero for t in moved):
-            change = _product(*map(instantiate, moved), x)
+            dl, d, du = map(instantiate, moved)
+            change = _product(dl, d, du, x)
             right = add_tangents(right, neg(change))
         return x, self(*diagonals, instantiate(right))
 
@@ -73,7 +74,11 @@ class TridiagonalSolve(MatrixOp):
     def samples(cls) -> Iterator[Any]:
         big, small = {"low": 3.0, "high": 4.0}, {"low": 0.5, "high": 1.0}
         for dtype in ("float64", "complex128", "float32"):
-            line = [((4,), dtype, small), ((4,), dtype, big), ((4,), dtype, small)]
+            line: list[Any] = [
+                ((4,), dtype, small),
+                ((4,), dtype, big),
+                ((4,), dtype, small),
+            ]
             yield cls(), [*line, ((4, 2), dtype)]
         line = [((2, 3), "float64", k) for k in (small, big, small)]
         yield cls(), [*line, ((2, 3, 1), "float64")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class CounterGenerator(KeyImplementation):
 
     def _words_of(self, keys: Any) -> list[Any]:
         words = np.ascontiguousarray(keys).view(_UINT32)
-        return np.unstack(words.reshape(*keys.shape, self.words), axis=-1)
+        return [*np.unstack(words.reshape(*keys.shape, self.words), axis=-1)]
 
     def _keys(self, words: Sequence[Any]) -> Any:
         stacked = np.stack(np.broadcast_arrays(*words[: self.words]), axis=-1)
@@ -69,7 +69,7 @@ class Philox2x32(CounterGenerator):
 
     name = "philox2x32"
     tag = "phx2"
-    key_shape: ClassVar[tuple[int, ...]] = (1,)
+    key_shape: tuple[int, ...] = (1,)
     counter_words = 2
 
     def hash(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
@@ -81,7 +81,7 @@ class Philox4x32(CounterGenerator):
 
     name = "philox4x32"
     tag = "phx4"
-    key_shape: ClassVar[tuple[int, ...]] = (2,)
+    key_shape: tuple[int, ...] = (2,)
     counter_words = 4
 
     def hash(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
@@ -93,7 +93,7 @@ class Threefry4x32(CounterGenerator):
 
     name = "threefry4x32"
     tag = "fry4"
-    key_shape: ClassVar[tuple[int, ...]] = (4,)
+    key_shape: tuple[int, ...] = (4,)
     counter_words = 4
 
     def hash(self, key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:

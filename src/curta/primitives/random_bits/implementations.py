@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +28,10 @@ class KeyImplementation(abc.ABC):
     tag: str
     key_shape: tuple[int, ...]
     lowers: bool = False
+    lower_seed: Callable[..., Any]
+    lower_split: Callable[..., Any]
+    lower_fold_in: Callable[..., Any]
+    lower_bits: Callable[..., Any]
 
     @property
     def words(self) -> int:
@@ -95,7 +100,7 @@ class Threefry(KeyImplementation):
 
     name = "threefry2x32"
     tag = "fry"
-    key_shape: ClassVar[tuple[int, ...]] = (2,)
+    key_shape: tuple[int, ...] = (2,)
     lowers = True
 
     def seed(self, seeds: Any) -> Any:
@@ -221,7 +226,7 @@ class Rbg(KeyImplementation):
 
     name = "rbg"
     tag = "rbg"
-    key_shape: ClassVar[tuple[int, ...]] = (4,)
+    key_shape: tuple[int, ...] = (4,)
 
     def __init__(self, joint: bool = True):
         self.joint = joint

@@ -239,7 +239,7 @@ class RandomFoldIn(_OnKeys, Elementwise):
     """Keys mixed with uint32 numbers."""
 
     name: ClassVar[str] = "random_fold_in"
-    arity: ClassVar[int | None] = 2
+    arity: ClassVar[int] = 2
     key_signature: ClassVar[KeyReuseSignature | None] = FRESH
     impl: KeyImplementation = THREEFRY
 

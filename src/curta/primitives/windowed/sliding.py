@@ -60,12 +60,11 @@ class Sliding(NamedTuple):
     def with_dim(self, dim: int) -> Sliding:
         """The same windows over an operand with one more dim, at position `dim`."""
         ones, zeros = (1,), ((0, 0),)
-        return Sliding(
-            *(
-                (*field[:dim], *new, *field[dim:])
-                for field, new in zip(self, (ones, ones, zeros, ones, ones))
-            )
-        )  # type: ignore[arg-type]
+        fields: Any = (
+            (*field[:dim], *new, *field[dim:])
+            for field, new in zip(self, (ones, ones, zeros, ones, ones))
+        )
+        return Sliding(*fields)
 
     def taps(self) -> Iterator[Dims]:
         """The positions inside a window, in row-major order."""
