@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from tests.compiler.programs import assert_compiles, staged
 
+import curta
 from curta.compiler.prepare import prepare
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -335,3 +336,14 @@ def test_rows_of_cheap_arrays_are_computed_in_the_loop() -> None:
     assert around == []
     assert len(loop.invars) == 3
     assert_compiles(closed, h, a, xs)
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 0)])
+def test_products_with_matrices_without_elements(shape):
+    rows = np.ones((4, 2, shape[1]), np.float32)
+
+    def products(w, xs):
+        return curta.lax.scan(lambda c, x: (c, x @ w.T), 0.0, xs)[1]
+
+    found = curta.jit(products)(np.ones(shape, np.float32), rows)
+    np.testing.assert_array_equal(found, np.zeros((4, 2, shape[0]), np.float32))

@@ -89,7 +89,11 @@ def _transpose_matrices(loop: Loop, depends: dict[Var, int]) -> None:
         matrix = eqn.invars[-1] if eqn.invars else None
         if not isinstance(matrix, Var) or matrix not in outside:
             continue
-        if not _is_product(eqn, depends) or matrix.aval.ndim != 2:
+        if (
+            not _is_product(eqn, depends)
+            or matrix.aval.ndim != 2
+            or not matrix.aval.size
+        ):
             continue
         product = cast(DotGeneral, eqn.op)
         (left, right), batch = product.dimension_numbers
