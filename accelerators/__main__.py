@@ -161,8 +161,13 @@ def main() -> int:
             outcome = _run(part, clock.minutes(part), options, Path(folder))
             results.append((part, outcome))
     _say(results, chosen)
-    # A part without any test that ran says why; nothing at all is a failure.
-    failed = [o for _, o in results if not o.is_good and (o.counts or o.stopped)]
+    # A part without any test that ran says why; one that does not is a failure.
+    failed = [
+        outcome
+        for _, outcome in results
+        if not outcome.is_good
+        and (outcome.counts or outcome.stopped or not outcome.reasons)
+    ]
     return 1 if failed or not any(o.counts for _, o in results) else 0
 
 

@@ -1,6 +1,7 @@
 """Tier B: `jit(f).lower(...).compile()` for devices that are not there."""
 
 import functools
+import re
 from pathlib import Path
 
 import numpy as np
@@ -81,7 +82,7 @@ def test_shardings_of_results_and_collectives(rows):
     )
     compiled = curta.jit(total).lower(curta.ShapeDtypeStruct((8, 2), "f4")).compile()
     text = compiled.as_text()
-    assert " all-reduce(" in text and "ENTRY %main" in text
+    assert re.search(r" all-reduce(-start)?\(", text) and "ENTRY %main" in text
     whole = NamedSharding(mesh, P())
     compiled = curta.jit(lambda a: a * 2, out_shardings=whole).lower(rows).compile()
     assert compiled.output_shardings == whole

@@ -241,3 +241,12 @@ def test_donation_between_layouts():
     ):
         f = jit(lambda x: x * 2, donate_argnums=0, **given)
         assert word in f.lower(jnp.ones((2, 3))).as_text()
+
+
+def test_arguments_over_a_mesh_without_devices():
+    mesh = curta.sharding.AbstractMesh((4,), ("data",))
+    split = [NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))]
+    f = jit(lambda w, x: jnp.tanh(x @ w).sum(), in_shardings=tuple(split))
+    text = f.lower(jnp.ones((3, 3)), jnp.ones((8, 3))).as_text()
+    assert "mhlo.num_partitions = 4" in text
+    assert 'sdy.sharding<@mesh, [{"data"}, {}]>' in text

@@ -99,7 +99,7 @@ def named_devices(jaxpr: Jaxpr, out_shardings: Shardings = ()) -> list[NamedDevi
     """The devices that a program, or the sharding of its results, names."""
     result = {n.devices: n for n in _named_by_ops(jaxpr)}
     for s in out_shardings:
-        if s is not None and not _is_abstract(s):
+        if s is not None and not is_abstract(s):
             who = NamedDevices(s.devices, "explicit output sharding")
             result.setdefault(s.devices, who)
     return [*result.values()]
@@ -134,7 +134,8 @@ def _who(op: Op) -> str:
     return f"{'jit' if nested else op.name} inside jit"
 
 
-def _is_abstract(sharding: Sharding) -> bool:
+def is_abstract(sharding: Sharding) -> bool:
+    """Whether it is over a mesh that names no devices."""
     return isinstance(sharding, NamedSharding) and not isinstance(sharding.mesh, Mesh)
 
 

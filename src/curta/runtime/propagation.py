@@ -46,6 +46,7 @@ from curta.runtime.named_devices import (
     NamedMesh,
     Shardings,
     chosen_mesh,
+    is_abstract,
     mesh_among,
     mesh_of_op,
     named_devices,
@@ -131,8 +132,9 @@ class Destinations:
         needed = self.needed(given)
         if needed:
             return needed[0].devices
-        placed = (s for s in (*given, *self.out_shardings) if s is not None)
-        return next((s.devices for s in placed), ())
+        placed = (*given, *self.out_shardings)
+        known = (s for s in placed if s is not None and not is_abstract(s))
+        return next((s.devices for s in known), ())
 
     def needed(self, given: Shardings) -> tuple[NamedDevices, ...]:
         """The devices that the program names, each with what names them first."""
