@@ -95,7 +95,7 @@ MISTAKES = {
     "break between two samples": (
         lambda: signal.detrend(jnp.ones(5), bp=1.5),
         TypeError,
-        "detrend takes the places bp as integers",
+        "detrend takes the break points bp as integers",
     ),
     "no length": (
         lambda: jnp.fft.fftfreq(None),
