@@ -9,8 +9,6 @@ from collections.abc import Container, Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
 
-import pytest
-
 PACKAGE = Path(__file__).parents[1] / "src" / "curta"
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
@@ -25,16 +23,6 @@ def name_of(path: Path) -> str:
     return str(path.relative_to(PACKAGE))
 
 
-@pytest.fixture(params=SOURCES, ids=name_of, scope="module")
-def source(request) -> str:
-    return request.param.read_text()
-
-
-@pytest.fixture(scope="module")
-def tree(source) -> ast.Module:
-    return ast.parse(source)
-
-
 def functions(tree: ast.AST) -> Iterator[Function]:
     return (node for node in ast.walk(tree) if isinstance(node, Function))
 
@@ -46,25 +34,6 @@ def length_of_code(function: Function) -> int:
     if ast.get_docstring(function, clean=False) is not None:
         lines -= first.end_lineno - first.lineno + 1
     return lines
-
-
-def test_imports_stand_at_the_top(tree):
-    local = {
-        f"line {inner.lineno} in {function.name}"
-        for function in functions(tree)
-        for inner in ast.walk(function)
-        if isinstance(inner, ast.Import | ast.ImportFrom)
-    }
-    assert not local
-
-
-def test_functions_are_short(tree):
-    lengths = {function.name: length_of_code(function) for function in functions(tree)}
-    assert {name: n for name, n in lengths.items() if n > MAX_FUNCTION} == {}
-
-
-def test_files_are_small(source):
-    assert len(source.splitlines()) <= MAX_FILE
 
 
 def test_the_compiler_seldom_asks_for_the_class_of_an_op():
@@ -132,30 +101,8 @@ VALUES = {
 }
 
 
-def test_what_a_process_has_one_of_is_made_by_one_thread(tree, request):
-    if "once.py" in request.node.callspec.id:
-        return
-    for function in functions(tree):
-        if {*map(last_name, function.decorator_list)} & {"cache", "lru_cache"}:
-            assert ast.unparse(function.args), f"{function.name}: use curta.once.once"
-            given = ast.walk(function.returns)
-            kinds = {n.id for n in given if isinstance(n, ast.Name)}
-            assert kinds <= VALUES, f"{function.name}: once, if it matters which one"
-
-
 # What a module may rebind, under a lock.
 REBOUND = {"compiler/cache.py": {"_writes"}}
-
-
-def test_what_threads_share_is_made_for_it(tree, request):
-    name = request.node.callspec.id
-    if name == "once.py":
-        return
-    used = {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Name)}
-    used |= {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
-    assert not used & {"Lock", "RLock", "WeakValueDictionary"} - imported(tree)
-    rebound = {n for x in ast.walk(tree) if isinstance(x, ast.Global) for n in x.names}
-    assert rebound <= REBOUND.get(name, set()), "use curta.once.once"
 
 
 def imported(tree: ast.AST) -> set[str]:
@@ -187,19 +134,90 @@ def is_other_name(node: ast.stmt) -> bool:
     return isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in SOURCES if path.name == "__init__.py"],
-    ids=name_of,
-)
-def test_package_files_only_reexport(path):
-    for node in ast.parse(path.read_text()).body:
-        assert (
+# ---- rules: each gives what breaks it in a file, of which all are read once
+
+
+def imports_stand_at_the_top(name: str, tree: ast.Module) -> list[str]:
+    return [
+        f"line {inner.lineno} in {function.name}"
+        for function in functions(tree)
+        for inner in ast.walk(function)
+        if isinstance(inner, ast.Import | ast.ImportFrom)
+    ]
+
+
+def functions_are_short(name: str, tree: ast.Module) -> list[str]:
+    lengths = (
+        (function.name, length_of_code(function)) for function in functions(tree)
+    )
+    return [f"{name}: {n} lines" for name, n in lengths if n > MAX_FUNCTION]
+
+
+def what_a_process_has_one_of_is_made_by_one_thread(
+    name: str, tree: ast.Module
+) -> list[str]:
+    result = []
+    for function in functions(tree):
+        decorators = {*map(last_name, function.decorator_list)}
+        if name != "once.py" and decorators & {"cache", "lru_cache"}:
+            if not ast.unparse(function.args):
+                result.append(f"{function.name}: use curta.once.once")
+            given = ast.walk(function.returns)
+            kinds = {n.id for n in given if isinstance(n, ast.Name)}
+            if kinds - VALUES:
+                result.append(f"{function.name}: once, if it matters which one")
+    return result
+
+
+def what_threads_share_is_made_for_it(name: str, tree: ast.Module) -> list[str]:
+    if name == "once.py":
+        return []
+    used = {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Name)}
+    used |= {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    used &= {"Lock", "RLock", "WeakValueDictionary"}
+    rebound = {n for x in ast.walk(tree) if isinstance(x, ast.Global) for n in x.names}
+    other = (used - imported(tree)) | (rebound - REBOUND.get(name, set()))
+    return [f"{x}: use curta.once" for x in sorted(other)]
+
+
+def package_files_only_reexport(name: str, tree: ast.Module) -> list[str]:
+    if not name.endswith("__init__.py"):
+        return []
+    return [
+        f"line {node.lineno}: only imports belong here"
+        for node in tree.body
+        if not (
             is_docstring(node)
             or is_import(node)
             or is_other_name(node)
             or assigns_only(node, {"__all__", "__version__", "__getattr__", "__dir__"})
-        ), f"line {node.lineno}: only imports belong here"
+        )
+    ]
+
+
+RULES = (
+    imports_stand_at_the_top,
+    functions_are_short,
+    what_a_process_has_one_of_is_made_by_one_thread,
+    what_threads_share_is_made_for_it,
+    package_files_only_reexport,
+)
+
+
+def broken_rules(name: str, text: str) -> list[str]:
+    tree = ast.parse(text)
+    length = len(text.splitlines())
+    result = [f"{length} lines"] if length > MAX_FILE else []
+    for rule in RULES:
+        result += [f"{rule.__name__}: {what}" for what in rule(name, tree)]
+    return result
+
+
+def test_rules_hold_for_every_file():
+    broken = {
+        name_of(path): broken_rules(name_of(path), path.read_text()) for path in SOURCES
+    }
+    assert {name: what for name, what in broken.items() if what} == {}
 
 
 def test_typed():

@@ -137,7 +137,7 @@ def test_containers_that_change_while_nodes_are_taken_apart():
         return {"items": items}
 
     f, native = ready(lambda d: [d["items"][1]["x"][0] + d["items"][2][0]], arguments())
-    for _ in range(20):
+    for _ in range(3):
         given = arguments()
 
         def clear(given=given):

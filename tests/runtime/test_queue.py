@@ -297,6 +297,8 @@ def test_a_job_has_what_it_needs_wherever_its_submission_is_interrupted():
         pass
 
     jobs = queue._queue()
+    gc.collect()
+    gc.freeze()  # so that collections are short
     for n in itertools.count():
         kept, there = Kept(), []
         ref = weakref.ref(kept)
