@@ -228,7 +228,7 @@ class CustomJVPCall(CustomCall):
     """The staged form of a `CustomJVP`."""
 
     name: ClassVar[str] = "custom_jvp_call"
-    inlined = Op.inlined  # by the rule, not by the function
+    inlined: ClassVar[Any] = Op.inlined  # by the rule, not by the function
     param_names: ClassVar[Mapping[str, str | None]] = {
         "call_jaxpr": "jaxpr",
         "num_consts": "const_count",

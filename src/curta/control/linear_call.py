@@ -22,7 +22,7 @@ class LinearCall(JaxprOp):
     """
 
     name: ClassVar[str] = "linear_call"
-    inlined = Op.inlined
+    inlined: ClassVar[Any] = Op.inlined
     jaxpr: ClosedJaxpr
     transposed: Callable[[], ClosedJaxpr]
     residual_count: int

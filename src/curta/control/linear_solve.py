@@ -53,7 +53,7 @@ class LinearSolve(JaxprOp):
 
     name: ClassVar[str] = "custom_linear_solve"
     makes_nan: ClassVar[bool] = True
-    inlined = Op.inlined  # by the derivative, not by the solver
+    inlined: ClassVar[Any] = Op.inlined  # by the derivative, not by the solver
     const_lengths: SolveParts
     jaxprs: SolveParts
 

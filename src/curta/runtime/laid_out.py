@@ -24,7 +24,7 @@ class LaidOutData:
     __slots__ = ("_row_major", "major_to_minor", "stored")
 
     def __init__(self, stored: NDArray, major_to_minor: Sequence[int]) -> None:
-        self.stored = stored
+        self.stored: NDArray = stored
         self.major_to_minor: Order = tuple(major_to_minor)
         self._row_major: NDArray | None = None
 

@@ -65,8 +65,8 @@ class LaidOutCall(CompiledCall):
     def __init__(
         self, in_layouts: Layouts, out_layouts: Layouts, closed: ClosedJaxpr, *rest: Any
     ):
-        self.in_layouts = in_layouts or [None] * len(closed.in_avals)
-        self.out_layouts = out_layouts or [None] * len(closed.out_avals)
+        self.in_layouts: Sequence[Any] = in_layouts or [None] * len(closed.in_avals)
+        self.out_layouts: Sequence[Any] = out_layouts or [None] * len(closed.out_avals)
         orders = chosen_orders(closed, in_layouts, out_layouts)
         self.in_orders, self.out_orders = orders
         super().__init__(closed, *rest)

@@ -153,7 +153,8 @@ class Walk:
     ) -> None:
         self.code: list[tuple[int, int, Any]] = []
         self.kept: list[Any] = []
-        self.items = self.nodes = 0
+        self.items: int = 0
+        self.nodes: int = 0
         self.given: int = len(args)
         self._seen = seen
         pending = [*reversed(args)]

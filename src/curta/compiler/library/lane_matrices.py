@@ -16,6 +16,7 @@ import numpy as np
 
 from curta.compiler.library.lane_numbers import FUNCTIONS, LaneNumbers, Number
 from curta.compiler.linalg.parts import Index, Machine, Matrix, Part
+from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import Value
 from curta.config import config
 
@@ -236,6 +237,12 @@ class LaneMatrix(Matrix):
     It may be seen transposed, from its last row and column, or conjugated.
     """
 
+    p: LaneMachine
+    array: Value
+    numbers: LaneNumbers
+    view: View
+    shape: tuple[int, int]
+
     def __init__(
         self,
         p: LaneMachine,
@@ -342,6 +349,9 @@ class View(NamedTuple):
 
 class LaneMachine(Machine):
     """Writes loops into a function."""
+
+    m: LaneNumbers
+    b: Builder
 
     def __init__(self, m: LaneNumbers) -> None:
         self.m, self.b = m, m.b

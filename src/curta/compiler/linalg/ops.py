@@ -77,6 +77,10 @@ class OpPart(Part):
     Rows of a known range are there alone; of others, and of columns, there are all.
     """
 
+    value: Tensor
+    rows: Range | None
+    columns: Range | None
+
     def __init__(
         self, value: Tensor, rows: Range | None = None, columns: Range | None = None
     ) -> None:
@@ -160,6 +164,8 @@ class OpMatrix(Matrix):
 
     It is kept in blocks of rows, so that known ranges of rows are changed alone.
     """
+
+    shape: tuple[int, int]
 
     def __init__(self, value: Tensor) -> None:
         m, n = value.shape
@@ -297,6 +303,9 @@ class OpMachine(Machine):
 
     `dtype` is that of the numbers.
     """
+
+    dtype: np.dtype[Any]
+    unrolled: bool
 
     def __init__(self, dtype: np.dtype[Any], unrolled: bool) -> None:
         self.dtype, self.unrolled = dtype, unrolled

@@ -31,7 +31,7 @@ class Scopes:
     def __init__(self, b: Builder) -> None:
         self.b = b
         self.lane: LoopVar | None = None
-        self.lanes = 1
+        self.lanes: int = 1
         self.mask: Value | None = None
         self._variables: dict[LoopVar, Value] = {}
         self._memo: dict[Any, Value] = {}

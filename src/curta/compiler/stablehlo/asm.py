@@ -28,7 +28,8 @@ class PrintedModule(Module):
         """The text, with `debug_info` with the lines of the program."""
         return module_text(self, debug_info)
 
-    __str__ = text
+    def __str__(self) -> str:
+        return self.text()
 
     def get_asm(self, *, enable_debug_info: bool = False, **others: Any) -> str:
         """The text, by MLIR's name for it."""

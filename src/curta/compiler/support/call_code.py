@@ -112,7 +112,7 @@ class CallCode:
     def __init__(self, module: Module, layout: ObjectLayout) -> None:
         self.module = module
         self.layout = layout
-        self.arguments = Arguments(layout)
+        self.arguments: Arguments = Arguments(layout)
 
     def emit(self) -> None:
         emit_invoke(self.module)

@@ -129,6 +129,19 @@ class DimExpr(SymbolicDim):
 
     # ---- arithmetic
 
+    __add__: Callable[[Any, Any], Any]
+    __radd__: Callable[[Any, Any], Any]
+    __sub__: Callable[[Any, Any], Any]
+    __rsub__: Callable[[Any, Any], Any]
+    __mul__: Callable[[Any, Any], Any]
+    __rmul__: Callable[[Any, Any], Any]
+    __floordiv__: Callable[[Any, Any], Any]
+    __rfloordiv__: Callable[[Any, Any], Any]
+    __mod__: Callable[[Any, Any], Any]
+    __rmod__: Callable[[Any, Any], Any]
+    __divmod__: Callable[[Any, Any], Any]
+    __rdivmod__: Callable[[Any, Any], Any]
+
     __add__, __radd__ = _integer_operator(
         lambda scope, p, q: scope.normal(combine(p, 1, q, 1)), operator.add
     )

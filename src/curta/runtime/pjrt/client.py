@@ -69,7 +69,7 @@ class Client:
         #: Handles of buffers whose memory other libraries use.
         self.borrowed: set[int] = set()
         #: Not 0 once it is closed: native code looks here.
-        self.closed_word = ctypes.c_uint64(0)
+        self.closed_word: ctypes.c_uint64 = ctypes.c_uint64(0)
         #: What `sweep` looks after: handles that nobody has any more, but that could
         #: not be freed at once, and memory of the host that the plugin still reads,
         #: with events that say when it does no more.
