@@ -23,7 +23,7 @@ from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device, default_sharding
 from curta.runtime.guard import guard_transfer
-from curta.runtime.laid_out import LaidOutData
+from curta.runtime.laid_out import LaidOutData, without_order
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
 
@@ -391,8 +391,8 @@ class ArrayImpl(ShownArray):
         """Give the memory back; the array cannot be used any more."""
         buffer = getattr(self, "_pending", None)
         self._data = self._pending = None
-        if isinstance(buffer, RemoteData):
-            buffer.delete()
+        if isinstance(stored := without_order(buffer), RemoteData):
+            stored.delete()
 
     def revive(self, data: _Any | Pending | LaidOutData) -> None:
         """Undo `delete`, given the elements or where they are."""

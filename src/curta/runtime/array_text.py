@@ -9,6 +9,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.array import Array
 from curta.on_demand import late
+from curta.runtime.laid_out import without_order
 from curta.runtime.remote_data import RemoteData
 
 _Any = np.ndarray[Any, Any]
@@ -67,7 +68,7 @@ class ShownArray(Array):
 
     def _is_readable(self) -> bool:
         """Whether no elements are in other processes alone."""
-        buffer = getattr(self, "_pending", None)
+        buffer = without_order(getattr(self, "_pending", None))
         return not isinstance(buffer, RemoteData) or buffer.is_here
 
 

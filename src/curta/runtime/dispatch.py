@@ -356,11 +356,14 @@ class CompiledCall:
         plan = self._elsewhere.get(key)
         if plan is None:
             mesh = self.destinations.mesh(given) or Mesh(list(devices), ("devices",))
-            call = hosts_call.HostsCall(
-                self.closed, self.name, mesh, self.consumed, given, outs, self._checks
-            )
-            plan = self._elsewhere.keep(key, Plan(call=call))
+            made = self._made_for_hosts(mesh, given, outs)
+            plan = self._elsewhere.keep(key, Plan(call=made))
         return plan.call
+
+    def _made_for_hosts(self, mesh: Mesh, given: Shardings, outs: Shardings) -> Any:
+        return hosts_call.HostsCall(
+            self.closed, self.name, mesh, self.consumed, given, outs, self._checks
+        )
 
     def call_on_device(self, args: Sequence[Any]) -> tuple[Any, bool] | None:
         """The `DeviceCall` that these arguments go by, and whether results are placed.

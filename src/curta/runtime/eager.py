@@ -210,7 +210,7 @@ def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     aval = placed_aval(x.aval, sharding)
     if sharding.devices[0].hardware is None:
         buffer = getattr(x, "_pending", None)
-        if type(buffer) is LaidOutData:
+        if type(buffer) is LaidOutData and type(buffer.stored) is np.ndarray:
             return held(buffer, aval, sharding)
         return ArrayImpl(x._storage(), aval, sharding)
     return held(device_call.on_devices(x, sharding), aval, sharding)

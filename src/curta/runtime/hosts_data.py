@@ -54,6 +54,15 @@ def stored_sharding(sharding: Sharding, aval: ShapedArray) -> Sharding:
     return NamedSharding(named.mesh, PartitionSpec(*named.unreduced_axes, *entries))
 
 
+def sharding_in_order(sharding: Sharding, order: Sequence[int]) -> Sharding:
+    """The sharding of the array whose dims are these in another order."""
+    named = sharding.named
+    if named is None:
+        return sharding
+    entries = named.spec.for_rank(len(order)).partitions
+    return named.update(spec=named.spec.update(partitions=[entries[d] for d in order]))
+
+
 def stored_shape(aval: ShapedArray, sharding: Sharding) -> tuple[int, ...]:
     """The shape of what is stored, with the dims for terms of sums."""
     named = sharding.named
@@ -164,6 +173,21 @@ class HostsData(RemoteData):
         """The same elements in memory of their own."""
         parts = _shared({h: (id(x), x) for h, x in self.parts.items()}, own_copy)
         return HostsData(self.aval, self.sharding, self.layout, parts)
+
+    def in_order(self, order: Sequence[int]) -> HostsData:
+        """The elements of the array whose dims are these in another order."""
+        front = len(self.shape) - self.aval.ndim
+        axes = (*range(front), *[front + d for d in order])
+        shape = tuple(self.aval.shape[d] for d in order)
+        aval = self.aval.unplaced().update(shape=shape)
+        split = tuple(self.layout.split[d] for d in axes)
+        given = {h: (id(x), x.transpose(axes)) for h, x in self.parts.items()}
+        return HostsData(
+            aval,
+            sharding_in_order(self.sharding, order),
+            layout_on(self.layout.mesh, split),
+            _shared(given, own_copy),
+        )
 
     def delete(self) -> None:
         """Give the memory back."""

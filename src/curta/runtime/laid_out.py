@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta.core.buffers import empty
+from curta.runtime.remote_data import RemoteData
 
 NDArray = np.ndarray[Any, Any]
 Order = tuple[int, ...]
@@ -17,18 +18,19 @@ Order = tuple[int, ...]
 class LaidOutData:
     """The elements of an array whose dims are stored in the order `major_to_minor`.
 
-    `stored` is a C-contiguous array with the dims in that order. Nobody writes to it.
-    What was put into row-major order for somebody who reads it so is kept.
+    `stored` is a C-contiguous array with the dims in that order, or parts of one on
+    several hosts. Nobody writes to it. What was put into row-major order for somebody
+    who reads it so is kept.
     """
 
     __slots__ = ("_row_major", "major_to_minor", "stored")
 
-    def __init__(self, stored: NDArray, major_to_minor: Sequence[int]) -> None:
-        self.stored: NDArray = stored
+    def __init__(self, stored: Any, major_to_minor: Sequence[int]) -> None:
+        self.stored: Any = stored
         self.major_to_minor: Order = tuple(major_to_minor)
-        self._row_major: NDArray | None = None
+        self._row_major: Any = None
 
-    def row_major(self) -> NDArray:
+    def row_major(self) -> Any:
         """The elements in row-major order."""
         if self._row_major is None:
             back = inverse(self.major_to_minor)
@@ -40,8 +42,15 @@ class LaidOutData:
         return LaidOutData(in_order(data, self.major_to_minor), self.major_to_minor)
 
 
-def in_order(data: NDArray, order: Sequence[int]) -> NDArray:
-    """An array with its dims in another order, in memory of its own."""
+def without_order(buffer: Any) -> Any:
+    """What an array is stored in, whatever the order of its dims."""
+    return buffer.stored if type(buffer) is LaidOutData else buffer
+
+
+def in_order(data: Any, order: Sequence[int]) -> Any:
+    """Elements with their dims in another order, in memory of their own."""
+    if isinstance(data, RemoteData):
+        return data.in_order(order)
     source = data.transpose(order)
     out = empty(source.shape, source.dtype)
     np.copyto(out, source)

@@ -14,6 +14,7 @@ from typing import Any
 from curta.core.array_layout import Layout
 from curta.core.avals import placed_aval
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
+from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.stage import stage
 from curta.core.trace import typeof
@@ -21,11 +22,15 @@ from curta.primitives.structure import Transpose
 from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.backends import Executable, overwriting
 from curta.runtime.debug_checks import checked
-from curta.runtime.dispatch import CompiledCall
+from curta.runtime.dispatch import CompiledCall, hosts_call
+from curta.runtime.donation import refuse_twice
+from curta.runtime.hosts_data import HostsData, sharding_in_order
 from curta.runtime.laid_out import LaidOutData, Order, in_order, inverse
 from curta.runtime.layout_assignment import computed_orders, row_major
+from curta.runtime.named_devices import Shardings
 from curta.runtime.queue import Pending
 from curta.runtime.relayout import check_donated_layouts, check_layout
+from curta.runtime.transfer import to_array
 
 Layouts = Sequence[Any]
 """For each value a `Layout`, `Layout.AUTO`, or None where nothing is said."""
@@ -59,7 +64,7 @@ def _said(layouts: Layouts, orders: list[Order]) -> list[Order]:
 class LaidOutCall(CompiledCall):
     """A `CompiledCall` with arguments and results in the orders of these layouts.
 
-    On devices of plugins and over several hosts arrays are in the orders of those.
+    On devices of plugins arrays are in the orders of those.
     """
 
     def __init__(
@@ -88,14 +93,18 @@ class LaidOutCall(CompiledCall):
     @cached_property
     def executable(self) -> Executable:
         """What runs the program on this CPU."""
+        return overwriting(self.stored, {} if self._checks else self._fitting)
+
+    @property
+    def _fitting(self) -> dict[int, int]:
+        """The donated arguments that are stored as their results are."""
         stored = self.stored
-        fitting = {
+        return {
             i: k
             for i, k in self.consumed.items()
             if stored.in_avals[i].strip_weak_type()
             == stored.out_avals[k].strip_weak_type()
         }
-        return overwriting(stored, {} if self._checks else fitting)
 
     @cached_property
     def run(self) -> Executable:
@@ -109,7 +118,7 @@ class LaidOutCall(CompiledCall):
         Raises ValueError for arrays on devices that are stored in another order than
         `jit` was told.
         """
-        self._check_layouts(args)
+        self.check_layouts(args)
         return [*map(self._input, args, self.in_orders)]
 
     def _input(self, x: Any, order: Order) -> Any:
@@ -121,7 +130,8 @@ class LaidOutCall(CompiledCall):
             return data
         return in_order(data.wait() if type(data) is Pending else data, order)
 
-    def _check_layouts(self, args: Sequence[Any]) -> None:
+    def check_layouts(self, args: Sequence[Any]) -> None:
+        """Raise ValueError for arguments that are not stored as `jit` was told."""
         for x, layout in zip(args, self.in_layouts, strict=True):
             if layout is not None and type(x) is ArrayImpl and x.committed:
                 check_layout(layout, x)
@@ -138,10 +148,75 @@ class LaidOutCall(CompiledCall):
         aval = aval if sharding is None else placed_aval(aval, sharding)
         return held(LaidOutData(data, order), aval, sharding)
 
+    def _made_for_hosts(self, mesh: Mesh, given: Shardings, outs: Shardings) -> Any:
+        call = hosts_call.HostsCall(
+            self.stored,
+            self.name,
+            mesh,
+            self._fitting,
+            _in_order(given, self.in_orders),
+            _in_order(outs, self.out_orders),
+            self._checks,
+        )
+        return LaidOutOnHosts(self, call)
+
     def given_back(self, x: Any, i: int) -> Any:
         """The storage of argument `i`, which was not donated after all."""
         order = self.in_orders[i]
         return x if order == tuple(range(len(order))) else LaidOutData(x, order)
+
+
+class LaidOutOnHosts:
+    """A call on several hosts, in the orders of a program.
+
+    `call` is that of its arrays as they are stored.
+    """
+
+    def __init__(self, program: LaidOutCall, call: Any) -> None:
+        self._program = program
+        self._call = call
+        self.out_shardings: list[Sharding] = [
+            sharding_in_order(s, inverse(order))
+            for s, order in zip(call.out_shardings, program.out_orders, strict=True)
+        ]
+
+    def __call__(self, args: Sequence[Any]) -> list[Any]:
+        """The elements of the results."""
+        program = self._program
+        program.check_layouts(args)
+        refuse_twice(program.consumed, args)
+        outs = self._call([*map(_as_stored, args, program.in_orders)])
+        for i in program.consumed:
+            if type(args[i]) is ArrayImpl:
+                args[i].delete()
+        return [
+            x if order == tuple(range(len(order))) else LaidOutData(x, order)
+            for x, order in zip(outs, program.out_orders, strict=True)
+        ]
+
+
+def _in_order(shardings: Shardings, orders: Sequence[Order]) -> list[Sharding | None]:
+    return [
+        None if s is None else sharding_in_order(s, order)
+        for s, order in zip(shardings, orders, strict=True)
+    ]
+
+
+def _as_stored(x: Any, order: Order) -> ArrayImpl:
+    """The array of the elements of an argument as a program takes them."""
+    array = to_array(x)
+    if order == tuple(range(len(order))):
+        return array
+    buffer = getattr(array, "_pending", None)
+    if type(buffer) is LaidOutData and buffer.major_to_minor == order:
+        data = buffer.stored
+    else:
+        data = array._buffer()
+        remote = type(data) is HostsData
+        data = in_order(data if remote else array._storage(), order)
+    if type(data) is HostsData:
+        return held(data, data.aval, data.sharding)
+    return ArrayImpl(data, array.aval.update(shape=data.shape))
 
 
 def _transposed(x: Any, order: Order) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, TypeGuard
 
 from curta.core.array_layout import Layout
 from curta.runtime.array import ArrayImpl, held
+from curta.runtime.device_data import DeviceData
 from curta.runtime.laid_out import LaidOutData, in_order
 from curta.runtime.remote_data import RemoteData
 
@@ -19,16 +20,20 @@ def is_laid_out(x: Any) -> TypeGuard[ArrayImpl]:
 def laid_out(x: ArrayImpl, layout: Layout) -> ArrayImpl:
     """An array with its elements stored in the order of a layout.
 
-    Those on devices of plugins, over several hosts, and with terms of sums stay.
+    Those on devices of plugins and with terms of sums stay.
     """
     order, stored = layout.order, x.format.layout
     assert isinstance(stored, Layout)
     if stored.order == order or x._has_terms():
         return x
-    if isinstance(x._buffer(), RemoteData):
+    data = x._buffer()
+    if type(data) is DeviceData:
         return x
-    data = x._storage()
+    if not isinstance(data, RemoteData):
+        data = x._storage()
     if layout.is_row_major:
+        if isinstance(data, RemoteData):
+            return held(data, x.aval, x._sharding)
         return ArrayImpl(data, x.aval, x._sharding)
     return held(LaidOutData(in_order(data, order), order), x.aval, x._sharding)
 
@@ -36,9 +41,9 @@ def laid_out(x: ArrayImpl, layout: Layout) -> ArrayImpl:
 def check_layout(layout: Any, x: ArrayImpl) -> None:
     """Raise ValueError if an array is stored in another order than `jit` was told.
 
-    Those on devices of plugins and over hosts are stored as these have them.
+    Those on devices of plugins are stored as these have them.
     """
-    if isinstance(getattr(x, "_pending", None), RemoteData):
+    if type(getattr(x, "_pending", None)) is DeviceData:
         return
     stored = x.format.layout
     assert isinstance(stored, Layout)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,10 @@ class RemoteData:
 
     def copy(self) -> RemoteData:
         """The same elements in memory of their own."""
+        raise NotImplementedError
+
+    def in_order(self, order: Sequence[int]) -> RemoteData:
+        """The elements of the array whose dims are these in another order."""
         raise NotImplementedError
 
     def delete(self) -> None:
