@@ -77,6 +77,14 @@ def parts() -> list[Part]:
     ]
 
 
+XLA_FLAGS = (
+    # TensorFlow's default would have maxima pass over NaNs.
+    "--xla_cpu_enable_fast_min_max=false",
+    # By default XLA leaves out roundings to small floats between ops.
+    "--xla_allow_excess_precision=false",
+)
+
+
 def on_the_shim(folder: Path) -> dict[str, str]:
     """Variables of a process whose default device is one of four of the shim's."""
     described = folder / "shim.json"
@@ -86,8 +94,7 @@ def on_the_shim(folder: Path) -> dict[str, str]:
     return {
         "PJRT_NAMES_AND_LIBRARY_PATHS": f"shim:{described}",
         "JAX_PLATFORMS": "shim,cpu",
-        # TensorFlow's default would have maxima pass over NaNs.
-        "XLA_FLAGS": "--xla_cpu_enable_fast_min_max=false",
+        "XLA_FLAGS": " ".join(XLA_FLAGS),
         "CURTA_CACHE_DIR": os.fspath(folder / "cache"),
         "CURTA_ON_DEVICES": "1",
     }

@@ -61,6 +61,8 @@ def environment(platform: str) -> dict[str, str]:
         "CURTA_ON_DEVICES": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        # By default XLA leaves out roundings to small floats between ops.
+        "XLA_FLAGS": "--xla_allow_excess_precision=false",
     }
 
 

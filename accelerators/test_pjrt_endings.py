@@ -121,8 +121,8 @@ def test_the_others_end(stage, how, environment, tmp_path):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # What is kept there is not compiled.
-            env={**environment, "CURTA_CACHE_DIR": str(tmp_path)},
+            # What is kept there, by the other process too, is not compiled.
+            env={**environment, "CURTA_CACHE_DIR": str(tmp_path / str(i))},
         )
         for i in range(2)
     )

@@ -16,6 +16,7 @@ from benchmarks.first_calls import FIRST_CALLS
 from benchmarks.harness import attempt, measure
 from benchmarks.linalg_cases import LINALG_CASES
 from benchmarks.loop_cases import LOOPS
+from benchmarks.lowering import LOWERINGS
 from benchmarks.machine import Machine, this_machine
 from benchmarks.processes import PROCESSES
 from benchmarks.random_cases import RANDOM_CASES
@@ -35,7 +36,7 @@ def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
     one_process = (
         *(CASES, ARRAY_CASES, LINALG_CASES, RANDOM_CASES, CONV_CASES, LOOPS),
-        *(RNN_CASES, DONATED_CASES),
+        *(RNN_CASES, DONATED_CASES, LOWERINGS),
     )
     for case in itertools.chain(*one_process):
         if only in case.name:

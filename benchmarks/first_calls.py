@@ -12,7 +12,7 @@ from functools import partial
 from benchmarks.harness import Timing
 from benchmarks.processes import in_turns, run
 
-_HEAD = """
+HEAD = """
 import time
 import numpy as np
 import {lib} as lib, {lib}.numpy as jnp
@@ -43,7 +43,7 @@ def f(p, m, v, g):
 args = [tree(SIZE) for _ in range(4)]
 """
 
-_PROGRAMS = {
+PROGRAMS = {
     "exp, 1e7": "f, args = jnp.exp, [normal(10**7)]",
     "sum over axis 0": "f, args = lambda x: x.sum(0), [normal(2000, 1000)]",
     "product, 8": "f, args = jnp.matmul, [normal(8, 8)] * 2",
@@ -79,7 +79,7 @@ f, args = lib.grad(loss), [[normal(16, 16)] * {depth}, normal(4, 16)]"""
 
 def _program(text: str) -> str:
     """The program of a row, with the braces of Python in it."""
-    return _HEAD + text.replace("{", "{{").replace("}", "}}") + _TAIL
+    return HEAD + text.replace("{", "{{").replace("}", "}}") + _TAIL
 
 
 def _warm(program: str) -> Timing:
@@ -91,7 +91,7 @@ def _warm(program: str) -> Timing:
 def _rows() -> list[tuple[str, Callable[[], Timing], float]]:
     """Name, how to measure it, the ratio aimed at."""
     found: list[tuple[str, Callable[[], Timing], float]] = []
-    for name, text in _PROGRAMS.items():
+    for name, text in PROGRAMS.items():
         program = _program(text)
         found.append((f"cold: {name}", partial(in_turns, program, None), 0.35))
         found.append((f"warm: {name}", partial(_warm, program), 0.1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import types
 import weakref
 from collections.abc import Callable, Hashable, Sequence
@@ -102,8 +103,9 @@ def advise_of_keys(fun: Callable[..., Any], jaxpr: Jaxpr) -> None:
     Only the jaxpr is looked at, and only if there are keys in it: of those that are
     plain integers nothing is known.
     """
-    atoms = (v for eqn in jaxpr.eqns for v in (*eqn.outvars, *eqn.invars))
-    if not any(isinstance(v.aval.dtype, KeyDType) for v in atoms):
+    inputs = (*jaxpr.constvars, *jaxpr.invars)
+    variables = itertools.chain(inputs, *[eqn.outvars for eqn in jaxpr.eqns])
+    if not any(type(v.aval.dtype) is KeyDType for v in variables):
         return
     code = _code(fun)
     if code is None or not _may_change(code) or mode_of("keys") == "ignore":

@@ -168,7 +168,7 @@ class Jaxpr:
         self.debug_info: DebugInfo = debug_info or DebugInfo()
         # Of all eqns together; kept, as jaxprs that hold this one ask often.
         self.effects: frozenset[Effect] = _NO_EFFECTS.union(
-            *[e.effects for e in self.eqns]
+            *[e.op.effects for e in self.eqns]
         )
         self.memo: dict[Any, Any] = {}  # see core/memo.py
 

@@ -9,14 +9,14 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple, Self
 
 from curta.config import config, xla_notes
 from curta.core.name_stack import EMPTY, NameStack
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_inside: dict[CodeType, bool] = {}
+_inside: dict[str, bool] = {}  # by the name of a file: names keep their hash
 
 
 class ExcludedPaths(list[str]):
@@ -206,9 +206,10 @@ def current_name_stack() -> NameStack:
 
 def is_users(code: CodeType) -> bool:
     """Whether code is not of this package."""
-    inside = _inside.get(code)
+    name = code.co_filename
+    inside = _inside.get(name)
     if inside is None:
-        inside = _inside[code] = _is_inside(code)
+        inside = _inside[name] = _is_inside(name)
     return not inside
 
 
@@ -222,8 +223,7 @@ def register_exclusion(path: str) -> None:
         excluded_paths.append(path)
 
 
-def _is_inside(code: CodeType) -> bool:
-    name = code.co_filename
+def _is_inside(name: str) -> bool:
     # Generated methods are compiled from strings; a prompt is the user's own.
     if name == contextlib.__file__:  # runs functions that scopes decorate
         return True
@@ -307,12 +307,13 @@ def user_frame(outer: int = 0) -> SourceInfo:
     """
     if _scopes.location is not None:
         return _named(_scopes.location, outer)
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        if is_users(code):
+        # Most frames of a deep trace are inside: they are not worth a call each.
+        if not _inside.get(code.co_filename) and is_users(code):
             return _named(SourceInfo(code, frame.f_lasti), outer)
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return _named(UNKNOWN, outer)
 
 

@@ -26,7 +26,7 @@ def dce_jaxpr(
     live: set[Var] = {v for v in outvars if type(v) is Var}
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
-        if keep_effects and eqn.effects or any(v in live for v in eqn.outvars):
+        if keep_effects and eqn.op.effects or not live.isdisjoint(eqn.outvars):
             eqn = _pruned(eqn, live) if within or eqn.op.always_pruned else eqn
             kept.append(eqn)
             live.update(v for v in eqn.invars if type(v) is Var)
