@@ -31,9 +31,11 @@ from curta.config_parsers import (
     parse_device,
     parse_instead,
     parse_never_text,
+    parse_number,
     parse_one_of,
     parse_optional_text,
     parse_positive,
+    parse_whole,
     set_debug_modules,
     set_logging_level,
 )
@@ -122,7 +124,7 @@ threefry_partitionable: Option = _define(
 random_seed_offset: Option = _define(
     "jax_random_seed_offset",
     0,
-    int,
+    parse_whole,
     "Added to every seed, to run a program again on other random numbers.",
     traced=True,
 )
@@ -235,7 +237,7 @@ no_execution: Option = _define(
 captured_constants_warn_bytes: Option = _define(
     "jax_captured_constants_warn_bytes",
     2_000_000_000,
-    int,
+    parse_whole,
     "Warn of functions whose constants take more bytes; -1 never.",
 )
 disable_most_optimizations: Option = _define(
@@ -417,7 +419,7 @@ platform_name: Option = _define(
 num_cpu_devices: Option = _define(
     "jax_num_cpu_devices",
     -1,
-    int,
+    parse_whole,
     "How many devices the CPU poses as; -1 is what XLA_FLAGS says, or one on each"
     " host.",
     traced=True,
@@ -466,13 +468,13 @@ while_checkpoints: Option = _define(
 num_threads: Option = _define(
     "curta_num_threads",
     0,
-    int,
+    parse_whole,
     "Worker threads of compiled functions; 0 is one for each processor allowed.",
 )
 hosts_timeout: Option = _define(
     "curta_hosts_timeout",
     600.0,
-    float,
+    parse_number,
     "Seconds that a host waits in a collective for others before the program ends.",
 )
 hosts_deterministic: Option = _define(
@@ -521,7 +523,7 @@ compilation_cache_dir: Option = _define(
 compilation_cache_max_size: Option = _define(
     "jax_compilation_cache_max_size",
     -1,
-    int,
+    parse_whole,
     "Bytes the folder may hold before the oldest kernels go; -1 is the built-in bound.",
     environment=("CURTA_CACHE_MAX_SIZE",),
 )

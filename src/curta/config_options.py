@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from curta.config_parsers import parse_boolean
+from curta.errors import EnvironmentValueError
 from curta.lazy_dataclass import dataclass
 from curta.once import Lock
 from curta.tuning import DEFAULT, Tuning
@@ -388,5 +389,7 @@ def define(
     try:
         option.set_global(default if variable is None else os.environ[variable])
     except ValueError as error:
-        raise ValueError(f"the environment variable {variable}: {error}") from error
+        raise EnvironmentValueError(
+            f"the environment variable {variable}: {error}"
+        ) from error
     return option

@@ -24,9 +24,25 @@ def parse_optional_text(value: Any) -> str | None:
     return None if value is None or value == "" else os.fspath(value)
 
 
+def parse_whole(value: Any) -> int:
+    """A whole number."""
+    try:
+        return int(value)
+    except ValueError as error:
+        raise ValueError(f"expected a whole number, got {value!r}") from error
+
+
+def parse_number(value: Any) -> float:
+    """A number."""
+    try:
+        return float(value)
+    except ValueError as error:
+        raise ValueError(f"expected a number, got {value!r}") from error
+
+
 def parse_positive(value: Any) -> int:
     """A whole number of at least 1."""
-    number = int(value)
+    number = parse_whole(value)
     if number < 1:
         raise ValueError(f"expected a number of at least 1, got {value!r}")
     return number

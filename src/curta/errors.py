@@ -16,6 +16,7 @@ import math
 from typing import Any, Protocol
 
 from curta.on_demand import Listing, listed
+from curta.uncaught import before_shown
 
 __all__ = [
     "ConcretizationTypeError",
@@ -308,6 +309,24 @@ class AdviceWarning(UserWarning):
     Traceback (most recent call last):
         ...
     curta.errors.AdviceWarning: A NumPy array of float64, of shape (3,), became ...
+    """
+
+
+@before_shown
+def _show_alone(error: BaseException) -> None:
+    """Where a variable of the environment was read tells the user nothing."""
+    if isinstance(error, EnvironmentValueError):
+        error.__traceback__ = error.__cause__ = None
+
+
+class EnvironmentValueError(ValueError):
+    """A variable of the environment has a value that its setting cannot have.
+
+    Importing curta raises it, and nobody catches it: it is shown without a traceback.
+
+    >>> import curta
+    >>> issubclass(curta.errors.EnvironmentValueError, ValueError)
+    True
     """
 
 

@@ -1,4 +1,4 @@
-"""`%load_ext curta.notebook`: unfolding pytrees, short tracebacks, advice on timing."""
+"""`%load_ext curta.notebook`: unfolding pytrees, advice on timing."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 
 from curta import debug
 from curta.advisor import advise
-from curta.config import config
-from curta.core.tracebacks import users_frames
 from curta.debug.trees import holds_arrays
 from curta.runtime.queue import submitted
 
@@ -49,9 +47,6 @@ _timing = _Timing()
 def load_ipython_extension(shell: Any) -> None:
     """Show dicts, lists and tuples of arrays by `debug.show`; advise on timing.
 
-    Tracebacks of all errors end at the user's line, those of operations outside of
-    `jit` too.
-
     Args:
       shell: IPython's shell, which calls this for `%load_ext curta.notebook`.
     """
@@ -60,7 +55,6 @@ def load_ipython_extension(shell: Any) -> None:
         formatter.for_type(kind, _tree_html)
     shell.events.register("pre_run_cell", _timing.begin)
     shell.events.register("post_run_cell", _timing.end)
-    shell.set_custom_exc((Exception,), _show_error)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -74,23 +68,8 @@ def unload_ipython_extension(shell: Any) -> None:
         formatter.pop(kind, None)
     shell.events.unregister("pre_run_cell", _timing.begin)
     shell.events.unregister("post_run_cell", _timing.end)
-    shell.set_custom_exc((), None)
 
 
 def _tree_html(tree: Any) -> str | None:
     """The pytree as HTML; None, which leaves it to the text, if it holds no arrays."""
     return debug.show(tree)._repr_html_() if holds_arrays(tree) else None
-
-
-def _show_error(
-    shell: Any,
-    kind: type[Exception],
-    error: Exception,
-    trace: Any,
-    tb_offset: int | None = None,
-) -> None:
-    """Show an error without the frames of Curta, unless the setting wants them."""
-    if config.jax_traceback_filtering != "off":
-        trace = users_frames(trace) or trace
-        error = error.with_traceback(trace)
-    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)

@@ -3,7 +3,6 @@
 import base64
 import html.parser
 import re
-import traceback
 import zlib
 
 import numpy as np
@@ -12,7 +11,6 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import notebook
-from curta.config import traceback_filtering
 
 
 class Tags(html.parser.HTMLParser):
@@ -200,12 +198,6 @@ class Shell:
         self.formatters = {"text/html": self.formatter}
         self.shown = []
 
-    def set_custom_exc(self, kinds, handler):
-        self.kinds, self.handler = kinds, handler
-
-    def showtraceback(self, error, tb_offset):
-        self.shown.append([f.name for f in traceback.extract_tb(error[2])])
-
     def run(self, cell, function):
         self.raw_cell = cell
         self.info = self
@@ -220,7 +212,7 @@ def shell():
     notebook.load_ipython_extension(result)
     yield result
     notebook.unload_ipython_extension(result)
-    assert not result.formatter and not result.events and not result.kinds
+    assert not result.formatter and not result.events
 
 
 def test_the_extension_shows_trees_that_hold_arrays(shell, no_treescope):
@@ -240,17 +232,6 @@ def test_timing_without_waiting_is_told(shell, monkeypatch):
     monkeypatch.setattr(notebook, "submitted", lambda: 7)
     with curta.advice("raise"):
         shell.run("%timeit f(x)", lambda: None)
-
-
-def test_tracebacks_end_at_the_users_line(shell):
-    assert shell.kinds == (Exception,)
-    for mode, last in (("auto", True), ("off", False)):
-        with pytest.raises(TypeError) as info, traceback_filtering(mode):
-            jnp.ones(3) + jnp.ones(4)
-        with traceback_filtering(mode):
-            shell.handler(shell, TypeError, info.value, info.tb)
-        name = "test_tracebacks_end_at_the_users_line"
-        assert (shell.shown[-1][-1] == name) == last
 
 
 def test_calls_that_are_queued_are_counted():

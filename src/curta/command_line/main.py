@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from curta.command_line import bench, doctor, explain, info, kernels, programs
-from curta.command_line.usage import UsageError, shorten_uncaught_errors
+from curta.command_line.usage import UsageError
 from curta.version import __version__
 
 _COMMANDS = (info, programs, bench, explain, kernels, doctor)
@@ -30,8 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["run", "no-such-file.py"])
     2
     """
-    if arguments is None:  # the process is ours
-        shorten_uncaught_errors()
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)

@@ -17,7 +17,6 @@ from typing import Any
 from curta.api.jit_cache import forget_fast_calls
 from curta.api.kernel_cache import kernel_cache_statistics
 from curta.command_line import programs
-from curta.command_line.usage import shorten_uncaught_errors
 from curta.core import recorder
 from curta.monitoring import register_event_duration_secs_listener
 
@@ -34,7 +33,6 @@ def main() -> None:
     parser.add_argument("--calls", action="store_true")
     programs.add_program(parser)
     options = parser.parse_args()
-    shorten_uncaught_errors()
     importing = time.time() - options.began
     spans: dict[str, list[Interval]] = {_TRACING: [], _COMPILATION: []}
 

@@ -3,8 +3,9 @@
     @api_boundary
     def grad_fun(*args): ...  # errors lead from one line of the user's to the next
 
-Only the outermost boundary that an exception passes changes its traceback. Nothing is
-done until there is an exception.
+Only the outermost boundary that an exception passes changes its traceback. An error
+that no boundary saw, as those of single operations, is shortened when it is shown
+because nobody caught it. Nothing is done until there is an exception.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any, TypeVar, cast
 
 from curta.config import config
 from curta.core.source_info import is_users, register_exclusion as register_exclusion
+from curta.uncaught import before_shown
 
 _Fun = TypeVar("_Fun", bound=Callable[..., Any])
 _boundaries: set[types.CodeType] = set()
@@ -84,8 +86,54 @@ def shorten_traceback(error: Exception) -> None:
     if mode == "remove_frames":
         error.__cause__ = _unfiltered(error, whole)
         error.__context__ = None
-    elif _NOTE not in getattr(error, "__notes__", ()):
+    else:
+        _add_note(error)
+
+
+def _add_note(error: BaseException) -> None:
+    if _NOTE not in getattr(error, "__notes__", ()):
         error.add_note(_NOTE)
+
+
+@before_shown
+def shorten_uncaught(error: BaseException) -> None:
+    """Shorten the traceback of an error that is shown, and of those that caused it."""
+    mode, whole = config.jax_traceback_filtering, error.__traceback__
+    if mode in ("off", "tracebackhide"):
+        return
+    errors = [*_chain(error)]
+    kept = any(isinstance(e, UnfilteredStackTrace) for e in errors)
+    shortened = [
+        _without_own_frames(e)
+        for e in errors
+        if not isinstance(e, UnfilteredStackTrace)
+    ]
+    if mode == "remove_frames" and shortened[0] and whole is not None and not kept:
+        error.__cause__ = _unfiltered(error, whole)
+    elif mode != "remove_frames" and any(shortened):
+        _add_note(error)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        shown = error.__cause__
+        if shown is None and not error.__suppress_context__:
+            shown = error.__context__
+        error = shown
+
+
+def _without_own_frames(error: BaseException) -> bool:
+    """Leave the user's frames, if there are any; whether others were there."""
+    kept = users_frames(error.__traceback__)
+    # A program that does not even begin, by a SyntaxError, has no frames.
+    if kept is None and not isinstance(error, SyntaxError):
+        return False
+    before, after = len([*_steps(error.__traceback__)]), len([*_steps(kept)])
+    error.__traceback__ = kept
+    return after < before
 
 
 def _is_inside_another() -> bool:
@@ -100,16 +148,27 @@ def _callers(frame: types.FrameType) -> Iterator[types.FrameType]:
         yield frame
 
 
-def users_frames(whole: types.TracebackType) -> types.TracebackType | None:
+def users_frames(whole: types.TracebackType | None) -> types.TracebackType | None:
     """A traceback without the frames of this package."""
     kept = None
-    for frame, line in reversed(list(traceback.walk_tb(whole))):
-        if include_frame(frame):
-            kept = types.TracebackType(kept, frame, frame.f_lasti, line)
+    for step in reversed([*_steps(whole)]):
+        if include_frame(step.tb_frame):
+            # Not `f_lasti` of the frame, which may have gone on to a handler.
+            kept = types.TracebackType(
+                kept, step.tb_frame, step.tb_lasti, step.tb_lineno
+            )
     return kept
 
 
-def _unfiltered(error: Exception, whole: types.TracebackType) -> UnfilteredStackTrace:
+def _steps(trace: types.TracebackType | None) -> Iterator[types.TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next
+
+
+def _unfiltered(
+    error: BaseException, whole: types.TracebackType
+) -> UnfilteredStackTrace:
     """What the error was before, with the frames above the boundary too."""
     text = "".join(traceback.format_exception_only(type(error), error)).strip()
     cause = UnfilteredStackTrace(
