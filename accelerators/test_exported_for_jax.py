@@ -20,24 +20,30 @@ assert xla  # whose import gives JAX its devices
 X = np.linspace(0, 1, 6, dtype=np.float32).reshape(2, 3)
 
 
-@pytest.fixture(params=["bytecode", "text"], autouse=True)
-def form(request, monkeypatch):
-    """As jaxlib writes the module, and as it is written without jaxlib."""
-    if request.param == "text":
-        monkeypatch.setitem(sys.modules, "jaxlib.mlir.ir", None)
-    return request.param
+@pytest.fixture(params=["bytecode", "text"])
+def serialized(request):
+    """Writes files: the module by jaxlib, or as without it, which JAX then needs."""
+
+    def write(exported, order=0):
+        with pytest.MonkeyPatch.context() as without:
+            if request.param == "text":
+                without.setitem(sys.modules, "jaxlib.mlir.ir", None)
+            assert is_bytecode(exported) == (request.param == "bytecode")
+            return exported.serialize(order, for_jax=True)
+
+    return write
 
 
-def loaded(exported, order=0):
-    return jax.export.deserialize(exported.serialize(order, for_jax=True))
+@pytest.fixture
+def loaded(serialized):
+    return lambda *args, **kwargs: jax.export.deserialize(serialized(*args, **kwargs))
 
 
-def test_the_module(form):
-    start = export.export(curta.jit(jnp.sin))(X).mlir_module_serialized[:4]
-    assert (start == b"ML\xefR") == (form == "bytecode")
+def is_bytecode(exported):
+    return exported.mlir_module_serialized[:4] == b"ML\xefR"
 
 
-def test_trees_values_and_derivatives():
+def test_trees_values_and_derivatives(loaded):
     def f(x, y=None, *, k):
         return {"a": jnp.sin(x) @ x.T, "b": [k["q"].sum(), (x, None)]}
 
@@ -55,7 +61,7 @@ def test_trees_values_and_derivatives():
     assert [*kept.call(OrderedDict(b=X, a=X))] == ["b", "a"]
 
 
-def test_open_sizes_and_platforms():
+def test_open_sizes_and_platforms(loaded):
     (spec,) = export.symbolic_args_specs((X,), "b, 2*n + 1")
     f = curta.jit(lambda x: (x - x.mean(0)).reshape(-1))
     again = loaded(export.export(f, platforms=["cpu", "cuda"])(spec))
@@ -71,7 +77,7 @@ def test_open_sizes_and_platforms():
     "dtype",
     ["bool", "int8", "uint4", "bfloat16", "float8_e4m3fn", "complex64", "float16"],
 )
-def test_dtypes(dtype):
+def test_dtypes(dtype, loaded):
     x = jnp.ones(3, dtype)
     again = loaded(export.export(curta.jit(lambda x: (x,)))(x))
     (out,) = again.call(np.asarray(x))
@@ -79,7 +85,7 @@ def test_dtypes(dtype):
     np.testing.assert_array_equal(np.asarray(out), np.asarray(x))
 
 
-def test_keys():
+def test_keys(loaded):
     again = loaded(
         export.export(curta.jit(lambda k: curta.random.uniform(k, (2,))))(
             curta.random.key(3)
@@ -91,7 +97,7 @@ def test_keys():
     )
 
 
-def test_shardings():
+def test_shardings(loaded):
     before = curta.config.jax_num_cpu_devices
     curta.config.update("jax_num_cpu_devices", 2)
     try:
