@@ -123,9 +123,12 @@ def everyone() -> HostGroup:
 def on_processes(on: Callable[[int], list[Any]]) -> dict[int, list[Any]]:
     """What each process has of the results: all get the same, and go on alike."""
     engine, group = of_process(), everyone()
-    with engine.turn(group.hosts):
+
+    def run() -> list[Any]:
         parts = [np.asarray(x, order="C") for x in on(engine.index)]
-        rows = [engine.all_gather(group, x[None], 0) for x in parts]
+        return [engine.all_gather(group, x[None], 0) for x in parts]
+
+    rows = engine.in_thread_order(group.hosts, run)
     return {host: [row[host] for row in rows] for host in group.hosts}
 
 

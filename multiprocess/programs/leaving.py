@@ -28,14 +28,18 @@ def main() -> None:
         return sums, y
 
     x = np.full(1 << 20, engine.index + 1, np.float32)
-    with tuning(Tuning(overlapped_bytes=1)), engine.turn(group.members(engine.index)):
+
+    def run():
         for _ in range(3):
             try:
                 left(x)
             except curta.errors.JaxRuntimeError as error:
                 raised = "stop" if "stop" in str(error) else str(error)
-        found = curta.jit(total)(x)
-    say(f"process {engine.index}: {raised}, then {found[-1]}")
+        return raised, curta.jit(total)(x)[-1]
+
+    with tuning(Tuning(overlapped_bytes=1)):
+        raised, last = engine.in_thread_order(group.members(engine.index), run)
+    say(f"process {engine.index}: {raised}, then {last}")
 
 
 if __name__ == "__main__":

@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,10 +18,11 @@ from curta.hosts.failures import HostsError
 from curta.hosts.folding import FOLDS
 from curta.hosts.group import HostGroup
 from curta.hosts.started import AtOnce, Started
+from curta.hosts.thread_order import ThreadOrder
 from curta.hosts.traffic import leaving, of_host
-from curta.hosts.turns import Turns
 from curta.lazy_dataclass import dataclass
 
+T = TypeVar("T")
 NDArray = np.ndarray[Any, Any]
 
 
@@ -158,10 +158,10 @@ class ProcessEngine(Collectives):
 
     def __init__(self, index: int, count: int) -> None:
         super().__init__(index, count)
-        self._turns = Turns(self._names)
+        self._thread_order = ThreadOrder(self._names)
 
-    def turn(self, members: tuple[int, ...]) -> AbstractContextManager[None]:
-        return self._turns.turn(members)
+    def in_thread_order(self, members: tuple[int, ...], function: Callable[[], T]) -> T:
+        return self._thread_order.run(members, function)
 
     def _names(self, members: tuple[int, ...], own: NDArray) -> NDArray:
         return self._gather(Call("threads", "", "uint8", own.shape, members), own)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from curta.hosts.group import HostGroup
 
+T = TypeVar("T")
 NDArray = np.ndarray[Any, Any]
 Pairs = Sequence[tuple[int, int]]
 
@@ -30,9 +30,9 @@ class Engine:
     polled: bool = False
     """Whether what was begun goes on only while the program looks after it."""
 
-    def turn(self, members: tuple[int, ...]) -> AbstractContextManager[None]:
-        """While a thread is in a program that the hosts `members` run together."""
-        return nullcontext()
+    def in_thread_order(self, members: tuple[int, ...], function: Callable[[], T]) -> T:
+        """Call what hosts run together, while no other thread of them runs such."""
+        return function()
 
     def all_reduce(self, group: HostGroup, kind: str, x: NDArray) -> NDArray:
         """The fold over the group, `kind` one of sum, prod, max, min, and, or."""

@@ -12,9 +12,9 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from curta.hosts.store import Store
 from curta.on_demand import late
 
 MPI: Any = late("mpi4py.MPI")
+T = TypeVar("T")
 NDArray = np.ndarray[Any, Any]
 _CHUNK = 1 << 30  # bytes in one call: MPI counts with 32 bits
 _LEFT = 2.0  # seconds in a collective after which one who has left will not come
@@ -123,8 +124,7 @@ class MPIEngine(ByExchange):
         for word, call in self._requests.values():
             request = MPI.Request.fromhandle(int(word[0]))
             if request != MPI.REQUEST_NULL:
-                with self._in(call):
-                    request.Wait()
+                self._in(call, partial(_wait, request))
                 word[0] = int(MPI._handleof(MPI.REQUEST_NULL)) & (1 << 64) - 1
 
     def _in_which(self) -> Call | None:
@@ -180,10 +180,13 @@ class MPIEngine(ByExchange):
         type_, op = found
         result = np.empty_like(x)
         a, b, step = x.reshape(-1), result.reshape(-1), _CHUNK // x.itemsize
-        with self._in(call) as comm:
+
+        def reduce(comm: Any) -> None:
             for i in range(0, x.size, step):
                 part, out = a[i : i + step], b[i : i + step]
                 comm.Allreduce((part, part.size, type_), (out, part.size, type_), op)
+
+        self._in(call, reduce)
         return result
 
     def _gather(self, call: Call, x: NDArray) -> NDArray:
@@ -191,8 +194,7 @@ class MPIEngine(ByExchange):
         if x.nbytes * n > _CHUNK:
             return super()._gather(call, x)
         stack = np.empty((n, *x.shape), x.dtype)
-        with self._in(call) as comm:
-            comm.Allgather(_bytes(x), _bytes(stack))
+        self._in(call, lambda comm: comm.Allgather(_bytes(x), _bytes(stack)))
         return stack
 
     def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
@@ -201,24 +203,21 @@ class MPIEngine(ByExchange):
             return super()._reduce_scatter(call, kind, parts)
         type_, op = found
         result = np.empty(parts.shape[1:], parts.dtype)
-        with self._in(call) as comm:
-            comm.Reduce_scatter_block(
-                (parts, result.size, type_), (result, result.size, type_), op
-            )
+        ends = (parts, result.size, type_), (result, result.size, type_)
+        self._in(call, lambda comm: comm.Reduce_scatter_block(*ends, op))
         return result
 
     def _exchange(self, call: Call, parts: NDArray) -> NDArray:
         if parts.nbytes > _CHUNK:
             return super()._exchange(call, parts)
         stack = np.empty_like(parts)
-        with self._in(call) as comm:
-            comm.Alltoall(_bytes(parts), _bytes(stack))
+        self._in(call, lambda comm: comm.Alltoall(_bytes(parts), _bytes(stack)))
         return stack
 
     def _swap(
         self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
     ) -> None:
-        with self._in(call) as comm:
+        def swap(comm: Any) -> None:
             requests = []
             for start, arrays in ((comm.Irecv, receives), (comm.Isend, sends)):
                 for member, array in arrays.items():
@@ -227,6 +226,8 @@ class MPIEngine(ByExchange):
                         part = words[i : i + _CHUNK]
                         requests.append(start((part, part.size, MPI.BYTE), member))
             MPI.Request.Waitall(requests)
+
+        self._in(call, swap)
 
     def _operation(self, kind: str, dtype: np.dtype[Any]) -> tuple[Any, Any] | None:
         """MPI's type and operation, if it gives what is wanted."""
@@ -238,22 +239,28 @@ class MPIEngine(ByExchange):
         type_, op = names
         return getattr(MPI, type_), getattr(MPI, op)
 
-    def turn(self, members: tuple[int, ...]) -> AbstractContextManager[None]:
+    def in_thread_order(self, members: tuple[int, ...], function: Callable[[], T]) -> T:
         if not self._any_thread and not MPI.Is_thread_main():
             raise HostsError(
                 "this MPI library is to be called by the thread that has initialised it"
             )
-        return super().turn(members)
+        return super().in_thread_order(members, function)
 
-    @contextmanager
-    def _in(self, call: Call) -> Iterator[Any]:
-        """The communicator of a collective, which whoever asks finds the process in."""
-        with self.turn(call.members):
+    def _in(self, call: Call, function: Callable[[Any], Any]) -> None:
+        """Call a function of the communicator; who asks finds the process in `call`."""
+
+        def run() -> None:
             self._waits = call, time.monotonic()
             try:
-                yield self.comm(call.members)
+                function(self.comm(call.members))
             finally:
                 self._waits = None
+
+        self.in_thread_order(call.members, run)
+
+
+def _wait(request: Any, comm: Any) -> None:
+    request.Wait()
 
 
 def _bytes(x: NDArray) -> tuple[NDArray, Any]:

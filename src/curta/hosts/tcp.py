@@ -58,11 +58,14 @@ class TCP(ByExchange):
     def _swap(
         self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
     ) -> None:
-        if self._in_thread.is_here():  # within the turn of a program
-            return self._swap_now(call, sends, receives)
-        with self.turn(call.members):
+        def swap() -> None:
             self._in_thread.drain()
             self._swap_now(call, sends, receives)
+
+        if self._in_thread.is_here():  # within a program
+            self._swap_now(call, sends, receives)
+        else:
+            self.in_thread_order(call.members, swap)
 
     def _give_up(self) -> None:
         if self._failure is None:

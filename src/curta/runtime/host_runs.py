@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from curta.config import config
@@ -40,8 +40,11 @@ def on_each_host(
     if here.count > 1:
         if here.index not in hosts:
             return {}
-        with here.turn(tuple(hosts)) if meet else nullcontext():
-            return {here.index: function(here.index)}
+        index = here.index
+        if not meet:
+            return {index: function(index)}
+        run = partial(function, index)
+        return {index: here.in_thread_order(tuple(hosts), run)}
     if not meet or len(hosts) == 1:
         return {host: function(host) for host in hosts}
     return dict(zip(hosts, run_on_hosts(function, hosts), strict=True))

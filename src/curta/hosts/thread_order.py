@@ -1,4 +1,4 @@
-"""Threads of a process take turns with its engine, in one order on all processes.
+"""In which order threads of a process use its engine: the same on all processes.
 
 Which of two threads is first is for the system to say, and another process may decide
 otherwise: then arrays of different programs would meet. So a thread is refused while
@@ -9,20 +9,21 @@ before that runs one, processes compare the names of these threads first.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from typing import TypeVar
 
 import numpy as np
 
 from curta.hosts.failures import HostsError
 from curta.once import Lock
 
+T = TypeVar("T")
 Members = tuple[int, ...]
 _BYTES = 128  # of a name
 
 
-class Turns:
-    """Whose turn it is; the thread that makes it is the first of every process.
+class ThreadOrder:
+    """Which thread is in a program; the one that makes this is the first everywhere.
 
     `gather` exchanges a name with the other members.
     """
@@ -30,37 +31,42 @@ class Turns:
     def __init__(self, gather: Callable[[Members, np.ndarray], np.ndarray]) -> None:
         self._gather = gather
         self._lock = Lock()
-        self._depth = 0
         self._home = threading.current_thread()
-        self._holder = self._home
+        self._holder: threading.Thread | None = None
         self._last: dict[Members, str] = {}
 
-    @contextmanager
-    def turn(self, members: Members) -> Iterator[None]:
-        """For a program, or one collective, between these members.
+    def run(self, members: Members, function: Callable[[], T]) -> T:
+        """Call `function`, a program or one collective between these members.
 
         Raises:
             HostsError: another thread is in one, or other processes run another thread.
         """
-        thread = threading.current_thread()
-        if not self._lock.acquire(blocking=False):
+        if self._lock._is_owned():  # within a program of this thread
+            return function()
+        thread, holder = threading.current_thread(), self._holder
+        if holder is not None and not self._is_free():
             raise HostsError(
                 f"thread {thread.name!r} runs a program over several processes while"
-                f" thread {self._holder.name!r} is in one: which comes first may differ"
+                f" thread {holder.name!r} is in one: which comes first may differ"
                 " between processes. Run them from one thread, or one after the other"
                 " in an order that is the same on all processes."
             )
-        try:
+        with self._lock:  # nothing but native code between taking it and what frees it
             self._holder = thread
-            self._depth += 1
-            if self._depth == 1:
+            try:
                 self._agree(
                     tuple(sorted(members)), "" if thread is self._home else thread.name
                 )
-            yield
-        finally:
-            self._depth -= 1
+                return function()
+            finally:
+                self._holder = None
+
+    def _is_free(self) -> bool:
+        """Whether a signal came just before the last holder was forgotten."""
+        free: bool = self._lock.acquire(blocking=False)
+        if free:
             self._lock.release()
+        return free
 
     def _agree(self, members: Members, name: str) -> None:
         if len(members) == 1 or name == self._last.get(members, ""):

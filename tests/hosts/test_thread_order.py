@@ -1,5 +1,7 @@
-"""Threads of processes that take turns with the engine, over TCP."""
+"""Threads of processes that use the engine one after the other, over TCP."""
 
+import dis
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -7,6 +9,7 @@ import numpy as np
 
 from curta.hosts.engine import current, set_thread_engine
 from curta.hosts.failures import HostsError
+from curta.hosts.thread_order import ThreadOrder
 
 from .test_tcp import everyone, together
 
@@ -64,11 +67,14 @@ def test_a_thread_is_refused_while_another_is_in_a_program(together):
 
     def body(process):
         engine, i = process.engine, process.index
-        with engine.turn((0, 1)):
+
+        def run():
             entered[i].set()
             assert entered[1 - i].wait(30)
             error = joined("second", total, engine, 1)
             return str(error), total(engine, 1)
+
+        return engine.in_thread_order((0, 1), run)
 
     for error, result in together(2, body):
         assert "thread 'second' runs a program over several processes while" in error
@@ -96,3 +102,39 @@ def test_pools_of_one_worker(together):
             return list(pool.map(work, range(3)))
 
     assert together(2, body) == [[0, 2, 4]] * 2
+
+
+def test_a_signal_at_any_time_leaves_the_engine_free():
+    """Python looks for signals after calls, jumps back and where functions begin."""
+    order = ThreadOrder(lambda members, own: np.stack([own] * len(members)))
+    of_order = {f.__code__ for f in (ThreadOrder.run, ThreadOrder._agree)}
+    left, before = 0, ""
+
+    def trace(frame, event, arg):
+        nonlocal left, before
+        if frame.f_code not in of_order:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            looks = before.startswith(("CALL", "JUMP_BACKWARD", "RESUME"))
+            before = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+            left -= looks
+            if looks and left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    for at in range(1, 1000):
+        left, before, tracer = at, "", sys.gettrace()
+        sys.settrace(trace)
+        try:
+            order.run((0, 1), int)
+            interrupted = False
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.settrace(tracer)
+        assert joined("other", order.run, (0, 1), int) == 0, at
+        assert order.run((0, 1), int) == 0
+        if not interrupted:
+            break
+    assert 8 < at < 999
