@@ -266,6 +266,8 @@ class Tuning:
     contraction_serial_work: int = limit(1 << 20, shrunk=1)
     # Steps of a tile, so that a panel of B stays in the first-level cache.
     contraction_steps: int = limit(256, shrunk=4)
+    # Bytes that outer indices of a chunk read and keep in the second-level cache.
+    contraction_cached_bytes: int = limit(1 << 19, shrunk=256)
     # Rows and columns of a block of a complex product, which is a chunk.
     blas_block: int = limit(256, shrunk=2)
 

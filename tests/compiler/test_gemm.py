@@ -211,6 +211,41 @@ def test_loops_of_steps(steps, vector_bytes):
         np.testing.assert_array_equal(result, want)
 
 
+@pytest.mark.parametrize("features", [48, 20, 7])
+def test_taps_of_a_gradient_read_a_block_of_steps_together(features, limits):
+    """Chunks have some rows and all taps, where both operands leave the cache."""
+    rng = np.random.default_rng(features)
+    a = rng.integers(-9, 9, (3, 12, 10, features)).astype("f4")
+    b = rng.integers(-9, 9, (3, 10, 8, 40)).astype("f4")
+    far = [n // 4 for n in a.strides]
+    steps = [
+        Axis(n, 0, x, y // 4) for n, x, y in zip((3, 10, 8), far, b.strides[:3])
+    ]
+    taps = Axis(3, 3 * features * 40, far[1]), Axis(3, features * 40, far[2])
+    panel = 2 * target.host().vector_bytes // 4
+    rows = Axis(features, 40, 1)
+    product = Contraction("f32", taps, rows, 40, tuple(steps), panel, packed=False)
+    want = [
+        np.tensordot(a[:, i : i + 10, j : j + 8], b, ([0, 1, 2], [0, 1, 2]))
+        for i, j in np.ndindex(3, 3)
+    ]
+    width = target.host().vector_bytes
+    limits(contraction_cached_bytes=1 << 30, contraction_serial_work=1)
+    apart = contraction_plan(product, width)
+    limits(contraction_cached_bytes=1 << 12, contraction_serial_work=1)
+    together = contraction_plan(product, width)
+    assert apart.ranges.outer == 9 and together.ranges.outer_each > 1
+    if features == 48:  # a whole number of tiles
+        assert together.ranges.outer > 9
+    launch = ctypes.cast(launcher(reversed), ctypes.c_void_p)
+    f, numbers, code = native.__wrapped__(
+        contraction_plan, product, width, assembles(width)
+    )
+    result = np.full((9, features, 40), np.nan, "f4")
+    f(result, a, b, launch.value, numbers, code)
+    np.testing.assert_array_equal(result, want)
+
+
 def test_one_shape_of_tile_serves_many_products():
     """Sizes, strides and layouts are no part of what is compiled."""
     shapes = [(1, 36, 64, 20), (7, 12, 96, 300), (1, 240, 32, 5)]

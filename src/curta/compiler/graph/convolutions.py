@@ -336,15 +336,19 @@ def _kernel(lowering: ItemBuilder, conv: _Conv) -> _Kernel:
         if close or large:
             inputs = strides[rhs_spec[1]]
             return _Kernel(buffer, conv.features, width, window, inputs, False)
-    shape = (conv.groups, panels, *conv.window, conv.inputs, width)
+    # Steps come in the order in which the operand lies: it is read in streams.
+    lhs_spec = op.dimension_numbers.lhs_spec[1:]
+    order = sorted(range(len(lhs_spec)), key=lambda d: lhs_spec[d])
+    depth = (conv.inputs, *conv.window)
+    shape = (conv.groups, panels, *taken(depth, order), width)
     copy = lowering.new_buffer(
         ShapedArray(shape, conv.working), f"kernel{len(lowering.items)}"
     )
     b, index = lowering.builder, loop_dims(shape)
-    group, panel, *tap, i, j = map(as_index, index)
+    group, panel, *steps, j = map(as_index, index)
     column = panel * width + j
     source: list[Any] = [None] * len(rhs_spec)
-    at = (group * conv.features + column, i, *tap)
+    at = (group * conv.features + column, *_placed(steps, order))
     for dim, where in zip(rhs_spec, at, strict=True):
         source[dim] = where
 
@@ -354,8 +358,14 @@ def _kernel(lowering: ItemBuilder, conv: _Conv) -> _Kernel:
     inside, zero = b.within(column, conv.features), b.const(0, conv.working)
     value = element() if inside is None else b.guarded(inside, element, zero)
     lowering.emit_map(copy, index, value, "pack")
-    result = _strides(shape)
-    return _Kernel(copy, result[0], result[1], result[2:-2], result[-2], True)
+    group_apart, panel_apart, *apart, _ = _strides(shape)
+    inputs, *taps = _placed(apart, order)
+    return _Kernel(copy, group_apart, panel_apart, tuple(taps), inputs, True)
+
+
+def _placed(values: Sequence[Any], order: Sequence[int]) -> list[Any]:
+    """Values in order of their numbers: the inverse of `taken`."""
+    return [values[order.index(d)] for d in range(len(order))]
 
 
 def _pointwise(

@@ -94,13 +94,58 @@ class _Planner:
         self.lanes = vector_bytes // size
         self.width = panel_width(product.kind, product.columns, vector_bytes)
         self.sums = 24 if vector_bytes == 64 else 12
-        self.rows = product.rows.times(size)
+        rows, outer = product.rows, product.outer or (Axis(1),)
+        self.together = 1  # outer indices that should be in one chunk
+        if self._streams():
+            rows, outer = self._by_rows()
+        self.rows = rows.times(size)
         blocks, steps = _parted(product.steps)
         self.blocks = [x.times(size) for x in reversed(blocks)]
         self.steps = [x.times(size) for x in steps]
-        outer = product.outer or (Axis(1),)
         self.outer = [x.times(size) for x in reversed(outer)]
         self.panels = -(-product.columns // self.width)
+
+    def _streams(self) -> bool:
+        """Whether an outer index reads more than the second-level cache keeps."""
+        product = self.product
+        steps = math.prod(x.extent for x in product.steps)
+        read = steps * (product.rows.extent + min(self.width, product.columns))
+        return read * self.size > config.tuning.contraction_cached_bytes
+
+    def _by_rows(self) -> tuple[Axis, tuple[Axis, ...]]:
+        """A few rows, and outer axes of which those that read the same come last.
+
+        All taps of a kernel's gradient read the same two arrays: if a chunk has some
+        rows and all taps, a block of steps is read once for all of them.
+        """
+        product = self.product
+        shared = [x for x in product.outer if self._overlaps(x)]
+        if not shared:
+            return product.rows, product.outer or (Axis(1),)
+        apart = [x for x in product.outer if x not in shared]
+        rows, groups = self._row_groups()
+        sums = rows.extent * self.width * self.size
+        room = max(1, config.tuning.contraction_cached_bytes // sums)
+        self.together = min(room, math.prod(x.extent for x in shared))
+        return rows, (*apart, *groups, *shared)
+
+    def _overlaps(self, axis: Axis) -> bool:
+        """Whether neighbours along an outer axis read nearly the same."""
+        span = max(x.extent * x.a for x in self.product.steps)
+        return axis.b == 0 and axis.extent * axis.a < span
+
+    def _row_groups(self) -> tuple[Axis, tuple[Axis, ...]]:
+        """Some of the rows, of tiles that are high enough, and the axis of groups."""
+        rows = self.product.rows
+        vectors = -(-min(self.width, self.product.columns) // self.lanes)
+        most = self.sums // vectors
+        if rows.a == 1:  # rows side by side share cache lines
+            most = max(most, self.lanes)
+        size = max(d for d in range(1, most + 1) if rows.extent % d == 0)
+        if 2 * size < most or size == rows.extent:
+            return rows, ()
+        groups = Axis(rows.extent // size, size * rows.c, size * rows.a, 0)
+        return Axis(size, rows.c, rows.a, rows.b), (groups,)
 
     def plan(self) -> Plan:
         product, size = self.product, self.size
@@ -149,6 +194,7 @@ class _Planner:
             return Ranges(self.panels, self.panels, count, count, False)
         one = max(1, work // (count * self.panels))
         each = max(1, min(count, tuning.contraction_chunk_work // one))
+        each = max(each, self.together)
         return Ranges(self.panels, 1, count, each, False)
 
     def _heights(self, columns: int) -> list[int]:

@@ -27,8 +27,10 @@ from curta.compiler.llvm.types import Type
 
 # The arguments, as the System V ABI has them, and what else stays the same in a tile.
 _C, _A, _B, _COUNT, _BEGUN, _NUMBERS = "rdi", "rsi", "rdx", "rcx", "r8", "r9"
-_ROW, _STEP, _B_STEP = "r12", "r14", "r15"
-_KEPT = ("rbx", _ROW, _STEP, _B_STEP)  # the caller's
+_ROW, _ROW_3, _STEP, _B_STEP = "r12", "r13", "r14", "r15"  # _ROW_3 is three rows
+_KEPT = ("rbx", _ROW, _ROW_3, _STEP, _B_STEP)  # the caller's
+# The elements of four rows.
+_ELEMENTS = ("(%{})", f"(%{{}},%{_ROW})", f"(%{{}},%{_ROW},2)", f"(%{{}},%{_ROW_3})")
 # What moves: along steps in A and B, and their number; along rows.
 _A_HERE, _B_HERE, _LEFT, _PLACE = "r10", "r11", "rbx", "rax"
 
@@ -55,6 +57,7 @@ class _Writer:
         yield from (".text", f".globl {tile.name}", ".p2align 4", f"{tile.name}:")
         yield from (f"pushq %{name}" for name in _KEPT)
         yield f"movq {8 * A_ROW}(%{_NUMBERS}), %{_ROW}"
+        yield f"leaq (%{_ROW},%{_ROW},2), %{_ROW_3}"
         if not tile.whole:
             yield from self._mask()
         yield "1:"
@@ -159,12 +162,12 @@ class _Writer:
         for j, register in enumerate(right):
             yield self._load(_B_HERE, j, register)
         copies = 4 if self.wide else 1
-        yield f"movq %{_A_HERE}, %{_PLACE}"
         for row in range(self.tile.rows):
-            if row:
-                yield f"addq %{_ROW}, %{_PLACE}"
-            # A sum of two registers as the address would make it two operations.
-            place, first = f"(%{_PLACE})", row * vectors
+            base = _PLACE if row >= 4 else _A_HERE
+            if row and row % 4 == 0:
+                yield f"leaq (%{base if row > 4 else _A_HERE},%{_ROW},4), %{_PLACE}"
+            place = _ELEMENTS[row % 4].format(base)
+            first = row * vectors
             if self.wide and vectors == 1:
                 spread = f"{place}{{1to{64 // self.size}}}"
                 yield f"vfmadd231p{letter} {spread}, {right[0]}, {self._sum(first)}"
