@@ -41,6 +41,14 @@ def debug_info(
 ) -> DebugInfo:
     """What errors are to say of `fun` and these arguments.
 
+    Args:
+      traced_for: the transformation, for example "jit".
+      fun: the function that is traced.
+      args, kwargs: its arguments, of which the names are taken.
+
+    Returns:
+      The function's name and line, and a name for each leaf of the arguments.
+
     >>> from curta.api_util import debug_info
     >>> debug_info("jit", lambda x: x, (1.0,), {}).arg_names
     ('x',)
@@ -53,6 +61,20 @@ def flatten_fun(
     f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any
 ) -> list[Any]:
     """`f` of the leaves of `(args, kwargs)`; the side value is the output tree.
+
+    Args:
+      f: the function, from `wrap_init`.
+      store: put there by the decorator, for the side value.
+      in_tree: the structure of `(args, kwargs)`.
+      leaves: those of the arguments, when it is called.
+
+    Returns:
+      Two values, for a call with `f` and `in_tree`: the function of the leaves, to a
+      list of the output's leaves, and a function that gives the output's tree after the
+      call, once (else a StoreException).
+
+    Raises:
+      ValueError: when it is called, for another number of leaves.
 
     >>> from curta import tree
     >>> from curta.api_util import flatten_fun
@@ -73,6 +95,20 @@ def flatten_fun_nokwargs(
     f: Callable[..., Any], store: Store, in_tree: Any, *leaves: Any
 ) -> list[Any]:
     """`f` of the leaves of its arguments; the side value is the output tree.
+
+    Args:
+      f: the function, from `wrap_init`.
+      store: put there by the decorator, for the side value.
+      in_tree: the structure of the positional arguments.
+      leaves: those of the arguments, when it is called.
+
+    Returns:
+      Two values, for a call with `f` and `in_tree`: the function of the leaves, to a
+      list of the output's leaves, and a function that gives the output's tree after the
+      call, once (else a StoreException).
+
+    Raises:
+      ValueError: when it is called, for another number of leaves.
 
     >>> from curta import tree
     >>> from curta.api_util import flatten_fun_nokwargs
@@ -106,7 +142,17 @@ def argnums_partial(
 ) -> tuple[WrappedFun, tuple[Any, ...]]:
     """`f` as a function of the arguments at `dyn_argnums`, and those arguments.
 
-    Raises ValueError for other arguments that are not hashable, if they must be.
+    Args:
+      f: the function, from `wrap_init`.
+      dyn_argnums: the argnums of the arguments that are left; negative ones count back.
+      args: all arguments.
+      require_static_args_hashable: whether the others must be hashable.
+
+    Returns:
+      The function of the arguments that are left, and a tuple of these.
+
+    Raises:
+      ValueError: for others that are not hashable, and argnums out of range.
 
     >>> from curta.api_util import argnums_partial
     >>> from curta.extend.linear_util import wrap_init
@@ -132,7 +178,16 @@ def argnums_partial(
 def flatten_axes(name: str, treedef: Any, axis_tree: Any) -> list[Any]:
     """The entries of a prefix tree of axes, one for each leaf of `treedef`.
 
-    Raises ValueError if it is no prefix.
+    Args:
+      name: what the axes are called in an error.
+      treedef: the structure of the whole tree.
+      axis_tree: a prefix of it with axes as leaves; None is a leaf.
+
+    Returns:
+      A list with as many entries as `treedef` has leaves.
+
+    Raises:
+      ValueError: if it is no prefix.
 
     >>> from curta import tree
     >>> from curta.api_util import flatten_axes
@@ -155,6 +210,17 @@ def donation_vector(
     donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree: Any
 ) -> tuple[bool, ...]:
     """For each leaf of `(args, kwargs)`, whether it is donated.
+
+    Args:
+      donate_argnums: the positions of donated arguments.
+      donate_argnames: the names of donated keyword arguments.
+      in_tree: the structure of `(args, kwargs)`.
+
+    Returns:
+      A tuple of bools, those of the keywords last, by the order of the names.
+
+    Raises:
+      TypeError: for a structure that is no pair.
 
     >>> from curta import tree
     >>> from curta.api_util import donation_vector

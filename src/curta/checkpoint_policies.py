@@ -67,6 +67,17 @@ class DotsSaveable:
 
     With `only_if_no_batch_dims`, only of those without batch dims: those with weights.
 
+    Args:
+      primitive: the operation whose result may be kept.
+      args: the avals of its operands.
+      params: its parameters, by name.
+
+    Returns:
+      Whether the result is kept.
+
+    Raises:
+      KeyError: for parameters that are not those of the operation.
+
     >>> import curta, curta.numpy as jnp
     >>> f = lambda w, x: jnp.sin(x @ w).sum()
     >>> f = curta.checkpoint(f, policy=curta.checkpoint_policies.dots_saveable)
@@ -174,7 +185,17 @@ def save_and_offload_only_these_names(
 ) -> Policy:
     """Keep named values, some of them in another memory; here there is one memory.
 
-    Raises ValueError for names that are both.
+    Args:
+      names_which_can_be_saved: names of `checkpoint_name` whose values are kept.
+      names_which_can_be_offloaded: those whose values go to the other memory.
+      offload_src: the kind of memory they are in: "device".
+      offload_dst: the kind of memory they go to: "pinned_host".
+
+    Returns:
+      A policy for `checkpoint`.
+
+    Raises:
+      ValueError: for names that are both.
 
     >>> import curta, curta.numpy as jnp
     >>> from curta.ad_checkpoint import checkpoint_name

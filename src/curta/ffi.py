@@ -86,6 +86,9 @@ def register_ffi_target(
       api_version: 0 for functions of addresses alone, 1 for handlers of XLA's typed
         interface, which cannot be called.
       **kwargs: taken as JAX takes them; they change nothing.
+
+    Returns:
+      None.
     """
     if platform.lower() in ("cpu", "host"):
         _targets[name] = _Target(fn, api_version)
@@ -119,6 +122,9 @@ def ffi_call(
       ValueError: for an unknown `vmap_method`, and where it is differentiated.
       NotImplementedError: for other versions and layouts.
       JaxRuntimeError: in a call, if nothing has that name.
+
+    Returns:
+      A function of arrays, of which each has the dtype that the registered one reads.
     """
     if vmap_method not in _VMAP_METHODS:
         raise ValueError(
@@ -211,17 +217,50 @@ def include_dir() -> NoReturn:
 
 
 def register_ffi_type(name: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Would be for types of typed handlers; raises NotImplementedError."""
+    """Would be for types of typed handlers.
+
+    Args:
+      name: what the type would be called.
+      args, kwargs: JAX's.
+
+    Returns:
+      Nothing, as typed handlers cannot be called.
+
+    Raises:
+      NotImplementedError: always.
+    """
     _refuse(f"the type '{name}'")
 
 
 def register_ffi_type_id(name: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Would be for types of typed handlers; raises ValueError, as JAX's does."""
+    """Would be for types of typed handlers.
+
+    Args:
+      name: what the type would be called.
+      args, kwargs: JAX's.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      ValueError: always, as JAX's.
+    """
     raise ValueError("register_ffi_type_id is not supported any more.")
 
 
 def ffi_lowering(call_target_name: str, *args: Any, **kwargs: Any) -> NoReturn:
-    """Would be a rule that makes MLIR; raises NotImplementedError."""
+    """Would be a rule that makes MLIR.
+
+    Args:
+      call_target_name: the function it would call.
+      args, kwargs: JAX's.
+
+    Returns:
+      Nothing, as there is no MLIR here.
+
+    Raises:
+      NotImplementedError: always.
+    """
     _refuse(f"a lowering rule for '{call_target_name}'")
 
 

@@ -164,7 +164,18 @@ def get(ref: Any, idx: Any = None) -> Any:
 
 
 def swap(ref: Any, idx: Any, value: Any) -> Any:
-    """Set `ref[idx]` to `value`, of its shape and dtype; returns what it was.
+    """Set `ref[idx]` to `value`.
+
+    Args:
+      ref: a reference, or a part of one: `ref.at[index]`.
+      idx: which elements, as in `ref[idx]`; `...`, `()` or None for all.
+      value: an array of the shape and dtype of `ref[idx]`.
+
+    Returns:
+      What `ref[idx]` was before.
+
+    Raises:
+      ValueError: for what is no reference, and a value of another shape or dtype.
 
     >>> import curta, curta.numpy as jnp
     >>> ref = curta.new_ref(jnp.arange(5))
@@ -188,6 +199,17 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
 def set(ref: Any, idx: Any, value: Any) -> None:
     """`ref[idx] = value`, for a value of the shape and dtype of `ref[idx]`.
 
+    Args:
+      ref: a reference, or a part of one: `ref.at[index]`.
+      idx: which elements, as in `ref[idx]`; `...`, `()` or None for all.
+      value: an array of the shape and dtype of `ref[idx]`.
+
+    Returns:
+      None.
+
+    Raises:
+      ValueError: for what is no reference, and a value of another shape or dtype.
+
     >>> import curta, curta.numpy as jnp
     >>> ref = curta.new_ref(jnp.zeros(2))
     >>> curta.ref.set(ref, 1, 10.0)
@@ -199,6 +221,17 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 def addupdate(ref: Any, idx: Any, x: Any) -> None:
     """`ref[idx] += x`, for x of the shape and dtype of `ref[idx]`.
+
+    Args:
+      ref: a reference, or a part of one: `ref.at[index]`.
+      idx: which elements, as in `ref[idx]`; `...`, `()` or None for all.
+      x: an array of the shape and dtype of `ref[idx]`.
+
+    Returns:
+      None.
+
+    Raises:
+      ValueError: for what is no reference, and a value of another shape or dtype.
 
     >>> import curta, curta.numpy as jnp
     >>> ref = curta.new_ref(jnp.arange(3))

@@ -47,6 +47,9 @@ def check_grads(
     Raises:
       AssertionError: if a derivative is not close to the finite difference.
 
+    Returns:
+      None, if all are close.
+
     >>> import curta.numpy as jnp
     >>> from curta.test_util import check_grads
     >>> check_grads(jnp.sin, (1.0,), order=2)
@@ -91,7 +94,21 @@ def check_jvp(
 ) -> None:
     """Check `f_jvp(args, tangents)` along one random direction.
 
-    Raises AssertionError if it is not close to the finite difference of `f`.
+    Args:
+      f: function of pytrees of arrays.
+      f_jvp: function of the arguments and their tangents, to the output and its
+        tangent.
+      args: the arguments of `f`.
+      atol, rtol: tolerances, or dictionaries of them by dtype; by default by the dtype.
+      eps: the step of the finite differences.
+      err_msg: what the error begins with.
+
+    Returns:
+      None, if they are close.
+
+    Raises:
+      AssertionError: if the output is not that of `f`, or its tangent not close to the
+        finite difference.
 
     >>> import functools, curta, curta.numpy as jnp
     >>> from curta.test_util import check_jvp
@@ -116,8 +133,20 @@ def check_vjp(
 ) -> None:
     """Check `f_vjp(*args)`, an output and a pullback, for one random cotangent.
 
-    Raises AssertionError unless the cotangents agree with the finite difference of
-    `f` along a random direction: <ct, J t> = <J^T ct, t>.
+    Args:
+      f: function of pytrees of arrays.
+      f_vjp: function of the arguments to the output and a pullback.
+      args: the arguments of `f`.
+      atol, rtol: tolerances, or dictionaries of them by dtype; by default by the dtype.
+      eps: the step of the finite differences.
+      err_msg: what the error begins with.
+
+    Returns:
+      None, if they agree.
+
+    Raises:
+      AssertionError: if the output is not that of `f`, or the cotangents do not agree
+        with the finite difference along a random direction: <ct, J t> = <J^T ct, t>.
 
     >>> import functools, curta, curta.numpy as jnp
     >>> from curta.test_util import check_vjp
@@ -140,6 +169,18 @@ def check_close(
     xs: Any, ys: Any, atol: Any = None, rtol: Any = None, err_msg: str = ""
 ) -> None:
     """Check that two pytrees of arrays agree; tolerances grow with the size.
+
+    Args:
+      xs, ys: pytrees of arrays and scalars, of the same structure.
+      atol, rtol: tolerances, or dictionaries of them by dtype; by default by the dtype.
+      err_msg: what the error begins with.
+
+    Returns:
+      None, if they agree.
+
+    Raises:
+      AssertionError: for other values or shapes.
+      ValueError: for trees of other structures.
 
     >>> from curta.test_util import check_close
     >>> check_close({"a": 1.0}, {"a": 1.0 + 1e-5})

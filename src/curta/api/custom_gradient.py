@@ -158,6 +158,13 @@ def linear_call(
         argument, gives the cotangent of `linear_args`.
       residual_args, linear_args: pytrees of arrays.
 
+    Returns:
+      What `fun` gives.
+
+    Raises:
+      TypeError: when it is transposed, if `fun_transpose` gives another structure than
+        that of `linear_args`; for what is not callable.
+
     >>> import curta
     >>> from curta.custom_derivatives import linear_call
     >>> def scaled(x):

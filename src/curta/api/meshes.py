@@ -90,7 +90,17 @@ def create_device_mesh(
 ) -> Any:
     """An array of devices for a mesh of that shape.
 
-    Raises ValueError unless all devices are used.
+    Args:
+      mesh_shape: the sizes of the axes.
+      devices: those to use, in this order; all by default.
+      contiguous_submeshes: for networks of TPUs; changes nothing here.
+      allow_split_physical_axes: for networks of TPUs; changes nothing here.
+
+    Returns:
+      A NumPy array of shape `mesh_shape` with a device as each element.
+
+    Raises:
+      ValueError: unless the product of the sizes is the number of devices.
 
     >>> create_device_mesh((1, 1)).shape
     (1, 1)
@@ -112,7 +122,17 @@ def create_hybrid_device_mesh(
 ) -> Any:
     """As `create_device_mesh`, for groups of devices with a slower network between.
 
-    There is one group: ValueError unless `dcn_mesh_shape` says so.
+    Args:
+      mesh_shape: the sizes of the axes within a group.
+      dcn_mesh_shape: the numbers of groups along each axis: there is one.
+      devices: those to use, in this order; all by default.
+      options: those of JAX for how groups are told apart, of which there is one.
+
+    Returns:
+      A NumPy array of shape `mesh_shape` with a device as each element.
+
+    Raises:
+      ValueError: for several groups, or another number of devices.
 
     >>> from curta.experimental import mesh_utils
     >>> mesh_utils.create_hybrid_device_mesh((1, 1), (1, 1)).shape

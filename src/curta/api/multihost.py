@@ -129,6 +129,18 @@ def host_local_array_to_global_array(
 ) -> Any:
     """What each process has, as arrays over the devices of all.
 
+    Args:
+      local_inputs: a pytree of the arrays that this process has.
+      global_mesh: a mesh over the devices of all processes.
+      pspecs: a `PartitionSpec` for each array, or a prefix of the tree.
+
+    Returns:
+      A pytree of arrays over the mesh: dims that processes divide are that much longer.
+
+    Raises:
+      ValueError: for None in place of a spec, and for dims that the mesh does not
+        divide.
+
     >>> import curta
     >>> from curta import numpy as jnp, P
     >>> from curta.experimental import multihost_utils
@@ -191,6 +203,18 @@ def global_array_to_host_local_array(
 ) -> Any:
     """Arrays over the devices of all, as what each process has.
 
+    Args:
+      global_inputs: a pytree of arrays over the mesh.
+      global_mesh: a mesh over the devices of all processes.
+      pspecs: a `PartitionSpec` for each array, or a prefix of the tree.
+
+    Returns:
+      A pytree of the parts that this process has, put together.
+
+    Raises:
+      ValueError: for None in place of a spec, and for dims that the mesh does not
+        divide.
+
     >>> import curta
     >>> from curta import numpy as jnp, P
     >>> from curta.experimental import multihost_utils
@@ -223,26 +247,108 @@ def to_local(x: Any, sharding: NamedSharding) -> Any:
 def host_local_array_to_global_array_impl(
     arr: Any, *, global_mesh: Mesh, pspec: Any
 ) -> Any:
-    """`host_local_array_to_global_array` of one array."""
+    """`host_local_array_to_global_array` of one array.
+
+    Args:
+      arr: what this process has.
+      global_mesh: a mesh over the devices of all processes.
+      pspec: how the whole array is laid out.
+
+    Returns:
+      The array over the mesh.
+
+    Raises:
+      ValueError: for None in place of a spec, and for dims that the mesh does not
+        divide.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> from curta.experimental import multihost_utils as utils
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> utils.host_local_array_to_global_array_impl(
+    ...     jnp.arange(2), global_mesh=mesh, pspec=P("i")).sharding.spec
+    P('i',)
+    """
     return host_local_array_to_global_array(arr, global_mesh, pspec)
 
 
 def global_array_to_host_local_array_impl(
     arr: Any, *, global_mesh: Mesh, pspec: Any
 ) -> Any:
-    """`global_array_to_host_local_array` of one array."""
+    """`global_array_to_host_local_array` of one array.
+
+    Args:
+      arr: an array over the mesh.
+      global_mesh: a mesh over the devices of all processes.
+      pspec: how the array is laid out.
+
+    Returns:
+      What this process has of it.
+
+    Raises:
+      ValueError: for None in place of a spec, and for dims that the mesh does not
+        divide.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> from curta.experimental import multihost_utils as utils
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> utils.global_array_to_host_local_array_impl(
+    ...     jnp.arange(2), global_mesh=mesh, pspec=P("i"))
+    Array([0, 1], dtype=int32)
+    """
     return global_array_to_host_local_array(arr, global_mesh, pspec)
 
 
 def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> ShapedArray:
-    """The type of the array over all devices of what one process has."""
+    """The type of the array over all devices of what one process has.
+
+    Args:
+      arr: the aval of what the process has.
+      global_mesh: a mesh over the devices of all processes.
+      pspec: how the whole array is laid out.
+
+    Returns:
+      An aval of the same dtype.
+
+    Raises:
+      ValueError: for a spec that is longer than the shape, or does not divide it.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> from curta.experimental import multihost_utils as utils
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> x = curta.typeof(jnp.arange(2))
+    >>> print(utils.ltg_abstract_eval(x, global_mesh=mesh, pspec=P("i")))
+    int32[2]
+    """
     sharding = NamedSharding(global_mesh, pspec)
     sharding.check_compatible_aval(arr.shape)
     return _resized(arr, sharding.update(mesh=global_mesh.local_mesh), sharding)
 
 
 def gtl_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> ShapedArray:
-    """The type of what one process has of an array over all devices."""
+    """The type of what one process has of an array over all devices.
+
+    Args:
+      arr: the aval of the whole array.
+      global_mesh: a mesh over the devices of all processes.
+      pspec: how the array is laid out.
+
+    Returns:
+      An aval of the same dtype.
+
+    Raises:
+      ValueError: for a spec that is longer than the shape, or does not divide it.
+
+    >>> import curta
+    >>> from curta import numpy as jnp, P
+    >>> from curta.experimental import multihost_utils as utils
+    >>> mesh = curta.make_mesh((1,), ("i",))
+    >>> x = curta.typeof(jnp.arange(2))
+    >>> print(utils.gtl_abstract_eval(x, global_mesh=mesh, pspec=P("i")))
+    int32[2]
+    """
     sharding = NamedSharding(global_mesh, pspec)
     sharding.check_compatible_aval(arr.shape)
     return _resized(arr, sharding, sharding.update(mesh=global_mesh.local_mesh))
@@ -256,7 +362,22 @@ def ltg_batcher(
     global_mesh: Mesh,
     pspec: Any,
 ) -> tuple[Any, int | None]:
-    """`host_local_array_to_global_array` of a batch, whose dim gets its own entry."""
+    """`host_local_array_to_global_array` of a batch, whose dim gets its own entry.
+
+    Args:
+      insert_axis: not needed, as in JAX.
+      axis_data: of the axis that is mapped; its `spmd_name` is the new entry.
+      vals_in: the one array.
+      dims_in: its batch dim, or None.
+      global_mesh: a mesh over the devices of all processes.
+      pspec: how one example is laid out.
+
+    Returns:
+      The array and its batch dim.
+
+    Raises:
+      ValueError: for dims that the mesh does not divide.
+    """
     (x,), (dim,) = vals_in, dims_in
     entries = list(pspec)
     if dim is not None:

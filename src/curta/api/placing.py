@@ -271,8 +271,16 @@ def auto_axes(
     """A function within which mesh axes are left to the compiler.
 
     Args:
-      axes: which; all if left out.
+      f: function of pytrees of arrays. Left out, the result is a decorator.
+      axes: which axes of the mesh in scope; all if left out.
       out_sharding: how its results are split; may be given at the call instead.
+
+    Returns:
+      A function with the arguments and results of `f`.
+
+    Raises:
+      TypeError: when it is called, without an `out_sharding` in either way.
+      ValueError: when it is called, for axes that the mesh has not.
 
     >>> import curta
     >>> from curta import numpy as jnp, P
@@ -318,8 +326,17 @@ def explicit_axes(
     """A function within which mesh axes are part of arrays' types.
 
     Args:
-      axes: which; all if left out.
+      f: function of pytrees of arrays. Left out, the result is a decorator.
+      axes: which axes of the mesh in scope; all if left out.
       in_sharding: how its arguments are split; may be given at the call instead.
+
+    Returns:
+      A function with the arguments and results of `f`.
+
+    Raises:
+      TypeError: when it is called, without an `in_sharding` in either way.
+      ValueError: when it is called without a mesh in scope, or for axes that it has
+        not.
 
     >>> import curta
     >>> from curta import numpy as jnp, P

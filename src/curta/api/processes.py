@@ -76,6 +76,9 @@ def initialize(
       RuntimeError: if it was called before, or devices were asked for.
       JaxRuntimeError: if the other processes cannot be reached.
 
+    Returns:
+      None, when all processes have come.
+
     >>> from curta import distributed
     >>> distributed.initialize("localhost:1234", num_processes=1, process_id=0)
     >>> distributed.is_initialized()

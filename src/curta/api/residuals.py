@@ -35,6 +35,17 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
     One line each: the type, and which argument or which line of the program the
     value comes from.
 
+    Args:
+      fun: function of pytrees of arrays.
+      args: its arguments.
+      kwargs: its keyword arguments.
+
+    Returns:
+      None.
+
+    Raises:
+      TypeError: for what is not callable.
+
     >>> import curta, curta.numpy as jnp
     >>> from curta.ad_checkpoint import print_saved_residuals
     >>> print_saved_residuals(lambda x, y: jnp.sin(x) * y, 1.0, 2.0)

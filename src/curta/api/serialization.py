@@ -96,6 +96,9 @@ def deserialize_and_load(
     Raises:
       ValueError: if the devices are of another backend, or too few.
 
+    Returns:
+      The compiled function, to be called as the one that was serialized.
+
     >>> import curta
     >>> from curta.experimental import serialize_executable
     >>> compiled = curta.jit(lambda x: x + 1).lower(1.0).compile()

@@ -127,6 +127,20 @@ def older_shard_map(
 ) -> Any:
     """`shard_map` with the arguments it had before: see there.
 
+    Args:
+      f: function of pytrees of arrays, which sees one shard of each.
+      mesh: the mesh whose devices each run it.
+      in_specs: a `PartitionSpec` for each argument, or a prefix of their tree.
+      out_specs: the same of the results.
+      check_rep: check that results are alike where `out_specs` says so.
+
+    Returns:
+      A function of whole arrays to whole arrays.
+
+    Raises:
+      TypeError: for what is not callable, and specs of other types.
+      ValueError: when it is called, for specs that do not fit the arrays.
+
     >>> import curta
     >>> from curta import numpy as jnp, P
     >>> from curta.experimental.shard_map import shard_map

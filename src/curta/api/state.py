@@ -59,6 +59,9 @@ def save(path: str | os.PathLike[str], tree: Any, *, step: int | None = None) ->
       ValueError: for unreduced arrays.
       OSError: if it cannot be written.
 
+    Returns:
+      None, when all is on the disk.
+
     >>> import curta, curta.numpy as jnp, tempfile
     >>> from curta import state
     >>> folder = tempfile.mkdtemp()

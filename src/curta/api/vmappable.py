@@ -41,12 +41,20 @@ def register_vmappable(
     """Let `vmap` map over values of `data_type`, as values of `spec_type` say.
 
     Args:
+      data_type: the type of the values.
+      spec_type: the type that stands for them in `in_axes` and `out_axes`.
       to_elt: `to_elt(each, index, x, spec)` gives one example of `x`; it makes examples
         of arrays within by `each(array, dim)`. `index()` is the number of the example.
       from_elt: `from_elt(whole, size, example, spec)` gives the batch, and makes those
         of the arrays within by `whole(size, array, dim)`.
       axis_size_type: that of the sizes of axes, for which there is only int.
       make_iota: makes the numbers of the examples from the size; None counts them.
+
+    Returns:
+      None.
+
+    Raises:
+      NotImplementedError: for another `axis_size_type`.
 
     >>> import curta, curta.numpy as jnp
     >>> from curta.interpreters import batching

@@ -33,6 +33,17 @@ def record_event_duration_secs(
 ) -> None:
     """Tell the listeners how long something took, in seconds.
 
+    Args:
+      event: its name, by custom a path: "/mine/load".
+      duration: seconds.
+      metadata: strings and numbers by name, which listeners get as keywords.
+
+    Returns:
+      None.
+
+    Raises:
+      Exception: what a listener raises.
+
     >>> from curta import monitoring
     >>> show = lambda event, seconds, **data: print(event, seconds, data)
     >>> monitoring.register_event_duration_secs_listener(show)
@@ -48,6 +59,17 @@ def record_event_time_span(
 ) -> None:
     """Tell the listeners when something began and ended, in seconds.
 
+    Args:
+      event: its name, by custom a path: "/mine/load".
+      start_time, end_time: seconds, as `time.time` gives them.
+      metadata: strings and numbers by name, which listeners get as keywords.
+
+    Returns:
+      None.
+
+    Raises:
+      Exception: what a listener raises.
+
     >>> from curta import monitoring
     >>> show = lambda event, start, end, **data: print(event, end - start)
     >>> monitoring.register_event_time_span_listener(show)
@@ -60,6 +82,17 @@ def record_event_time_span(
 
 def record_scalar(event: str, value: float, **metadata: str | int) -> None:
     """Tell the listeners of a number.
+
+    Args:
+      event: its name, by custom a path: "/mine/loss".
+      value: the number.
+      metadata: strings and numbers by name, which listeners get as keywords.
+
+    Returns:
+      None.
+
+    Raises:
+      Exception: what a listener raises.
 
     >>> from curta import monitoring
     >>> show = lambda event, value, **data: print(event, value)

@@ -305,7 +305,24 @@ def set_printer(of_jaxprs: Callable[..., str], of_eqns: Callable[[Eqn], str]) ->
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
-    """Apply the jaxpr's ops one by one under the current trace."""
+    """Apply the jaxpr's ops one by one under the current trace.
+
+    Args:
+      jaxpr: what `ClosedJaxpr.jaxpr` is.
+      consts: the values of its constants.
+      args: the values of its arguments.
+
+    Returns:
+      A list of the results.
+
+    Raises:
+      ValueError: for another number of constants or arguments.
+
+    >>> import curta
+    >>> closed = curta.make_jaxpr(lambda x: x + 1)(2.0)
+    >>> curta.core.eval_jaxpr(closed.jaxpr, closed.consts, 5.0)
+    [Array(6., dtype=float32, weak_type=True)]
+    """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 

@@ -66,6 +66,9 @@ def format_jaxpr(
             name, and the user's line; the jaxpr is at `path` itself.
         types: what to show as the types of variables, for those whose own is another.
         use_color: mark keywords and types with terminal colours.
+
+    Returns:
+        The text, with a line for each eqn.
     """
     settings = Settings(
         source_info or path is not None,

@@ -507,8 +507,16 @@ def concrete_or_error(
 ) -> Any:
     """`force(value)`, or `value` itself for None, of a value that is known now.
 
-    Raises ConcretizationTypeError, with `context` in its message, for a traced value
-    that is not.
+    Args:
+      force: the type or function that the value goes through, or None.
+      value: an array, a traced value or any other object.
+      context: what the message of the error says besides.
+
+    Returns:
+      The result of `force`.
+
+    Raises:
+      ConcretizationTypeError: for a traced value that is not known now.
 
     >>> from curta.extend.core import concrete_or_error
     >>> concrete_or_error(int, 3.0)

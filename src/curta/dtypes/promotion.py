@@ -154,6 +154,20 @@ def _no_path_message(mode: str, nodes: frozenset[Node]) -> str:
 def promote_pair(a: DType, weak_a: bool, b: DType, weak_b: bool) -> tuple[DType, bool]:
     """The dtype and weak type of a binary operation on two operands.
 
+    Args:
+        a: the dtype of the first operand.
+        weak_a: whether it gives way, as that of a Python scalar.
+        b: the dtype of the second operand.
+        weak_b: whether it gives way.
+
+    Returns:
+        The dtype of the result, and whether that gives way.
+
+    Raises:
+        TypePromotionError: the setting ``jax_numpy_dtype_promotion`` forbids it, or
+          there is none.
+        ValueError: for what is no dtype.
+
     Example:
         >>> import numpy as np
         >>> from curta import dtypes

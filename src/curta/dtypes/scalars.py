@@ -226,6 +226,9 @@ def check_user_dtype(dtype: Any, function: str = "", stacklevel: int = 3) -> DTy
     Warns:
         UserWarning: a 64-bit dtype while ``jax_enable_x64`` is off.
 
+    Returns:
+        The dtype, of 32 bits for one of 64 unless ``jax_enable_x64`` is on.
+
     >>> from curta import dtypes
     >>> dtypes.check_user_dtype(float), dtypes.check_user_dtype("bfloat16")
     (dtype('float32'), dtype(bfloat16))

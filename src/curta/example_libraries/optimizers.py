@@ -23,11 +23,44 @@ from typing import Any, NamedTuple
 
 import curta.numpy as jnp
 from curta import tree, tree_util
-from curta.on_demand import Listing, own
+from curta.example_libraries.schedules import (
+    Schedule as Schedule,
+    constant as constant,
+    exponential_decay as exponential_decay,
+    inverse_time_decay as inverse_time_decay,
+    make_schedule as make_schedule,
+    piecewise_constant as piecewise_constant,
+    polynomial_decay as polynomial_decay,
+)
+from curta.on_demand import Listing, listed
 
-__dir__: Listing = own(__name__)
-
-Schedule = Callable[[Any], Any]
+__all__ = [
+    "JoinPoint",
+    "Optimizer",
+    "OptimizerState",
+    "Schedule",
+    "adagrad",
+    "adam",
+    "adamax",
+    "clip_grads",
+    "constant",
+    "exponential_decay",
+    "inverse_time_decay",
+    "l2_norm",
+    "make_schedule",
+    "momentum",
+    "nesterov",
+    "optimizer",
+    "pack_optimizer_state",
+    "piecewise_constant",
+    "polynomial_decay",
+    "rmsprop",
+    "rmsprop_momentum",
+    "sgd",
+    "sm3",
+    "unpack_optimizer_state",
+]
+__dir__: Listing = listed(__all__)
 
 
 class OptimizerState(NamedTuple):
@@ -206,6 +239,17 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Any:
 def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
     """Gradients over the root of their mean square (G. Hinton, 2012).
 
+    Args:
+      step_size: a number, or a function from the step to one.
+      gamma: how much of the mean square is kept from step to step.
+      eps: added to it under the root.
+
+    Returns:
+      The triple `(init_fun, update_fun, get_params)`.
+
+    Raises:
+      TypeError: for a step size that is no number.
+
     >>> from curta import numpy as jnp
     >>> from curta.example_libraries import optimizers
     >>> init, update, params = optimizers.rmsprop(0.1)
@@ -229,6 +273,18 @@ def rmsprop_momentum(
 ) -> Any:
     """`rmsprop` with momentum.
 
+    Args:
+      step_size: a number, or a function from the step to one.
+      gamma: how much of the mean square is kept from step to step.
+      eps: added to it under the root.
+      momentum: how much of the last step is kept.
+
+    Returns:
+      The triple `(init_fun, update_fun, get_params)`.
+
+    Raises:
+      TypeError: for a step size that is no number.
+
     >>> from curta import numpy as jnp
     >>> from curta.example_libraries import optimizers
     >>> init, update, params = optimizers.rmsprop_momentum(0.1)
@@ -251,6 +307,18 @@ def rmsprop_momentum(
 @optimizer
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Any:
     """Adaptive moments (D. Kingma and J. Ba, 2015).
+
+    Args:
+      step_size: a number, or a function from the step to one.
+      b1: how much of the mean of the gradients is kept from step to step.
+      b2: how much of the mean of their squares is kept.
+      eps: added to the root of the latter.
+
+    Returns:
+      The triple `(init_fun, update_fun, get_params)`.
+
+    Raises:
+      TypeError: for a step size that is no number.
 
     >>> from curta import numpy as jnp
     >>> from curta.example_libraries import optimizers
@@ -278,6 +346,18 @@ def adamax(
     step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
 ) -> Any:
     """Adam with the largest gradient for their mean square (ibid., section 7.1).
+
+    Args:
+      step_size: a number, or a function from the step to one.
+      b1: how much of the mean of the gradients is kept from step to step.
+      b2: how much of the largest gradient is kept.
+      eps: added to the latter.
+
+    Returns:
+      The triple `(init_fun, update_fun, get_params)`.
+
+    Raises:
+      TypeError: for a step size that is no number.
 
     >>> from curta import numpy as jnp
     >>> from curta.example_libraries import optimizers
@@ -332,93 +412,6 @@ def sm3(step_size: Any, momentum: float = 0.9) -> Any:
         return x - (step_size(i) * mean).reshape(jnp.shape(x)), mean, lines
 
     return init, update, _first
-
-
-# --- schedules of step sizes ---------------------------------------------------------
-
-
-def constant(step_size: Any) -> Schedule:
-    """The same step size at every step.
-
-    >>> from curta.example_libraries import optimizers
-    >>> optimizers.constant(0.1)(1000)
-    0.1
-    """
-    return lambda i: step_size
-
-
-def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """step_size * decay_rate ** (i / decay_steps).
-
-    >>> from curta.example_libraries import optimizers
-    >>> optimizers.exponential_decay(1.0, 10, 0.5)(20)
-    0.25
-    """
-    return lambda i: step_size * decay_rate ** (i / decay_steps)
-
-
-def inverse_time_decay(
-    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
-) -> Schedule:
-    """step_size / (1 + decay_rate * i / decay_steps), in whole steps if `staircase`.
-
-    >>> from curta.example_libraries import optimizers
-    >>> optimizers.inverse_time_decay(1.0, 10, 0.5)(20)
-    0.5
-    """
-
-    def schedule(i: Any) -> Any:
-        share = jnp.floor(i / decay_steps) if staircase else i / decay_steps
-        return step_size / (1 + decay_rate * share)
-
-    return schedule
-
-
-def polynomial_decay(
-    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
-) -> Schedule:
-    """From `step_size` to `final_step_size`, and so on from there.
-
-    >>> from curta.example_libraries import optimizers
-    >>> optimizers.polynomial_decay(1.0, 10, 0.0)(5)
-    Array(0.5, dtype=float32, weak_type=True)
-    """
-
-    def schedule(i: Any) -> Any:
-        left = (1 - jnp.minimum(i, decay_steps) / decay_steps) ** power
-        return left * (step_size - final_step_size) + final_step_size
-
-    return schedule
-
-
-def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """`values[k]` after the k-th of the increasing `boundaries`.
-
-    >>> from curta.example_libraries import optimizers
-    >>> schedule = optimizers.piecewise_constant([10, 20], [1.0, 0.5, 0.1])
-    >>> schedule(15)
-    Array(0.5, dtype=float32)
-    """
-    boundaries, values = jnp.array(boundaries), jnp.array(values)
-    if not boundaries.ndim == values.ndim == 1:
-        raise ValueError("boundaries and values must be sequences")
-    if not boundaries.shape[0] == values.shape[0] - 1:
-        raise ValueError("boundaries length must be one shorter than values length")
-    return lambda i: values[jnp.sum(i > boundaries)]
-
-
-def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule as it is, a number as the schedule that is constant.
-
-    >>> from curta.example_libraries import optimizers
-    >>> optimizers.make_schedule(0.1)(1000)
-    0.1
-    """
-    if callable(scalar_or_schedule):
-        return scalar_or_schedule
-    if jnp.ndim(scalar_or_schedule) == 0:
-        return constant(scalar_or_schedule)
-    raise TypeError(type(scalar_or_schedule))
 
 
 # --- gradients -----------------------------------------------------------------------

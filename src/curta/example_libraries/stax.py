@@ -39,6 +39,20 @@ Layer = tuple[Callable[..., Any], Callable[..., Any]]
 def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:  # noqa: B008
     """inputs W + b.
 
+    Args:
+      out_dim: the last dim of the outputs.
+      W_init: makes `W`, of shape (last dim of the inputs, out_dim), of a key and the
+        shape.
+      b_init: makes `b`, of shape (out_dim,).
+
+    Returns:
+      The pair of `init_fun(key, input_shape)`, which gives the output's shape and the
+      parameters, and `apply_fun(params, inputs)`.
+
+    Raises:
+      TypeError: when it is initialised, for an `out_dim` that is no integer.
+      IndexError: for inputs without dims.
+
     >>> import curta
     >>> from curta.example_libraries import stax
     >>> init, apply = stax.Dense(4)
@@ -104,6 +118,23 @@ def GeneralConv(
 ) -> Layer:
     """A convolution, with the layouts `dimension_numbers` of `conv_general_dilated`.
 
+    Args:
+      dimension_numbers: three strings, for the inputs, the kernel and the outputs.
+      out_chan: the number of output channels.
+      filter_shape: the spatial dims of the kernel.
+      strides: one for each spatial dim; 1 if left out.
+      padding: "VALID", "SAME", or a pair for each spatial dim.
+      W_init: makes the kernel of a key and its shape; `glorot_normal` if left out.
+      b_init: makes the bias.
+
+    Returns:
+      The pair of `init_fun(key, input_shape)`, which gives the output's shape and the
+      parameters, and `apply_fun(params, inputs)`.
+
+    Raises:
+      ValueError: for other than three `dimension_numbers`.
+      RuntimeError: when it is initialised, for an unknown padding.
+
     >>> import curta
     >>> from curta.example_libraries import stax
     >>> init, apply = stax.GeneralConv(("NHWC", "HWIO", "NHWC"), 4, (3, 3))
@@ -134,6 +165,23 @@ def GeneralConvTranspose(
     b_init: Any = normal(1e-6),  # noqa: B008
 ) -> Layer:
     """A transposed convolution; see `GeneralConv`.
+
+    Args:
+      dimension_numbers: three strings, for the inputs, the kernel and the outputs.
+      out_chan: the number of output channels.
+      filter_shape: the spatial dims of the kernel.
+      strides: by how much each spatial dim grows; 1 if left out.
+      padding: "VALID", "SAME", or a pair for each spatial dim.
+      W_init: makes the kernel of a key and its shape; `glorot_normal` if left out.
+      b_init: makes the bias.
+
+    Returns:
+      The pair of `init_fun(key, input_shape)`, which gives the output's shape and the
+      parameters, and `apply_fun(params, inputs)`.
+
+    Raises:
+      ValueError: for other than three `dimension_numbers`, and when it is initialised
+        for an unknown padding.
 
     >>> import curta
     >>> from curta.example_libraries import stax
@@ -171,6 +219,21 @@ def BatchNorm(
     """Mean 0 and variance 1 over `axis`, then scaled and moved.
 
     S. Ioffe and C. Szegedy, Batch normalization (2015).
+
+    Args:
+      axis: the dims over which mean and variance are taken.
+      epsilon: added to the variance.
+      center: whether a vector is added afterwards.
+      scale: whether outputs are multiplied by a vector before that.
+      beta_init: makes the vector that is added, of a key and its shape.
+      gamma_init: makes the one that is multiplied by.
+
+    Returns:
+      The pair of `init_fun(key, input_shape)`, which gives the output's shape and the
+      parameters, and `apply_fun(params, inputs)`.
+
+    Raises:
+      ValueError: when it is applied, for dims that the inputs have not.
 
     >>> import curta
     >>> from curta.example_libraries import stax
@@ -239,6 +302,14 @@ _POOLING = """A layer that takes {what} of each window.
       strides: from one window to the next; 1 if left out.
       padding: "VALID", "SAME", or pairs.
       spec: the order of the dims, "NHWC" if left out.
+
+    Returns:
+      The pair of `init_fun(key, input_shape)`, which gives the output's shape and no
+      parameters, and `apply_fun(params, inputs)`.
+
+    Raises:
+      ValueError: for a `spec` without N or C.
+      RuntimeError: when it is initialised, for an unknown padding.
 
     >>> from curta import numpy as jnp, random
     >>> from curta.example_libraries import stax

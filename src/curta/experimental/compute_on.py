@@ -41,6 +41,9 @@ def compute_on(
       TypeError: if `compute_type` is no string.
       ValueError: for other types, and for such functions within another.
 
+    Returns:
+      A function with the arguments and results of `f`; a decorator if `f` is left out.
+
     >>> import curta, curta.numpy as jnp
     >>> from curta.experimental.compute_on import compute_on
     >>> space = curta.memory.Space.Device

@@ -13,7 +13,17 @@ def primal_tangent_dtype(
     """An element type stored as `primal_dtype`, whose tangents have `tangent_dtype`.
 
     Numbers enter and leave it by `astype`; derivatives pass that, each in its dtype.
-    A `name` is for what is printed.
+
+    Args:
+      primal_dtype: how values are stored.
+      tangent_dtype: the dtype of tangents and cotangents.
+      name: what is printed; by default made of the two.
+
+    Returns:
+      The element type, which `astype` and `numpy.zeros` take as a dtype.
+
+    Raises:
+      TypeError: for dtypes that arrays cannot have.
 
     >>> import curta, curta.numpy as jnp
     >>> from curta.experimental import primal_tangent_dtype

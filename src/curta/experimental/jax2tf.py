@@ -31,12 +31,34 @@ def _refuse(name: str) -> NoReturn:
 
 
 def convert(fun_jax: Any, *args: Any, **options: Any) -> NoReturn:
-    """Would give a TensorFlow function; raises NotImplementedError."""
+    """Would give a TensorFlow function.
+
+    Args:
+      fun_jax: a function of arrays.
+      args, options: JAX's.
+
+    Returns:
+      Nothing, as there are no TensorFlow graphs here.
+
+    Raises:
+      NotImplementedError: always.
+    """
     _refuse("convert")
 
 
 def call_tf(callable_tf: Any, *args: Any, **options: Any) -> NoReturn:
-    """Would call a TensorFlow function; raises NotImplementedError."""
+    """Would call a TensorFlow function.
+
+    Args:
+      callable_tf: a TensorFlow function.
+      args, options: JAX's.
+
+    Returns:
+      Nothing, as there are no TensorFlow graphs here.
+
+    Raises:
+      NotImplementedError: always.
+    """
     _refuse("call_tf")
 
 

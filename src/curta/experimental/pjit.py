@@ -31,7 +31,28 @@ def pjit(
 
     There what is left open is over all devices of the mesh, and a sharding that is
     None means that each of them holds the whole array. New programs say `jit`, and
-    `set_mesh`. Raises what `jit` raises.
+    `set_mesh`.
+
+    Args:
+      fun: function of pytrees of arrays.
+      in_shardings: shardings of the arguments, or a tree of them; left open by default.
+      out_shardings: shardings of the results, likewise.
+      static_argnums: the arguments that are known when the function is compiled.
+      static_argnames: those given by keyword.
+      donate_argnums: the arguments whose memory the results may take.
+      donate_argnames: those given by keyword.
+      keep_unused: keep arguments that the function does not use.
+      device: the device to run on, instead of shardings.
+      backend: the name of a platform to run on, likewise.
+      inline: let programs that call it have its operations in their own text.
+      compiler_options: by name; see `jit`.
+
+    Returns:
+      The compiled function, which `jit` would give.
+
+    Raises:
+      TypeError: for what is not callable, and arguments of other types.
+      ValueError: for shardings and argnums that do not fit the arguments.
 
     >>> import curta, curta.numpy as jnp
     >>> from curta.experimental.pjit import pjit

@@ -81,6 +81,18 @@ def get_num_params_in_lstm(
 ) -> int:
     """The length of the vector of weights.
 
+    Args:
+      input_size: the last dim of the sequences.
+      hidden_size: the last dim of the states.
+      num_layers: how many layers there are, at least 1.
+      bidirectional: whether each layer is two, of which one reads backwards.
+
+    Returns:
+      The number of elements of `W_ih`, `W_hh`, `b_ih` and `b_hh` of all layers.
+
+    Raises:
+      ValueError: if there are no layers.
+
     >>> from curta.experimental import rnn
     >>> rnn.get_num_params_in_lstm(2, 3, 1, False)
     84
@@ -94,7 +106,19 @@ def init_lstm_weight(
 ) -> Any:
     """Weights drawn evenly from between -1/sqrt(hidden_size) and its opposite.
 
-    Returns a float32 vector of `get_num_params_in_lstm(...)` elements.
+    Args:
+      rng: a random key.
+      input_size: the last dim of the sequences.
+      hidden_size: the last dim of the states.
+      num_layers: how many layers there are, at least 1.
+      bidirectional: whether each layer is two, of which one reads backwards.
+
+    Returns:
+      A float32 vector of `get_num_params_in_lstm(...)` elements.
+
+    Raises:
+      ValueError: if there are no layers.
+      TypeError: for what is no key.
 
     >>> from curta import random
     >>> from curta.experimental import rnn
@@ -114,6 +138,21 @@ def unpack_lstm_weights(
     bidirectional: bool,
 ) -> tuple[dict[int, Any], dict[int, Any], dict[int, Any], dict[int, Any]]:
     """The arrays `W_ih`, `W_hh`, `b_ih`, `b_hh` in a vector of weights, by layer.
+
+    Args:
+      weights: the vector of all weights; see `init_lstm_weight`.
+      input_size: the last dim of the sequences.
+      hidden_size: the last dim of the states.
+      num_layers: how many layers there are.
+      bidirectional: whether each layer is two, of which one reads backwards.
+
+    Returns:
+      Four dictionaries from a layer's number to its array: `W_ih` of shape (4 *
+      hidden_size, its inputs), `W_hh` of (4 * hidden_size, hidden_size), and the
+      biases, of (4 * hidden_size,).
+
+    Raises:
+      TypeError: for a vector of another length.
 
     >>> from curta import random
     >>> from curta.experimental import rnn
@@ -138,6 +177,19 @@ def swap_lstm_gates(
     bidirectional: bool,
 ) -> Any:
     """The weights with the parts for g and o exchanged, as other libraries have them.
+
+    Args:
+      weights: the vector of all weights, in either order.
+      input_size: the last dim of the sequences.
+      hidden_size: the last dim of the states.
+      num_layers: how many layers there are.
+      bidirectional: whether each layer is two, of which one reads backwards.
+
+    Returns:
+      A vector like `weights`.
+
+    Raises:
+      TypeError: for a vector of another length.
 
     >>> import curta.numpy as jnp
     >>> from curta.experimental import rnn
@@ -173,6 +225,9 @@ def lstm(
       h_0, c_0: states to begin with, (directions * num_layers, batch, hidden_size).
       weights: the vector of all weights; see `init_lstm_weight`.
       seq_lengths: int32, the length of each sequence; what is behind is not read.
+      input_size: the last dim of the sequences.
+      hidden_size: the last dim of the states.
+      num_layers: how many layers there are.
       dropout: must be 0.
       bidirectional: whether each layer reads the sequences backwards as well.
       precision: of the products; see `curta.lax.Precision`.
@@ -219,6 +274,17 @@ def lstm_fwd(
 
     The last of these is for what the forward pass could keep, which is nothing.
 
+    Args:
+      x, h_0, c_0, w, seq_lengths: the arrays that `lstm` takes; `w` are the weights.
+      input_size, hidden_size, num_layers, dropout, bidirectional, precision: as for
+        `lstm`.
+
+    Returns:
+      A tuple of `(y, h, c)` and the residuals, a tuple of seven arrays.
+
+    Raises:
+      NotImplementedError: for lengths of another dtype, and for dropout.
+
     >>> from curta import numpy as jnp, random
     >>> from curta.experimental import rnn
     >>> weights = rnn.init_lstm_weight(random.key(0), 2, 3, 1, False)
@@ -246,7 +312,17 @@ def lstm_bwd(
 ) -> tuple[Any, Any, Any, Any, Any]:
     """The cotangents of `x`, `h_0`, `c_0`, the weights and the lengths.
 
-    `gradients` are those of what `lstm` returns; `lstm_fwd` gives the `residuals`.
+    Args:
+      input_size, hidden_size, num_layers, dropout, bidirectional, precision: as for
+        `lstm`.
+      residuals: what `lstm_fwd` has given for the backward pass.
+      gradients: the cotangents of what `lstm` returns: `(y, h, c)`.
+
+    Returns:
+      A tuple of five arrays, like those that `lstm` takes; zeros for the lengths.
+
+    Raises:
+      ValueError: for gradients of other shapes than the outputs.
 
     >>> from curta import numpy as jnp, random
     >>> from curta.experimental import rnn
@@ -282,7 +358,26 @@ def rnn_abstract_eval(
     bidirectional: bool,
     cudnn_allow_tf32: bool,
 ) -> tuple[ShapedArray, Any, Any, ShapedArray]:
-    """The types of what `lstm` returns, and of what the forward pass keeps."""
+    """The types of what `lstm` returns, and of what the forward pass keeps.
+
+    Args:
+      x_aval, h_0_aval, c_0_aval, w_aval, seq_lengths_aval: the types of `lstm`'s
+        arrays.
+      input_size, hidden_size, num_layers, dropout, bidirectional: as for `lstm`.
+      cudnn_allow_tf32: whether products may be less exact, which changes no type.
+
+    Returns:
+      The avals of `y`, `h`, `c`, and of an empty float32 vector.
+
+    >>> import curta.numpy as jnp
+    >>> from curta import typeof
+    >>> from curta.experimental import rnn
+    >>> x, state = typeof(jnp.ones((5, 7, 3))), typeof(jnp.ones((1, 5, 4)))
+    >>> sizes = 3, 4, 1, 0.0, True, True
+    >>> y, *_ = rnn.rnn_abstract_eval(x, state, state, None, None, *sizes)
+    >>> print(y)
+    float32[5,7,8]
+    """
     width = (2 if bidirectional else 1) * hidden_size
     y = ShapedArray((*x_aval.shape[:2], width), x_aval.dtype)
     return y, h_0_aval, c_0_aval, ShapedArray((0,), np.dtype(np.float32))
@@ -301,7 +396,25 @@ def rnn_bwd_abstract_eval(
     seq_lengths_aval: Any,
     **sizes: Any,
 ) -> tuple[Any, Any, Any, Any]:
-    """The types of the cotangents of `x`, `h_0`, `c_0` and the weights: their own."""
+    """The types of the cotangents of `x`, `h_0`, `c_0` and the weights: their own.
+
+    Args:
+      dy_aval, dhn_aval, dcn_aval: the types of the cotangents of `lstm`'s results.
+      x_aval, h0_aval, c0_aval, w_aval: the types of `lstm`'s arrays.
+      y_aval, reserve_space_aval: those of the outputs, and of what the forward pass
+        keeps.
+      seq_lengths_aval: that of the lengths.
+      sizes: as for `lstm`, by keyword.
+
+    Returns:
+      The avals `x_aval`, `h0_aval`, `c0_aval` and `w_aval`.
+
+    >>> from curta import typeof
+    >>> from curta.experimental import rnn
+    >>> given = [typeof(float(i)) for i in range(10)]
+    >>> rnn.rnn_bwd_abstract_eval(*given) == tuple(given[3:7])
+    True
+    """
     return x_aval, h0_aval, c0_aval, w_aval
 
 
@@ -321,6 +434,22 @@ def lstm_ref(
     bidirectional: bool,
 ) -> tuple[Any, Any, Any]:
     """As `lstm`, with the arrays that `unpack_lstm_weights` gives.
+
+    Args:
+      x: sequences, of shape (batch, time, input_size).
+      h_0, c_0: states to begin with, (directions * num_layers, batch, hidden_size).
+      W_ih, W_hh, b_ih, b_hh: the arrays of each layer, by its number.
+      seq_lengths: int32, the length of each sequence; what is behind is not read.
+      input_size, hidden_size: not needed, as the arrays say them.
+      num_layers: how many layers there are.
+      dropout: must be 0.
+      bidirectional: whether each layer reads the sequences backwards as well.
+
+    Returns:
+      A tuple (y, h, c), as of `lstm`.
+
+    Raises:
+      NotImplementedError: for lengths of another dtype, and for dropout.
 
     >>> from curta import numpy as jnp, random
     >>> from curta.experimental import rnn

@@ -68,6 +68,9 @@ def get_topology_desc(
       RuntimeError: there is no plugin of the platform.
       JaxRuntimeError: the plugin does not know the topology.
 
+    Returns:
+      The devices, as `TopologyDescription.devices`.
+
     >>> from curta.experimental import topologies
     >>> topologies.get_topology_desc(platform="cpu")
     Traceback (most recent call last):
@@ -92,6 +95,18 @@ def make_mesh(
     contiguous_submeshes: bool = False,
 ) -> Mesh:
     """The devices of a topology as a mesh of this shape.
+
+    Args:
+      topo: what `get_topology_desc` or `get_attached_topology` gave.
+      mesh_shape: the sizes of the axes.
+      axis_names: their names.
+      contiguous_submeshes: for networks of TPUs; changes nothing here.
+
+    Returns:
+      A mesh of all devices of the topology.
+
+    Raises:
+      ValueError: unless the product of the sizes is the number of devices.
 
     >>> from curta.experimental import topologies
     >>> topologies.make_mesh(topologies.get_attached_topology(), (1,), ("i",))

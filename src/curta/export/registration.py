@@ -84,7 +84,11 @@ def register_pytree_node_serialization(
         registered with `tree_util`.
 
     Returns:
-      The type. Raises ValueError for a type or a name that is registered already.
+      The type.
+
+    Raises:
+      ValueError: for a type or a name that is registered already, and a type that
+        `tree_util` does not know, without `from_children`.
 
     >>> import curta
     >>> from curta import export

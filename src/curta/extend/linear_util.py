@@ -139,6 +139,14 @@ def wrap_init(
 ) -> WrappedFun:
     """`f`, with the keyword arguments `params`, ready to be transformed.
 
+    Args:
+      f: the function.
+      params: keyword arguments that it is always given.
+      debug_info: what errors are to say of it; by default its name and line.
+
+    Returns:
+      What decorators of `transformation2` take; `call_wrapped` runs it.
+
     >>> from curta.extend import linear_util
     >>> linear_util.wrap_init(lambda x: x + 1).call_wrapped(2)
     3

@@ -56,6 +56,12 @@ def define_prng_impl(
       fold_in: a key and an integer to a key.
       name, tag: what it is called, and how dtypes `key<tag>` of its keys are printed.
 
+    Returns:
+      What `random.key` takes as `impl`.
+
+    Raises:
+      TypeError: when keys are made, for functions that give other shapes or dtypes.
+
     >>> import curta.numpy as jnp
     >>> from curta import random
     >>> from curta.extend.random import define_prng_impl

@@ -151,8 +151,14 @@ def defbilinear(
 ) -> None:
     """A primitive that is linear in each of its two operands.
 
-    `left_rule(cotangent, x, y, **params)` gives the cotangent of the left operand x,
-    which is an `UndefinedPrimal` then, `right_rule` that of the right one.
+    Args:
+      primitive: an operation of two operands and one result.
+      left_rule: `left_rule(cotangent, x, y, **params)` gives the cotangent of the left
+        operand x, which is an `UndefinedPrimal` then.
+      right_rule: the same of the right operand.
+
+    Returns:
+      None.
 
     >>> import curta
     >>> from curta.extend.core import Primitive

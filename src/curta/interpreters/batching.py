@@ -93,6 +93,17 @@ def defvectorized(primitive: Primitive) -> None:
 def broadcast(x: Any, size: int, axis: int) -> Any:
     """`x` repeated `size` times along a new axis.
 
+    Args:
+      x: an array.
+      size: how often.
+      axis: where the new axis is in the result.
+
+    Returns:
+      An array of the dtype of `x`, with one more dim.
+
+    Raises:
+      TypeError: for what is no array, and a negative size.
+
     >>> from curta import numpy as jnp
     >>> from curta.interpreters import batching
     >>> batching.broadcast(jnp.ones(3), 2, 0).shape
@@ -106,6 +117,17 @@ def broadcast(x: Any, size: int, axis: int) -> Any:
 
 def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
     """`x` with its batch dim first; a new one if it has none.
+
+    Args:
+      x: an array.
+      bdim: its batch dim, or None.
+      size: of the new dim, if there was none.
+
+    Returns:
+      The array with the batch dim as its dim 0.
+
+    Raises:
+      TypeError: for a dim that it has not.
 
     >>> from curta import numpy as jnp
     >>> from curta.interpreters import batching

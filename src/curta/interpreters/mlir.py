@@ -144,6 +144,18 @@ def emit_python_callback(
 ) -> tuple[list[Value], Any, Any]:
     """The results of a Python function that the program calls, for a lowering rule.
 
+    Args:
+      ctx: what the rule is given.
+      callback: function of NumPy arrays to a sequence of them.
+      token: handed back as it is.
+      operands: the values that the function is called with.
+      operand_avals: their types.
+      result_avals: the types of its results.
+      has_side_effect: whether it is called even if nobody uses the results.
+      returns_token: taken as JAX takes it; changes nothing.
+      partitioned: must be False.
+      sharding: taken as JAX takes it; changes nothing.
+
     Returns:
       The results, the `token`, and what a program has to keep: None.
 
@@ -185,6 +197,16 @@ def register_lowering(
     `emit_python_callback` and rules of `lower_fun`, and give a sequence of `Value`s. If
     they ask for more of MLIR, or are for another `platform` than the CPU, the primitive
     is run by its `def_impl` rule, outside of machine code.
+
+    Args:
+      prim: the primitive.
+      rule: what `lower_fun` gives, or a function of a context and `Value`s.
+      platform: the only one that it is for; all by default.
+      inline: taken as JAX takes it; changes nothing.
+      cacheable: taken as JAX takes it; changes nothing.
+
+    Returns:
+      None.
 
     >>> import curta
     >>> from curta.extend.core import Primitive

@@ -85,6 +85,18 @@ def trace_to_jaxpr_nounits(
     The jaxpr takes the residuals and the unknown arguments, and gives the results that
     are not known: those that depend on unknown arguments, and those to `instantiate`.
 
+    Args:
+      fun: the function, from `wrap_init`, of arrays to a list of arrays.
+      pvals: for each argument its value, or its aval if that is not known.
+      instantiate: whether a result is in the jaxpr though it is known: for each, or
+        all.
+
+    Returns:
+      The jaxpr, for each result its value or aval, and the residuals.
+
+    Raises:
+      ValueError: for a list of another length.
+
     >>> import curta
     >>> from curta.extend import linear_util
     >>> from curta.interpreters.partial_eval import PartialVal, trace_to_jaxpr_nounits
@@ -142,6 +154,17 @@ def dce_jaxpr(
     """The jaxpr of the used outputs alone, and which inputs it has kept.
 
     Inputs that nothing needs go, but for those to `instantiate`.
+
+    Args:
+      jaxpr: a jaxpr.
+      used_outputs: whether each output is wanted.
+      instantiate: whether an input is kept though nothing needs it: for each, or all.
+
+    Returns:
+      The jaxpr, and a list of bools: which inputs it has.
+
+    Raises:
+      ValueError: for lists of another length.
 
     >>> import curta
     >>> from curta.interpreters import partial_eval

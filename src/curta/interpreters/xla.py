@@ -24,6 +24,17 @@ __dir__: Listing = listed(__all__)
 def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
     """Apply an operation to arrays.
 
+    Args:
+      primitive: the operation.
+      args: its operands.
+      params: its parameters, by name.
+
+    Returns:
+      The result, or a list of results.
+
+    Raises:
+      TypeError: for operands that the operation does not take.
+
     >>> import curta
     >>> apply_primitive(curta.lax.sin_p, 0.0, accuracy=None)
     Array(0., dtype=float32, weak_type=True)

@@ -29,6 +29,18 @@ def valid_jaxtype(x: Any) -> bool:
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     """The aval of one example of a batch along `axis`.
 
+    Args:
+      size: the number of examples.
+      axis: the batch dim; None for a value that all examples share.
+      aval: the type of the batch.
+
+    Returns:
+      The aval without that dim.
+
+    Raises:
+      ValueError: if the dim has another size.
+      IndexError: if there is no such dim.
+
     >>> import curta
     >>> from curta.extend.core import mapped_aval
     >>> print(mapped_aval(3, 0, curta.typeof(curta.numpy.ones((3, 2)))))
@@ -45,6 +57,17 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     """The aval of a batch along `axis` of `size` examples.
+
+    Args:
+      size: the number of examples.
+      axis: where the batch dim goes; None for a value that all examples share.
+      aval: the type of one example.
+
+    Returns:
+      The aval with that dim.
+
+    Raises:
+      TypeError: for an axis that is no integer.
 
     >>> import curta
     >>> from curta.extend.core import unmapped_aval
@@ -77,7 +100,19 @@ def new_jaxpr_eqn(
 ) -> Eqn:
     """The eqn `outvars = primitive[params] invars`.
 
-    Its effects are those of the primitive; ValueError if `effects` has others.
+    Args:
+      invars: the operands, variables and literals.
+      outvars: variables for the results.
+      primitive: the operation.
+      params: its parameters, by name.
+      effects: some of those that the primitive has with these parameters.
+      source_info: the user's line; unknown by default.
+
+    Returns:
+      The eqn.
+
+    Raises:
+      ValueError: if `effects` has others than the primitive.
 
     >>> import curta
     >>> from curta.extend.core import Var, new_jaxpr_eqn
