@@ -21,7 +21,7 @@ def test_open_mpi():
     names = ("RANK", "SIZE", "LOCAL_RANK")
     found = launched({f"OMPI_COMM_WORLD_{n}": str(i) for i, n in enumerate(names, 1)})
     assert (found.index, found.count, found.local) == (1, 2, 3)
-    assert found.coordinator is found.otherwise is None
+    assert found.coordinator is found.fallback is None
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_open_mpi():
 def test_slurm(nodes, first):
     found = launched({**SLURM, "SLURM_STEP_NODELIST": nodes})
     assert (found.index, found.count, found.local) == (3, 8, 1)
-    assert found.otherwise is None and found.coordinator == f"{first}:61441"
+    assert found.fallback is None and found.coordinator == f"{first}:61441"
 
 
 def test_slurm_that_starts_an_mpi_program():
@@ -44,7 +44,7 @@ def test_slurm_that_starts_an_mpi_program():
     pmix = {**SLURM, "SLURM_STEP_NODELIST": "node1", "PMIX_RANK": "3"}
     found = launched(pmix)
     assert (found.index, found.count, found.local) == (3, 8, 1)
-    assert found.coordinator is None and found.otherwise == "node1:61441"
+    assert found.coordinator is None and found.fallback == "node1:61441"
 
 
 def test_slurm_needs_no_mpi_where_mpi_is_installed(monkeypatch):

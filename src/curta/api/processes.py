@@ -91,8 +91,8 @@ def initialize(
         num_processes = result.count if num_processes is None else num_processes
         process_id = result.index if process_id is None else process_id
     by_mpi = _is_by_mpi(result, coordinator_address, num_processes)
-    if by_mpi and result is not None and result.otherwise and not mpi.is_there():
-        coordinator_address, by_mpi = result.otherwise, False
+    if by_mpi and result is not None and result.fallback and not mpi.is_there():
+        coordinator_address, by_mpi = result.fallback, False
     if coordinator_address is None and not by_mpi:
         raise ValueError("coordinator_address should be defined.")
     index, count = _checked(process_id, num_processes)

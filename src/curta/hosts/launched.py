@@ -33,14 +33,14 @@ class Launched:
     """Which of how many processes this is; by MPI, or with a coordinator's address.
 
     `local` is its number among those of the machine, if each has a device of its own.
-    `otherwise` is an address that is good where there is no MPI.
+    `fallback` is an address that is good where there is no MPI.
     """
 
     index: int
     count: int
     coordinator: str | None = None
     local: int | None = None
-    otherwise: str | None = None
+    fallback: str | None = None
 
 
 def launched(environment: Environment) -> Launched | None:
@@ -58,8 +58,8 @@ def launched(environment: Environment) -> Launched | None:
     # In a batch script, which runs once, there is no step. A step that says nothing of
     # PMI has not started the processes of an MPI program, even where MPI is installed.
     if all(n in environment for n in (*_SLURM[:2], "SLURM_STEP_ID")):
-        found = _of_launcher(environment, *_SLURM)
-        return dataclasses.replace(found, coordinator=found.otherwise, otherwise=None)
+        step = _of_launcher(environment, *_SLURM)
+        return dataclasses.replace(step, coordinator=step.fallback, fallback=None)
     return _of_tpus(environment)
 
 
@@ -88,8 +88,8 @@ def _of_slurm(environment: Environment) -> str | None:
 def _of_tpus(environment: Environment) -> Launched | None:
     """A worker of Google's Kubernetes, which knows the others of its slice.
 
-    >>> found = _of_tpus({"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b"})
-    >>> found.index, found.count, found.coordinator
+    >>> worker = _of_tpus({"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "a,b"})
+    >>> worker.index, worker.count, worker.coordinator
     (1, 2, 'a:8482')
     """
     names = environment.get("TPU_PROCESS_ADDRESSES") or environment.get(

@@ -174,10 +174,10 @@ class MPIEngine(ByExchange):
     # ---- collectives
 
     def _reduce(self, call: Call, kind: str, x: NDArray) -> NDArray:
-        found = self._operation(kind, x.dtype)
-        if found is None:
+        known = self._operation(kind, x.dtype)
+        if known is None:
             return super()._reduce(call, kind, x)
-        type_, op = found
+        type_, op = known
         result = np.empty_like(x)
         a, b, step = x.reshape(-1), result.reshape(-1), _CHUNK // x.itemsize
 
@@ -198,10 +198,10 @@ class MPIEngine(ByExchange):
         return stack
 
     def _reduce_scatter(self, call: Call, kind: str, parts: NDArray) -> NDArray:
-        found = self._operation(kind, parts.dtype)
-        if found is None or parts.nbytes > _CHUNK:
+        known = self._operation(kind, parts.dtype)
+        if known is None or parts.nbytes > _CHUNK:
             return super()._reduce_scatter(call, kind, parts)
-        type_, op = found
+        type_, op = known
         result = np.empty(parts.shape[1:], parts.dtype)
         ends = (parts, result.size, type_), (result, result.size, type_)
         self._in(call, lambda comm: comm.Reduce_scatter_block(*ends, op))

@@ -1,26 +1,82 @@
 """Results of ops that work along dims that are cut: a rule for each op.
 
-The rules are in stencils, order, lookups and random_parts.
+The rules are in stencils, sliding, updates, lookups, order, transposed and
+random_parts. They ask the partitioner that they work for.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-from curta.core.jaxpr import Eqn
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.op import Op
-from curta.partition.host_mesh import Split
-from curta.partition.part import Part
+from curta.partition.host_mesh import HostMesh, Split
+from curta.partition.part import Fit, Part
+from curta.primitives.relation import Factors
 
+Axes = tuple[Any, ...]
 Parts = Sequence[Part]
 Splits = Sequence[Split]
 
 
+class Partitioning(Protocol):
+    """What rules ask of the `Partitioner` (partition.py), which says more of each."""
+
+    hosts: HostMesh
+
+    def staged(
+        self, closed: ClosedJaxpr, ins: Splits, outs: Splits | None = None
+    ) -> tuple[ClosedJaxpr, list[Split]]:
+        """The local jaxpr for inputs split so, and how its outputs are."""
+
+    def jaxpr(
+        self,
+        closed: ClosedJaxpr,
+        args: Parts,
+        outs: Splits | None = None,
+        hints: Splits = (),
+    ) -> list[Part]:
+        """Apply the jaxpr's ops to the parts of one host."""
+
+    def axes_of_factors(
+        self, rel: Factors, parts: Parts, wanted: Splits, given: Mapping[int, Axes]
+    ) -> dict[int, Axes]:
+        """Along which axes of hosts each factor is split."""
+
+    def assign(
+        self,
+        rel: Factors,
+        dim: Sequence[int],
+        axes: Axes,
+        assigned: dict[int, Axes],
+        used: set[Any],
+    ) -> None:
+        """Split the factors of a dim along axes, as far as they can be."""
+
+    def applied(
+        self,
+        op: Op,
+        rel: Factors,
+        outs: Sequence[ShapedArray],
+        values: Sequence[Any],
+        splits: Splits,
+        fits: Mapping[int, Fit],
+    ) -> Sequence[Any]:
+        """The op on the values of one host."""
+
+    def folded(self, part: Part, kind: str, axes: Axes, wanted: Split) -> Part:
+        """The fold over the parts of hosts along `axes`; of each its own, if wanted."""
+
+    def refined(self, part: Part, wanted: Split) -> Part:
+        """The part, cut further where that is wanted and costs nothing."""
+
+
 @functools.singledispatch
 def along_cut(
-    op: Op, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Op, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """The results of an eqn on one host; None where no dim that matters is cut.
 

@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 def local_op(op: Op, shapes: Sequence[Shape], outs: Sequence[Shape]) -> Any:
     """The op for operands and results of the shapes of parts.
 
-    `shapes` are pairs of the whole and the local shape.
+    `shapes` are those of the operands here, `outs` those that the results are to have.
     """
     return op
 

@@ -16,7 +16,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
-from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.host_mesh import split_of
 from curta.partition.local_ops import local_op
 from curta.partition.own_rows import first_row
@@ -69,16 +69,15 @@ def _scalar_inside(start: Any, last: int) -> Any:
 
 
 def _joined_bits(
-    made_by: Any, part: Part, axes: tuple[Any, ...], wanted: Any
-) -> Part | None:
+    partitioner: Partitioning, part: Part, axes: tuple[Any, ...], wanted: Any
+) -> Part:
     """What one host along `axes` has read, where others have zeros."""
     aval = typeof(part.value)
     if aval.dtype.kind in "biu":
-        result: Part = made_by.folded(part, "or", axes, wanted)
-        return result
+        return partitioner.folded(part, "or", axes, wanted)
     bits = np.dtype(f"uint{8 * aval.dtype.itemsize}")
     x = BitcastConvertType(bits)(part.value)
-    result = made_by.folded(part._replace(value=x), "or", axes, wanted)
+    result = partitioner.folded(part._replace(value=x), "or", axes, wanted)
     return result._replace(value=BitcastConvertType(aval.dtype)(result.value))
 
 
@@ -94,10 +93,10 @@ def _has_bits(aval: ShapedArray) -> bool:
 
 @along_cut.register
 def _gather(
-    op: Gather, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Gather, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """Rows of a table that is cut, where fewer are read than the table has."""
-    hosts, numbers = made_by.hosts, op.dimension_numbers
+    hosts, numbers = partitioner.hosts, op.dimension_numbers
     parts = [settled(part, hosts) for part in parts]
     table = parts[0]
     cut = [d for d in numbers.collapsed_slice_dims if table.split[d]]
@@ -109,7 +108,7 @@ def _gather(
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     rel = factors(op, avals, outs)
     taken = {rel.operands[0][d][0]: axes}
-    result = made_by.axes_of_factors(rel, parts, wanted, taken)
+    result = partitioner.axes_of_factors(rel, parts, wanted, taken)
     splits = [split_of(dims, result) for dims in (*rel.operands, *rel.results)]
     shape = hosts.local_shape(outs[0].shape, splits[2])
     if 2 * np.prod(shape) > group.size * typeof(table.value).size:
@@ -138,8 +137,8 @@ def _gather(
             BroadcastInDim(shape, batch)(outside), rest, BroadcastInDim(shape, ())(fill)
         )
     x = select_n(BroadcastInDim(shape, batch)(here), rest, x)
-    part = _joined_bits(made_by, Part(x, splits[2]), axes, wanted[0])
-    return [made_by.refined(part, wanted[0])]
+    part = _joined_bits(partitioner, Part(x, splits[2]), axes, wanted[0])
+    return [partitioner.refined(part, wanted[0])]
 
 
 def _everywhere(scalar: Any, like: Any) -> Any:
@@ -188,13 +187,13 @@ def _with_component(indices: Any, component: int, at: Any) -> Any:
 
 @along_cut.register
 def _scatter(
-    op: Scattering, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Scattering, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """Rows written of a table that is cut; one window at a known start is simpler."""
-    known = written_at(op, made_by, eqn, parts, wanted)
+    known = written_at(op, partitioner, eqn, parts, wanted)
     if known is not None:
         return known
-    hosts, numbers = made_by.hosts, op.dimension_numbers
+    hosts, numbers = partitioner.hosts, op.dimension_numbers
     parts = [settled(part, hosts) for part in parts]
     table = parts[0]
     cut = [d for d in numbers.inserted_window_dims if table.split[d]]
@@ -208,7 +207,7 @@ def _scatter(
     folded = {f for f, _ in rel.reduced}
     rel = dataclasses.replace(rel, whole=rel.whole | folded, reduced=())
     given = {rel.operands[0][d][0]: axes}
-    result = made_by.axes_of_factors(rel, parts, wanted, given)
+    result = partitioner.axes_of_factors(rel, parts, wanted, given)
     splits = [split_of(dims, result) for dims in (*rel.operands, *rel.results)]
     x, indices, updates = (
         resharded(part, split, hosts) for part, split in zip(parts, splits)
@@ -221,18 +220,18 @@ def _scatter(
     at = sub(at, _everywhere(first_row(group, rows), at))
     indices = _with_component(indices, component, at)
     local = dataclasses.replace(op, mode=FILL_OR_DROP)
-    return [made_by.refined(Part(local(x, indices, updates), splits[0]), wanted[0])]
+    return [partitioner.refined(Part(local(x, indices, updates), splits[0]), wanted[0])]
 
 
 @along_cut.register
 def _dynamic_slice(
-    op: DynamicSlice, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: DynamicSlice, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """A few rows, that are on a host or two."""
-    known = read_at(op, made_by, eqn, parts, wanted)
+    known = read_at(op, partitioner, eqn, parts, wanted)
     if known is not None:
         return known
-    hosts, shape = made_by.hosts, eqn.invars[0].aval.shape
+    hosts, shape = partitioner.hosts, eqn.invars[0].aval.shape
     part = settled(parts[0], hosts)
     cut = [d for d, n in enumerate(shape) if op.slice_sizes[d] != n and part.split[d]]
     if len(cut) != 1 or not _has_bits(eqn.outvars[0].aval):
@@ -259,19 +258,23 @@ def _dynamic_slice(
     here = between(numbers, 0, rows)
     x = chosen(here, d, x, exact_scalar(0, typeof(x).dtype))
     split = (*part.split[:d], (), *part.split[d + 1 :])
-    result = _joined_bits(made_by, Part(x, split), axes, wanted[0])
-    return [made_by.refined(result, wanted[0])]
+    result = _joined_bits(partitioner, Part(x, split), axes, wanted[0])
+    return [partitioner.refined(result, wanted[0])]
 
 
 @along_cut.register
 def _dynamic_update(
-    op: DynamicUpdateSlice, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: DynamicUpdateSlice,
+    partitioner: Partitioning,
+    eqn: Eqn,
+    parts: Parts,
+    wanted: Splits,
 ) -> Sequence[Part] | None:
     """Each host writes the rows of the update that it has."""
-    known = updated_at(op, made_by, eqn, parts, wanted)
+    known = updated_at(op, partitioner, eqn, parts, wanted)
     if known is not None:
         return known
-    hosts = made_by.hosts
+    hosts = partitioner.hosts
     shape, sizes = eqn.invars[0].aval.shape, eqn.invars[1].aval.shape
     part = settled(parts[0], hosts)
     changed = [d for d, n in enumerate(shape) if sizes[d] != n]

@@ -9,7 +9,7 @@ import numpy as np
 
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
-from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.host_mesh import HostMesh
 from curta.partition.own_rows import first_row
 from curta.partition.part import Part, settled, with_dim
@@ -47,10 +47,10 @@ def _first_rows(part: Part, dim: int, hosts: HostMesh) -> Part | None:
 
 @along_cut.register
 def _cumulative(
-    op: Cumulative, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Cumulative, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """The running fold of each part, and before it the fold of the parts in front."""
-    dim, hosts = op.axis, made_by.hosts
+    dim, hosts = op.axis, partitioner.hosts
     if not parts[0].split[dim] or eqn.invars[0].aval.dtype.kind == "V":
         return None
     part = _first_rows(parts[0], dim, hosts)
@@ -83,10 +83,10 @@ def _cumulative(
 
 @along_cut.register
 def _arg_reduction(
-    op: ArgReduction, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: ArgReduction, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """The extremum of each part and its index, then that of these."""
-    (dim,), hosts = op.axes, made_by.hosts
+    (dim,), hosts = op.axes, partitioner.hosts
     if not parts[0].split[dim]:
         return None
     part = _first_rows(parts[0], dim, hosts)
@@ -104,7 +104,7 @@ def _arg_reduction(
     winner = expand_dims(op(best), (dim,))
     result = Squeeze((dim,))(take_along(index, winner, dim))
     split = tuple(axes for d, axes in enumerate(part.split) if d != dim)
-    return [made_by.refined(Part(result, split), wanted[0])]
+    return [partitioner.refined(Part(result, split), wanted[0])]
 
 
 def _numbered(index: Any, every: int, group: Any) -> Any:
@@ -117,10 +117,10 @@ def _numbered(index: Any, every: int, group: Any) -> Any:
 
 @along_cut.register
 def _greatest(
-    op: TopK, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: TopK, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """The greatest of each part, then those of these."""
-    hosts, aval = made_by.hosts, eqn.invars[0].aval
+    hosts, aval = partitioner.hosts, eqn.invars[0].aval
     dim = op.axis % aval.ndim
     part = settled(parts[0], hosts)
     axes = part.split[dim]
@@ -137,15 +137,15 @@ def _greatest(
     split = (*part.split[:dim], (), *part.split[dim + 1 :])
     result = [best, take_along(index, winner, dim)]
     pairs = zip(result, wanted, strict=True)
-    return [made_by.refined(Part(x, split), want) for x, want in pairs]
+    return [partitioner.refined(Part(x, split), want) for x, want in pairs]
 
 
 @along_cut.register
 def _rev(
-    op: Rev, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Rev, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """Parts change places with those at the other end."""
-    (part,), hosts = parts, made_by.hosts
+    (part,), hosts = parts, partitioner.hosts
     cut = [d for d in op.dimensions if part.split[d]]
     if not cut or 0 in eqn.outvars[0].aval.shape:
         return None

@@ -51,7 +51,7 @@ from curta.partition.part import (
     settled,
     windowed,
 )
-from curta.partition.propagation import Walk
+from curta.partition.propagation import Propagation
 from curta.partition.rules import KEEP_WINDOWS, local_results
 from curta.primitives.elementwise import eq
 from curta.primitives.elementwise.select import select_n
@@ -94,26 +94,26 @@ def partition(
     whole on each host. `hosts` are those of the mesh, if not those of its devices.
     """
     hosts = hosts or host_mesh(mesh)
-    walk = Walk(mesh, tells=False)
+    propagation = Propagation(mesh, tells=False)
     splits = []
     for shardings, avals in (
         (in_shardings, closed.in_avals),
         (out_shardings, closed.out_avals),
     ):
         pairs = zip(shardings, avals, strict=True)
-        entries = [(walk.entries(s, a.ndim), a.shape) for s, a in pairs]
+        entries = [(propagation.entries(s, a.ndim), a.shape) for s, a in pairs]
         splits.append(tuple(hosts.split(e, shape) for e, shape in entries))
     ins, outs = splits
-    local, _ = Partitioner(hosts, walk).staged(closed, ins, outs)
+    local, _ = Partitioner(hosts, propagation).staged(closed, ins, outs)
     return LocalProgram(in_buckets(local), ins, outs, hosts)
 
 
 class Partitioner:
     """Records the program of one host."""
 
-    def __init__(self, hosts: HostMesh, walk: Walk):
+    def __init__(self, hosts: HostMesh, propagation: Propagation):
         self.hosts = hosts
-        self.walk = walk
+        self.propagation = propagation
         # The bodies of nested loops are asked for again and again.
         self._staged: dict[Any, tuple[ClosedJaxpr, list[Split]]] = {}
 
@@ -172,7 +172,7 @@ class Partitioner:
         jaxpr = closed.jaxpr
         entries = [_entries(part.split) for part in args]
         wanted = [_entries(split) for split in outs or hints]
-        known = self.walk.environment(jaxpr, entries, wanted)
+        known = self.propagation.environment(jaxpr, entries, wanted)
         env: dict[Var, Part] = dict(zip(jaxpr.invars, args, strict=True))
         for v, const in zip(jaxpr.constvars, closed.consts, strict=True):
             env[v] = Part(const, ((),) * v.aval.ndim)
@@ -305,7 +305,7 @@ class Partitioner:
                 if dim[:1] == (f,)
             ]
             if splits and all(axes == splits[0] for axes in splits):
-                self.give(rel, (f,), splits[0], result, used)
+                self.assign(rel, (f,), splits[0], result, used)
         by_size = sorted(
             zip(parts, rel.operands, strict=True),
             key=lambda pair: -typeof(pair[0].value).size,
@@ -315,29 +315,31 @@ class Partitioner:
             *((part.split, dims) for part, dims in by_size),
         ]:
             for axes, dim in zip(split, dims, strict=True):
-                self.give(rel, dim, axes, result, used)
+                self.assign(rel, dim, axes, result, used)
         return self._contiguous(rel, result)
 
-    def _contiguous(self, rel: Factors, found: dict[int, Axes]) -> dict[int, Axes]:
+    def _contiguous(self, rel: Factors, assigned: dict[int, Axes]) -> dict[int, Axes]:
         """The factors that are split, but those inside of one that is not all split."""
         inner = [
             f
             for dims in (*rel.operands, *rel.results)
             for dim in dims
             for outer, f in itertools.pairwise(dim)
-            if found.get(f)
-            and self.hosts.size_of(found.get(outer, ())) < rel.sizes[outer]
+            if assigned.get(f)
+            and self.hosts.size_of(assigned.get(outer, ())) < rel.sizes[outer]
         ]
         if not inner:
-            return found
-        return self._contiguous(rel, {f: a for f, a in found.items() if f not in inner})
+            return assigned
+        return self._contiguous(
+            rel, {f: a for f, a in assigned.items() if f not in inner}
+        )
 
-    def give(
+    def assign(
         self,
         rel: Factors,
         dim: Sequence[int],
         axes: Axes,
-        found: dict[int, Axes],
+        assigned: dict[int, Axes],
         used: set[Any],
     ) -> None:
         """Split the factors of a dim along axes, as far as they can be."""
@@ -345,7 +347,7 @@ class Partitioner:
         for f in dim:
             if f in rel.whole:
                 return
-            if f not in found:
+            if f not in assigned:
                 own: list[Any] = []
                 while left and left[0] not in used:
                     if rel.sizes[f] % self.hosts.size_of([*own, left[0]]):
@@ -354,12 +356,12 @@ class Partitioner:
                     own.append(left.pop(0))
                 if not own:
                     return
-                found[f] = tuple(own)
-            elif [*found[f]] == left[: len(found[f])]:
-                left = left[len(found[f]) :]
+                assigned[f] = tuple(own)
+            elif [*assigned[f]] == left[: len(assigned[f])]:
+                left = left[len(assigned[f]) :]
             else:
                 return
-            if self.hosts.size_of(found[f]) < rel.sizes[f]:
+            if self.hosts.size_of(assigned[f]) < rel.sizes[f]:
                 return  # what is inside of it stays together
 
     def counted_once(

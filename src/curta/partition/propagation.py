@@ -43,10 +43,10 @@ def retyped(mesh: Mesh, like: Mesh | AbstractMesh) -> Mesh:
     return Mesh(grid, like.axis_names, like.axis_types)
 
 
-class Walk:
-    """Goes through jaxprs with the splits of values over one mesh.
+class Propagation:
+    """How the values of jaxprs are split over one mesh, from those that are known.
 
-    `found` has those of all values, also in nested jaxprs. Those that the program
+    `splits` has those of all values, also in nested jaxprs. Those that the program
     inspects it `tells`, but not while it is `trying`: then it only looks at what
     operands say.
     """
@@ -56,7 +56,7 @@ class Walk:
     def __init__(self, mesh: Mesh, tells: bool = True):
         self.mesh = mesh
         self.tells = tells
-        self.found: dict[Var, Entries] = {}
+        self.splits: dict[Var, Entries] = {}
         self.trying = False
         self.known: dict[Any, Any] = {}
 
@@ -142,7 +142,7 @@ class Walk:
             if self.mesh.auto_axes:
                 wishes = self.wishes(jaxpr, self.tried(jaxpr, split), wanted, free)
             env = self.forward(jaxpr, split, wishes)
-            self.found.update(env)
+            self.splits.update(env)
             self.known[key] = env
         result: Mapping[Var, Entries] = self.known[key]
         return result

@@ -7,7 +7,7 @@ from typing import Any
 
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
-from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.own_rows import first_row
 from curta.partition.part import Part, resharded, settled
 from curta.primitives.random_bits.ops import RandomBits, RandomPart, RandomSplit
@@ -16,10 +16,10 @@ from curta.primitives.random_bits.ops import RandomBits, RandomPart, RandomSplit
 @along_cut.register(RandomBits)
 @along_cut.register(RandomSplit)
 def _drawn(
-    op: Any, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Any, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """Keys stay where they are; of what each draws, hosts make their parts."""
-    hosts = made_by.hosts
+    hosts = partitioner.hosts
     keys = settled(parts[0], hosts)
     rank = len(keys.split)
     used = {n for axes in keys.split for n in axes}

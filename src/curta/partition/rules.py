@@ -22,6 +22,7 @@ from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.partition.along import Partitioning, Parts, Splits
 from curta.partition.collectives import Terms, hoisted, in_buckets, summed_after
 from curta.partition.host_mesh import Split
 from curta.partition.part import Part, resharded, whole
@@ -34,32 +35,34 @@ from curta.primitives.placing import InspectSharding, Placing
 from curta.primitives.structure import add_any, zeros
 from curta.transforms.jaxprs import run_closed
 
-Parts = Sequence[Part]
-Splits = Sequence[Split]
 _ROUNDS = 4  # how often the body of a loop is looked at, until its carry is settled
 
 
 @functools.singledispatch
 def local_results(
-    op: Op, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Op, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """The results of an eqn on one host; None if they are found by its factors.
 
-    They are `made_by` a `Partitioner`, split as `wanted` or otherwise.
+    They are split as `wanted` or otherwise.
     """
     return None
 
 
 @local_results.register
 def _placing(
-    op: Placing, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Placing, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
-    return [Part(resharded(parts[0], wanted[0], made_by.hosts), wanted[0])]
+    return [Part(resharded(parts[0], wanted[0], partitioner.hosts), wanted[0])]
 
 
 @local_results.register
 def _inspect(
-    op: InspectSharding, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: InspectSharding,
+    partitioner: Partitioning,
+    eqn: Eqn,
+    parts: Parts,
+    wanted: Splits,
 ) -> Sequence[Part]:
     return []  # shown when results are placed
 
@@ -69,19 +72,17 @@ def _inspect(
 
 @local_results.register
 def _call(
-    op: JaxprOp, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: JaxprOp, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
-    result: Sequence[Part] = made_by.jaxpr(op.jaxpr, parts, hints=wanted)
-    return result
+    return partitioner.jaxpr(op.jaxpr, parts, hints=wanted)
 
 
 @local_results.register
 def _composed(
-    op: Composed, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Composed, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
     closed = op.expansion([v.aval.unplaced() for v in eqn.invars])
-    result: Sequence[Part] = made_by.jaxpr(closed, parts, hints=wanted)
-    return result
+    return partitioner.jaxpr(closed, parts, hints=wanted)
 
 
 KEEP_WINDOWS = (local_results.dispatch(object), _placing, _call, _composed)
@@ -90,24 +91,24 @@ KEEP_WINDOWS = (local_results.dispatch(object), _placing, _call, _composed)
 
 @local_results.register
 def _remat(
-    op: Remat, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Remat, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
-    local, splits = made_by.staged(op.jaxpr, [part.split for part in parts])
+    local, splits = partitioner.staged(op.jaxpr, [part.split for part in parts])
     results = op.with_jaxpr(in_buckets(local))(*[part.value for part in parts])
     return [Part(x, split) for x, split in zip(results, splits, strict=True)]
 
 
 @local_results.register
 def _shard_map(
-    op: ShardMap, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: ShardMap, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
-    result = on_one_host(op, made_by.hosts, parts, [v.aval for v in eqn.outvars])
-    return _call(op, made_by, eqn, parts, wanted) if result is None else result
+    result = on_one_host(op, partitioner.hosts, parts, [v.aval for v in eqn.outvars])
+    return _call(op, partitioner, eqn, parts, wanted) if result is None else result
 
 
 @local_results.register
 def _scan(
-    op: Scan, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Scan, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
     """Arrays are whole along the dim of the iterations."""
     consts, carry, xs = op.parts(parts)
@@ -116,14 +117,14 @@ def _scan(
     splits = [*map(_finer, [part.split for part in carry], wanted)]
     for _ in range(_ROUNDS):
         ins = [*fixed[0], *splits, *fixed[1]]
-        _, out_splits = made_by.staged(op.jaxpr, ins)
+        _, out_splits = partitioner.staged(op.jaxpr, ins)
         better = [*map(_finer, splits, out_splits)]
         if better == splits:
             break
         splits = better
     outs = [*splits, *out_splits[op.num_carry :]]
-    body, _ = made_by.staged(op.jaxpr, [*fixed[0], *splits, *fixed[1]], outs)
-    values = _values(made_by, parts, [*fixed[0], *splits, *stacked])
+    body, _ = partitioner.staged(op.jaxpr, [*fixed[0], *splits, *fixed[1]], outs)
+    values = _values(partitioner, parts, [*fixed[0], *splits, *stacked])
     results = _scanned(op, body, values)
     ys = [((), *split) for split in outs[op.num_carry :]]
     return [Part(x, split) for x, split in zip(results, [*splits, *ys], strict=True)]
@@ -160,20 +161,20 @@ def _with_hoisted(
 
 @local_results.register
 def _while(
-    op: While, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: While, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
     given = [part.split for part in parts]
     cond_consts, body_consts, splits = op.parts(given)
     splits = [*map(_finer, splits, wanted)]
     for _ in range(_ROUNDS):
-        _, out_splits = made_by.staged(op.body_jaxpr, [*body_consts, *splits])
+        _, out_splits = partitioner.staged(op.body_jaxpr, [*body_consts, *splits])
         better = [*map(_finer, splits, out_splits)]
         if better == splits:
             break
         splits = better
-    body, _ = made_by.staged(op.body_jaxpr, [*body_consts, *splits], splits)
-    cond, _ = made_by.staged(op.cond_jaxpr, [*cond_consts, *splits], [()])
-    values = _values(made_by, parts, [*cond_consts, *body_consts, *splits])
+    body, _ = partitioner.staged(op.body_jaxpr, [*body_consts, *splits], splits)
+    cond, _ = partitioner.staged(op.cond_jaxpr, [*cond_consts, *splits], [()])
+    values = _values(partitioner, parts, [*cond_consts, *body_consts, *splits])
     tested, consts, carry = op.parts(values)
     cond, tested = _with_hoisted(cond, tested)
     body, consts = _with_hoisted(body, consts)
@@ -184,15 +185,17 @@ def _while(
 
 @local_results.register
 def _cond(
-    op: Cond, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Cond, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
     ins = [part.split for part in parts[1:]]
-    each = [made_by.staged(branch, ins)[1] for branch in op.branches]
+    each = [partitioner.staged(branch, ins)[1] for branch in op.branches]
     outs = [
         splits[0] if len({*splits}) == 1 else want
         for *splits, want in zip(*each, wanted, strict=True)
     ]
-    branches = tuple(in_buckets(made_by.staged(b, ins, outs)[0]) for b in op.branches)
+    branches = tuple(
+        in_buckets(partitioner.staged(b, ins, outs)[0]) for b in op.branches
+    )
     results = op.with_branches(branches)(*[part.value for part in parts])
     return [Part(x, split) for x, split in zip(results, outs, strict=True)]
 
@@ -202,9 +205,9 @@ def _finer(split: Split, other: Split) -> Split:
     return split if any(split) else other
 
 
-def _values(made_by: Any, parts: Parts, splits: Splits) -> list[Any]:
+def _values(partitioner: Partitioning, parts: Parts, splits: Splits) -> list[Any]:
     pairs = zip(parts, splits, strict=True)
-    return [resharded(part, split, made_by.hosts) for part, split in pairs]
+    return [resharded(part, split, partitioner.hosts) for part, split in pairs]
 
 
 # ---- callbacks
@@ -212,31 +215,33 @@ def _values(made_by: Any, parts: Parts, splits: Splits) -> list[Any]:
 
 @local_results.register
 def _debugging(
-    op: Debugging, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Debugging, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
-    return [whole(x) for x in _on_first(op, made_by, parts)]
+    return [whole(x) for x in _on_first(op, partitioner, parts)]
 
 
 @local_results.register
 def _io_callback(
-    op: IOCallback, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: IOCallback, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part]:
     """The first host calls, and sends the others what comes of it."""
-    group = made_by.hosts.everyone
+    group = partitioner.hosts.everyone
     send = HostPermute(group, tuple((0, i) for i in range(group.size)))
-    return [whole(send(x)) for x in _on_first(op, made_by, parts)]
+    return [whole(send(x)) for x in _on_first(op, partitioner, parts)]
 
 
-def _on_first(op: Any, made_by: Any, parts: Parts) -> Sequence[Any]:
+def _on_first(op: Any, partitioner: Partitioning, parts: Parts) -> Sequence[Any]:
     """The results of an op that only the first host does; zeros on the others."""
-    values = [resharded(part, ((),) * len(part.split), made_by.hosts) for part in parts]
+    values = [
+        resharded(part, ((),) * len(part.split), partitioner.hosts) for part in parts
+    ]
     avals = [typeof(x) for x in values]
 
     def absent(*_: Any) -> list[Any]:
         return [zeros(a) for a in op.aval(*avals)]
 
     branches = (stage(absent, avals), stage(lambda *xs: op(*xs), avals))
-    first = eq(HostIndex(made_by.hosts.everyone)(), np.int32(0))
+    first = eq(HostIndex(partitioner.hosts.everyone)(), np.int32(0))
     index = convert_element_type(first, np.dtype("int32"))
     result: Sequence[Any] = Cond(branches)(index, *values)
     return result

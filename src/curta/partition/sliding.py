@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
-from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.fits import common_fits, fits_of, windows_of
 from curta.partition.host_mesh import HostMesh, split_of
 from curta.partition.part import Fit, Part, fitted, windowed
@@ -48,9 +48,9 @@ class _Slide(NamedTuple):
 @along_cut.register(SelectAndGatherAdd)
 @along_cut.register(SelectAndScatterAdd)
 def _slid(
-    op: Any, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Any, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
-    hosts = made_by.hosts
+    hosts = partitioner.hosts
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     if any(0 in a.shape for a in (*avals, *outs)):
         return None
@@ -63,7 +63,7 @@ def _slid(
             slides[dim] = slide
     if not slides:
         return None
-    return _applied(op, made_by, rel, slides, eqn, parts, wanted)
+    return _applied(op, partitioner, rel, slides, eqn, parts, wanted)
 
 
 def _along(dim: Windowed, size: int, parts: Parts, hosts: HostMesh) -> _Slide | None:
@@ -199,7 +199,7 @@ def _sent(slide: _Slide, parts: Parts, hosts: HostMesh) -> int:
 
 def _applied(
     op: Any,
-    made_by: Any,
+    partitioner: Partitioning,
     rel: Factors,
     slides: dict[Windowed, _Slide],
     eqn: Eqn,
@@ -207,7 +207,7 @@ def _applied(
     wanted: Splits,
 ) -> Sequence[Part]:
     """The op on the rows that slides say, and what other factors say."""
-    hosts = made_by.hosts
+    hosts = partitioner.hosts
     outs = [v.aval for v in eqn.outvars]
     given = {}
     for slide in slides.values():
@@ -215,7 +215,7 @@ def _applied(
             given[rel.operands[i][d][0]] = slide.axes
     parts, fits = common_fits(op, rel, parts, hosts, given)
     given |= {f: fit.axes for f, fit in fits.items()}
-    axes = made_by.axes_of_factors(rel, parts, wanted, given)
+    axes = partitioner.axes_of_factors(rel, parts, wanted, given)
     values = [
         _operand(op, i, part, rel.operands[i], axes, fits, slides, hosts)
         for i, part in enumerate(parts)
@@ -230,7 +230,7 @@ def _applied(
                 fits = {**fits, f: slide.out}
                 result_axes[f] = slide.axes
     splits = [split_of(dims, result_axes) for dims in rel.results]
-    results = made_by.applied(local, rel, outs, values, splits, fits)
+    results = partitioner.applied(local, rel, outs, values, splits, fits)
     for dim, slide in slides.items():
         if slide.kept is not None:
             results = [rows_of(x, dim.result, *slide.kept) for x in results]
@@ -240,21 +240,21 @@ def _applied(
     ]
     folds = [(kind, axes[f]) for f, kind in rel.reduced if axes.get(f)]
     folds += [("sum", s.axes) for s in slides.values() if s.out is None]
-    return _folded(made_by, result, folds, wanted)
+    return _folded(partitioner, result, folds, wanted)
 
 
 def _folded(
-    made_by: Any,
-    found: Sequence[Part],
+    partitioner: Partitioning,
+    results: Sequence[Part],
     folds: Sequence[tuple[str, tuple[Any, ...]]],
     wanted: Splits,
 ) -> Sequence[Part]:
     for kind, along in folds:
-        found = [
-            made_by.folded(part, kind, along, want)
-            for part, want in zip(found, wanted, strict=True)
+        results = [
+            partitioner.folded(part, kind, along, want)
+            for part, want in zip(results, wanted, strict=True)
         ]
-    return [made_by.refined(part, want) for part, want in zip(found, wanted)]
+    return [partitioner.refined(part, want) for part, want in zip(results, wanted)]
 
 
 def _operand(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
-from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.fits import common_fits, fits_of, windows_of
 from curta.partition.host_mesh import HostMesh, split_of
 from curta.partition.part import Fit, Part, fitted, windowed, with_dim
@@ -31,7 +31,7 @@ from curta.primitives.windowed.sliding import dilated
 
 @along_cut.register
 def sliced(
-    op: Slice, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Slice, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     (part,), shape = parts, eqn.invars[0].aval.shape
     starts, limits = op.start_indices, op.limit_indices
@@ -43,7 +43,7 @@ def sliced(
     if not cut or 0 in eqn.outvars[0].aval.shape:
         return None
     for d in cut:
-        result = _cut_rows(part, d, *bounds[d], made_by.hosts)
+        result = _cut_rows(part, d, *bounds[d], partitioner.hosts)
         if result is None:
             return None
         part = result
@@ -71,7 +71,7 @@ def _cut_rows(
 
 @along_cut.register
 def _pad(
-    op: Pad, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Pad, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     part, fill = parts
     config = op.padding_config
@@ -79,7 +79,7 @@ def _pad(
     if not cut or 0 in eqn.invars[0].aval.shape or 0 in eqn.outvars[0].aval.shape:
         return None
     for d in cut:
-        result = _padded(part, d, config[d], fill.value, made_by.hosts)
+        result = _padded(part, d, config[d], fill.value, partitioner.hosts)
         if result is None:
             return None
         part = result
@@ -117,10 +117,10 @@ def _padded(
 
 @along_cut.register
 def _concatenate(
-    op: Concatenate, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Concatenate, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """Each operand is brought to the rows that the largest one has."""
-    hosts, d = made_by.hosts, op.dimension
+    hosts, d = partitioner.hosts, op.dimension
     sizes = [v.aval.shape[d] for v in eqn.invars]
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     cut = [i for i, part in enumerate(parts) if part.split[d]]
@@ -138,7 +138,7 @@ def _concatenate(
     own = {dims[d][0]: axes for dims in rel.operands}
     parts, fits = common_fits(op, rel, parts, hosts, own)
     given = own | {f: fit.axes for f, fit in fits.items()}
-    found = made_by.axes_of_factors(rel, parts, wanted, given)
+    assigned = partitioner.axes_of_factors(rel, parts, wanted, given)
     numbers = positions(*target, hosts.group(axes))
     result = None
     rows = [*zip(parts, rel.operands, starts, sizes, strict=True)]
@@ -146,11 +146,11 @@ def _concatenate(
         if size:
             window = Window(size, target.every, target.first - start)
             fit = Fit(axes, window, target.rows)
-            split = split_of(dims, found)
+            split = split_of(dims, assigned)
             x = fitted(part, split, {**fits_of(dims, fits), d: fit}, hosts)
             here = None if result is None else below(numbers, start + size)
             result = x if here is None else chosen(here, d, x, result)
-    split = split_of(rel.operands[main], found)
+    split = split_of(rel.operands[main], assigned)
     windows = windows_of(rel.results[0], fits)
     windows[d] = Window(sum(sizes), target.every, target.first)
     return [windowed(result, split, windows, hosts)]

@@ -9,7 +9,7 @@ from typing import Any
 from curta.core.jaxpr import Eqn
 from curta.core.op import Op
 from curta.core.trace import typeof
-from curta.partition.along import Parts, Splits, along_cut
+from curta.partition.along import Partitioning, Parts, Splits, along_cut
 from curta.partition.part import Part, settled
 from curta.partition.windows import padded_rows, rows_of
 from curta.primitives.cumulative import Cumulative
@@ -26,7 +26,11 @@ _BY_ROWS = (ArgReduction, Cumulative, Fft, MatrixOp, Sort, TopK)
 
 
 def elsewhere(
-    op: Op, made_by: Any, rel: Factors, parts: Parts, axes: Mapping[int, Axes]
+    op: Op,
+    partitioner: Partitioning,
+    rel: Factors,
+    parts: Parts,
+    axes: Mapping[int, Axes],
 ) -> dict[int, Axes]:
     """The axes of factors; those of dims that must be whole go to others."""
     result = dict(axes)
@@ -41,22 +45,22 @@ def elsewhere(
             for dim in dims:
                 free = not any(f in rel.whole or f in result for f in dim)
                 sizes = math.prod(rel.sizes[f] for f in dim[:1])
-                if dim and free and sizes % made_by.hosts.size_of(own) == 0:
-                    made_by.give(rel, dim, own, result, used)
+                if dim and free and sizes % partitioner.hosts.size_of(own) == 0:
+                    partitioner.assign(rel, dim, own, result, used)
                     break
     return result
 
 
 @along_cut.register
 def _fft(
-    op: Fft, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Fft, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """A transform along one dim that is cut, and along others that are not.
 
     Those along dims that are not cut come first, but for real results; then another
     dim is cut for that along the first.
     """
-    hosts = made_by.hosts
+    hosts = partitioner.hosts
     part = settled(parts[0], hosts)
     rank, lengths = len(part.split), op.fft_lengths
     dims = range(rank - len(lengths), rank)
@@ -92,7 +96,7 @@ def _fft(
         split[other], split[d] = split[d], ()
     if op.fft_type == FftType.IRFFT:
         x = _transform(x, rest, op.fft_type, sizes)
-    return [made_by.refined(Part(x, tuple(split)), wanted[0])]
+    return [partitioner.refined(Part(x, tuple(split)), wanted[0])]
 
 
 def _transform(

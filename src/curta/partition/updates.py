@@ -14,7 +14,7 @@ import numpy as np
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
-from curta.partition.along import Parts, Splits
+from curta.partition.along import Partitioning, Parts, Splits
 from curta.partition.fits import common_fits, fits_of, windows_of
 from curta.partition.host_mesh import HostMesh, split_of
 from curta.partition.part import Fit, Part, fitted, windowed
@@ -61,7 +61,7 @@ _FEW = (BroadcastInDim, Concatenate, ConvertElementType, Elementwise, SelectN)
 
 
 def read_at(
-    op: DynamicSlice, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: DynamicSlice, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     starts = known_integers(parts[1:])
     if starts is None:
@@ -70,11 +70,15 @@ def read_at(
     starts = [max(0, min(start, n - size)) for start, size, n in bounds]
     limits = [start + n for start, n in zip(starts, op.slice_sizes, strict=True)]
     op_at = Slice(tuple(starts), tuple(limits))
-    return sliced(op_at, made_by, eqn, parts[:1], wanted)
+    return sliced(op_at, partitioner, eqn, parts[:1], wanted)
 
 
 def updated_at(
-    op: DynamicUpdateSlice, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: DynamicUpdateSlice,
+    partitioner: Partitioning,
+    eqn: Eqn,
+    parts: Parts,
+    wanted: Splits,
 ) -> Sequence[Part] | None:
     operand, update, *rest = parts
     starts = known_integers(rest)
@@ -83,11 +87,11 @@ def updated_at(
     sizes = eqn.invars[1].aval.shape
     bounds = zip(starts, sizes, eqn.invars[0].aval.shape, strict=True)
     starts = [max(0, min(start, n - size)) for start, size, n in bounds]
-    return _written(made_by, eqn, operand, update, starts, sizes, None, wanted)
+    return _written(partitioner, eqn, operand, update, starts, sizes, None, wanted)
 
 
 def written_at(
-    op: Scattering, made_by: Any, eqn: Eqn, parts: Parts, wanted: Splits
+    op: Scattering, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
     """One window, at a known start inside of the operand."""
     operand, indices, update = parts
@@ -118,9 +122,11 @@ def written_at(
         x,
         tuple(() if k is None else update.split[k] for k in update_dims),
         [None if k is None else windows[k] for k in update_dims],
-        made_by.hosts,
+        partitioner.hosts,
     )
-    return _written(made_by, eqn, operand, update, starts, sizes, op.element_op, wanted)
+    return _written(
+        partitioner, eqn, operand, update, starts, sizes, op.element_op, wanted
+    )
 
 
 class _Target(NamedTuple):
@@ -131,7 +137,7 @@ class _Target(NamedTuple):
 
 
 def _written(
-    made_by: Any,
+    partitioner: Partitioning,
     eqn: Eqn,
     operand: Part,
     update: Part,
@@ -141,7 +147,7 @@ def _written(
     wanted: Splits,
 ) -> Sequence[Part] | None:
     """The operand with a window written at a known start."""
-    hosts, shape = made_by.hosts, eqn.invars[0].aval.shape
+    hosts, shape = partitioner.hosts, eqn.invars[0].aval.shape
     if 0 in sizes:
         return None
     changed = [d for d, n in enumerate(shape) if sizes[d] != n]
@@ -157,10 +163,10 @@ def _written(
     }
     parts, fits = common_fits(eqn.op, rel, [operand, update], hosts, given)
     given |= {f: fit.axes for f, fit in fits.items()}
-    found = made_by.axes_of_factors(rel, parts, wanted, given)
+    assigned = partitioner.axes_of_factors(rel, parts, wanted, given)
     values = []
     for i, (part, dims) in enumerate(zip(parts, rel.operands, strict=True)):
-        split = split_of(dims, found)
+        split = split_of(dims, assigned)
         if i:
             split = tuple(
                 () if d in changed and d not in targets else own
@@ -168,7 +174,7 @@ def _written(
             )
         own = {d: _own_fit(t, i, sizes[d]) for d, t in targets.items()}
         values.append(fitted(part, split, {**fits_of(dims, fits), **own}, hosts))
-    split = split_of(rel.operands[0], found)
+    split = split_of(rel.operands[0], assigned)
     result = _combined(values, starts, sizes, changed, targets, combine, hosts)
     windows = windows_of(rel.results[0], fits)
     for d, target in targets.items():

@@ -12,9 +12,9 @@ from curta.control.shard_map import ShardMap
 from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params, with_jaxprs
 from curta.core.mesh import Mesh
-from curta.partition.propagation import Walk
+from curta.partition.propagation import Propagation
 from curta.runtime.named_devices import Shardings
-from curta.runtime.propagation import walked
+from curta.runtime.propagation import propagated
 
 # In the jaxprs of these values are what one device holds.
 _OF_PARTS = (ShardMap, CustomPartitioning)
@@ -49,14 +49,14 @@ def _inner(op: Any) -> Iterable[Jaxpr]:
 
 def showing_parts(closed: ClosedJaxpr, shardings: Shardings, mesh: Mesh) -> ClosedJaxpr:
     """The program in which these callbacks know the parts, by where arguments are."""
-    walk = Walk(mesh, tells=False)
-    walked(walk, closed, [s and (s.named or s) for s in shardings])
-    return _Showing(walk).closed(closed)
+    propagation = Propagation(mesh, tells=False)
+    propagated(propagation, closed, [s and (s.named or s) for s in shardings])
+    return _Showing(propagation).closed(closed)
 
 
 class _Showing:
-    def __init__(self, walk: Walk):
-        self.walk = walk
+    def __init__(self, propagation: Propagation):
+        self.propagation = propagation
 
     def closed(self, closed: ClosedJaxpr) -> ClosedJaxpr:
         eqns = [*map(self.eqn, closed.jaxpr.eqns)]
@@ -72,10 +72,16 @@ class _Showing:
 
     def debugging(self, op: Any, eqn: Eqn) -> Any:
         avals = [v.aval for v in eqn.invars]
-        split = [self.walk.found.get(v, (None,) * v.aval.ndim) for v in eqn.invars]
+        split = [
+            self.propagation.splits.get(v, (None,) * v.aval.ndim) for v in eqn.invars
+        ]
         maps = [
             s.devices_indices_map(a.shape)
-            for s, a in zip(self.walk.shardings(split, avals), avals, strict=True)
+            for s, a in zip(
+                self.propagation.shardings(split, avals), avals, strict=True
+            )
         ]
-        parts = tuple(tuple(m[d] for m in maps) for d in self.walk.mesh.flat_devices)
+        parts = tuple(
+            tuple(m[d] for m in maps) for d in self.propagation.mesh.flat_devices
+        )
         return dataclasses.replace(op, partitioned=False, parts=parts)

@@ -115,7 +115,7 @@ def _send(
     transfers: Sequence[Transfer],
     own: Sequence[tuple[Index, NDArray]],
     wanted: Index | None,
-    found: NDArray | None,
+    out: NDArray | None,
     dtype: np.dtype[Any],
 ) -> None:
     """Send and receive, in rounds, what `transfers` say."""
@@ -139,10 +139,10 @@ def _send(
         pairs = [(start, (start + step) % count) for start in sorted(by_source)]
         packet, at = current().permute(group, pairs, packet), 0
         for t in by_source.get((own_rank - step) % count, ()):
-            assert found is not None and wanted is not None
+            assert out is not None and wanted is not None
             size = _bytes(t.index, dtype)
             part = packet[at : at + size].view(dtype).reshape(_shape(t.index))
-            found[_within(t.index, wanted)] = part
+            out[_within(t.index, wanted)] = part
             at += size
 
 

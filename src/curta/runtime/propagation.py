@@ -33,7 +33,7 @@ from curta.core.sharding import (
     normalised,
     on_device,
 )
-from curta.partition.propagation import Walk, over_axes, retyped
+from curta.partition.propagation import Propagation, over_axes, retyped
 from curta.primitives.placing import (
     DevicePut,
     InspectSharding,
@@ -164,9 +164,12 @@ class Destinations:
         mesh = chosen_mesh(self.named, shardings) or self.around
         if mesh is None:
             return {}
-        walk = Walk(mesh, tells=False)
-        walked(walk, self.closed, [s and (s.named or s) for s in shardings])
-        return {v: walk.typed(v.aval, split) for v, split in walk.found.items()}
+        propagation = Propagation(mesh, tells=False)
+        propagated(propagation, self.closed, [s and (s.named or s) for s in shardings])
+        return {
+            v: propagation.typed(v.aval, split)
+            for v, split in propagation.splits.items()
+        }
 
 
 def _check_sums(what: str, shardings: Shardings, avals: Sequence[ShapedArray]) -> None:
@@ -240,9 +243,11 @@ def _op_shardings(
         return [over_axes(mesh, spec) for spec in op.out_specs]
     if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
         mesh = retyped(mesh, op.target.mesh)
-    walk = Walk(mesh)
-    split = [walk.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)]
-    result = walk.shardings(walk.op(op, avals, split, outs), outs)
+    propagation = Propagation(mesh)
+    split = [
+        propagation.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)
+    ]
+    result = propagation.shardings(propagation.op(op, avals, split, outs), outs)
     return _spelt_as_given(result, outs, shardings, avals)
 
 
@@ -278,8 +283,8 @@ def _program_shardings(
         if _inspects(closed.jaxpr):
             _show_all(closed.jaxpr, placed[0] if placed else default_sharding())
         return [(last or (placed[0] if placed else None))] * len(outs)
-    walk = Walk(mesh)
-    result = walk.shardings(walked(walk, closed, shardings), outs)
+    propagation = Propagation(mesh)
+    result = propagation.shardings(propagated(propagation, closed, shardings), outs)
     result = _spelt_as_given(result, outs, shardings, closed.in_avals)
     handed_on = [given.get(v) for v in closed.jaxpr.outvars]  # type: ignore
     return [
@@ -296,12 +301,14 @@ def program_mesh(
     return around if mesh is None and not any(shardings) else mesh
 
 
-def walked(walk: Walk, closed: ClosedJaxpr, shardings: Shardings) -> list[Entries]:
-    """The splits of the outputs, after a walk through the whole program."""
+def propagated(
+    propagation: Propagation, closed: ClosedJaxpr, shardings: Shardings
+) -> list[Entries]:
+    """The splits of the outputs, propagated through the whole program."""
     placed = list(zip(closed.jaxpr.invars, shardings, strict=True))
-    split = [walk.entries(s, v.aval.ndim) for v, s in placed]
+    split = [propagation.entries(s, v.aval.ndim) for v, s in placed]
     free = [v for v, s in placed if s is None]
-    return walk.jaxpr(closed.jaxpr, split, free=free)
+    return propagation.jaxpr(closed.jaxpr, split, free=free)
 
 
 def _spelt_as_given(
