@@ -25,11 +25,13 @@ def run_staged(fun: Callable[..., Any], *args: Any) -> list[np.ndarray]:
     return [stored(x, a) for x, a in zip(results, closed.out_avals, strict=True)]
 
 
-def run_cases(found: Sequence[Case]) -> list[list[np.ndarray]]:
+def run_cases(
+    found: Sequence[Case], platforms: Sequence[str] = ("cpu",)
+) -> list[list[np.ndarray]]:
     """The outputs of all cases, from one program: compiling once is much faster."""
     closed, counts = staged(found)
     args = [given(x, a) for c in found for x, a in zip(c.args, c.avals, strict=True)]
-    results = xla.run(lower(closed), args)
+    results = xla.run(lower(closed, platforms), args)
     outs = iter(map(stored, results, closed.jaxpr.out_avals))
     return [[next(outs) for _ in range(count)] for count in counts]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,7 +35,7 @@ from curta.primitives.cumulative import CumLogSumExp, CumProd, CumSum, Cumulativ
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.magnitude import max_, min_
-from curta.primitives.structure import full, move_dim
+from curta.primitives.structure import full, move_dim, reshape
 from curta.primitives.windowed.reductions import (
     ReduceWindowMax,
     ReduceWindowMin,
@@ -173,6 +174,9 @@ def _select_and_scatter_add(
     b: Builder, op: SelectAndScatterAdd, source: Value, operand: Value
 ) -> Value:
     """Padding may be chosen, so that it is the worst of all, and cut off again."""
+    if _lacks_plain_dims(b, op):
+        (result,) = lower_closed(b, _with_plain_dims(op, b.ins), [source, operand])
+        return result
     aval = b.ins[1]
     worst = b.constant(op.worst(aval.dtype))
     low, high = ([pair[i] for pair in op.padding] for i in range(2))
@@ -203,6 +207,10 @@ def _select_and_scatter_add(
 def _general_select_and_scatter(
     b: Builder, op: SelectAndScatter, operand: Value, source: Value, init: Value
 ) -> Value:
+    if _lacks_plain_dims(b, op):
+        args = [operand, source, init]
+        (result,) = lower_closed(b, _with_plain_dims(op, b.ins), args)
+        return result
     select = ClosedJaxpr(op.select_jaxpr, op.select_consts)
     add_up = ClosedJaxpr(op.scatter_jaxpr, op.scatter_consts)
     regions = [jaxpr_region(b, select), jaxpr_region(b, add_up)]
@@ -228,6 +236,31 @@ def _select_and_scatter(
         padding=_padding(padding),
     )
     return result
+
+
+def _lacks_plain_dims(b: Builder, op: Any) -> bool:
+    """Whether it is for TPUs, which want two dims without windows, to be innermost."""
+    if b.program.platforms != ("tpu",):
+        return False
+    windows = [*zip(op.window_dimensions, op.window_strides, strict=True)]
+    return windows.count((1, 1)) < 2
+
+
+def _with_plain_dims(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The op on arrays with two dims of size 1 more."""
+    wide = dataclasses.replace(
+        op,
+        window_dimensions=(*op.window_dimensions, 1, 1),
+        window_strides=(*op.window_strides, 1, 1),
+        padding=(*op.padding, (0, 0), (0, 0)),
+    )
+
+    def run(*args: Any) -> list[Any]:
+        arrays = [reshape(x, (*x.shape, 1, 1)) if x.ndim else x for x in args]
+        out = wide(*arrays)
+        return [reshape(out, out.shape[:-2])]
+
+    return stage(run, avals)
 
 
 def _comparison(b: Builder, direction: str, dtype: Any) -> Block:
