@@ -160,3 +160,24 @@ def test_threads(x):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("place", [None, 0, 1])
+def test_functions_of_the_library(x, place, monkeypatch):
+    if place is not None:
+        x = curta.device_put(x, curta.devices()[place])
+    host = np.arange(1.0, 5).astype(np.float32)
+    calls = [
+        (lambda: jnp.sin(x), np.sin(host)),
+        (lambda: jnp.add(x, x), 2 * host),
+        (lambda: jnp.sum(x), np.float32(10)),
+        (lambda: jnp.where(x > 2, x, -x), np.where(host > 2, host, -host)),
+        (lambda: curta.nn.softmax(x), np.exp(host) / np.exp(host).sum()),
+    ]
+    for call, want in 2 * calls:
+        out = call()
+        np.testing.assert_allclose(out, want, rtol=1e-6)
+        assert out.devices() == x.devices() and out.committed == x.committed
+    monkeypatch.setattr("curta.api.inner.evaluated", None)  # the way of Python
+    for call, want in calls:
+        np.testing.assert_allclose(call(), want, rtol=1e-6)

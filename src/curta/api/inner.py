@@ -1,4 +1,4 @@
-"""`inner_jit`: library functions that show as one call in a jaxpr."""
+"""Functions of the library: those of `inner_jit` show as one call in a jaxpr."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
+from curta.api.evaluation import evaluated
 from curta.api.jit import named_jit
 from curta.api.jit_options import check_statics
 from curta.api.signatures import P, R
@@ -15,7 +16,7 @@ from curta.core.stage import recording_trace
 from curta.core.trace import thread_state
 from curta.core.tracebacks import is_boundary, shorten_traceback
 from curta.runtime.eager import BASE
-from curta.runtime.remembered import NOT_REMEMBERED, Remembered
+from curta.runtime.native_call import MISS
 
 
 @overload
@@ -57,17 +58,18 @@ def inner_jit(
             whole=whole,
         )
     jitted = named_jit(fun, name, static_argnames, inline)
-    options = jitted._options
-    remembered = Remembered(fun, options.static_argnums, options.static_argnames)
-    function = fun
+    options, function = jitted._options, fun
+    entries, native = jitted._plans.entries, jitted._native
 
     @functools.wraps(fun)
     @is_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             if thread_state.trace is BASE:
-                out = remembered(args, kwargs)
-                if out is not NOT_REMEMBERED:
+                out = native(*args) if entries and not kwargs else MISS
+                if out is MISS:
+                    out = evaluated(jitted, args, kwargs)
+                if out is not MISS:
                     return out
                 if config.jax_debug_key_reuse:
                     return jitted(*args, **kwargs)
@@ -84,6 +86,44 @@ def inner_jit(
             if misuse is not None:
                 shorten_traceback(misuse)
                 raise misuse from None
+            shorten_traceback(error)
+            raise
+
+    return call
+
+
+@overload
+def inlined_jit(
+    fun: Callable[P, R],
+) -> Callable[P, R]: ...
+@overload
+def inlined_jit(
+    *, static_argnames: str | Sequence[str] = ...
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def inlined_jit(
+    fun: Callable[..., Any] | None = None, *, static_argnames: str | Sequence[str] = ()
+) -> Any:
+    """Make `fun` quick on concrete arrays; anywhere else it is what it is.
+
+    As `inner_jit`, for functions that are no call of their own in a jaxpr.
+    """
+    if fun is None:
+        return functools.partial(inlined_jit, static_argnames=static_argnames)
+    jitted = named_jit(fun, None, static_argnames, True)
+    entries, native, function = jitted._plans.entries, jitted._native, fun
+
+    @functools.wraps(fun)
+    @is_boundary
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            if thread_state.trace is BASE:
+                out = native(*args) if entries and not kwargs else MISS
+                if out is MISS:
+                    out = evaluated(jitted, args, kwargs)
+                if out is not MISS:
+                    return out
+            return function(*args, **kwargs)
+        except Exception as error:
             shorten_traceback(error)
             raise
 

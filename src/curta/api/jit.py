@@ -110,7 +110,7 @@ class PjitFunction(Generic[P, R]):
                 if out is not MISS:
                     return out
             if thread_state.trace is BASE:
-                leaves, key = _plan_key(self._options, (), args, kwargs)
+                leaves, key = plan_key(self._options, (), args, kwargs)
                 plan = self._plans.get(key)
                 if plan is not None and plan.call is not None:
                     outs = plan.call(leaves)
@@ -158,7 +158,7 @@ class PjitFunction(Generic[P, R]):
     ) -> None:
         """Let the next call with these types of arguments go straight to `compiled`."""
         plan.call = compiled
-        plain = not kwargs and not self._options.has_static
+        plain = not kwargs and all(i >= len(args) for i in self._options.static_argnums)
         if plain and isinstance(compiled, CompiledCall):
             # A call that runs elsewhere has the next one come here.
             compiled.on_other_place = weakref.WeakMethod(plan.forget_call)
@@ -184,7 +184,7 @@ class PjitFunction(Generic[P, R]):
 
         What closes over values of a running trace is good for that trace only.
         """
-        leaves, key = _plan_key(self._options, axes_in_scope(), args, kwargs)
+        leaves, key = plan_key(self._options, axes_in_scope(), args, kwargs)
         plan = self._plans.lookup(key, current_trace().memo())
         if plan is None:
             arguments = split_arguments(self._options, args, kwargs)
@@ -348,7 +348,7 @@ class PjitFunction(Generic[P, R]):
         arg_shardings = [s or place_of(x) for s, x in zip(given, leaves, strict=True)]
         layouts = [*map(layout_of_argument, leaves)]
         type_of = functools.partial(self._abstract_aval, arguments)
-        _, key = _plan_key(self._options, axes_in_scope(), args, kwargs, type_of)
+        _, key = plan_key(self._options, axes_in_scope(), args, kwargs, type_of)
         staged = self._plans.lookup(key, current_trace().memo())
         if staged is None:
             staged = self._make_plan(key, arguments, avals)
@@ -424,7 +424,7 @@ class PjitFunction(Generic[P, R]):
         return f"<PjitFunction of {self._fun!r}>"
 
 
-def _plan_key(
+def plan_key(
     options: JitOptions,
     axes: tuple[Any, ...],
     args: tuple[Any, ...],

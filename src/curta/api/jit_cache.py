@@ -204,6 +204,16 @@ class JitPlans(PlanTable):
         super().__init__()
         self.native: Callable[..., Any] = native_caller(self.entries)
         self.traces = 0
+        self._called: set[Any] = set()
+
+    def is_second(self, key: Any) -> bool:
+        """Whether this was asked before, of a key of which there may be no plan."""
+        if key in self._called:
+            return True
+        if len(self._called) >= config.tuning.plans:
+            self._called.clear()
+        self._called.add(key)
+        return False
 
     def lookup(self, key: Any, memo: dict[Any, Any]) -> Staged | None:
         """The plan of a signature, if there is one.
@@ -240,6 +250,7 @@ class JitPlans(PlanTable):
     def clear(self) -> None:
         super().clear()
         self.traces = 0
+        self._called.clear()
 
     def statistics(self) -> CacheStatistics:
         plans = {id(p): p for p in list(self.values())}.values()

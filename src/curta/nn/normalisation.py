@@ -11,7 +11,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.config import config
 from curta.core.array import Array, ArrayLike
 from curta.core.dim import as_dim
@@ -154,6 +154,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
     return result if where is None else jnp.where(where, result, -np.inf)
 
 
+@inlined_jit(static_argnames=("axis",))
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) / sum(exp(x)) along `axis`, without overflow.
 

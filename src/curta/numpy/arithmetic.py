@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.core.trace import Tracer, typeof
 from curta.numpy.arguments import (
@@ -33,6 +33,7 @@ from curta.numpy.selection import select_where
 # ---- one operand
 
 
+@inlined_jit
 def negative(x: ArrayLike, /) -> Array:
     """-x, of the dtype of `x`; TypeError for booleans.
 
@@ -63,6 +64,7 @@ def positive(x: ArrayLike, /) -> Array:
     return ensure_operand("positive", x)
 
 
+@inlined_jit
 def absolute(x: ArrayLike, /) -> Array:
     """|x|: real for complex `x`, otherwise of the dtype of `x`.
 
@@ -79,6 +81,7 @@ def absolute(x: ArrayLike, /) -> Array:
 abs: Callable[[ArrayLike], Array] = alias("abs", absolute)
 
 
+@inlined_jit
 def fabs(x: ArrayLike, /) -> Array:
     """|x| as a float; TypeError for complex `x`.
 
@@ -92,6 +95,7 @@ def fabs(x: ArrayLike, /) -> Array:
     return lax.abs(*promote_args_inexact("fabs", x))
 
 
+@inlined_jit
 def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex x.
 
@@ -102,6 +106,7 @@ def sign(x: ArrayLike, /) -> Array:
     return lax.sign(*promote_args("sign", x))
 
 
+@inlined_jit
 def square(x: ArrayLike, /) -> Array:
     """x·x.
 
@@ -113,6 +118,7 @@ def square(x: ArrayLike, /) -> Array:
     return lax.square(x)
 
 
+@inlined_jit
 def reciprocal(x: ArrayLike, /) -> Array:
     """1/x, in floats.
 
@@ -127,6 +133,7 @@ def reciprocal(x: ArrayLike, /) -> Array:
 # ---- two operands
 
 
+@inlined_jit
 def add(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x + y; logical or for booleans.
 
@@ -150,6 +157,7 @@ def add(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.bitwise_or(x, y) if x.dtype == np.bool_ else lax.add(x, y)
 
 
+@inlined_jit
 def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x - y; TypeError for booleans.
 
@@ -172,6 +180,7 @@ def subtract(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.sub(*promote_args("subtract", x, y))
 
 
+@inlined_jit
 def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     """x·y; logical and for booleans.
 
@@ -195,6 +204,7 @@ def multiply(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.bitwise_and(x, y) if x.dtype == np.bool_ else lax.mul(x, y)
 
 
+@inlined_jit
 def true_divide(x1: Any, x2: Any, /) -> Array:
     """x1 / x2, in floats.
 
@@ -362,6 +372,7 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.pow(*promote_args_inexact("float_power", x, y))
 
 
+@inlined_jit
 def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The larger of x and y; NaN if either is.
 
@@ -386,6 +397,7 @@ def maximum(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.max(*promote_args("maximum", x, y))
 
 
+@inlined_jit
 def minimum(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The smaller of x and y; NaN if either is.
 

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import alias
 from curta.numpy.arithmetic import absolute
 from curta.numpy.promotion import promote_args, promote_args_numeric
 
 
+@inlined_jit
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in both; logical and for booleans.
 
@@ -37,6 +38,7 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.bitwise_and(*promote_args("bitwise_and", x, y))
 
 
+@inlined_jit
 def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in either; logical or for booleans.
 
@@ -59,6 +61,7 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.bitwise_or(*promote_args("bitwise_or", x, y))
 
 
+@inlined_jit
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits that are set in one but not both.
 

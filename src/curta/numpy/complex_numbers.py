@@ -11,7 +11,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import alias, ensure_arraylike, ensure_operand, is_complex
-from curta.numpy.elementary import rad2deg
+from curta.numpy.trigonometry import rad2deg
 
 
 def real(val: Any, /) -> Array:

@@ -1,19 +1,16 @@
-"""Elementary functions: exponentials, logarithms, trigonometry, rounding.
+"""Elementary functions: exponentials, logarithms, rounding.
 
 All compute in floats: integers and booleans are converted first.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.custom_derivatives import custom_jvp
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     alias,
@@ -37,6 +34,7 @@ from curta.numpy.selection import select_where
 # ---- exponentials and logarithms
 
 
+@inlined_jit
 def exp(x: ArrayLike, /) -> Array:
     """e to the power x.
 
@@ -47,6 +45,7 @@ def exp(x: ArrayLike, /) -> Array:
     return lax.exp(*promote_args_inexact("exp", x))
 
 
+@inlined_jit
 def exp2(x: ArrayLike, /) -> Array:
     """2 to the power x.
 
@@ -57,6 +56,7 @@ def exp2(x: ArrayLike, /) -> Array:
     return lax.exp2(*promote_args_inexact("exp2", x))
 
 
+@inlined_jit
 def expm1(x: ArrayLike, /) -> Array:
     """exp(x) - 1, accurate near 0.
 
@@ -67,6 +67,7 @@ def expm1(x: ArrayLike, /) -> Array:
     return lax.expm1(*promote_args_inexact("expm1", x))
 
 
+@inlined_jit
 def log(x: ArrayLike, /) -> Array:
     """The natural logarithm: -inf at 0, NaN below.
 
@@ -77,6 +78,7 @@ def log(x: ArrayLike, /) -> Array:
     return lax.log(*promote_args_inexact("log", x))
 
 
+@inlined_jit
 def log1p(x: ArrayLike, /) -> Array:
     """log(1 + x), accurate near 0.
 
@@ -87,6 +89,7 @@ def log1p(x: ArrayLike, /) -> Array:
     return lax.log1p(*promote_args_inexact("log1p", x))
 
 
+@inlined_jit
 def log2(x: ArrayLike, /) -> Array:
     """The logarithm to base 2.
 
@@ -100,6 +103,7 @@ def log2(x: ArrayLike, /) -> Array:
     return lax.div(lax.log(x), lax.log(strong_const(x, 2)))
 
 
+@inlined_jit
 def log10(x: ArrayLike, /) -> Array:
     """The logarithm to base 10.
 
@@ -121,6 +125,7 @@ def _scaled_complex(z: Any, base: int) -> Any:
     return lax.complex(lax.div(re, scale), lax.div(im, scale))
 
 
+@inlined_jit
 def sqrt(x: ArrayLike, /) -> Array:
     """The square root; NaN for negative reals.
 
@@ -131,6 +136,7 @@ def sqrt(x: ArrayLike, /) -> Array:
     return lax.sqrt(*promote_args_inexact("sqrt", x))
 
 
+@inlined_jit
 def cbrt(x: ArrayLike, /) -> Array:
     """The real cube root.
 
@@ -141,213 +147,10 @@ def cbrt(x: ArrayLike, /) -> Array:
     return lax.cbrt(*promote_args_inexact("cbrt", x))
 
 
-# ---- trigonometry
-
-
-def sin(x: ArrayLike, /) -> Array:
-    """The sine of an angle in radians.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.sin(0.0))
-    0.0
-    """
-    return lax.sin(*promote_args_inexact("sin", x))
-
-
-def cos(x: ArrayLike, /) -> Array:
-    """The cosine of an angle in radians.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.cos(0.0))
-    1.0
-    """
-    return lax.cos(*promote_args_inexact("cos", x))
-
-
-def tan(x: ArrayLike, /) -> Array:
-    """The tangent of an angle in radians.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.tan(0.0))
-    0.0
-    """
-    return lax.tan(*promote_args_inexact("tan", x))
-
-
-def arcsin(x: ArrayLike, /) -> Array:
-    """The angle in [-π/2, π/2] whose sine is x.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.arcsin(0.0))
-    0.0
-    """
-    return lax.asin(*promote_args_inexact("arcsin", x))
-
-
-def arccos(x: ArrayLike, /) -> Array:
-    """The angle in [0, π] whose cosine is x.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.arccos(1.0))
-    0.0
-    """
-    return lax.acos(*promote_args_inexact("arccos", x))
-
-
-def arctan(x: ArrayLike, /) -> Array:
-    """The angle in (-π/2, π/2) whose tangent is x.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.arctan(0.0))
-    0.0
-    """
-    return lax.atan(*promote_args_inexact("arctan", x))
-
-
-def arctan2(x1: Any, x2: Any, /) -> Array:
-    """The angle of the point (x2, x1) in [-π, π].
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.arctan2(0.0, 1.0))
-    0.0
-    """
-    return lax.atan2(*promote_args_inexact("arctan2", x1, x2))
-
-
-def sinh(x: ArrayLike, /) -> Array:
-    """The hyperbolic sine.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.sinh(0.0))
-    0.0
-    """
-    return lax.sinh(*promote_args_inexact("sinh", x))
-
-
-def cosh(x: ArrayLike, /) -> Array:
-    """The hyperbolic cosine.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.cosh(0.0))
-    1.0
-    """
-    return lax.cosh(*promote_args_inexact("cosh", x))
-
-
-def tanh(x: ArrayLike, /) -> Array:
-    """The hyperbolic tangent.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.tanh(jnp.array([0.0, jnp.inf]))
-    Array([0., 1.], dtype=float32)
-    """
-    return lax.tanh(*promote_args_inexact("tanh", x))
-
-
-def arcsinh(x: ArrayLike, /) -> Array:
-    """The inverse of sinh.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.arcsinh(0.0))
-    0.0
-    """
-    return lax.asinh(*promote_args_inexact("arcsinh", x))
-
-
-@inner_jit
-def arccosh(x: ArrayLike, /) -> Array:
-    """The inverse of cosh, with a real part of at least 0.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.arccosh(1.0))
-    0.0
-    """
-    out = lax.acosh(*promote_args_inexact("arccosh", x))
-    if is_complex(out):
-        re = lax.real(out)
-        out = select_where(lax.lt(re, const(re, 0)), lax.neg(out), out)
-    return out
-
-
-def arctanh(x: ArrayLike, /) -> Array:
-    """The inverse of tanh.
-
-    >>> from curta import numpy as jnp
-    >>> float(jnp.arctanh(0.0))
-    0.0
-    """
-    return lax.atanh(*promote_args_inexact("arctanh", x))
-
-
-asin: Callable[[ArrayLike], Array] = alias("asin", arcsin, in_errors=True)
-acos: Callable[[ArrayLike], Array] = alias("acos", arccos, in_errors=True)
-atan: Callable[[ArrayLike], Array] = alias("atan", arctan, in_errors=True)
-atan2: Callable[[ArrayLike, ArrayLike], Array] = alias("atan2", arctan2, in_errors=True)
-asinh: Callable[[ArrayLike], Array] = alias("asinh", arcsinh, in_errors=True)
-acosh = inner_jit(alias("acosh", arccosh.__wrapped__, in_errors=True), name="arccosh")
-atanh: Callable[[ArrayLike], Array] = alias("atanh", arctanh, in_errors=True)
-
-
-def deg2rad(x: ArrayLike, /) -> Array:
-    """Degrees to radians.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.deg2rad(jnp.array([180.0])).round(4)
-    Array([3.1416], dtype=float32)
-    """
-    (x,) = promote_args_inexact("deg2rad", x)
-    return lax.mul(x, const(x, np.pi / 180))
-
-
-def rad2deg(x: ArrayLike, /) -> Array:
-    """Radians to degrees.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.rad2deg(jnp.array([jnp.pi])).round(2)
-    Array([180.], dtype=float32)
-    """
-    (x,) = promote_args_inexact("rad2deg", x)
-    return lax.mul(x, const(x, 180 / np.pi))
-
-
-radians: Callable[[ArrayLike], Array] = alias("radians", deg2rad)
-degrees: Callable[[ArrayLike], Array] = alias("degrees", rad2deg)
-
-
-@inner_jit
-def sinc(x: ArrayLike, /) -> Array:
-    """sin(πx)/(πx), and 1 at 0.
-
-    >>> from curta import numpy as jnp
-    >>> jnp.sinc(jnp.array([0.0, 0.5])).round(4)
-    Array([1.    , 0.6366], dtype=float32)
-    """
-    (x,) = promote_args_inexact("sinc", x)
-    zero = lax.eq(x, const(x, 0))
-    angle = lax.mul(const(x, np.pi), x)
-    safe = select_where(zero, const(x, 1), angle)
-    at_zero = _sinc_maclaurin(0, angle)
-    return select_where(zero, at_zero, lax.div(lax.sin(safe), safe))
-
-
-@functools.partial(custom_jvp, nondiff_argnums=(0,))
-def _sinc_maclaurin(k: int, x: Any) -> Any:
-    """The k-th derivative of sin(x)/x at 0, for x that are 0."""
-    zero = lax.mul(x, const(x, 0))
-    if k % 2:
-        return zero
-    return lax.add(zero, const(x, (-1) ** (k // 2) / (k + 1)))
-
-
-@_sinc_maclaurin.defjvp
-def _sinc_maclaurin_jvp(k: int, primals: Any, tangents: Any) -> tuple[Any, Any]:
-    (x,), (t,) = primals, tangents
-    return _sinc_maclaurin(k, x), lax.mul(_sinc_maclaurin(k + 1, x), t)
-
-
 # ---- rounding
 
 
+@inlined_jit
 def floor(x: ArrayLike, /) -> Array:
     """The largest integer not above x; integers and booleans stay as they are.
 
@@ -359,6 +162,7 @@ def floor(x: ArrayLike, /) -> Array:
     return x if _is_whole(x) else lax.floor(*promote_args_inexact("floor", x))
 
 
+@inlined_jit
 def ceil(x: ArrayLike, /) -> Array:
     """The smallest integer not below x; integers and booleans stay as they are.
 

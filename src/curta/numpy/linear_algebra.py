@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.trace import typeof
@@ -36,6 +36,7 @@ def _result_dtype(name: str, wanted: Any, *operands: Any) -> tuple[Any, bool]:
 
 
 @takes_out_sharding(sums=True)
+@inlined_jit(static_argnames=("precision", "preferred_element_type", "out_sharding"))
 def dot(
     a: ArrayLike,
     b: ArrayLike,
@@ -84,6 +85,7 @@ def dot(
 
 
 @takes_out_sharding(sums=True)
+@inlined_jit(static_argnames=("precision", "preferred_element_type", "out_sharding"))
 def matmul(
     a: ArrayLike,
     b: ArrayLike,

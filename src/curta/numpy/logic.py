@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     check_arraylike,
@@ -29,6 +29,7 @@ from curta.numpy.promotion import (
 # ---- comparison
 
 
+@inlined_jit
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x == y, element by element; NaN equals nothing.
 
@@ -39,6 +40,7 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.eq(*promote_args("equal", x, y))
 
 
+@inlined_jit
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x != y, element by element.
 
@@ -49,6 +51,7 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.ne(*promote_args("not_equal", x, y))
 
 
+@inlined_jit
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x > y, element by element; complex numbers by real, then imaginary part.
 
@@ -59,6 +62,7 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _compare(lax.gt, *promote_args("greater", x, y))
 
 
+@inlined_jit
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x >= y, element by element.
 
@@ -69,6 +73,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _compare(lax.ge, *promote_args("greater_equal", x, y))
 
 
+@inlined_jit
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x < y, element by element.
 
@@ -79,6 +84,7 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _compare(lax.lt, *promote_args("less", x, y))
 
 
+@inlined_jit
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x <= y, element by element.
 
@@ -99,6 +105,7 @@ def _compare(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 # ---- logic
 
 
+@inlined_jit
 def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x and y both differ from 0.
 
@@ -121,6 +128,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.bitwise_and(*map(_truth, promote_args("logical_and", x, y)))
 
 
+@inlined_jit
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether x or y differs from 0.
 
@@ -143,6 +151,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.bitwise_or(*map(_truth, promote_args("logical_or", x, y)))
 
 
+@inlined_jit
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Whether exactly one of x and y differs from 0.
 
@@ -165,6 +174,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.bitwise_xor(*map(_truth, promote_args("logical_xor", x, y)))
 
 
+@inlined_jit
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is 0.
 
@@ -182,6 +192,7 @@ def _truth(x: Any) -> Any:
 # ---- kinds of numbers
 
 
+@inlined_jit
 def isfinite(x: ArrayLike, /) -> Array:
     """Whether x is neither infinite nor NaN.
 
@@ -217,6 +228,7 @@ def isinf(x: ArrayLike, /) -> Array:
     return lax.full_like(x, False, dtype=np.bool_)
 
 
+@inlined_jit
 def isnan(x: ArrayLike, /) -> Array:
     """Whether x is NaN.
 
@@ -228,6 +240,7 @@ def isnan(x: ArrayLike, /) -> Array:
     return lax.ne(x, x)
 
 
+@inlined_jit
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is positive infinity; ValueError for complex x.
 
@@ -238,6 +251,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     return _is_infinity("isposinf", x, np.inf, out)
 
 
+@inlined_jit
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is negative infinity; ValueError for complex x.
 

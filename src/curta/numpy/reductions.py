@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import (
     Axis,
@@ -77,6 +77,7 @@ _ALL = Fold("all", lax.reduce_and, _and, True)
 _ANY = Fold("any", lax.reduce_or, _or, False)
 
 
+@inlined_jit(static_argnames=("axis", "dtype", "out", "keepdims", "promote_integers"))
 def sum(
     a: ArrayLike,
     axis: Axis = None,
@@ -133,6 +134,7 @@ def sum(
     )
 
 
+@inlined_jit(static_argnames=("axis", "dtype", "out", "keepdims", "promote_integers"))
 def prod(
     a: ArrayLike,
     axis: Axis = None,
@@ -188,6 +190,7 @@ def prod(
     )
 
 
+@inlined_jit(static_argnames=("axis", "out", "keepdims"))
 def max(
     a: ArrayLike,
     axis: Axis = None,
@@ -239,6 +242,7 @@ def max(
     )
 
 
+@inlined_jit(static_argnames=("axis", "out", "keepdims"))
 def min(
     a: ArrayLike,
     axis: Axis = None,
@@ -294,6 +298,7 @@ amax = alias("amax", max)
 amin = alias("amin", min)
 
 
+@inlined_jit(static_argnames=("axis", "out", "keepdims"))
 def all(
     a: ArrayLike,
     axis: Axis = None,
@@ -330,6 +335,7 @@ def all(
     return _logical_fold(_ALL, a, axis, out, keepdims, where)
 
 
+@inlined_jit(static_argnames=("axis", "out", "keepdims"))
 def any(
     a: ArrayLike,
     axis: Axis = None,

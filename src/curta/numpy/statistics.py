@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import (
     Axis,
@@ -36,6 +36,7 @@ from curta.numpy.selection import select_where
 from curta.primitives.dims import dim_value
 
 
+@inlined_jit(static_argnames=("axis", "dtype", "out", "keepdims"))
 def mean(
     a: ArrayLike,
     axis: Axis = None,

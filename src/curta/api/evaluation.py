@@ -1,0 +1,127 @@
+"""Functions of the library on concrete arrays, by the plans that `jit` keeps of them.
+
+A function such as `where` promotes, broadcasts and chooses ops, which depends on the
+avals of its arguments alone. So what it comes to is found out once: it is traced as a
+jitted function is, into the same table. From then on the jaxpr runs at once: as NumPy
+calls, if the arrays are small and lie on this host, and as one program on the devices
+of a plugin, where native code makes the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.api.jit import PjitFunction, plan_key
+from curta.config import config
+from curta.core.sharding import Sharding, SingleDeviceSharding
+from curta.core.trace import typeof
+from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.devices import default_is_host, may_be_remote
+from curta.runtime.eager import quietly
+from curta.runtime.native_call import MISS
+from curta.runtime.straight_line import several_results
+from curta.runtime.transfer import to_storage
+
+_SCALARS = frozenset((bool, int, float, complex))
+_PLAIN = _SCALARS | {ArrayImpl, np.ndarray}
+
+
+def evaluated(
+    jitted: PjitFunction[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """The result of a call by its plan, or MISS: then the function is to be called.
+
+    That is where an argument is no array, is not at hand, or is large: then it is for
+    the compiler, which has ways of its own to wait for arrays.
+    """
+    leaves, key = plan_key(jitted._options, (), args, kwargs)
+    plan = jitted._plans.get(key)
+    if plan is None or plan.run is None:
+        return _first(jitted, leaves, key, args, kwargs)
+    data: list[Any] = []
+    where = None
+    for x in leaves:
+        if type(x) is ArrayImpl:
+            stored = x._data
+            if stored is None:
+                return _first(jitted, leaves, key, args, kwargs)
+            if x._sharding is not where:
+                if data or not _is_plain(x._sharding):
+                    return MISS
+                where = x._sharding
+            data.append(stored)
+        elif type(x) in _SCALARS:
+            data.append(to_storage(x, typeof(x)))
+        else:
+            return MISS
+    outs = quietly(plan.run, *data)
+    results = [wrap(x, a, where) for x, a in zip(outs, plan.out)]
+    return results[0] if plan.build is None else plan.build(results)
+
+
+def _first(
+    jitted: PjitFunction[..., Any],
+    leaves: Sequence[Any],
+    key: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """A call whose plan does not say how to make it."""
+    if key is None or config.context.debugging:
+        return MISS
+    if may_be_remote() and _are_on_plugin(leaves):
+        plain = _PLAIN.issuperset(map(type, leaves))
+        return jitted(*args, **kwargs) if plain else MISS
+    most = config.tuning.compiled_elements
+    for x in leaves:
+        if type(x) is ArrayImpl:
+            if x._data is None or x._data.size > most:
+                return MISS
+            if x._sharding is not None and not _is_plain(x._sharding):
+                return MISS
+        elif type(x) not in _SCALARS:
+            return MISS
+    prepared = _is_prepared(jitted, key, args, kwargs)
+    return evaluated(jitted, args, kwargs) if prepared else MISS
+
+
+def _is_plain(sharding: Sharding) -> bool:
+    """Whether results are where an argument is, whatever their shapes."""
+    return type(sharding) is SingleDeviceSharding and sharding.memory_kind == "device"
+
+
+def _are_on_plugin(leaves: Sequence[Any]) -> bool:
+    """Whether a plugin's device is where the arrays are, or by default."""
+    for x in leaves:
+        if type(x) is ArrayImpl and x._sharding is not None:
+            return x._sharding.devices[0].hardware is not None
+    return not default_is_host()
+
+
+def _is_prepared(
+    jitted: PjitFunction[..., Any],
+    key: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> bool:
+    """Whether the plan of such a call says now how NumPy makes it.
+
+    Not at the first call of a function of few ops: many are made only once, and to
+    trace takes longer. Not if it cannot be traced: the function itself will raise the
+    error where the user sees it.
+    """
+    plans = jitted._plans
+    if jitted._options.inline and not plans.is_second(key):
+        return False
+    try:
+        plan, _ = jitted._plan(args, kwargs)
+    except Exception:
+        return False
+    if plan.captured:
+        return False
+    plan.out = plan.closed.out_avals
+    plan.run = several_results(plan.closed)
+    return plans.get(key) is plan
