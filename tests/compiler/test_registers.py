@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.batch_vectorisation import lane_code
 from curta.compiler.graph.registers import register_code
-from curta.compiler.loops.nodes import Buffer
-from curta.compiler.loops.registers import RegisterCode
+from curta.compiler.loops.nodes import Buffer, For, Load, Region, Stage, Statement
 from curta.config import enable_x64
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -54,10 +54,16 @@ def loop_of(closed: ClosedJaxpr) -> Eqn:
     return [e for e in closed.jaxpr.eqns if e.op.regions][-1]
 
 
-def code_of(eqn: Eqn) -> RegisterCode | None:
+def code_of(eqn: Eqn) -> Region | None:
     """The code of a loop or branch; None if it does not qualify."""
     arrays = [Buffer("array", np.dtype("float32"), 100) for _ in eqn.invars]
     return register_code(eqn, arrays, arrays[:1] * len(eqn.outvars))
+
+
+def computed(block: Sequence[Statement]) -> list[Stage]:
+    """The stages of a block that do more than copy."""
+    stages = [s for s in block if isinstance(s, Stage)]
+    return [s for s in stages if not all(isinstance(x.value, Load) for x in s.stores)]
 
 
 def check(fun: Any, *args: Any, rtol: float = 2e-5) -> None:
@@ -289,11 +295,12 @@ def test_what_stays_the_same_is_computed_before_the_loop() -> None:
         return jnp.tanh(c @ jnp.exp(w) + x), None
 
     closed = staged(lambda c, xs: [lax.scan(step, c, xs)[0]], normal(4), normal(5, 4))
-    code = code_of(loop_of(closed))
-    assert code is not None
-    *before, loop, _ = code.steps
-    assert len(before) == 1  # exp
-    assert len(loop.body) == 3
+    region = code_of(loop_of(closed))
+    assert region is not None
+    *before, loop, _ = region.body
+    assert isinstance(loop, For)
+    assert len(computed(before)) == 1  # exp
+    assert len(computed(loop.body)) == 3
     check(lambda c, xs: [lax.scan(step, c, xs)[0]], normal(4), normal(5, 4))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.items import (
@@ -17,20 +17,28 @@ from curta.compiler.graph.items import (
 )
 from curta.compiler.library.contraction import Contraction
 from curta.compiler.llvm.entry import Scheduled, Work
-from curta.compiler.loops.index import Affine, pretty_index
+from curta.compiler.loops.index import ZERO, Affine, pretty_index
 from curta.compiler.loops.nodes import (
+    Block,
+    Buffer,
+    Carry,
     Const,
+    Copy,
     DataIndex,
     Expr,
     Fold,
+    For,
     IndexValue,
     Instr,
     Load,
     Placeholder,
+    Stage,
     Store,
+    Table,
+    View,
+    While,
     walk,
 )
-from curta.compiler.loops.registers import pretty_steps
 
 
 def pretty_plan(plan: FusionPlan) -> str:
@@ -54,8 +62,10 @@ def pretty_item(item: Item) -> str:
         count = len(item.programs)
         return f"{names} = {item.eqn.op.name} over {count} native programs{parts}"
     if isinstance(item, RegisterItem):
-        code = "\n".join(pretty_steps(item.code.steps))
-        return f"{names} = {item.eqn.op.name} in registers\n{code}"
+        lane = item.region.lane
+        by = f" by lanes of {lane.name}:{lane.extent}" if lane else ""
+        code = "\n".join(_block_lines(item.region.body, "    "))
+        return f"{names} = {item.eqn.op.name} in registers{by}\n{code}"
     if isinstance(item, RoutineItem):
         return f"{names} = {item.routine}"
     if isinstance(item, DotItem):
@@ -104,6 +114,55 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
     return "\n".join(lines)
 
 
+def _block_lines(block: Block, indent: str) -> Iterator[str]:
+    """The statements of a region; those inside of loops are indented."""
+    deeper = indent + "    "
+    for s in block:
+        if isinstance(s, Stage):
+            for v in s.dims:
+                yield f"{indent}lanes of {v.name}:{v.extent}:"
+            inside = deeper if s.dims else indent
+            yield from (f"{inside}{line}" for line in _stage_lines(s.stores, s.folds))
+        elif isinstance(s, Copy):
+            yield f"{indent}{_name(s.to)} = {_name(s.source)}"
+        elif isinstance(s, For):
+            order = " in reverse" if s.reverse else ""
+            loop = f"for {s.var.name}:{s.var.extent}{order}"
+            yield from _loop_lines(loop, s.carries, s.body, indent)
+        elif isinstance(s, While):
+            yield from _loop_lines("while", s.carries, s.condition, indent)
+            yield f"{indent}goes on if {_name(s.goes_on)}, with:"
+            yield from _block_lines(s.body, deeper)
+        else:
+            for i, (inner, found) in enumerate(zip(s.blocks, s.found, strict=True)):
+                yield f"{indent}if {_name(s.index)} is {i}:"
+                yield from _block_lines(inner, deeper)
+                for result, value in zip(s.results, found, strict=True):
+                    yield f"{deeper}{_name(result)} = {_name(value)}"
+
+
+def _loop_lines(
+    loop: str, carries: tuple[Carry, ...], body: Block, indent: str
+) -> Iterator[str]:
+    yield f"{indent}{loop}:"
+    for c in carries:
+        first, now, then, last = map(_name, (c.first, c.now, c.then, c.last))
+        yield f"{indent}    carry {now} = {first}, then {then}, at last {last}"
+    yield from _block_lines(body, indent + "    ")
+
+
+def _name(buffer: Buffer) -> str:
+    """A buffer, with what there is to say of where it lies."""
+    storage = buffer.storage
+    if isinstance(storage, View):
+        at = f"[{pretty_index(storage.first)}:]" if storage.first != ZERO else ""
+        return f"{_name(storage.of)}{at}"
+    if isinstance(storage, Table):
+        few = ", ".join(map(str, storage.numbers[:4]))
+        return f"{{{few}{', ...' if buffer.size > 4 else ''}}}"
+    return buffer.name
+
+
 def _stage_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str]:
     names: dict[Expr, str] = {}
     lines: list[str] = []
@@ -125,7 +184,7 @@ def _stage_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str
 
 
 def _store_line(store: Store, names: dict[Expr, str]) -> str:
-    target = f"{store.buffer.name}[{_index(store.offset, names)}]"
+    target = f"{_name(store.buffer)}[{_index(store.offset, names)}]"
     guard = "" if store.where is None else f" where {names[store.where]}"
     return f"{target} = {names[store.value]}{guard}"
 
@@ -154,7 +213,7 @@ def _text(expr: Expr, names: dict[Expr, str]) -> str:
         return f"({_index(expr.index, names)})"
     if isinstance(expr, Load):
         guard = f" where {names[expr.where]}" if expr.where is not None else ""
-        return f"{expr.buffer.name}[{_index(expr.offset, names)}]{guard}"
+        return f"{_name(expr.buffer)}[{_index(expr.offset, names)}]{guard}"
     assert isinstance(expr, Instr)
     return f"{expr.name} {', '.join(names[a] for a in expr.args)}"
 

@@ -42,10 +42,15 @@ from curta.compiler.llvm.entry import (
 )
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import Arena, placement_of, plan_arena
-from curta.compiler.loops.check import check_kernel
+from curta.compiler.loops.check import check_kernel, check_region
 from curta.compiler.loops.nodes import Buffer, Kernel
-from curta.compiler.loops.registers import blocks, code_cost
-from curta.compiler.loops.schedule import cost, kernel_cost, schedule
+from curta.compiler.loops.schedule import (
+    block_cost,
+    cost,
+    examples,
+    kernel_cost,
+    schedule,
+)
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
 from curta.compiler.routine_code import LibraryCall, routine_call
@@ -77,6 +82,8 @@ def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]
     groups: list[list[Library | Kernel]] = []
     for group in plan.groups:
         item = group.items[0]
+        if isinstance(item, RegisterItem) and os.environ.get("CURTA_CHECK"):
+            check_region(item.region)
         if isinstance(item, Library):
             groups.append([item])
         else:
@@ -180,12 +187,12 @@ def work_cost(work: Work) -> int:
     if isinstance(work, Scheduled):
         return kernel_cost(work.kernel)
     if isinstance(work, RegisterItem):
-        code, vector_bytes = work.code, target.host().vector_bytes
+        region, vector_bytes = work.region, target.host().vector_bytes
         # A block of examples takes about as long as one.
         count = 1
-        if code.lane is not None:
-            count = -(-code.lane.extent // blocks(code, vector_bytes).lanes)
-        return code_cost(code.steps) * count
+        if region.lane is not None:
+            count = -(-region.lane.extent // examples(region, vector_bytes).lanes)
+        return block_cost(region.body) * count
     if isinstance(work, RoutineItem):
         return work.routine.work
     if isinstance(work, HostItem):

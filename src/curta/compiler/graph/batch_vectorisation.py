@@ -21,26 +21,25 @@ from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.register_blocks import (
     RegisterElements,
     constant_of,
+    numbers,
     require_native,
+    stores,
 )
-from curta.compiler.graph.registers import RegisterLowering, unchanged
+from curta.compiler.graph.registers import RegisterLowering
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
-from curta.compiler.loops.build import CannotLower
+from curta.compiler.loops.build import CannotLower, CannotUseRegisters
 from curta.compiler.loops.complexes import parts
-from curta.compiler.loops.element_types import component
-from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major, unravel
-from curta.compiler.loops.nodes import Buffer
-from curta.compiler.loops.registers import (
-    CannotUseRegisters,
-    Compute,
-    CountedLoop,
-    RegisterCode,
-    Save,
-    WhileLoop,
+from curta.compiler.loops.index import (
+    ZERO,
+    Affine,
+    LoopVar,
+    as_index,
+    row_major,
+    unravel,
 )
+from curta.compiler.loops.nodes import Buffer, Region, Stage, Storage, Store
 from curta.config import config
-from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
@@ -60,7 +59,7 @@ class Crossing(CannotUseRegisters):
 
 def lane_code(
     eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
-) -> RegisterCode | None:
+) -> Region | None:
     """The code of a loop over many examples; None if it does not qualify."""
     extent = _examples(eqn)
     if extent is None:
@@ -75,7 +74,7 @@ def lane_code(
 
 def batch_code(
     closed: ClosedJaxpr, eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
-) -> RegisterCode | None:
+) -> Region | None:
     """The code of a jaxpr, which an eqn stands for, over the first dim of arrays."""
 
     def run(lowering: BatchLowering, args: Sequence[Atom]) -> Sequence[Atom | None]:
@@ -90,19 +89,17 @@ def _code(
     eqn: Eqn,
     operands: Sequence[Buffer],
     results: Sequence[Buffer],
-) -> RegisterCode | None:
+) -> Region | None:
     lowering = BatchLowering(extent)
     try:
         args = lowering.arguments([a.aval for a in eqn.invars], operands)
         for out, array in zip(run(lowering, args), results, strict=True):
             if out is not None:
-                lowering.save(out, array, as_index(0))
+                lowering.save(out, array)
     except (CannotLower, MissingRule):
         return None
-    steps = tuple(lowering.blocks[0])
-    return RegisterCode(
-        tuple(dict.fromkeys(operands)), tuple(results), steps, lowering.lane
-    )
+    body = tuple(lowering.blocks[0])
+    return Region(tuple(dict.fromkeys(operands)), tuple(results), body, lowering.lane)
 
 
 def _examples(eqn: Eqn) -> int | None:
@@ -238,17 +235,19 @@ class BatchLowering(RegisterLowering):
         if not self._fits(aval):
             raise CannotUseRegisters(f"{aval.size} elements")
 
-    def buffer(self, aval: ShapedArray) -> Buffer:
+    def buffer(self, aval: ShapedArray, storage: Storage = "register") -> Buffer:
         (dim, *_) = self.candidates(aval.shape)
-        return self._buffer(aval, dim)
+        return self._buffer(aval, dim, storage)
 
-    def _buffer(self, aval: ShapedArray, dim: int | None) -> Buffer:
+    def _stage(self, dim: int | None, stores: tuple[Store, ...]) -> Stage:
+        """Stores of what each example has, or of what all share."""
+        return Stage(() if dim is None else (self.lane,), stores, ())
+
+    def _buffer(self, aval: ShapedArray, dim: int | None, storage: Storage) -> Buffer:
         self.require(aval)
-        dtype, size = physical_dtype(aval.dtype), aval.size
+        dtype, size = numbers(aval)
         size = size if dim is None else size // self.lane.extent
-        if dtype.kind == "c":
-            dtype, size = component(dtype), 2 * size
-        result = Buffer(f"r{self.builder.fresh()}", dtype, size)
+        result = Buffer(f"r{self.builder.fresh()}", dtype, size, storage)
         self.dims[result] = dim
         return result
 
@@ -265,9 +264,8 @@ class BatchLowering(RegisterLowering):
             self._values += len(values)
             if self._values > config.tuning.lane_values:
                 raise CannotUseRegisters("too many values")
-            result = self._buffer(aval, dim)
-            lane = None if dim is None else self.lane
-            self.add(Compute(result, lane, values), level)
+            result = self._buffer(aval, dim, "register")
+            self.add(self._stage(dim, stores(result, ZERO, values)), level)
             return result
         raise Crossing("no dim is that of the examples")
 
@@ -316,47 +314,31 @@ class BatchLowering(RegisterLowering):
             self.dims[result] = None
         return result
 
-    def save(self, atom: Atom, array: Buffer, first: Affine) -> None:
-        """A step that stores a value to an array, from the element `first` on."""
-        value = self.small(atom)
+    def save(self, atom: Atom, array: Buffer, first: Affine = ZERO) -> None:
+        value, b = self.small(atom), self.builder
         shape, dim = atom.aval.shape, self.dims[value]
         offsets = [first + row_major(at, shape) for at in self.own_indices(shape, dim)]
         if physical_dtype(atom.aval.dtype).kind == "c":
             offsets = [o * 2 + part for o in offsets for part in (0, 1)]
-        self.add(Save(value, array, tuple(offsets)))
+        elements = [
+            b.load_where(value, as_index(i), None, value.dtype)
+            for i in range(value.size)
+        ]
+        pairs = zip(offsets, elements, strict=True)
+        self.add(self._stage(dim, tuple(Store(array, o, x) for o, x in pairs)))
 
     # ----------------------------------------------------------- control flow
 
-    def _scan(
-        self,
-        op: Scan,
-        args: Sequence[Atom],
-        avals: Sequence[ShapedArray],
-        arrays: Sequence[Buffer],
-    ) -> list[Atom | None]:
-        consts, initial, xs = op.parts(args)
-        n, level = len(initial), self.level(*args)
-        if len(avals) > n and not arrays:
-            raise CannotUseRegisters("rows that an inner loop writes")
-        iteration = LoopVar(f"iteration{self.builder.fresh()}", op.length)
-        jaxpr = op.jaxpr.jaxpr
-        kept = unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, n)
-        now = self._carried(initial, kept, level, ())
-        rows = [self._row_of(x, iteration, level + 1) for x in xs]
-        with self.block(level) as body:
-            outs = self.run(op.jaxpr, [*consts, *now, *rows])
-            for out, array in zip(outs[n:], arrays[n:], strict=True):
-                self.save(out, array, as_index(iteration) * out.aval.size)
-            then = self._then(now, outs[:n], kept)
-        carries, last = self._carries(initial, now, then, kept, level, ())
-        loop = CountedLoop(
-            op.length, op.reverse, carries, (), (), tuple(body), iteration
-        )
-        self.add(loop, level)
-        return [*last, *(None for _ in arrays[n:])]
+    def stacked(self, aval: ShapedArray) -> Buffer:
+        raise CannotUseRegisters("rows that an inner loop writes")
 
-    def _row_of(self, x: Atom, iteration: LoopVar, level: int) -> Var:
-        """A variable for the row of an array at an iteration."""
+    def save_row(self, atom: Atom, array: Buffer, iteration: LoopVar) -> None:
+        self.save(atom, array, as_index(iteration) * atom.aval.size)
+
+    def condition(self, op: While, args: Sequence[Atom]) -> ClosedJaxpr:
+        return _examples_that_go_on(op, args) or op.cond_jaxpr
+
+    def row(self, x: Atom, iteration: LoopVar, level: int) -> Var:
         aval = x.aval.update(shape=x.aval.shape[1:])
         row = Var(aval)
         self._level[row] = level
@@ -369,27 +351,6 @@ class BatchLowering(RegisterLowering):
             array, first = self.rows[x]
             self.rows[row] = array, first + as_index(iteration) * aval.size
         return row
-
-    def _while(
-        self, op: While, args: Sequence[Atom], arrays: Sequence[Buffer]
-    ) -> list[Atom | None]:
-        some = _examples_that_go_on(op, args)
-        if some is None:
-            return super()._while(op, args, ())
-        condition_consts, body_consts, initial = op.parts(args)
-        level = self.level(*args)
-        jaxpr = op.body_jaxpr.jaxpr
-        kept = unchanged(jaxpr.invars[len(body_consts) :], jaxpr.outvars, len(initial))
-        now = self._carried(initial, kept, level, ())
-        with self.block(level) as condition:
-            (test,) = self.run(some, [*condition_consts, *now])
-            goes_on = self.small(test)
-        with self.block(level) as body:
-            outs = self.run(op.body_jaxpr, [*body_consts, *now])
-            then = self._then(now, outs, kept)
-        carries, last = self._carries(initial, now, then, kept, level, ())
-        self.add(WhileLoop(carries, tuple(condition), goes_on, tuple(body)), level)
-        return last
 
 
 # --------------------------------------------- while loops over many examples

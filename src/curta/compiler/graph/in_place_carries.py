@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.graph.register_blocks import RegisterBlocks
+from curta.compiler.loops.build import CannotUseRegisters
 from curta.compiler.loops.complexes import parts
-from curta.compiler.loops.index import as_index, row_major
+from curta.compiler.loops.index import ZERO, as_index, row_major
 from curta.compiler.loops.lower import Operand
-from curta.compiler.loops.nodes import Buffer
-from curta.compiler.loops.registers import CannotUseRegisters, Rename, Update, Write
+from curta.compiler.loops.nodes import Buffer, Copy, Stage, Store, View
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
@@ -53,14 +53,14 @@ class InPlaceCarries:
         lowering = self.lowering
         if array is not None:
             root = array
-            if (source := lowering.register(x)) is not array:
-                lowering.add(Write(source, array), level)
+            if (source := lowering.in_memory(x)) is not array:
+                lowering.add(Copy(array, source), level)
         elif self.owns(x, level):
             root = self._roots[x]
             self._old.add(x)
         else:
             raise CannotUseRegisters("a loop carries an array that others may need")
-        return self.name(x.aval, root, level, level + 1)
+        return self.name(x.aval, root, level + 1)
 
     def owns(self, x: Atom, level: int) -> bool:
         """Whether code at a level may update an array."""
@@ -75,12 +75,11 @@ class InPlaceCarries:
 
     def leave(self, inside: Atom, level: int) -> Var:
         """The name of an array after the loop that has updated it."""
-        return self.name(inside.aval, self._roots[inside], level, level)
+        return self.name(inside.aval, self._roots[inside], level)
 
     def alias(self, x: Atom, level: int) -> Var:
         """The name of an array inside of a branch."""
-        root = self._roots[x]
-        return self.name(x.aval, root, level + 1, level + 1)
+        return self.name(x.aval, self._roots[x], level + 1)
 
     def newest_root(self, x: Atom) -> Buffer:
         """Where a result of a branch lies, if updates have led to it."""
@@ -99,7 +98,7 @@ class InPlaceCarries:
         return BranchAliases(self, operands, level)
 
     def update(self, op: WindowUpdate, args: Sequence[Atom]) -> Var:
-        """The steps of an update, one for each element; the new name of the array."""
+        """The stages of an update, one for each element; the new name of the array."""
         lowering, (array, *rest) = self.lowering, args
         level = lowering.level(array)
         shape = op.update_shape(*[a.aval for a in args])
@@ -135,22 +134,21 @@ class InPlaceCarries:
             return new(b.load(source, offset, dtype))
 
         values = parts(value() if inside is None else b.under(inside, value))
-        out = self._name(aval, self._roots[array], level)
+        out = self.name(aval, self._roots[array], level)
         first = offset * len(values)
-        lowering.add(
-            Update(source, lowering.buffers[out], first, values, inside), level
+        stores = tuple(
+            Store(lowering.buffers[out], first + i, v, inside)
+            for i, v in enumerate(values)
         )
+        lowering.add(Stage((), stores, (), ordered=True), level)
         self._old.add(array)
         return out
 
-    def name(self, aval: ShapedArray, root: Buffer, at: int, level: int) -> Var:
-        """A further name of an array, given in the block `at`, of a level."""
-        var = self._name(aval, root, level)
-        self.lowering.add(Rename(root, self.lowering.buffers[var]), at)
-        return var
-
-    def _name(self, aval: ShapedArray, root: Buffer, level: int) -> Var:
-        var = self.lowering.row(aval, level)
+    def name(self, aval: ShapedArray, root: Buffer, level: int) -> Var:
+        """A further name of an array, of a level."""
+        lowering = self.lowering
+        alias = lowering.buffer(aval, View(root, ZERO))
+        var = lowering.variable(aval, alias, level)
         self._roots[var] = root
         return var
 
@@ -188,7 +186,7 @@ class BranchAliases:
             self._arrays.end(x, roots, [names[x] for names in self._aliases])
         level = self._level
         pairs = zip(avals, roots, strict=True)
-        return [self._arrays.name(aval, r, level, level) for aval, r in pairs]
+        return [self._arrays.name(aval, r, level) for aval, r in pairs]
 
 
 def may_be_in_place(closed: ClosedJaxpr) -> bool:

@@ -14,8 +14,7 @@ from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Store, walk
-from curta.compiler.loops.registers import RegisterCode
+from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Region, Store, walk
 from curta.compiler.native import NativeProgram
 from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
@@ -113,7 +112,7 @@ class RegisterItem:
     eqn: Eqn
     operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
-    code: RegisterCode
+    region: Region
 
 
 Item = LoopItem | DotItem | RoutineItem | ControlItem | RegisterItem | HostItem

@@ -1,7 +1,7 @@
-"""The values and the blocks of one piece of code in registers.
+"""The values and the blocks of one region.
 
-Values lie in registers, in tables of constants, or in arrays of memory; steps that
-compute them go to the block from which on their operands are there.
+Values lie in registers, in tables of constants, or in memory; statements that compute
+them go to the block from which on their operands are there.
 """
 
 from __future__ import annotations
@@ -13,13 +13,33 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.build import CannotUseRegisters, ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import component, is_native
-from curta.compiler.loops.index import LoopVar, as_index, unravel
+from curta.compiler.loops.index import (
+    ZERO,
+    Affine,
+    LoopVar,
+    as_index,
+    row_major,
+    unravel,
+)
 from curta.compiler.loops.lower import Elements
-from curta.compiler.loops.nodes import Buffer, Expr, Instr, Load, walk
-from curta.compiler.loops.registers import CannotUseRegisters, Compute, Step, Table
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Copy,
+    DataIndex,
+    Expr,
+    Instr,
+    Load,
+    Stage,
+    Statement,
+    Storage,
+    Store,
+    Table,
+    View,
+    walk,
+)
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
@@ -30,14 +50,19 @@ NDArray = np.ndarray[Any, Any]
 
 
 class RegisterElements(Elements):
-    """Elements of values in registers; those of known ones are constants."""
+    """Elements of values in registers; those of known ones are constants.
+
+    What is read by an index from data is read in memory.
+    """
 
     def __init__(self, lowering: RegisterBlocks) -> None:
         super().__init__(lowering.builder, lowering.buffers, lowering.definitions)
         self._lowering = lowering
 
     def at(self, atom: Atom, index: tuple[Any, ...]) -> Any:
-        known = self._lowering.known.get(atom) if isinstance(atom, Var) else None
+        if isinstance(atom, Literal) or not atom.aval.size:
+            return super().at(atom, index)
+        known = self._lowering.known.get(atom)
         if known is not None:
             indices = [as_index(i) for i in index]
             if all(i.is_constant for i in indices):
@@ -47,11 +72,17 @@ class RegisterElements(Elements):
                 )
                 return self.builder.const(known[at].item(), known.dtype)
             self._lowering.register(atom)
-        return super().at(atom, index)
+        buffer = self._lowering.buffers.get(atom)
+        if buffer is None:
+            return self.computed(atom, index)
+        offset = row_major(index, atom.aval.shape)
+        if any(isinstance(a, DataIndex) for a in offset.atoms()):
+            buffer = self._lowering.in_memory(atom)
+        return self.builder.load(buffer, offset, physical_dtype(atom.aval.dtype))
 
 
 class RegisterBlocks:
-    """Writes steps into blocks.
+    """Writes statements into blocks.
 
     `blocks` are those that are open, outermost first. A variable has the `level` of
     the block from which on its value is there: an eqn goes to the block of the last of
@@ -65,11 +96,12 @@ class RegisterBlocks:
         self.most_rows: int = config.tuning.unrolled_rows
         self.most_products: int = config.tuning.unrolled_products
         self.builder: ScalarBuilder = ScalarBuilder()
-        self.blocks: list[list[Step]] = [[]]
+        self.blocks: list[list[Statement]] = [[]]
         self.buffers: dict[Var, Buffer] = {}
         self.definitions: dict[Var, Eqn] = {}
         self.known: dict[Var, NDArray] = {}
         self.elements: RegisterElements = RegisterElements(self)
+        self._memory: dict[Buffer, Buffer] = {}  # where else a value lies
         self._level: dict[Var, int] = {}
         self._branch = 0
         self._steps = 0
@@ -108,54 +140,108 @@ class RegisterBlocks:
     def argument(self, aval: ShapedArray, array: Buffer) -> Var:
         """A variable for an array in memory."""
         require_native(aval)
-        var = Var(aval)
-        self.buffers[var] = array
-        self._level[var] = 0
-        return var
+        return self.loaded(aval, array, 0)
 
-    def buffer(self, aval: ShapedArray) -> Buffer:
+    def buffer(self, aval: ShapedArray, storage: Storage = "register") -> Buffer:
         """A new buffer for a value."""
-        require_native(aval)
-        dtype, size = physical_dtype(aval.dtype), aval.size
-        if dtype.kind == "c":
-            dtype, size = component(dtype), 2 * size
-        return Buffer(f"r{self.builder.fresh()}", dtype, size)
+        dtype, size = numbers(aval)
+        letter = "s" if storage == "stack" else "r"
+        return Buffer(f"{letter}{self.builder.fresh()}", dtype, size, storage)
 
     def define(self, aval: ShapedArray, level: int) -> Var:
-        """A variable that a loop or a choice defines, in registers."""
+        """A variable that a loop or a branch defines, in registers."""
         self.require(aval)
-        return self.row(aval, level)
+        return self.variable(aval, self.buffer(aval), level)
 
-    def row(self, aval: ShapedArray, level: int) -> Var:
-        """A variable for a row of an array; a long one is left in memory."""
+    def variable(self, aval: ShapedArray, buffer: Buffer, level: int) -> Var:
+        """A variable for a value that lies in a buffer."""
         var = Var(aval)
-        self.buffers[var] = self.buffer(aval)
+        self.buffers[var] = buffer
         self._level[var] = level
         return var
+
+    def loaded(self, aval: ShapedArray, array: Buffer, level: int) -> Var:
+        """A variable for an array in memory, which is loaded unless it is long."""
+        if not 0 < array.size <= 2 * config.tuning.register_elements:
+            return self.variable(aval, array, level)
+        result = self.variable(aval, self.buffer(aval), level)
+        self._memory[self.buffers[result]] = array
+        self.add(self.copied(self.buffers[result], array), level)
+        return result
+
+    def row(self, x: Atom, iteration: LoopVar, level: int) -> Var:
+        """A variable for the row of an array at an iteration of a loop."""
+        aval = x.aval.update(shape=x.aval.shape[1:])
+        return self.loaded(aval, self._row(self.in_memory(x), aval, iteration), level)
+
+    def _row(self, array: Buffer, aval: ShapedArray, iteration: LoopVar) -> Buffer:
+        _, size = numbers(aval)
+        return self.buffer(aval, View(array, as_index(iteration) * size))
+
+    def stacked(self, aval: ShapedArray) -> Buffer:
+        """An array on the stack, of which a loop writes the rows."""
+        self.require(aval)
+        return self.buffer(aval, "stack")
+
+    def save(self, atom: Atom, array: Buffer) -> None:
+        """A statement that stores a value to an array."""
+        self.add(self.copied(array, self.register(atom)))
+
+    def save_row(self, atom: Atom, array: Buffer, iteration: LoopVar) -> None:
+        """A statement that stores a row of an array."""
+        row = self._row(array, atom.aval, iteration)
+        self.add(self.copied(row, self.small(atom)))
+
+    def copied(self, to: Buffer, source: Buffer) -> Statement:
+        """The statement that copies a value: number by number, or as a vector."""
+        if to.in_memory and source.in_memory:
+            return Copy(to, source)
+        lane = LoopVar(f"lane{to.size}", to.size)
+        few = to.size <= config.tuning.register_scalars
+        places = [as_index(i) for i in range(to.size)] if few else [as_index(lane)]
+        load = self.builder.load_where
+        return Stage(
+            () if few else (lane,),
+            tuple(Store(to, i, load(source, i, None, to.dtype)) for i in places),
+            (),
+        )
+
+    def in_memory(self, atom: Atom) -> Buffer:
+        """Where a value lies in memory; one in registers is put on the stack now."""
+        value = self.register(atom)
+        if value.in_memory:
+            return value
+        if value not in self._memory:
+            stack = self._memory[value] = self.buffer(atom.aval, "stack")
+            self.add(self.copied(stack, value), self.level_of(atom))
+        return self._memory[value]
 
     def level(self, *atoms: Atom) -> int:
         """The block in which all of these are there."""
         levels = [self._level[a] for a in atoms if isinstance(a, Var)]
         return max(self._branch, *levels) if levels else self._branch
 
+    def level_of(self, atom: Atom) -> int:
+        """The block from which on a value is there."""
+        return self._level[atom] if isinstance(atom, Var) else 0
+
     def register(self, atom: Atom) -> Buffer:
         """Where a value lies; it is computed now if that has been put off."""
         found = self.buffers.get(atom) if isinstance(atom, Var) else None
         if found is not None:
             return found
-        level = self._level[atom] if isinstance(atom, Var) else 0
-        known = constant_of(atom) if isinstance(atom, Literal) else self.known.get(atom)
+        known = self.constant(atom)
         if known is None:
             assert isinstance(atom, Var)
+            level = self._level[atom]
             result = self.compute(
                 atom.aval, level, lambda index: self.elements.computed(atom, index)
             )
         else:
-            result = self.buffer(atom.aval)
             flat = known.reshape(-1)
             if flat.dtype.kind == "c":
                 flat = flat.view(component(flat.dtype))
-            self.add(Table(result, tuple(flat.tolist())), 0)
+            result = self.buffer(atom.aval, Table(tuple(flat.tolist())))
         if isinstance(atom, Var):
             self.buffers[atom] = result
         return result
@@ -170,7 +256,7 @@ class RegisterBlocks:
         require_small(aval)
 
     def compute(self, aval: ShapedArray, level: int, element: Any) -> Buffer:
-        """A step for a value whose element at an index is given.
+        """A statement for a value whose element at an index is given.
 
         Few elements are computed one by one, unless they come from long vectors or
         cost much; others as the lanes of a vector.
@@ -185,10 +271,11 @@ class RegisterBlocks:
         if aval.size > 1 and (
             aval.size > config.tuning.register_scalars or not _is_light(values)
         ):
-            self.add(Compute(result, lane, values), level)
+            first = as_index(lane) * len(values)
+            self.add(Stage((lane,), stores(result, first, values), ()), level)
             return result
-        scalars = tuple(p for at in self.indices(shape) for p in parts(element(at)))
-        self.add(Compute(result, None, scalars), level)
+        scalars = [p for at in self.indices(shape) for p in parts(element(at))]
+        self.add(Stage((), stores(result, ZERO, scalars), ()), level)
         return result
 
     def computed(self, aval: ShapedArray, atoms: Sequence[Atom], element: Any) -> Var:
@@ -198,15 +285,15 @@ class RegisterBlocks:
         self.buffers[var] = self.compute(aval, level, element)
         return var
 
-    def add(self, step: Step, level: int | None = None) -> None:
-        """Append a step to the block of a level, or to the innermost one."""
+    def add(self, statement: Statement, level: int | None = None) -> None:
+        """Append a statement to the block of a level, or to the innermost one."""
         self._steps += 1
         if self._steps > config.tuning.register_steps:
             raise CannotUseRegisters("too many steps")
-        self.blocks[-1 if level is None else level].append(step)
+        self.blocks[-1 if level is None else level].append(statement)
 
     @contextmanager
-    def block(self, level: int) -> Iterator[list[Step]]:
+    def block(self, level: int) -> Iterator[list[Statement]]:
         """Open a block inside that of a level."""
         before, self.blocks = self.blocks, [*self.blocks[: level + 1], []]
         yield self.blocks[-1]
@@ -221,6 +308,20 @@ class RegisterBlocks:
         self.known[var] = np.asarray(value, physical_dtype(aval.dtype), order="C")
         self._level[var] = 0
         return var
+
+
+def stores(buffer: Buffer, first: Affine, values: Sequence[Expr]) -> tuple[Store, ...]:
+    """Stores of values to neighbouring elements."""
+    return tuple(Store(buffer, first + i, v) for i, v in enumerate(values))
+
+
+def numbers(aval: ShapedArray) -> tuple[np.dtype[Any], int]:
+    """The dtype of the numbers of a value, and how many there are."""
+    require_native(aval)
+    dtype = physical_dtype(aval.dtype)
+    if dtype.kind == "c":
+        return component(dtype), 2 * aval.size
+    return dtype, aval.size
 
 
 def require_native(aval: ShapedArray) -> None:

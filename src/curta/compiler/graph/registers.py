@@ -1,4 +1,4 @@
-"""Loops over small values as code in registers: jaxprs to the register IR.
+"""Loops over small values as code in registers: jaxprs to regions of the loop IR.
 
 A loop (or a branch) qualifies if every value that its jaxprs compute has few elements
 and every op can be written as scalar expressions. Then the whole of it, loops and
@@ -23,19 +23,10 @@ from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
 from curta.compiler.graph.values import is_virtual, op_cost
-from curta.compiler.loops.build import CannotLower
-from curta.compiler.loops.nodes import Buffer
-from curta.compiler.loops.registers import (
-    CannotUseRegisters,
-    Carry,
-    Choice,
-    CountedLoop,
-    RegisterCode,
-    Rows,
-    WhileLoop,
-    Write,
-    phis_of,
-)
+from curta.compiler.loops import nodes
+from curta.compiler.loops.build import CannotLower, CannotUseRegisters
+from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.nodes import Buffer, Carry, For, If, Region
 from curta.config import config
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -49,7 +40,7 @@ from curta.transforms.dce import dce_jaxpr
 
 def register_code(
     eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
-) -> RegisterCode | None:
+) -> Region | None:
     """The code of a control-flow eqn; None if it does not qualify."""
     avals = [v.aval for v in eqn.outvars]
     if not _is_small(eqn):
@@ -60,10 +51,10 @@ def register_code(
         outs = lowering.control(eqn.op, args, avals, tuple(results))
         for out, array in zip(outs, results, strict=True):
             if out is not None:
-                lowering.add(Write(lowering.register(out), array))
+                lowering.save(out, array)
     except (CannotLower, MissingRule):
         return None
-    return RegisterCode(
+    return Region(
         tuple(dict.fromkeys(operands)), tuple(results), tuple(lowering.blocks[0])
     )
 
@@ -83,7 +74,7 @@ def _is_small(eqn: Eqn) -> bool:
 
 
 class RegisterLowering(RegisterBlocks):
-    """Writes the steps of jaxprs, their loops and branches included."""
+    """Writes the statements of jaxprs, their loops and branches included."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -93,7 +84,7 @@ class RegisterLowering(RegisterBlocks):
     # -------------------------------------------------------------------- eqns
 
     def run(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> list[Atom]:
-        """The steps of a jaxpr; what its results are."""
+        """The statements of a jaxpr; what its results are."""
         flat = inline_calls(closed, expanded)
         jaxpr = with_late_updates(dce_jaxpr(simplify(flat.jaxpr)))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
@@ -168,34 +159,24 @@ class RegisterLowering(RegisterBlocks):
         arrays: Sequence[Buffer],
     ) -> list[Atom | None]:
         consts, initial, xs = op.parts(args)
-        level = self.level(*args)
+        n, level = len(initial), self.level(*args)
+        iteration = LoopVar(f"iteration{self.builder.fresh()}", op.length)
         jaxpr = op.jaxpr.jaxpr
-        kept = unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, len(initial))
-        rows = [
-            self.row(v.aval, level + 1) for v in jaxpr.invars[len(args) - len(xs) :]
-        ]
+        kept = unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, n)
         now = self._carried(initial, kept, level, arrays)
-        sources = [self.register(x) for x in xs]
+        stacked = arrays[n:] or [self.stacked(a) for a in avals[n:]]
         with self.block(level) as body:
+            rows = [self.row(x, iteration, level + 1) for x in xs]
             outs = self.run(op.jaxpr, [*consts, *now, *rows])
-            n = len(initial)
             then = self._then(now, outs[:n], kept)
-            written = [self.small(x) for x in outs[n:]]
+            for out, array in zip(outs[n:], stacked, strict=True):
+                self.save_row(out, array, iteration)
         carries, results = self._carries(initial, now, then, kept, level, arrays)
-        writes = []
-        for i, row in enumerate(written, n):
-            out = None if arrays else self.define(avals[i], level)
-            array = arrays[i] if out is None else self.buffers[out]
-            writes.append(Rows(array, row))
-            results.append(out)
-        reads = tuple(map(Rows, sources, (self.buffers[r] for r in rows)))
-        self.add(
-            CountedLoop(
-                op.length, op.reverse, carries, reads, tuple(writes), tuple(body)
-            ),
-            level,
-        )
-        return results
+        self.add(For(iteration, carries, tuple(body), op.reverse), level)
+        if arrays:
+            return [*results, *(None for _ in stacked)]
+        pairs = zip(avals[n:], stacked, strict=True)
+        return [*results, *(self.loaded(a, array, level) for a, array in pairs)]
 
     def _while(
         self, op: While, args: Sequence[Atom], arrays: Sequence[Buffer]
@@ -206,14 +187,19 @@ class RegisterLowering(RegisterBlocks):
         kept = unchanged(jaxpr.invars[len(body_consts) :], jaxpr.outvars, len(initial))
         now = self._carried(initial, kept, level, arrays)
         with self.block(level) as condition:
-            (test,) = self.run(op.cond_jaxpr, [*condition_consts, *now])
-            goes_on = self.register(test)
+            (test,) = self.run(self.condition(op, args), [*condition_consts, *now])
+            goes_on = self.small(test)
         with self.block(level) as body:
             outs = self.run(op.body_jaxpr, [*body_consts, *now])
             then = self._then(now, outs, kept)
         carries, last = self._carries(initial, now, then, kept, level, arrays)
-        self.add(WhileLoop(carries, tuple(condition), goes_on, tuple(body)), level)
+        loop = nodes.While(carries, tuple(condition), goes_on, tuple(body))
+        self.add(loop, level)
         return last
+
+    def condition(self, op: While, args: Sequence[Atom]) -> ClosedJaxpr:
+        """What says whether a while loop goes on: it does if some element is true."""
+        return op.cond_jaxpr
 
     def _carried(
         self,
@@ -234,7 +220,7 @@ class RegisterLowering(RegisterBlocks):
                 now.append(self.in_place_carries.enter(x, level, array))
             else:
                 now.append(inside := self.define(x.aval, level + 1))
-                phis += phis_of(self.buffers[inside].size)
+                phis += _phis_of(self.buffers[inside].size)
         if phis > config.tuning.register_carries:
             raise CannotUseRegisters("too much is carried")
         return now
@@ -297,9 +283,18 @@ class RegisterLowering(RegisterBlocks):
         kept = iter(aliases.results(list(compress(avals, large))))
         made = [self.define(a, level) for a in compress(avals, small)]
         buffers = tuple(self.buffers[r] for r in made)
-        self.add(Choice(which, tuple(blocks), tuple(result), buffers), level)
+        self.add(If(which, tuple(blocks), tuple(result), buffers), level)
         rest = iter(made)
         return [next(kept if in_place else rest) for in_place in large]
+
+
+def _phis_of(size: int) -> int:
+    """The values that LLVM hands from iteration to iteration for so many numbers.
+
+    Vectors of other numbers of lanes than powers of two it takes apart.
+    """
+    in_vector = size > config.tuning.register_scalars and not size & (size - 1)
+    return 1 if in_vector else size
 
 
 def _read(atom: Atom, env: dict[Var, Atom]) -> Atom:

@@ -54,7 +54,7 @@ def emit_kernel(
     values = Evaluator(b, pointers)
     for buffer, (size, origin) in placement.scratch.items():
         values.locate(buffer, b.scratch(size), origin)
-    emitter = _KernelEmitter(b, values, kernel, plan, placement)
+    emitter = _KernelEmitter(b, values, kernel, plan)
     emitter.emit(chunk)
     if emitter.streams:
         b.publish()
@@ -69,9 +69,8 @@ class _KernelEmitter(StageBody):
         values: Evaluator,
         kernel: Kernel,
         plan: Schedule,
-        placement: BufferPlacement,
     ) -> None:
-        super().__init__(b, values, placement)
+        super().__init__(b, values)
         self.kernel = kernel
         self.plan = plan
         self.piece: tuple[Value, Value] | None = None

@@ -30,12 +30,11 @@ from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.control_flow import ProgramCall, emit_control
 from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.llvm.polls import is_cancelled
-from curta.compiler.llvm.registers import emit_registers
+from curta.compiler.llvm.regions import emit_region
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
 from curta.compiler.loops.nodes import Buffer, Kernel
-from curta.compiler.loops.registers import blocks, is_long
-from curta.compiler.loops.schedule import Schedule
+from curta.compiler.loops.schedule import Schedule, examples, is_long
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.compiler.routine_code import LibraryCall
 from curta.config import config
@@ -64,7 +63,7 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
     if isinstance(work, RoutineItem):
         return *work.results, *work.operands, work.scratch
     if isinstance(work, RegisterItem):
-        return work.code.reads + work.code.writes
+        return work.region.reads + work.region.writes
     if isinstance(work, ControlItem):
         pairs = tuple(buffer for pair in work.carries for buffer in pair)
         own = () if work.scratch is None else (work.scratch,)
@@ -110,7 +109,7 @@ def runs_python(works: Sequence[Work]) -> bool:
 def is_cancellable(work: Work) -> bool:
     """Whether some loop of it polls the cancellation token."""
     if isinstance(work, RegisterItem):
-        return is_long(work.code)
+        return is_long(work.region)
     called = any(p.cancellable for p in _programs(work))
     return called or (isinstance(work, ControlItem) and work.polled)
 
@@ -160,7 +159,7 @@ def emit_entry(
             ]
             _run_programs(b, work, address, parts, launcher, token)
         elif isinstance(work, RegisterItem):
-            chunks = blocks(work.code, b.module.vector_bytes).chunks
+            chunks = examples(work.region, b.module.vector_bytes).chunks
             launch(functions[work], [*given, token], chunks)
         else:
             launch(functions[work], given, work.plan.chunks)
@@ -267,7 +266,7 @@ class KernelModules:
         part = self._part(level)
         module, name = part.module, f"kernel{len(self._known)}"
         if isinstance(work, RegisterItem):
-            function = emit_registers(module, name, work.code)
+            function = emit_region(module, name, work.region)
         else:
             function = emit_kernel(module, name, work.kernel, work.plan, work.placement)
         _, _, body = function.text().partition("\n")

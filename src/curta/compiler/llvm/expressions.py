@@ -162,9 +162,17 @@ class Evaluator(IndexValues):
         self._pointers[buffer] = pointer
         self._origin[buffer] = origin
 
+    def in_memory(self, buffer: Buffer) -> bool:
+        """Whether a buffer lies in memory, not in registers."""
+        return buffer in self._pointers
+
+    def pointer(self, buffer: Buffer) -> Value:
+        """Where a buffer in memory lies."""
+        return self._pointers[buffer]
+
     def is_aligned(self, buffer: Buffer) -> Value:
         """Whether a buffer begins at the start of a cache line."""
-        pointer = self._pointers[buffer]
+        pointer = self.pointer(buffer)
         address = self.b.instruction(f"ptrtoint ptr {pointer.text} to i64", I64)
         return self.b.eq(self.b.and_(address, LINE - 1), 0)
 
@@ -203,7 +211,7 @@ class Evaluator(IndexValues):
             return self.b.load(type_, self._address(buffer, offset, type_))
         index = self._scalar_index(offset)
         safe = self.b.select(where, index, self.b.const(I64, 0))
-        return self.b.load(type_, self.b.offset(self._pointers[buffer], safe, type_))
+        return self.b.load(type_, self.b.offset(self.pointer(buffer), safe, type_))
 
     def _load_lanes(
         self, buffer: Buffer, offset: Affine, type_: Type, where: Value | None
@@ -214,7 +222,7 @@ class Evaluator(IndexValues):
         wide = type_.with_lanes(self.lanes)
         stride = self._stride(offset)
         if stride is None:
-            pointers = self.b.offset(self._pointers[buffer], self.index(offset), type_)
+            pointers = self.b.offset(self.pointer(buffer), self.index(offset), type_)
             return self.b.gather(wide, pointers, mask)
         pointer = self._address(buffer, offset, type_)
         if stride == 1:
@@ -275,7 +283,7 @@ class Evaluator(IndexValues):
         if pointer is not None:
             pointers = self.b.strided(pointer, stride or 0, value.type)
         else:
-            pointers = self.b.offset(self._pointers[buffer], self.index(offset), type_)
+            pointers = self.b.offset(self.pointer(buffer), self.index(offset), type_)
         return self.b.scatter(value, pointers, self.mask)
 
     def store_where(
@@ -322,7 +330,7 @@ class Evaluator(IndexValues):
     def _known_row(self, buffer: Buffer, offset: Affine) -> tuple[Value, Affine]:
         inner = self._memo.get(("row of", buffer, offset))
         if inner is None:
-            return self._pointers[buffer], offset
+            return self.pointer(buffer), offset
         return inner, self._row_rest[buffer, offset]
 
     def _row_pointer(
@@ -335,11 +343,11 @@ class Evaluator(IndexValues):
             varies = self._index_depends(atom.as_index()) & inner
             (moving if varies else still)[atom] = k
         key = ("row of", buffer, offset)
-        if not still or key in self._memo or buffer not in self._pointers:
+        if not still or key in self._memo or not self.in_memory(buffer):
             return
         if any(isinstance(a, DataIndex) for a in Affine(still, 0).atoms()):
             return
         start = self._scalar_index(Affine(still, 0))
         type_ = Type(memory_kind(buffer.dtype))
-        self._remember(key, self.b.offset(self._pointers[buffer], start, type_))
+        self._remember(key, self.b.offset(self.pointer(buffer), start, type_))
         self._row_rest[buffer, offset] = Affine(moving, offset.const)

@@ -2,11 +2,13 @@
 
 A value of few numbers is so many scalars, any other a vector. Whatever moves its
 elements (a slice, a transpose, a concatenation) is a shuffle, because every index is
-known. Only an index read from data needs memory: the value is put on the stack.
+known: what is read by an index from data lies in memory.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,17 @@ from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.scalar_instructions import kind, memory_kind
 from curta.compiler.llvm.types import I64, Type, Value
-from curta.compiler.loops.index import Affine, LoopVar, Quotient, Remainder
-from curta.compiler.loops.nodes import Buffer, Const, Expr, IndexValue, Instr, Load
+from curta.compiler.loops.index import ZERO, Affine, LoopVar, Quotient, Remainder
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Const,
+    Expr,
+    IndexValue,
+    Instr,
+    Load,
+    Table,
+    View,
+)
 from curta.config import config
 
 Values = list[Value]
@@ -27,36 +38,50 @@ Numbers = np.ndarray[Any, Any]
 class RegisterValues(Evaluator):
     """Expressions over values in registers."""
 
-    def __init__(self, b: Builder, pointers: dict[Buffer, Value]) -> None:
+    def __init__(self, b: Builder, pointers: Mapping[Buffer, Value]) -> None:
         super().__init__(b, pointers)
         self._held: dict[Buffer, Values] = {}
         self._numbers: dict[Buffer, Numbers] = {}
         self._folded: dict[Expr, Numbers | None] = {}
-        self._slots: dict[Buffer, Value] = {}
         self._functions = 0
         self._laned: set[Buffer] = set()
-        self.in_lanes = False
+        self._examples = 0
 
     # ------------------------------------------------------------------ values
-
-    def holds(self, buffer: Buffer) -> bool:
-        """Whether a value is in registers."""
-        return buffer in self._held
 
     def hold(self, buffer: Buffer, values: Values) -> None:
         """Say what a value is: its numbers one by one, or all in a vector."""
         self._held[buffer] = values
-        if self.in_lanes and values[0].lanes > 1:
+        if self._examples and values[0].lanes > 1:
             self._laned.add(buffer)
 
-    def hold_table(self, buffer: Buffer, numbers: Numbers) -> None:
-        """Say that a value is known."""
-        self._numbers[buffer] = numbers
-        type_ = Type(kind(buffer.dtype))
-        if self.is_apart(buffer):
-            self.hold(buffer, [self._vector(x, type_) for x in numbers])
-        else:
-            self.hold(buffer, [self._vector(numbers, type_)])
+    def forward(self, buffer: Buffer, offset: Affine, value: Value) -> None:
+        """What a load gives: of a value in registers, for good.
+
+        A vector is the whole of a value, or its real and then its imaginary parts.
+        """
+        if self.in_memory(buffer):
+            return super().forward(buffer, offset, value)
+        if offset.is_constant:
+            before = self._held[buffer] if offset.const else []
+            return self.hold(buffer, [*before, value])
+        if offset.const:  # the parts, side by side
+            (first,), size = self._held[buffer], value.lanes
+            order = [i + part * size for i in range(size) for part in (0, 1)]
+            value = self.b.shuffle(first, value, order)
+        return self.hold(buffer, [value])
+
+    def _values(self, buffer: Buffer) -> Values:
+        """A value as it is held."""
+        if isinstance(buffer.storage, Table) and buffer not in self._held:
+            type_ = Type(kind(buffer.dtype))
+            numbers = np.array(buffer.storage.numbers, buffer.dtype)
+            self._numbers[buffer] = numbers
+            if self.is_apart(buffer):
+                self.hold(buffer, [self._vector(x, type_) for x in numbers])
+            else:
+                self.hold(buffer, [self._vector(numbers, type_)])
+        return self._held[buffer]
 
     def _vector(self, numbers: Numbers, type_: Type) -> Value:
         if type_.is_int and numbers.dtype.kind not in "biu":  # kept as bits
@@ -69,7 +94,7 @@ class RegisterValues(Evaluator):
 
     def is_apart(self, buffer: Buffer) -> bool:
         """Whether the numbers of a value are kept one by one."""
-        return self.in_lanes or buffer.size <= config.tuning.register_scalars
+        return bool(self._examples) or buffer.size <= config.tuning.register_scalars
 
     def held(self, buffer: Buffer) -> Values:
         """A value in the form in which loops carry it."""
@@ -79,7 +104,7 @@ class RegisterValues(Evaluator):
 
     def number(self, buffer: Buffer, i: int) -> Value:
         """A number of a value."""
-        values = self._held[buffer]
+        values = self._values(buffer)
         if len(values) == buffer.size:
             return values[i]
         key = ("number", buffer, i)
@@ -91,7 +116,7 @@ class RegisterValues(Evaluator):
 
     def whole(self, buffer: Buffer) -> Value:
         """All numbers of a value in one vector."""
-        values = self._held[buffer]
+        values = self._values(buffer)
         if len(values) < buffer.size or buffer.size == 1:
             return values[0]
         result = self._memo.get(("whole", buffer))
@@ -104,13 +129,25 @@ class RegisterValues(Evaluator):
 
     # ------------------------------------------------------------- expressions
 
-    def over(self, lane: LoopVar | None) -> None:
-        """From now on, the lanes of vectors are the indices of `lane`."""
-        if self.in_lanes:
-            return
-        self.lane, self.lanes = lane, 1 if lane is None else lane.extent
-        if lane is not None:
-            self.bind(lane, self.b.const(I64, 0))
+    @contextmanager
+    def of_examples(
+        self, lane: LoopVar, first: Value, lanes: int, mask: Value | None
+    ) -> Iterator[None]:
+        """Inside, the lanes of all vectors are so many examples from `first`."""
+        with self.vectorised(lane, first, lanes, mask):
+            self._examples = lanes
+            yield
+
+    def over(self, dims: Sequence[LoopVar]) -> None:
+        """From now on, the lanes of vectors are the indices of the dim, if any."""
+        if self._examples:
+            self.lanes = self._examples if dims else 1
+        elif dims:
+            (self.lane,) = dims
+            self.lanes = self.lane.extent
+            self.bind(self.lane, self.b.const(I64, 0))
+        else:
+            self.lane, self.lanes = None, 1
 
     def _find_dependence(self, expr: Expr) -> frozenset[Any]:
         result = super()._find_dependence(expr)
@@ -128,7 +165,7 @@ class RegisterValues(Evaluator):
         """An index for all lanes, as a number or one for each; None if data has it."""
         total: Any = np.int64(index.const)
         for atom, k in index.terms.items():
-            if atom == self.lane and not self.in_lanes:
+            if atom == self.lane and not self._examples:
                 term: Any = np.arange(self.lanes, dtype=np.int64)
             elif isinstance(atom, (Quotient, Remainder)):
                 of = self._known_index(atom.of)
@@ -194,60 +231,43 @@ class RegisterValues(Evaluator):
 
     # ------------------------------------------------------------------ memory
 
+    def in_memory(self, buffer: Buffer) -> bool:
+        return buffer.in_memory
+
+    def pointer(self, buffer: Buffer) -> Value:
+        storage = buffer.storage
+        if storage == "stack" and buffer not in self._pointers:
+            self._pointers[buffer] = self.b.scratch(max(buffer.nbytes, 1))
+        if not isinstance(storage, View):
+            return self._pointers[buffer]
+        known = self._memo.get(storage)
+        if known is None:
+            known = self.pointer(storage.of)
+            if storage.first != ZERO:
+                first = self._scalar_index(storage.first)
+                known = self.b.offset(known, first, Type(memory_kind(buffer.dtype)))
+            self._remember(storage, known)
+        return known
+
     def _load(self, expr: Load) -> Value:
-        if expr.buffer not in self._held:
+        if expr.buffer.in_memory:
             return super()._load(expr)
         known = self._known_index(expr.offset)
-        if known is None:
-            self.spill(expr.buffer)
-            return super()._load(expr)
+        assert known is not None, "what is read by an index from data lies in memory"
         last = expr.buffer.size - 1
         if known.ndim == 0:  # beyond the ends only what nobody looks at
             return self.number(expr.buffer, min(max(int(known), 0), last))
         known = known.clip(0, last)
-        numbers = self._numbers.get(expr.buffer)
-        if numbers is not None:
-            return self._vector(numbers[known], Type(kind(expr.dtype)))
+        if isinstance(expr.buffer.storage, Table):
+            self._values(expr.buffer)
+            numbers = self._numbers[expr.buffer][known]
+            return self._vector(numbers, Type(kind(expr.dtype)))
         source = self.whole(expr.buffer)
         if (known == known[0]).all():
             return self.number(expr.buffer, int(known[0]))
         if len(known) == source.lanes and (known == np.arange(len(known))).all():
             return source
         return self.b.shuffle(source, None, known.tolist())
-
-    def spill(self, buffer: Buffer) -> Value:
-        """The address of a value, which is put on the stack unless it is in memory."""
-        slot = self._slots.get(buffer)
-        if slot is None and buffer in self._pointers:
-            return self._pointers[buffer]
-        if slot is None:
-            slot = self.b.scratch(buffer.nbytes)
-            self.locate(buffer, slot)
-            self._slots[buffer] = slot
-        if ("spilled", buffer) not in self._memo:
-            self.put(buffer, slot)
-            self._remember(("spilled", buffer), slot)
-        return slot
-
-    def get(self, buffer: Buffer, pointer: Value) -> None:
-        """Load a value."""
-        type_ = Type(memory_kind(buffer.dtype))
-        if buffer.size <= config.tuning.register_scalars:
-            addresses = [self.b.offset(pointer, i, type_) for i in range(buffer.size)]
-            values = [self.b.load(type_, p) for p in addresses]
-        else:
-            values = [self.b.load(type_.with_lanes(buffer.size), pointer)]
-        if buffer.dtype.kind == "b":
-            values = [self.b.ne(v, 0) for v in values]
-        self.hold(buffer, values)
-
-    def put(self, buffer: Buffer, pointer: Value) -> None:
-        """Store a value."""
-        type_ = Type(memory_kind(buffer.dtype))
-        for i, value in enumerate(self.held(buffer)):
-            if buffer.dtype.kind == "b":
-                value = self.b.convert(value, "i8")
-            self.b.store(value, self.b.offset(pointer, i, type_))
 
 
 def _is_whole(expr: Instr) -> bool:

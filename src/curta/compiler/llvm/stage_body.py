@@ -10,7 +10,6 @@ from itertools import zip_longest
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import Type, Value
-from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.nodes import Fold, Stage, Store
 
 Values = list[Value]
@@ -19,12 +18,9 @@ Values = list[Value]
 class StageBody:
     """What the loops of a stage have in them, whichever way they go."""
 
-    def __init__(
-        self, b: Builder, values: Evaluator, placement: BufferPlacement
-    ) -> None:
+    def __init__(self, b: Builder, values: Evaluator) -> None:
         self.b = b
         self.values = values
-        self.placement = placement
 
     def _body(self, stage: Stage, carried: Values) -> Values:
         """The stores and the folds of one index (or of a vector of them)."""
@@ -114,6 +110,8 @@ class StageBody:
 
     def _store_all(self, stores: Sequence[Store]) -> None:
         """Stores in order; the two parts of a complex number together."""
+        if len(stores) == 1:
+            return self._store(stores[0])
         done: Store | None = None
         for store, following in zip_longest(stores, stores[1:]):
             if store is done:
@@ -122,12 +120,13 @@ class StageBody:
                 done = following
             else:
                 self._store(store)
+        return None
 
     def _store_pair(self, first: Store, second: Store) -> bool:
         buffer, offset = first.buffer, first.offset
-        if second.buffer is not buffer or second.offset != offset + 1:
+        if second.buffer is not buffer or not self.values.in_memory(buffer):
             return False
-        if first.where is not None or buffer in self.placement.registers:
+        if first.where is not None or second.offset != offset + 1:
             return False
         parts = self.values.compute(first.value), self.values.compute(second.value)
         if not self.values.store_pair(buffer, offset, parts):
@@ -147,6 +146,6 @@ class StageBody:
                 where, store.buffer, store.offset, value, dtype
             )
         self.values.forward(store.buffer, store.offset, value)
-        if store.buffer not in self.placement.registers:
+        if self.values.in_memory(store.buffer):
             self.values.store(store.buffer, store.offset, value, dtype)
         return None

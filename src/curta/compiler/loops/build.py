@@ -53,6 +53,10 @@ class CannotLower(Exception):
     """What the compiler has no code for; something more general takes it."""
 
 
+class CannotUseRegisters(CannotLower):
+    """A loop or branch cannot be code in registers."""
+
+
 class CannotLowerOp(CannotLower):
     """The op cannot be compiled for these dtypes; it runs its `eval` rule."""
 

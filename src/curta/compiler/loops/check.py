@@ -1,21 +1,29 @@
-"""What every kernel must obey; run between passes where `CURTA_CHECK` is set."""
+"""What kernels and regions must obey; checked where `CURTA_CHECK` is set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import (
+    Block,
     Buffer,
+    Copy,
     DataIndex,
     Expr,
     Fold,
+    For,
+    If,
     Instr,
     Kernel,
     Load,
     Placeholder,
+    Region,
     Stage,
     Store,
+    Table,
+    View,
+    While,
 )
 
 _PREDICATES = frozenset({"compare"})
@@ -23,7 +31,7 @@ _CHANGES_DTYPE = frozenset({"convert", "bitcast", "to_int", "select"})
 
 
 class InvalidKernel(AssertionError):
-    """A pass made a kernel that makes no sense: an error of the compiler."""
+    """A pass made a kernel or region that makes no sense: an error of the compiler."""
 
 
 def check_kernel(kernel: Kernel, pieces: tuple[LoopVar, ...] = ()) -> None:
@@ -43,6 +51,66 @@ def check_kernel(kernel: Kernel, pieces: tuple[LoopVar, ...] = ()) -> None:
             raise InvalidKernel(f"{stage.kept} of {len(stage.dims)} dims kept")
         for problem in _problems(stage, bound):
             raise InvalidKernel(problem)
+
+
+def check_region(region: Region) -> None:
+    """Raise InvalidKernel unless what statements use is there, of the right dtype."""
+    lanes = set() if region.lane is None else {region.lane}
+    there = {*region.reads, *region.writes}
+    for problem in _block(region.body, lanes, there):
+        raise InvalidKernel(problem)
+
+
+def _block(block: Block, bound: set[LoopVar], there: set[Buffer]) -> Iterator[str]:
+    """What is wrong with a block; adds to `there` what it makes."""
+    for s in block:
+        if isinstance(s, Stage):
+            yield from _problems(s, bound.union(s.dims))
+            yield from _missing((e.buffer for e in s.loads), there)
+            there.update(x.buffer for x in s.stores)
+        elif isinstance(s, Copy):
+            yield from _missing((s.to, s.source), there)
+            if s.to.nbytes != s.source.nbytes:
+                yield f"{s.source.name} is copied to {s.to.name}"
+        elif isinstance(s, If):
+            yield from _missing((s.index,), there)
+            for inner, found in zip(s.blocks, s.found, strict=True):
+                own = set(there)
+                yield from _block(inner, bound, own)
+                yield from _same(zip(found, s.results, strict=True), own)
+            there.update(s.results)
+        else:
+            yield from _loop(s, bound, there)
+
+
+def _loop(loop: For | While, bound: set[LoopVar], there: set[Buffer]) -> Iterator[str]:
+    carries, inside = loop.carries, {*there, *(c.now for c in loop.carries)}
+    yield from _same(((c.first, c.now) for c in carries), there)
+    if isinstance(loop, While):
+        yield from _block(loop.condition, bound, inside)
+        yield from _missing((loop.goes_on,), inside)
+        yield from _block(loop.body, bound, inside)
+    else:
+        yield from _block(loop.body, {*bound, loop.var}, inside)
+    yield from _same(((c.then, c.last) for c in carries), inside)
+    there.update(c.last for c in carries)
+
+
+def _same(pairs: Iterable[tuple[Buffer, Buffer]], there: set[Buffer]) -> Iterator[str]:
+    """What is wrong where the first of each pair becomes the second."""
+    for value, name in pairs:
+        yield from _missing((value,), there)
+        if (value.dtype, value.size) != (name.dtype, name.size):
+            yield f"{value.name} becomes {name.name}"
+
+
+def _missing(buffers: Iterable[Buffer], there: set[Buffer]) -> Iterator[str]:
+    for buffer in buffers:
+        while isinstance(buffer.storage, View):
+            buffer = buffer.storage.of
+        known = isinstance(buffer.storage, Table) or buffer.storage == "stack"
+        if not known and buffer not in there:
+            yield f"{buffer.name} is not there yet"
 
 
 def _problems(stage: Stage, bound: set[LoopVar]) -> Iterator[str]:

@@ -1,11 +1,13 @@
-"""The loop IR: scalar expressions, and kernels as loop nests over buffers.
+"""The loop IR: scalar expressions, statements over buffers, kernels and regions.
 
 A kernel is a nest of parallel `dims` around a list of `Stage`s. A stage is a nest of
 inner dims whose one body stores elements and folds reductions; stages of a kernel run
 one after the other for each index of the outer dims, which is how softmax reads its
 input once. What is computed is said here; in which order and how wide is the
-`Schedule`'s affair (schedule.py), and where a buffer lives the `Storage`'s
-(bufferize.py).
+`Schedule`'s affair (schedule.py), and where a buffer lives that of bufferize.py.
+
+A region is structured code, whose statements are stages, copies, loops and branches.
+Loops hand values from iteration to iteration in buffers whose storage are registers.
 
 Expressions are nodes of a graph: the builder makes equal ones the same object, and
 they compare by identity.
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -120,12 +122,40 @@ def _range(expr: Expr) -> Bounds:
 
 
 @dataclass(frozen=True, eq=False)
+class View:
+    """Memory of another buffer, from an element on."""
+
+    of: Buffer
+    first: Affine
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Elements known when the code is made."""
+
+    numbers: tuple[float, ...]
+
+
+Storage = Literal["planned", "register", "stack"] | View | Table
+"""Where a buffer lies: as bufferize.py says, in registers, on the stack, in another."""
+
+
+@dataclass(frozen=True, eq=False)
 class Buffer:
-    """An array of `size` elements of a dtype (a complex one counts twice)."""
+    """An array of `size` elements of a dtype (a complex one counts twice).
+
+    One in registers is stored once, as a whole, before it is read.
+    """
 
     name: str
     dtype: Any
     size: int
+    storage: Storage = "planned"
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether elements have addresses, as far as its storage says."""
+        return self.storage != "register" and not isinstance(self.storage, Table)
 
     @property
     def nbytes(self) -> int:
@@ -215,6 +245,97 @@ class Stage:
             yield from store.operands()
         for fold in self.folds:
             yield from fold.inputs
+
+
+# ---------------------------------------------------------------------- regions
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """All elements of a buffer in memory to another one."""
+
+    to: Buffer
+    source: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class Carry:
+    """A carried value: before the loop, in an iteration, after it, and in the end."""
+
+    first: Buffer
+    now: Buffer
+    then: Buffer
+    last: Buffer
+
+
+@dataclass(frozen=True, eq=False)
+class For:
+    """Iterations for each index of `var`, the last one first if in `reverse`."""
+
+    var: LoopVar
+    carries: tuple[Carry, ...]
+    body: Block
+    reverse: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class While:
+    """Iterations while `goes_on`, which `condition` computes before each."""
+
+    carries: tuple[Carry, ...]
+    condition: Block
+    goes_on: Buffer
+    body: Block
+
+
+@dataclass(frozen=True, eq=False)
+class If:
+    """One of several blocks with their results; the index is clamped."""
+
+    index: Buffer
+    blocks: tuple[Block, ...]
+    found: tuple[tuple[Buffer, ...], ...]
+    results: tuple[Buffer, ...]
+
+
+Statement = Stage | Copy | For | While | If
+Block = tuple[Statement, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A block with the arrays in memory that it reads and writes.
+
+    A stage with a dim in it stores vectors, whose lanes are its indices. With a `lane`
+    the region runs for every block of the indices of that, which are the lanes of all
+    vectors: values have one for each of their numbers.
+    """
+
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    body: Block
+    lane: LoopVar | None = None
+
+
+def blocks_in(statement: Statement) -> tuple[Block, ...]:
+    """The blocks that a statement runs."""
+    if isinstance(statement, For):
+        return (statement.body,)
+    if isinstance(statement, While):
+        return statement.condition, statement.body
+    return statement.blocks if isinstance(statement, If) else ()
+
+
+def stages_in(block: Block) -> Iterator[Stage]:
+    """The stages of a block, those of loops and branches included."""
+    for statement in block:
+        if isinstance(statement, Stage):
+            yield statement
+        for inner in blocks_in(statement):
+            yield from stages_in(inner)
+
+
+# ---------------------------------------------------------------------- kernels
 
 
 @dataclass(frozen=True, eq=False)

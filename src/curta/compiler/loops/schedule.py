@@ -9,6 +9,9 @@ the results. Inside, one variable is walked by vectors, `lane`:
 *columns*: the last outer dim, for folds over the other dims of row-major arrays; they
 are kept in rows of memory that stay in the first-level cache.
 
+A region over examples is cut into blocks of as many as its vectors have lanes, which
+threads share out in chunks.
+
 A vector is usually wider than a register of the machine: LLVM cuts it into several,
 which are the independent chains that keep the arithmetic units busy.
 """
@@ -20,9 +23,26 @@ import math
 from curta.compiler.llvm.vector_math import LONG
 from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Expr, Instr, Kernel, Load, Stage, walk
+from curta.compiler.loops.nodes import (
+    Block,
+    Expr,
+    For,
+    If,
+    Instr,
+    Kernel,
+    Load,
+    Region,
+    Stage,
+    While,
+    blocks_in,
+    stages_in,
+    walk,
+)
+from curta.compiler.native import UNKNOWN
 from curta.config import config
 from curta.lazy_dataclass import dataclass
+
+_WEIGHT = 32  # of a store in a region, where nothing runs side by side
 
 
 @dataclass(frozen=True)
@@ -266,3 +286,78 @@ def kernel_cost(kernel: Kernel) -> int:
     """What a kernel costs, in simple scalar operations."""
     inner = sum(cost(s) * math.prod(v.extent for v in s.dims) for s in kernel.stages)
     return inner * math.prod(v.extent for v in kernel.dims)
+
+
+# ---------------------------------------------------------------------- regions
+
+
+def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
+    """What running a block of a region costs, in simple scalar operations.
+
+    `iterations` is the trip count assumed for a while loop: nobody knows.
+    """
+    total = 0
+    for statement in block:
+        if isinstance(statement, Stage):
+            computed = statement.ordered or not statement.stores[0].buffer.in_memory
+            total += _WEIGHT * len(statement.stores) * computed
+            continue
+        inner = [block_cost(b, iterations) for b in blocks_in(statement)]
+        if isinstance(statement, If):
+            total += max(inner)
+        elif isinstance(statement, (For, While)):
+            count = statement.var.extent if isinstance(statement, For) else iterations
+            total += count * (1 + sum(inner))
+    return total
+
+
+def is_polled(loop: For | While) -> bool:
+    """Whether a loop may take too long to be left alone."""
+    return block_cost((loop,)) > config.tuning.interruptible_cost
+
+
+def _polls(block: Block) -> bool:
+    """Whether there is a loop that may take too long to be left alone."""
+    return any(
+        is_polled(s) if isinstance(s, (For, While)) else any(map(_polls, blocks_in(s)))
+        for s in block
+    )
+
+
+def is_long(region: Region) -> bool:
+    """Whether the code polls: in a loop, or between its blocks of examples."""
+    if region.lane is None or _polls(region.body):
+        return _polls(region.body)
+    most = config.tuning.interruptible_cost
+    return region.lane.extent * block_cost(region.body) > most
+
+
+@dataclass(frozen=True)
+class Examples:
+    """How examples are shared out: lanes of a vector, blocks of a chunk, chunks."""
+
+    lanes: int
+    grain: int
+    chunks: int
+
+
+def examples(region: Region, vector_bytes: int) -> Examples:
+    """The blocks of a region over many examples, from its shapes alone.
+
+    Short code takes several registers a vector, which hides latency; a chunk is worth
+    some work, and there are enough for every thread.
+    """
+    if region.lane is None:
+        return Examples(1, 1, 1)
+    stages = stages_in(region.body)
+    body = walk(x.value for s in stages for x in s.stores if not x.buffer.in_memory)
+    sizes = [compute_size(e) for e in body if isinstance(e, (Instr, Load))]
+    heavy = sum(map(weight, body))
+    lanes = max(1, vector_bytes // max(sizes, default=4)) * chains_of(heavy)
+    while lanes >= 2 * region.lane.extent:
+        lanes //= 2
+    tuning, count = config.tuning, -(-region.lane.extent // lanes)
+    cost = 2 * block_cost(region.body, tuning.assumed_trip_count) // _WEIGHT * lanes
+    least = 4 * tuning.chunk_cost  # as the iterations of a loop are a guess
+    grain = max(1, -(-least // max(1, cost)), -(-count // tuning.most_chunks))
+    return Examples(lanes, min(grain, count), -(-count // min(grain, count)))

@@ -1,0 +1,193 @@
+"""A region to LLVM IR: one function, whose loops carry values as phis.
+
+`void name(ptr arguments, i64 chunk)`, as kernels are; `arguments` has the addresses of
+the arrays in the order of `Region.reads`, then `writes`, and of the cancellation token.
+What registers hold is in register_values.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.polls import (
+    iterations_between,
+    poll,
+    polled_loop,
+    polled_while,
+)
+from curta.compiler.llvm.register_values import RegisterValues
+from curta.compiler.llvm.stage_body import StageBody
+from curta.compiler.llvm.types import I64, PTR, Value
+from curta.compiler.loops.nodes import (
+    Block,
+    Buffer,
+    Copy,
+    For,
+    If,
+    Region,
+    Stage,
+    Store,
+    While,
+)
+from curta.compiler.loops.schedule import block_cost, examples, is_long, is_polled
+
+Values = list[Value]
+
+
+def emit_region(module: Module, name: str, region: Region) -> Builder:
+    """Add the region to the module as a function."""
+    b = module.function(name, [PTR, I64], None, exported=False)
+    arrays = [*region.reads, *region.writes]
+    pointers = {
+        array: b.load(PTR, b.offset(b.arguments[0], i, PTR))
+        for i, array in enumerate(arrays)
+    }
+    emitter = _RegionEmitter(b, RegisterValues(b, pointers))
+    if is_long(region):
+        emitter.token = b.load(PTR, b.offset(b.arguments[0], len(arrays), PTR))
+    if region.lane is None:
+        emitter.run(region.body)
+    else:
+        emitter.run_examples(region, b.arguments[1])
+    b.ret()
+    return b
+
+
+class _RegionEmitter(StageBody):
+    """Statements, in order."""
+
+    values: RegisterValues
+
+    def __init__(self, b: Builder, values: RegisterValues) -> None:
+        super().__init__(b, values)
+        self.token: Value | None = None
+
+    def run(self, block: Block) -> None:
+        """Emit a block."""
+        for statement in block:
+            if isinstance(statement, Stage):
+                self.values.over(statement.dims)
+                self._body(statement, [])
+            elif isinstance(statement, Copy):
+                to, source = statement.to, statement.source
+                pointer = self.values.pointer
+                self.b.copy(pointer(to), pointer(source), to.nbytes)
+            elif isinstance(statement, For):
+                self._for(statement)
+            elif isinstance(statement, While):
+                self._while(statement)
+            else:
+                self._if(statement)
+
+    def _store(self, store: Store) -> None:
+        self._put(store, self.values.compute_lanes(store.value))
+
+    def run_examples(self, region: Region, chunk: Value) -> None:
+        """The block for every vector of examples of a chunk."""
+        b, lane = self.b, region.lane
+        assert lane is not None
+        plan = examples(region, b.module.vector_bytes)
+        count = -(-lane.extent // plan.lanes)
+        first = b.mul(chunk, plan.grain)
+        iterations = iterations_between(block_cost(region.body))
+        with b.loop(first, b.min(b.add(first, plan.grain), count)) as loop:
+            if self.token is not None:
+                with b.when(b.eq(b.and_(loop.index, iterations - 1), 0)):
+                    b.return_when(poll(b, self.token))
+            start = b.mul(loop.index, plan.lanes)
+            mask = None
+            if lane.extent % plan.lanes:
+                mask = b.first_lanes(b.sub(lane.extent, start), plan.lanes)
+            with self.values.of_examples(lane, start, plan.lanes, mask):
+                self.run(region.body)
+
+    # ------------------------------------------------------------------- loops
+
+    def _flat(self, buffers: Sequence[Buffer]) -> Values:
+        return [v for x in buffers for v in self.values.held(x)]
+
+    def _hold(self, buffers: Sequence[Buffer], values: Sequence[Value]) -> None:
+        """Take values apart again that `_flat` has joined."""
+        rest = list(values)
+        for buffer in buffers:
+            count = buffer.size if self.values.is_apart(buffer) else 1
+            self.values.hold(buffer, rest[:count])
+            rest = rest[count:]
+
+    def _for(self, loop: For) -> None:
+        b, carries, length = self.b, loop.carries, loop.var.extent
+        last = self._flat([c.first for c in carries])
+
+        def body(index: Value, carried: Values) -> Values:
+            with self.values.scope():
+                self._hold([c.now for c in carries], carried)
+                at = b.sub(length - 1, index) if loop.reverse else index
+                self.values.bind(loop.var, at)
+                self.run(loop.body)
+                return self._flat([c.then for c in carries])
+
+        iterations = iterations_between(block_cost(loop.body))
+        if self.token is not None and is_polled(loop) and iterations < length:
+            last = polled_loop(b, length, last, body, self.token, iterations)
+        elif length:
+            with b.loop(0, length, carried=last) as iteration:
+                iteration.next(*body(iteration.index, iteration.carried))
+            last = iteration.results
+        self._hold([c.last for c in carries], last)
+
+    def _while(self, loop: While) -> None:
+        carries, scope = loop.carries, self.values.scope()
+
+        def condition(carried: Values) -> Value:
+            scope.__enter__()
+            self._hold([c.now for c in carries], carried)
+            self.run(loop.condition)
+            return self._any(loop.goes_on)
+
+        def body(_: Values) -> Values:
+            self.run(loop.body)
+            then = self._flat([c.then for c in carries])
+            scope.__exit__(None, None, None)
+            return then
+
+        first = self._flat([c.first for c in carries])
+        if self.token is None:  # not from a program
+            last = self.b.while_loop(first, condition, body)
+        else:
+            iterations = iterations_between(block_cost(loop.condition + loop.body))
+            last = polled_while(self.b, first, condition, body, self.token, iterations)
+        self._hold([c.last for c in carries], last)
+
+    def _any(self, flags: Buffer) -> Value:
+        """Whether some flag is set, of the examples that there are."""
+        values = self.values.held(flags)
+        result = values[0]
+        for value in values[1:]:
+            result = self.b.or_(result, value)
+        if result.lanes > 1 and self.values.mask is not None:
+            result = self.b.and_(result, self.values.mask)
+        return self.b.any_lane(result)
+
+    # ---------------------------------------------------------------- branches
+
+    def _if(self, branch: If) -> None:
+        index = self.values.number(branch.index, 0)
+        unsigned = branch.index.dtype.kind in "ub"
+        index = self.b.convert(index, "i64", unsigned=unsigned)
+        self._hold(branch.results, self._cases(branch, index, 0))
+
+    def _cases(self, branch: If, index: Value, first: int) -> Values:
+        """The values of the case with the index, which is `first` or more."""
+        if first == len(branch.blocks) - 1:
+            return self._case(branch, first)
+        return self.b.if_(
+            self.b.compare("le", index, first),
+            lambda: self._case(branch, first),
+            lambda: self._cases(branch, index, first + 1),
+        )
+
+    def _case(self, branch: If, which: int) -> Values:
+        with self.values.scope():
+            self.run(branch.blocks[which])
+            return self._flat(branch.found[which])

@@ -1,0 +1,126 @@
+"""Regions as data: their printed form, and the checks on them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.compiler.programs import staged
+
+from curta import lax
+from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.check import InvalidKernel, check_region
+from curta.compiler.loops.index import ZERO, LoopVar, as_index
+from curta.compiler.loops.nodes import (
+    Block,
+    Buffer,
+    Carry,
+    Copy,
+    For,
+    If,
+    Region,
+    Stage,
+    Store,
+    View,
+    While,
+)
+from curta.compiler.pipeline import compile_jaxpr
+
+FLOAT32, BOOL = np.dtype("float32"), np.dtype("bool")
+
+SCAN = """
+    lanes of lane8:8:
+        t0:float32 = in0[lane8]
+        r1[lane8] = t0
+    lanes of lane24:24:
+        t0:float32 = in1[lane24]
+        r2[lane24] = t0
+    for iteration3:3 in reverse:
+        carry r4 = r1, then r7, at last r9
+        lanes of lane8:8:
+            t0:float32 = in1[8*iteration3:][lane8]
+            r6[lane8] = t0
+        lanes of lane8:8:
+            t0:float32 = r4[lane8]
+            t1:float32 = r6[lane8]
+            t2:float32 = mul t0, t1
+            r7[lane8] = t2
+        lanes of lane8:8:
+            t0:float32 = r4[lane8]
+            v3[8*iteration3:][lane8] = t0
+    lanes of lane8:8:
+        t0:float32 = r9[lane8]
+        v2[lane8] = t0
+"""
+
+
+def test_a_scan_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CURTA_DUMP", "fuse")
+    ones = np.ones(8, np.float32), np.ones((3, 8), np.float32)
+    compile_jaxpr(
+        staged(
+            lambda c, xs: lax.scan(lambda c, x: (c * x, c), c, xs, reverse=True), *ones
+        )
+    )
+    assert SCAN in capsys.readouterr().err
+
+
+def value(name: str, size: int = 4) -> Buffer:
+    return Buffer(name, FLOAT32, size, "register")
+
+
+def copied(to: Buffer, source: Buffer) -> Stage:
+    lane = LoopVar("lane", to.size)
+    load = ScalarBuilder().load_where(source, as_index(lane), None, source.dtype)
+    return Stage((lane,), (Store(to, as_index(lane), load),), ())
+
+
+X, Y = Buffer("x", FLOAT32, 4), Buffer("y", FLOAT32, 4)
+A, B, C, D = map(value, "abcd")
+FLAG = Buffer("flag", BOOL, 1, "register")
+READ, STEP, WRITTEN = copied(A, X), copied(C, B), copied(Y, D)
+
+
+def check(*block: object) -> None:
+    statements: Block = block  # type: ignore[assignment]
+    check_region(Region((X,), (Y,), statements))
+
+
+CARRY = Carry(A, B, C, D)
+
+
+def loop(*body: Stage, carry: Carry = CARRY) -> For:
+    return For(LoopVar("i", 3), (carry,), body)
+
+
+def test_good_regions_pass() -> None:
+    check(READ, loop(STEP), WRITTEN)
+    check(copied(FLAG, FLAG_IN_MEMORY), READ, If(FLAG, ((), ()), ((A,), (A,)), (D,)))
+    row = Buffer("row", FLOAT32, 2, View(X, as_index(LoopVar("i", 3)) + 1))
+    check(copied(value("e", 2), row), Copy(Y, X))
+
+
+FLAG_IN_MEMORY = Buffer("f", BOOL, 1, View(Buffer("m", BOOL, 1, "stack"), ZERO))
+
+
+def test_values_are_made_before_they_are_read() -> None:
+    with pytest.raises(InvalidKernel, match="a is not there yet"):
+        check(loop(STEP))
+    with pytest.raises(InvalidKernel, match="c is not there yet"):
+        check(READ, loop())
+    with pytest.raises(InvalidKernel, match="c is not there yet"):  # of an iteration
+        check(READ, loop(STEP), copied(Y, C))
+    with pytest.raises(InvalidKernel, match="flag is not there yet"):
+        check(READ, While((CARRY,), (), FLAG, (STEP,)))
+    with pytest.raises(InvalidKernel, match="z is not there yet"):
+        check(copied(A, Buffer("row", FLOAT32, 4, View(value("z"), ZERO))))
+
+
+def test_what_is_handed_on_fits() -> None:
+    with pytest.raises(InvalidKernel, match="a becomes e"):
+        check(READ, loop(STEP, carry=Carry(A, value("e", 8), C, D)))
+    with pytest.raises(InvalidKernel, match="is copied to x"):
+        check(Copy(X, Buffer("s", FLOAT32, 8, "stack")))
+    with pytest.raises(InvalidKernel, match="uses"):
+        check(Stage((), READ.stores, ()))
