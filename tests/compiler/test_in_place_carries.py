@@ -77,6 +77,19 @@ def test_old_and_new_elements_in_a_turn(in_registers):
     assert all(in_registers)
 
 
+def test_rows_of_an_array_that_the_loop_updates(in_registers):
+    def step(carry, element):
+        x, i = carry
+        return (x.at[(i + 1) % SIZE].set(element + 1), i + 1), element
+
+    def shifted(x):
+        return lax.scan(step, (x, 0), x)[0][0]
+
+    check(shifted, start())
+    check(lambda x: lax.fori_loop(0, 3, lambda _, x: shifted(x), x), start())
+    assert not all(in_registers)
+
+
 def test_windows(in_registers):
     def step(i, x):
         window = lax.dynamic_slice(x, (i,), (5,))

@@ -164,6 +164,7 @@ class RegisterLowering(RegisterBlocks):
         jaxpr = op.jaxpr.jaxpr
         kept = unchanged(jaxpr.invars[len(consts) :], jaxpr.outvars, n)
         now = self._carried(initial, kept, level, arrays)
+        self.in_place_carries.require_newest(xs)
         stacked = arrays[n:] or [self.stacked(a) for a in avals[n:]]
         with self.block(level) as body:
             rows = [self.row(x, iteration, level + 1) for x in xs]
