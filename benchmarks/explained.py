@@ -47,7 +47,6 @@ PROGRAMS = (
     "GRU-128, 512 steps, batch 32, forward",
 )
 TOLERANCE = 0.1
-ROUNDS = 3  # of calls and kernels in turns
 GROUPS = (CASES, ARRAY_CASES, LINALG_CASES, RANDOM_CASES, CONV_CASES, LOOPS, RNN_CASES)
 
 
@@ -85,17 +84,19 @@ def least_time(call: Callable[[], Any], seconds: float, clock: Clock) -> float:
     return best
 
 
-def times(call: Call, seconds: float, clock: Clock) -> tuple[float, float, float]:
+def times(
+    call: Call, seconds: float, rounds: int, clock: Clock
+) -> tuple[float, float, float]:
     """Of the call, the program and the sum of the kernels, in turns."""
     jitted, args, kwargs = call
     traced = jitted.trace(*args, **kwargs)
     values = [np.asarray(x) for x in storage(args, kwargs)]
-    made, rounds = report(traced.lower()._live), []
-    for _ in range(ROUNDS):
-        own = least_time(lambda: jitted(*args, **kwargs), seconds / ROUNDS, clock)
-        t = measure(made, values, parallel_for_address, seconds / ROUNDS, clock)
-        rounds.append((own, t.whole or 0.0, *t.kernels))
-    whole, program, *kernels = map(min, zip(*rounds))
+    made, taken = report(traced.lower()._live), []
+    for _ in range(rounds):
+        own = least_time(lambda: jitted(*args, **kwargs), seconds / rounds, clock)
+        t = measure(made, values, parallel_for_address, seconds / rounds, clock)
+        taken.append((own, t.whole or 0.0, *t.kernels))
+    whole, program, *kernels = map(min, zip(*taken))
     return whole, program, sum(kernels)
 
 
@@ -112,6 +113,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="programs whose name contains this")
     parser.add_argument("--seconds", type=float, default=1.0, help="for each of both")
+    parser.add_argument("--rounds", type=int, default=3, help="of both, in turns")
     parser.add_argument("--list", action="store_true", help="names of all programs")
     options = parser.parse_args()
     cases = {case.name: case for case in itertools.chain(*GROUPS)}
@@ -126,7 +128,7 @@ def main() -> int:
     for name in chosen:
         cases[name].make(lib)()
         assert lib.called is not None
-        found = times(lib.called, options.seconds, clock)
+        found = times(lib.called, options.seconds, options.rounds, clock)
         ratio = found[2] / found[0]
         off += abs(ratio - 1) > TOLERANCE
         shown = "".join(f"{timed(t):>9}" for t in found)

@@ -37,6 +37,7 @@ assert api.grad is jax.grad and private_lax is lax and core.Primitive("a").name 
 assert safe_map(len, ["ab"]) == [2]
 assert list in _registry and set not in _registry
 assert hijax.AbstractRef is AbstractRef
+assert os.path.isfile(jax.__file__) and os.path.isfile(jax.numpy.__file__)
 assert jax.experimental.cur_qdd is hijax.cur_qdd
 assert issubclass(CustomVJPException, Exception)
 assert jax.lib.__version__ == version("jax")

@@ -8,17 +8,14 @@ program is traced or compiled, or an array is copied in, so that calls cost noth
 from __future__ import annotations
 
 import contextlib
-import os
-import sys
-import warnings
 from collections.abc import Hashable
 from typing import Any
 
 from curta.config import config
 from curta.config_parsers import ADVICE
 from curta.errors import AdviceWarning
+from curta.user_warnings import warn
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _given: set[tuple[str, Hashable]] = set()
 
 
@@ -44,15 +41,7 @@ def advise(kind: str, subject: Hashable, text: str) -> None:
     _given.add((kind, subject))
     # Filters that make errors of warnings mean faults of programs, which it is not.
     with contextlib.suppress(AdviceWarning):
-        warnings.warn(full, AdviceWarning, stacklevel=frames_of_curta() + 1)
-
-
-def frames_of_curta() -> int:
-    """How many calls lie between the user's line and the caller of this function."""
-    count, frame = 0, sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        count, frame = count + 1, frame.f_back
-    return count
+        warn(full, AdviceWarning)
 
 
 def forget() -> None:

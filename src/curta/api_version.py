@@ -15,11 +15,10 @@ says so, and the code asks their rows.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final, NamedTuple
 
-from curta.advisor import frames_of_curta
 from curta.config_options import config, define
+from curta.user_warnings import warn
 
 RELEASES: Final = {"0.10": "0.10.2", "0.11": "0.11.0", "0.12": "0.12.0.1"}
 """The release that each version is compared with."""
@@ -97,7 +96,7 @@ class Retired(NamedTuple):
         if _reached(self.removed):
             raise self.error(self.message)
         if self.deprecated and _reached(self.deprecated):
-            warnings.warn(self.warning, DeprecationWarning, frames_of_curta() + 1)
+            warn(self.warning, DeprecationWarning)
 
 
 # ---- what is done otherwise

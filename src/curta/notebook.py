@@ -9,6 +9,7 @@ from curta import debug
 from curta.advisor import advise
 from curta.debug.trees import holds_arrays
 from curta.runtime.queue import submitted
+from curta.uncaught import watch_ipython
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 
@@ -47,6 +48,9 @@ _timing = _Timing()
 def load_ipython_extension(shell: Any) -> None:
     """Show dicts, lists and tuples of arrays by `debug.show`; advise on timing.
 
+    Tracebacks end at the user's line, as they do without it in a shell that ran before
+    the package was imported.
+
     Args:
       shell: IPython's shell, which calls this for `%load_ext curta.notebook`.
     """
@@ -55,6 +59,7 @@ def load_ipython_extension(shell: Any) -> None:
         formatter.for_type(kind, _tree_html)
     shell.events.register("pre_run_cell", _timing.begin)
     shell.events.register("post_run_cell", _timing.end)
+    watch_ipython(shell)
 
 
 def unload_ipython_extension(shell: Any) -> None:

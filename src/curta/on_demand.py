@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import GenericAlias, ModuleType, UnionType
 from typing import Any
 
 from curta import api_version
+from curta.user_warnings import warn
 
 Listing = Callable[[], list[str]]
 _NONE: frozenset[str] = frozenset()
@@ -67,10 +67,9 @@ def elsewhere(
         if name in module_of:
             module = module_of[name]
             api_version.check_name(package, name)
-            warnings.warn(
+            warn(
                 f"{package}.{name} is deprecated. Use {module}.{name}.",
                 DeprecationWarning,
-                stacklevel=2,
             )
             return getattr(importlib.import_module(module), name)
         if name in removed:

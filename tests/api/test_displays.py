@@ -198,6 +198,11 @@ class Shell:
         self.formatters = {"text/html": self.formatter}
         self.shown = []
 
+    custom_exceptions = ()
+
+    def set_custom_exc(self, kinds, handler):
+        self.custom_exceptions = kinds
+
     def run(self, cell, function):
         self.raw_cell = cell
         self.info = self
@@ -210,6 +215,7 @@ class Shell:
 def shell():
     result = Shell()
     notebook.load_ipython_extension(result)
+    assert result.custom_exceptions == (Exception,)
     yield result
     notebook.unload_ipython_extension(result)
     assert not result.formatter and not result.events

@@ -67,7 +67,7 @@ def test_a_wide_dtype_asked_for_by_name():
         r"variable\."
     )
     with pytest.warns(UserWarning, match=message) as caught:
-        assert dtypes.check_user_dtype(np.float64, "zeros", stacklevel=2) == "float32"
+        assert dtypes.check_user_dtype(np.float64, "zeros") == "float32"
     assert caught[0].filename == __file__
     with explicit_x64_dtypes("allow"):
         assert dtypes.check_user_dtype(np.float64) == "float64"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from curta.core.flat import function_location, function_name
 from curta.core.recorder import span
 from curta.core.source_info import user_frame
 from curta.core.trace import typeof
+from curta.user_warnings import warn
 
 logger: Any = logging.getLogger("curta.api.jit")
 _seen_locations: set[str] = set()
@@ -49,13 +49,12 @@ def warn_of_constants(name: str, consts: Sequence[Any]) -> None:
     sizes = [int(getattr(c, "nbytes", 0)) for c in consts]
     if 0 <= most <= sum(sizes):
         largest = consts[sizes.index(max(sizes))]
-        warnings.warn(
+        warn(
             "A large amount of constants were captured during lowering"
             f" ({sum(sizes):,} bytes total). If this is intentional, disable this"
             " warning by setting JAX_CAPTURED_CONSTANTS_WARN_BYTES=-1. They are"
             f" constants of jit({name}), the largest an array of type"
             f" {typeof(largest).str_short()}: pass them as arguments.",
-            stacklevel=6,
         )
     elif most >= 0 and sum(sizes) >= _MANY_BYTES:
         advise(

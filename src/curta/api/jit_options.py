@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ from curta import tree_util
 from curta.api.arguments import argnums_in_range
 from curta.lazy_dataclass import dataclass
 from curta.runtime.devices import as_sharding, devices
+from curta.user_warnings import warn
 
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
@@ -336,12 +336,11 @@ def chosen_device(
     device: Any, backend: str | None, in_shardings: Any, out_shardings: Any
 ) -> Any:
     """Where the arguments `device` and `backend` of `jit` say that it is to run."""
-    warnings.warn(
+    warn(
         "backend and device argument on jit is deprecated. You can use"
         ' `jax.device_put(..., jax.local_devices(backend="cpu")[0])` on the inputs'
         " to the jitted function to get the same behavior.",
         DeprecationWarning,
-        stacklevel=3,
     )
     if device is not None and backend is not None:
         raise ValueError(

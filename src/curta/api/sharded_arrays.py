@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from curta.runtime.host_runs import spans_hosts
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array
+from curta.user_warnings import warn
 
 hosts_data: Any = late("curta.runtime.hosts_data")
 
@@ -401,8 +401,7 @@ def _over(data: Any, part: ArrayImpl, devices: Sequence[Any]) -> ArrayImpl:
 
 
 def _warn_of(name: str) -> None:
-    warnings.warn(
+    warn(
         f"jax.{name} is deprecated; use jax.device_put instead.",
         DeprecationWarning,
-        stacklevel=3,
     )

@@ -140,7 +140,7 @@ def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleT
     """A module with the names of another and some more."""
     result = ModuleType(name)
     result.__path__ = []
-    kept = ("__path__", "__getattr__", "__dir__")
+    kept = ("__path__", "__file__", "__getattr__", "__dir__")
     known = vars(module).items()
     vars(result).update({k: v for k, v in known if k[:2] != "__" or k in kept})
     for key, path in names.items():

@@ -8,7 +8,6 @@ import enum
 import functools
 import math
 import threading
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
@@ -18,6 +17,7 @@ from curta.config import config, mesh_context
 from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.once import Interned
+from curta.user_warnings import warn
 
 
 class AxisType(enum.Enum):
@@ -241,11 +241,10 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         )
 
     def __enter__(self) -> Mesh:
-        warnings.warn(
+        warn(
             "`with mesh:` context manager has been deprecated. Please use `with"
             " jax.set_mesh(mesh):` instead.",
             DeprecationWarning,
-            stacklevel=2,
         )
         entered = mesh_context(scope()._replace(resources=self))
         entered.__enter__()

@@ -126,14 +126,15 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _without_own_frames(error: BaseException) -> bool:
-    """Leave the user's frames, if there are any; whether others were there."""
+    """Leave the user's frames, if there are any; whether others were among them."""
     kept = users_frames(error.__traceback__)
     # A program that does not even begin, by a SyntaxError, has no frames.
     if kept is None and not isinstance(error, SyntaxError):
         return False
-    before, after = len([*_steps(error.__traceback__)]), len([*_steps(kept)])
+    steps = [include_frame(step.tb_frame) for step in _steps(error.__traceback__)]
     error.__traceback__ = kept
-    return after < before
+    # Those before the user's are of whatever runs the program.
+    return True in steps and False in steps[steps.index(True) :]
 
 
 def _is_inside_another() -> bool:

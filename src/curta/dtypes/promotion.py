@@ -267,7 +267,7 @@ def _of_numpy(x: Any) -> tuple[DType, bool]:
     return canonicalize_dtype(x.dtype), False
 
 
-def _of_name(x: Any, stacklevel: int = 5) -> tuple[DType, bool]:
+def _of_name(x: Any) -> tuple[DType, bool]:
     if isinstance(x, type) and x in python_scalar_types:
         return python_type_dtype(x), x is not bool
     named = np.dtype(x)
@@ -276,7 +276,7 @@ def _of_name(x: Any, stacklevel: int = 5) -> tuple[DType, bool]:
             f"dtype={named!r} is not a valid dtype for JAX type promotion."
         )
     _check_valid(x, named)
-    return explicit_dtype(named, "dtype", stacklevel), False
+    return explicit_dtype(named, "dtype"), False
 
 
 def _of_class(x: type) -> tuple[DType, bool]:
@@ -284,7 +284,7 @@ def _of_class(x: type) -> tuple[DType, bool]:
     own = getattr(x, "dtype", None)
     if isinstance(own, np.dtype) and is_valid_dtype(own):
         return canonicalize_dtype(own), False
-    return _of_name(x, 6)
+    return _of_name(x)
 
 
 def _of_extended(x: ExtendedDType) -> tuple[DType, bool]:

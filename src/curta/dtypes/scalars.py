@@ -8,7 +8,6 @@ are halved, silently where a default is meant and with a warning where a user as
 from __future__ import annotations
 
 import functools
-import warnings
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -16,6 +15,7 @@ import numpy as np
 
 from curta.config import config
 from curta.dtypes.extended import ExtendedDType, extended
+from curta.user_warnings import warn
 
 __all__ = [
     "bfloat16",
@@ -210,14 +210,12 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
     return dtype if config.jax_enable_x64 else _HALVED.get(dtype, dtype)
 
 
-def check_user_dtype(dtype: Any, function: str = "", stacklevel: int = 3) -> DType:
+def check_user_dtype(dtype: Any, function: str = "") -> DType:
     """The dtype a user asked for, checked and canonical; Python types give defaults.
 
     Args:
         dtype: anything that names a dtype.
         function: the function to name in a message, for example ``"zeros"``.
-        stacklevel: the caller a warning points to: 3 is the caller of the function
-            that calls `check_user_dtype`.
 
     Raises:
         TypeError: arrays of this dtype do not exist.
@@ -262,10 +260,10 @@ def check_user_dtype(dtype: Any, function: str = "", stacklevel: int = 3) -> DTy
             f"{where_requested}. Arrays hold booleans, integers, floats and complex"
             " numbers."
         )
-    return explicit_dtype(dtype, function, stacklevel + 1)
+    return explicit_dtype(dtype, function)
 
 
-def explicit_dtype(dtype: np.dtype[Any], function: str, stacklevel: int) -> DType:
+def explicit_dtype(dtype: np.dtype[Any], function: str) -> DType:
     """Halve a 64-bit dtype that was asked for by name, if the settings say so."""
     if config.jax_enable_x64 or dtype not in _HALVED:
         return dtype
@@ -279,12 +277,11 @@ def explicit_dtype(dtype: np.dtype[Any], function: str, stacklevel: int) -> DTyp
             f"{subject}. To enable more dtypes, set the jax_enable_x64 or "
             "jax_explicit_x64_dtypes configuration options."
         )
-    warnings.warn(
+    warn(
         f"{subject}, and will be truncated to dtype {_HALVED[dtype]}. To enable more "
         "dtypes, set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 "
         "shell environment variable. "
         "See https://github.com/jax-ml/jax#current-gotchas for more.",
-        stacklevel=stacklevel,
     )
     return _HALVED[dtype]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from curta.api.shard_map import older_shard_map
+from curta.user_warnings import warn
 
 __all__ = ["shard_map"]
 
@@ -15,10 +15,9 @@ shard_map: Any  # made by __getattr__, which warns
 def __getattr__(name: str) -> Any:
     if name != "shard_map":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    warnings.warn(
+    warn(
         "jax.experimental.shard_map is deprecated in v0.8.0. Use jax.shard_map"
         " instead.",
         DeprecationWarning,
-        stacklevel=2,
     )
     return older_shard_map

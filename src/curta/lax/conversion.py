@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from curta.lax.scalars import refuse_complex, scalar_array
 from curta.primitives import elementwise as ops
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.effects import Stage
+from curta.user_warnings import warn
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
@@ -32,10 +32,9 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
     refuse_complex(operand, dtype)
     if _is_complex(operand) and not dtypes.issubdtype(dtype, np.complexfloating):
-        warnings.warn(
+        warn(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning,
-            stacklevel=2,
         )
     if isinstance(operand, int) and dtypes.issubdtype(dtype, np.integer):
         operand = _wrapped(operand, dtype)

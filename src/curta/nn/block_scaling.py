@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.core.array import Array, DTypeLike
 from curta.lazy_dataclass import dataclass
+from curta.user_warnings import warn
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +84,10 @@ def scaled_dot_general(
            [32., 32.]], dtype=float32)
     """
     if implementation is not None:
-        warnings.warn(
+        warn(
             "Backend selector, now ignored. The system chooses the backend"
             " automatically.",
             DeprecationWarning,
-            stacklevel=2,
         )
     if configs is not None:
         if not all(isinstance(config, BlockScaleConfig) for config in configs[:2]):

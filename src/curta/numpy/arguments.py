@@ -173,7 +173,7 @@ def check_where(name: str, where: Any) -> Any:
 
 def user_dtype(dtype: Any, name: str) -> Any:
     """The dtype a user passed to the public function `name`, or None for None."""
-    return None if dtype is None else dtypes.check_user_dtype(dtype, name, 4)
+    return None if dtype is None else dtypes.check_user_dtype(dtype, name)
 
 
 def is_complex(x: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from curta.numpy.shapes import (
     squeeze,
     transpose as _transpose,
 )
+from curta.user_warnings import warn
 
 ARRAY_API_VERSION = "2024.12"
 
@@ -87,7 +87,7 @@ def astype(
     x = ensure_arraylike("astype", x)
     if dtype is None:
         dtype = dtypes.default_float_dtype()
-    dtype = dtypes.check_user_dtype(dtype, "astype", 3)
+    dtype = dtypes.check_user_dtype(dtype, "astype")
     if is_complex(x) and not dtypes.issubdtype(dtype, np.complexfloating):
         x = _without_imaginary(x, dtype)
     out = cast(x, dtype)
@@ -99,11 +99,10 @@ def astype(
 def _without_imaginary(x: Any, dtype: Any) -> Any:
     if dtype == np.bool_:
         return lax.ne(x, const(x, 0))
-    warnings.warn(
+    warn(
         "Casting from complex to real dtypes will soon raise a ValueError. Please first"
         " use jnp.real or jnp.imag to take the real/imaginary component of your input.",
         DeprecationWarning,
-        stacklevel=3,
     )
     return real(x)
 
@@ -155,7 +154,7 @@ def view(self: Any, dtype: Any = None, type: None = None) -> Array:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
     if dtype is None:
         return self
-    dtype = dtypes.check_user_dtype(dtype, "view", 3)
+    dtype = dtypes.check_user_dtype(dtype, "view")
     own, wanted = dtypes.itemsize_bits(self.dtype), dtypes.itemsize_bits(dtype)
     if self.ndim == 0:
         if own != wanted:

@@ -72,7 +72,7 @@ def array(
     if dtype is not None:
         if is_string(dtype):
             return _strings(object, dtype, device)
-        dtype = dtypes.check_user_dtype(dtype, "array", 3)
+        dtype = dtypes.check_user_dtype(dtype, "array")
     if isinstance(object, Array):
         out = _from_array(object, dtype, copy)
     else:
@@ -127,7 +127,7 @@ def asarray(
     if type(a) is ArrayImpl and dtype is None and not copy and device is order is None:
         return a
     if dtype is not None and not is_string(dtype):
-        dtype = dtypes.check_user_dtype(dtype, "asarray", 3)
+        dtype = dtypes.check_user_dtype(dtype, "asarray")
     elif isinstance(a, np.ma.MaskedArray):
         typeof(a)  # refuses it
     return array(a, dtype, copy=bool(copy), order=order, device=device)

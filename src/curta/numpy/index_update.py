@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,7 @@ from curta.numpy.index_parsing import check_entries, expand_masks, parse
 from curta.numpy.indexing import getitem, plan_gather
 from curta.numpy.promotion import broadcast_to_shape, cast, promote_dtypes
 from curta.runtime.shortcuts import updated_copy
+from curta.user_warnings import warn
 
 
 def scatter_update(
@@ -80,13 +80,12 @@ def _promised(mode: Any) -> bool:
 
 
 def _warn_of_cast(y: Any, dtype: Any) -> None:
-    warnings.warn(
+    warn(
         "scatter inputs have incompatible types: cannot safely cast value from"
         f" dtype={dtypes.dtype(y)} to dtype={dtype} with"
         f" jax_numpy_dtype_promotion={config.jax_numpy_dtype_promotion}. In future"
         " JAX releases this will result in an error.",
         FutureWarning,
-        stacklevel=5,
     )
 
 

@@ -6,7 +6,6 @@ are converted by an op.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +27,7 @@ from curta.numpy.arguments import (
 from curta.numpy.constructors import asarray, weak_constant
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.runtime.array import wrap
+from curta.user_warnings import warn
 
 _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
 
@@ -139,11 +139,10 @@ def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
 def _rank_promotion(name: str, shapes: Sequence[Any]) -> None:
     listing = " ".join(map(str, shapes))
     if config.jax_numpy_rank_promotion == "warn":
-        warnings.warn(
+        warn(
             f"Following NumPy automatic rank promotion for {name} on shapes {listing}."
             " Set the jax_numpy_rank_promotion config option to 'allow' to disable"
             f" this warning; for more information, see {_RANK_PAGE}",
-            stacklevel=5,
         )
     else:
         raise ValueError(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +29,7 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.promotion import broadcast_to_shape
 from curta.numpy.selection import broadcast_all
+from curta.user_warnings import warn
 
 # ---- shapes
 
@@ -59,11 +59,10 @@ def _as_sized(name: str, a: Any) -> Any:
     if hasattr(a, "shape"):
         return a
     if not is_arraylike(a):
-        warnings.warn(
+        warn(
             f"{name} requires ndarray or scalar arguments, got {type(a)} at position 0."
             " In a future release this will be an error.",
             DeprecationWarning,
-            stacklevel=3,
         )
     return ensure_arraylike(name, a) if hasattr(a, "__jax_array__") else np.asarray(a)
 

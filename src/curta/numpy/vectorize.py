@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -18,6 +17,7 @@ from curta.numpy.arguments import canonical_axis, canonical_shape, check_arrayli
 from curta.numpy.constructors import asarray
 from curta.numpy.ranges import arange
 from curta.numpy.shapes import expand_dims, squeeze
+from curta.user_warnings import warn
 
 CoreDims = tuple[str, ...]
 
@@ -162,7 +162,7 @@ class _Call:
         )
         if mode == "raise":
             raise ValueError(text)
-        warnings.warn(text, stacklevel=6)
+        warn(text)
 
     def _note_sizes(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -29,6 +28,7 @@ from curta.primitives.random_bits.registry import (
     implementation_of,
 )
 from curta.random.shapes import sample_shape
+from curta.user_warnings import warn
 
 _NO_KEY_DATA = (
     "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and"
@@ -153,7 +153,7 @@ def _warn_of_raw_key() -> None:
     if config.jax_legacy_prng_key == "error":
         raise ValueError(_RAW_KEY)
     if config.jax_legacy_prng_key == "warn":
-        warnings.warn(_RAW_KEY, stacklevel=4)
+        warn(_RAW_KEY)
 
 
 def _as_given(key: Any, was_raw: bool) -> Any:

@@ -51,7 +51,7 @@ def check_shape(name: str, shape: tuple[int, ...], *parameters: Any) -> None:
 
 def asked_dtype(dtype: Any, default: type) -> Any:
     """The dtype that a caller's caller asked for, or that of a Python type."""
-    return dtypes.check_user_dtype(default if dtype is None else dtype, stacklevel=4)
+    return dtypes.check_user_dtype(default if dtype is None else dtype)
 
 
 def float_dtype(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,6 +25,7 @@ from curta.runtime.guard import guard_transfer
 from curta.runtime.laid_out import LaidOutData, without_order
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
+from curta.user_warnings import warn
 
 _Any = np.ndarray[Any, Any]
 # For arrays on devices of plugins alone.
@@ -58,11 +58,10 @@ class ArrayImpl(ShownArray):
 
     @property
     def __numpy_dtype__(self) -> Any:
-        warnings.warn(
+        warn(
             "Implicit conversion of an array to a dtype is deprecated; rather than"
             " dtype=arr use dtype=arr.dtype. In the future this will be an error.",
             DeprecationWarning,
-            stacklevel=2,
         )
         return self.dtype
 

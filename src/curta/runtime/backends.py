@@ -14,7 +14,6 @@ a jaxpr, and `put` brings elements of the host to where that function wants them
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -43,6 +42,7 @@ from curta.runtime.devices import Client, client
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.transfer import to_array
 from curta.transforms.checkify import count, has_checks, own_checks
+from curta.user_warnings import warn
 
 # Few programs are run by plugins.
 pjrt: Any = late("curta.runtime.pjrt.backend")
@@ -161,12 +161,11 @@ def has_no_machine_type(closed: ClosedJaxpr) -> bool:
 def _has_llvm() -> bool:
     if binding.available():
         return True
-    warnings.warn(
+    warn(
         "llvmlite is not installed: functions run through NumPy, slower and otherwise"
         " alike. To compile them, install llvmlite; CURTA_BACKEND=numpy says that this"
         " is wanted.",
         RuntimeWarning,
-        stacklevel=2,
     )
     return False
 

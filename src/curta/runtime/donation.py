@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.queue import Pending, forget_finished
+from curta.user_warnings import warn
 
 Donation = Mapping[int, int]
 """Arguments with the results that take over their memory."""
@@ -36,11 +36,10 @@ def find_donation(closed: ClosedJaxpr, donated: Sequence[bool]) -> Donation:
         else:
             unusable.append(f"ShapedArray({aval.str_short()})")
     if unusable:
-        warnings.warn(
+        warn(
             f"Some donated buffers were not usable: {', '.join(unusable)}.\nSee an"
             " explanation at"
             " https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
-            stacklevel=2,
         )
     return taken
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
-
 from curta.runtime.devices import process_count, process_index, process_indices
+from curta.user_warnings import warn
 
 
 def _renamed(old: str, new: str) -> None:
-    warnings.warn(
+    warn(
         f"jax.{old} has been renamed to jax.{new}. This alias will eventually be"
         " removed; please update your code.",
-        stacklevel=3,
     )
 
 

@@ -174,7 +174,7 @@ def _joined(item: LoopItem, group: FusionGroup) -> tuple[int | None, str]:
         group.one_body and _in_body(item, group)
     ):
         iterations = math.prod(v.extent for v in item.dims[:shared])
-        return None, f"only {iterations} iterations of the shared loops are independent"
+        return None, f"the shared loops have {iterations} independent iterations only"
     return (shared, "") if needed else _siblings(item, group, shared)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -25,6 +24,7 @@ from curta.core.refs import WRITTEN, is_ref_type
 from curta.core.sharding import NamedSharding, Sharding
 from curta.transforms.dce import dce_jaxpr, used_inputs, with_inputs
 from curta.transforms.discharge import accesses, discharge_jaxpr
+from curta.user_warnings import warn
 
 assert rules  # whose import fills the table
 
@@ -263,8 +263,7 @@ def _donate(
         else:
             unused.append(avals[i].str_short())
     if unused:
-        warnings.warn(
+        warn(
             f"Some donated buffers were not usable: {', '.join(unused)}. No result has"
             " as many elements.",
-            stacklevel=2,
         )

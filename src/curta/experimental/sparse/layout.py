@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -32,6 +31,7 @@ from curta.experimental.sparse.util import (
 )
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
+from curta.user_warnings import warn
 
 # --- order ---------------------------------------------------------------------------
 
@@ -270,7 +270,7 @@ def _judge(mat: Coordinates, n_batch: int, n_dense: int, what: str | None) -> No
     )
     if what == "error":
         raise SparseEfficiencyError(text + ", or 'warn' for a warning.")
-    warnings.warn(text + ".", SparseEfficiencyWarning, stacklevel=3)
+    warn(text + ".", SparseEfficiencyWarning)
 
 
 def every_index(sizes: Sequence[int], dtype: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,6 +17,7 @@ from curta.numpy.linalg.factored import lu_solve as solve_with_lu
 from curta.scipy.linalg.arguments import adjoint, inexact
 from curta.scipy.linalg.eigenvalues import schur
 from curta.scipy.linalg.factorizations import cho_factor
+from curta.user_warnings import warn
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -69,12 +69,11 @@ def _as_columns(
 ) -> Any:
     """`solve` mapped over batches; b holds one vector, or matrices of columns."""
     if b.ndim != 1 and a.ndim == b.ndim + 1 and a.shape[-1] == b.shape[-1]:
-        warnings.warn(
+        warn(
             f"{name}: batched 1D solves with b.ndim > 1 are deprecated, and in the"
             " future will be treated as a batched 2D solve. Use b[..., None] and"
             " squeeze(-1) to avoid this warning.",
-            category=FutureWarning,
-            stacklevel=3,
+            FutureWarning,
         )
         one = True
     else:

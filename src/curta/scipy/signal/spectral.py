@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +15,7 @@ from curta.numpy.arguments import canonical_axis, concrete, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.scipy.signal.detrending import Detrend, detrending
 from curta.scipy.signal.windows import window as named_window
+from curta.user_warnings import warn
 
 
 class _Segments(NamedTuple):
@@ -41,10 +41,9 @@ def _segments(
     if isinstance(window, (str, tuple)):
         length = 256 if nperseg is None else nperseg
         if length > size:
-            warnings.warn(
+            warn(
                 f"nperseg={length} is greater than signal length max(len(x), len(y)) ="
                 f" {size}, using nperseg={size}",
-                stacklevel=4,
             )
             length = size
         values = jnp.asarray(named_window(window, length).astype(dtype))
@@ -205,9 +204,7 @@ def _spectrogram(
         more = -(signals[0].shape[-1] - cut.length) % cut.step % cut.length
         signals = [jnp.pad(s, [(0, 0)] * (s.ndim - 1) + [(0, more)]) for s in signals]
     if onesided and any(jnp.iscomplexobj(s) for s in signals):
-        warnings.warn(
-            "Input data is complex, switching to return_onesided=False", stacklevel=3
-        )
+        warn("Input data is complex, switching to return_onesided=False")
         onesided = False
     spectra = [_spectra(s, cut, detrending(trend), onesided) for s in signals]
     result = _scaled(spectra, cut, fs, scaling, amplitude, onesided).astype(wide)
