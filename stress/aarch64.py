@@ -133,7 +133,7 @@ def of_runtime() -> Iterator[tuple[str, str]]:
     yield "pool", thread_code.pool_module(module(), system)
     # The clock is a number of the system, not of the processor.
     yield "cancellation", cancellation_code.cancellation_module(module(), 1)
-    yield "turns at BLAS", blas_buffers_code.buffers_module(module())
+    yield "semaphore of BLAS", blas_buffers_code.buffers_module(module())
     yield "arenas", arena_code.arena_module(module(), 1 << 28)
     if (header := entry.known_header()) is not None:
         yield "entry", entry_code.entry_module(module(), header)

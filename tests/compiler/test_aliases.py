@@ -31,8 +31,8 @@ def exchange(x, y):
     return y, x
 
 
-def turns(body):
-    """The array after as many turns as it has rows."""
+def looped(body):
+    """The array after as many iterations as it has rows."""
     return lambda x: lax.fori_loop(0, ROWS, body, x)
 
 
@@ -107,7 +107,7 @@ def of_a_while_loop(x):
 def of_a_batch(x):
     step = lambda i, x: lax.cond(i > 3, lambda x, y: put(x, i), last, x, x)  # noqa: E731
     parts = x.reshape(2, ROWS, COLUMNS // 2)
-    return curta.vmap(turns(step))(parts).reshape(x.shape)
+    return curta.vmap(looped(step))(parts).reshape(x.shape)
 
 
 def carried_twice(x):
@@ -127,26 +127,26 @@ def flat_in_a_branch(i, x):
 
 
 PROGRAMS = {
-    "given twice": turns(
+    "given twice": looped(
         lambda i, x: lax.cond(i > 3, lambda x, y: put(x, i), last, x, x)
     ),
-    "an operand for each branch": turns(old_form),
-    "closed over and given": turns(
+    "an operand for each branch": looped(old_form),
+    "closed over and given": looped(
         lambda i, x: lax.cond(i > 3, lambda y: put(y, i), lambda y: x, x)
     ),
-    "in a tree": turns(of_a_tree),
+    "in a tree": looped(of_a_tree),
     "handed on": summing(every_branch_hands_on),
     "not needed": summing(result_not_needed),
-    "nested branches": turns(in_nested_branches),
-    "loop in a branch": turns(in_a_loop_of_a_branch),
-    "while loop in a branch": turns(in_a_while_loop_of_a_branch),
-    "call": turns(lambda i, x: jitted(x, x, i)),
+    "nested branches": looped(in_nested_branches),
+    "loop in a branch": looped(in_a_loop_of_a_branch),
+    "while loop in a branch": looped(in_a_while_loop_of_a_branch),
+    "call": looped(lambda i, x: jitted(x, x, i)),
     "scan": of_a_scan,
     "while loop": of_a_while_loop,
     "batch": of_a_batch,
     "carried twice": carried_twice,
-    "reshaped": turns(flat),
-    "reshaped in a branch": turns(flat_in_a_branch),
+    "reshaped": looped(flat),
+    "reshaped in a branch": looped(flat_in_a_branch),
 }
 
 
@@ -208,8 +208,8 @@ def counted_apart(x):
 NEEDED = {
     "old and new value": summing(both_needed),
     "a view and what it is of": summing(views_needed),
-    "an old view": turns(old_and_new),
-    "a window moved in its own array": turns(overlapping),
+    "an old view": looped(old_and_new),
+    "a window moved in its own array": looped(overlapping),
     "two that exchange places": exchanged,
     "counters": counted_apart,
     "the same twice": lambda x: lax.cond(x[0, 0] > 0, exchange, exchange, x, x),

@@ -213,7 +213,7 @@ def test_control_flow():
     [(0, 9, 0), (2, 9, 2), (3, 9, 1003), (10, 9, 3010), (10, 2, 3009), (10, 0, 1003)],
 )
 def test_a_loop_that_asks_after_blocks_of_turns(length, most, expected):
-    """It turns `length` times, or until it has asked more often than `most`."""
+    """It trips `length` times, or until it has asked more often than `most`."""
     m = target.host().module()
     b = m.function("f", [I64, I64], I64)
     asked = b.scratch(8)
@@ -224,11 +224,11 @@ def test_a_loop_that_asks_after_blocks_of_turns(length, most, expected):
         b.store(before + 1, asked)
         return before < b.arguments[1]
 
-    turns = b.while_in_blocks(
+    trips = b.while_in_blocks(
         [b.const(I64, 0)], lambda v: v[0] < b.arguments[0], lambda v: [v[0] + 1], 3,
         goes_on,
     )  # fmt: skip
-    b.ret(b.load(I64, asked) * 1000 + turns[0])
+    b.ret(b.load(I64, asked) * 1000 + trips[0])
     assert Native(m, "f")(length, most, result=ctypes.c_int64) == expected
 
 

@@ -153,7 +153,7 @@ def test_rows_that_depend_on_one_another_stay_together() -> None:
     def shows_sum(h, x):
         return [ops.add(h, x), ReduceSum((0,))(h)]
 
-    def turns(h, x):
+    def transposes(h, x):
         return [Reshape((B, D))(Transpose((1, 0))(h))]
 
     def shifts(h, x):
@@ -166,7 +166,7 @@ def test_rows_that_depend_on_one_another_stay_together() -> None:
     def multiplies(w, h, x):
         return [ops.tanh(MATMUL(w, h))]
 
-    for step in (sums, total, reverses, shows_sum, turns, shifts, shows_turned):
+    for step in (sums, total, reverses, shows_sum, transposes, shifts, shows_turned):
         closed = looped(step, [], [h], [xs])
         assert parts(closed) is None, step.__name__
         assert_compiles(closed, h, xs / 4)

@@ -123,11 +123,11 @@ class Compiled(Stage):
             if entry is not None:
                 self._entries.insert(0, entry)
 
-    def _check_avals(self, found: Sequence[ShapedArray]) -> None:
+    def _check_avals(self, avals: Sequence[ShapedArray]) -> None:
         wrong = [
             f"Argument '{name}' compiled with {want.str_short()} and called with"
             f" {have.str_short()}"
-            for name, want, have in zip(self._arg_names, self._in_avals, found)
+            for name, want, have in zip(self._arg_names, self._in_avals, avals)
             if _without_placement(want) is not _without_placement(have)
         ]
         if wrong:
@@ -319,8 +319,8 @@ class Compiled(Stage):
         return [s or placing_of(a) for s, a in zip(to.results(given), outs)]
 
 
-def _tree_message(wanted: Any, found: Any) -> str:
-    errors = list(tree_util.equality_errors_pytreedef(found, wanted))
+def _tree_message(wanted: Any, tree: Any) -> str:
+    errors = list(tree_util.equality_errors_pytreedef(tree, wanted))
     lines = [
         "Function compiled with input pytree does not match the input pytree it was"
         f" called with. There are {len(errors)} mismatches, including:"

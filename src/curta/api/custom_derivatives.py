@@ -440,13 +440,13 @@ class _FlatVJP:
             for i, (x, a) in enumerate(zip(leaves, self.avals, strict=True))
         ]
 
-    def _structure_error(self, rule: str, found: Any, args_tree: Any) -> str:
+    def _structure_error(self, rule: str, outputs: Any, args_tree: Any) -> str:
         return (
             "Custom VJP bwd rule must produce an output with the same"
             " container (pytree) structure as the args tuple of the primal function,"
             " and in particular must produce a tuple of length equal to the number of"
             " arguments to the primal function, but got bwd output structure"
-            f" {tree_util.tree_structure(found)} for primal input structure"
+            f" {tree_util.tree_structure(outputs)} for primal input structure"
             f" {args_tree}. The rule is {rule}."
         )
 

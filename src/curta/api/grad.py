@@ -205,12 +205,12 @@ def check_input(what: str, x: Any, holomorphic: bool, allow_int: bool) -> None:
         )
 
 
-def _scalar_output(found: Forward, holomorphic: bool) -> list[Any]:
-    outs = found.outs
-    if len(outs) != 1 or not found.linear.out_tree == tree_util.tree_structure(0):
+def _scalar_output(result: Forward, holomorphic: bool) -> list[Any]:
+    outs = result.outs
+    if len(outs) != 1 or not result.linear.out_tree == tree_util.tree_structure(0):
         raise TypeError(
             "Gradient only defined for scalar-output functions. Output was"
-            f" {found.out}. Return one scalar; for others see jacrev, or has_aux=True."
+            f" {result.out}. Return one scalar; for others see jacrev, or has_aux=True."
         )
     aval = typeof(outs[0])
     if aval.shape:

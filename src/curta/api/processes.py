@@ -119,14 +119,14 @@ def initialize(
 
 
 def _choose_devices(
-    given: int | Sequence[int] | None, found: Launched | None, count: int
+    given: int | Sequence[int] | None, launch: Launched | None, count: int
 ) -> None:
     """Have GPUs of other numbers be those of other processes, as in JAX.
 
     Processes that a launcher has started have one each, unless they say otherwise.
     """
-    if given is None and found is not None and count > 1 and found.local is not None:
-        given = found.local
+    if given is None and launch is not None and count > 1 and launch.local is not None:
+        given = launch.local
     if given is None:
         return
     numbers = [given] if isinstance(given, int) else [*given]
@@ -135,9 +135,9 @@ def _choose_devices(
     config.update("jax_rocm_visible_devices", visible)
 
 
-def _is_by_mpi(found: Launched | None, address: str | None, count: int | None) -> bool:
+def _is_by_mpi(launch: Launched | None, address: str | None, count: int | None) -> bool:
     """Whether a launcher of MPI programs has started just these processes."""
-    if found is None or found.coordinator is not None or count != found.count:
+    if launch is None or launch.coordinator is not None or count != launch.count:
         return False
     return address is None or mpi.is_there()
 

@@ -111,20 +111,20 @@ class VJP:
         self.opaque_residuals: list[Any] = opaque_residuals
 
     @classmethod
-    def of(cls, found: Forward) -> VJP:
+    def of(cls, forward: Forward) -> VJP:
         """The pullback of a linearised call."""
         sources: list[tuple[bool, int]] = []
         opaque: list[Any] = []
-        index = {id(x): i for i, x in enumerate(found.leaves)}
-        for x in found.residuals:
+        index = {id(x): i for i, x in enumerate(forward.leaves)}
+        for x in forward.residuals:
             is_argument = id(x) in index
             sources.append((is_argument, index.get(id(x), len(opaque))))
             if not is_argument:
                 opaque.append(x)
         used = {i for is_argument, i in sources if is_argument}
-        kept = (x if i in used else NotNeeded() for i, x in enumerate(found.leaves))
-        args = _in_tuples(found.linear.in_tree, kept)
-        return cls(found.linear, tuple(sources), list(args), opaque)
+        kept = (x if i in used else NotNeeded() for i, x in enumerate(forward.leaves))
+        args = _in_tuples(forward.linear.in_tree, kept)
+        return cls(forward.linear, tuple(sources), list(args), opaque)
 
     @property
     def jaxpr(self) -> Jaxpr:

@@ -178,10 +178,12 @@ def _without_small(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> list[Any]:
     ]
 
 
-def check_sums(prefix: str, spec: PartitionSpec, aval: ShapedArray, found: Any) -> None:
+def check_sums(
+    prefix: str, spec: PartitionSpec, aval: ShapedArray, result_spec: Any
+) -> None:
     """Raise ValueError if a spec has other sums than the type `aval` of the array."""
     for kind in ("unreduced", "reduced"):
-        if getattr(spec, kind) != getattr(found, kind):
+        if getattr(spec, kind) != getattr(result_spec, kind):
             raise ValueError(
                 f"{prefix}_specs passed to shard_map should be equal to the {kind}"
                 f" present on the {prefix}_aval. Got {prefix}_specs={spec} and"

@@ -150,22 +150,22 @@ def _check_arrays(user: str, arrays: Any) -> None:
             )
 
 
-def _check_devices(found: Sequence[int], sharding: Sharding) -> None:
+def _check_devices(ids: Sequence[int], sharding: Sharding) -> None:
     """Refuse parts on devices with these numbers, unless they are the sharding's."""
     wanted = {d.id for d in sharding.addressable_devices}
-    if len(found) != len(wanted):
+    if len(ids) != len(wanted):
         raise ValueError(
             f"Expected {len(wanted)} per-device arrays (this is how many"
             " devices are addressable by the sharding), but got"
-            f" {len(found)}"
+            f" {len(ids)}"
         )
-    if len({*found}) != len(found):
+    if len({*ids}) != len(ids):
         raise ValueError(
             "When making an array from single-device arrays, the input arrays must be"
-            f" from distinct devices, but got device IDs {found}"
+            f" from distinct devices, but got device IDs {ids}"
         )
-    if wanted != {*found}:
-        missing, other = wanted.difference(found), {*found} - wanted
+    if wanted != {*ids}:
+        missing, other = wanted.difference(ids), {*ids} - wanted
         raise ValueError(
             "Addressable devices and per-device arrays devices do not match. Sharding"
             f" contains devices {missing} that are not present in per-device arrays."

@@ -275,12 +275,12 @@ def _gather(op: Gather, query: Query) -> None:
         )
 
 
-def refuse_moved(query: Query, found: Sequence[Entries]) -> None:
+def refuse_moved(query: Query, moved: Sequence[Entries]) -> None:
     """Raise ShardingTypeError for a reshape that would move elements."""
     if isinstance(query.op, Reshape):
         before, after = (
             [n for entry in entries for n in entry_axes(entry)]
-            for entries in (query.entries[0], found[0])
+            for entries in (query.entries[0], moved[0])
         )
         if {*before} - {*after}:
             query.refuse(

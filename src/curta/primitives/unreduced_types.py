@@ -51,8 +51,8 @@ def _reduced(aval: ShapedArray) -> Axes:
     return aval.placement.reduced if aval.placement is not None else _NO_AXES
 
 
-def _common(op: Op, what: str, found: Sequence[Axes]) -> Axes:
-    kinds = {f for f in found if f}
+def _common(op: Op, what: str, axes: Sequence[Axes]) -> Axes:
+    kinds = {f for f in axes if f}
     if len(kinds) > 1:
         raise ShardingTypeError(
             f"All inputs of {op.name} should be {what} across the same mesh axes. Got"

@@ -543,8 +543,8 @@ def named(spec: PartitionSpec, user: str) -> NamedSharding:
     return NamedSharding(mesh, spec)
 
 
-def device_grid(mesh_shape: Sequence[int], found: Sequence[Device]) -> Any:
+def device_grid(mesh_shape: Sequence[int], chosen: Sequence[Device]) -> Any:
     """Devices as an array of a shape."""
-    grid = np.empty(len(found), object)
-    grid[:] = found
+    grid = np.empty(len(chosen), object)
+    grid[:] = chosen
     return grid.reshape(tuple(mesh_shape))

@@ -399,9 +399,9 @@ def _same(shardings: Shardings) -> tuple[Any, ...]:
     return (*map(id, shardings), config.context)
 
 
-def _held(found: Sequence[Any], avals: Sequence[ShapedArray], call: Any) -> list[Any]:
+def _held(outputs: Sequence[Any], avals: Sequence[ShapedArray], call: Any) -> list[Any]:
     """Arrays of what a call on hosts gives."""
-    triples = zip(found, avals, call.out_shardings)
+    triples = zip(outputs, avals, call.out_shardings)
     return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in triples]
 
 

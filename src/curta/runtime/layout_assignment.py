@@ -69,19 +69,20 @@ def _of_eqn(eqn: Eqn, known: dict[Var, Order]) -> list[Order]:
     rel = factors(op, avals, outs)
     largest = max(range(len(avals)), key=lambda i: avals[i].size)
     names = rel.operands[largest]
-    found = [f for d in orders[largest] for f in names[d] if f not in rel.whole]
+    dim_factors = [f for d in orders[largest] for f in names[d] if f not in rel.whole]
     return [
-        _along(found, dims, aval) for dims, aval in zip(rel.results, outs, strict=True)
+        _along(dim_factors, dims, aval)
+        for dims, aval in zip(rel.results, outs, strict=True)
     ]
 
 
-def _along(found: Sequence[int], dims: Dims, aval: ShapedArray) -> Order:
-    """The order of a result, whose factors come in the order `found`.
+def _along(dim_factors: Sequence[int], dims: Dims, aval: ShapedArray) -> Order:
+    """The order of a result, whose factors come in the order `dim_factors`.
 
     Row-major if it has dims that do not come from there, or that are several factors
     which are not next to each other.
     """
-    positions = {f: k for k, f in enumerate(found)}
+    positions = {f: k for k, f in enumerate(dim_factors)}
     starts = []
     for dim, size in zip(dims, aval.shape, strict=True):
         here = [positions.get(f) for f in dim]

@@ -312,7 +312,7 @@ def propagated(
 
 
 def _spelt_as_given(
-    found: Shardings,
+    chosen: Shardings,
     outs: Sequence[ShapedArray],
     given: Shardings,
     avals: Sequence[ShapedArray],
@@ -325,11 +325,11 @@ def _spelt_as_given(
     over_mesh = ((s, n) for s, n in pairs if isinstance(s, NamedSharding))
     first, rank = next(over_mesh, (None, -1))
     if first is None or first.mesh.explicit_axes:
-        return found
+        return chosen
     plain = over_axes(first.mesh, normalised(first.spec))
     return [
         first if s == plain and out.ndim == rank else s
-        for s, out in zip(found, outs, strict=True)
+        for s, out in zip(chosen, outs, strict=True)
     ]
 
 

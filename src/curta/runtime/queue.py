@@ -226,7 +226,7 @@ class _Queue:
 
     def wait(self, number: int) -> None:
         """Return when a job is done; may be interrupted, and then waited for again."""
-        if is_main_thread():  # between two turns Python looks at signals
+        if is_main_thread():  # between two iterations Python looks at signals
             self._interrupted = True  # if it ends here
             try:
                 while (finished := self._finished.value) < number:

@@ -346,10 +346,10 @@ def _text_of(node: Node, children: list[str]) -> str:
     return node.kind.describe(node.meta, children)  # type: ignore[union-attr]
 
 
-def _wrong_count(expected: int, found: int) -> ValueError:
-    if found < expected:
+def _wrong_count(expected: int, count: int) -> ValueError:
+    if count < expected:
         return ValueError(
-            f"Too few leaves for PyTreeDef; expected {expected}, got {found}"
+            f"Too few leaves for PyTreeDef; expected {expected}, got {count}"
         )
     return ValueError(f"Too many leaves for PyTreeDef; expected {expected}.")
 

@@ -1,4 +1,4 @@
-"""The memory that OpenBLAS works in, taken when it is loaded, and turns of its callers.
+"""The memory that OpenBLAS works in, taken when it is loaded; a semaphore for calls.
 
 For each of the calls that run at once OpenBLAS maps a buffer, when it first needs one
 more, keeps it for later calls, and ends the process where the system refuses. So the
@@ -60,7 +60,7 @@ class Buffers:
         keep_for_process(self, self._state, self._code)
 
     @property
-    def turns(self) -> int:
+    def permits(self) -> int:
         """How many calls may run at once; 0 if nothing bounds them."""
         return self._word[code.MOST // 8]
 
@@ -90,7 +90,7 @@ class Buffers:
         return ctypes.PYFUNCTYPE(None)(self._code.address(name))
 
     def _watch_forks(self) -> None:
-        """Not by Python: whatever else is done before a fork may need a turn."""
+        """Not by Python: whatever else is done before a fork may call OpenBLAS."""
         names = ("before_fork", "in_parent", "in_child")
         handlers = [ctypes.c_void_p(self._code.address(n)) for n in names]
         libc = ctypes.CDLL(None)
@@ -129,7 +129,7 @@ def _caller(count: int, enter: int = 0, leave: int = 0) -> tuple[Any, LoadedCode
 
 
 def call(buffers: Buffers, routine: int, words: Sequence[int]) -> None:
-    """Call a routine of so many words from Python, in a turn of its own."""
+    """Call a routine of so many words from Python, with a permit of its own."""
     try:
         caller, _ = _caller(len(words), *buffers.addresses.values())
     except ImportError:  # no compiler: no other threads that run native code

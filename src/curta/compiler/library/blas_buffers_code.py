@@ -1,4 +1,4 @@
-"""The native code of turns at OpenBLAS and of its buffers, written with the IR builder.
+"""The semaphore for calls of OpenBLAS and its buffers, written with the IR builder.
 
 Who calls a routine enters before and leaves after; no more calls run at a time than
 there are buffers. All takes place in native code, where no signal comes in between.
@@ -13,7 +13,7 @@ ENTER, LEAVE = "enter_blas", "leave_blas"
 STATE = "blas_buffers"
 # Offsets of the state: a semaphore of the C library, how many may be in at once, where
 # the buffers lie, how many there are, the bytes of each, and how many are given out.
-TURNS, MOST, BASE, COUNT, BYTES, GIVEN = 0, 64, 72, 80, 88, 96
+SEMAPHORE, MOST, BASE, COUNT, BYTES, GIVEN = 0, 64, 72, 80, 88, 96
 STATE_SIZE = 104
 
 CALLS = ("mmap", "sem_init", "sem_post", "sem_wait")
@@ -26,7 +26,7 @@ def buffers_module(module: Module) -> str:
     `ptr map_buffer(..)` is what OpenBLAS calls instead of `mmap`. The last three are
     for `fork`: nobody is in while a process is copied, and no lock of OpenBLAS taken.
     """
-    _turns(module)
+    _semaphore(module)
     _map_buffer(module)
     _forks(module)
     return f"@{STATE} = external global i8\n" + module.text()
@@ -40,7 +40,7 @@ def unlimited_module(module: Module) -> str:
 
 
 def caller_module(module: Module, count: int) -> str:
-    """IR with `void call(ptr routine, ptr words)`, which takes a turn of its own."""
+    """IR with `void call(ptr routine, ptr words)`, which takes a permit of its own."""
     b = module.function("call", [PTR, PTR])
     routine, words = b.arguments
     given = [b.load(PTR, b.offset(words, i, PTR)) for i in range(count)]
@@ -51,16 +51,16 @@ def caller_module(module: Module, count: int) -> str:
     return module.text()
 
 
-def _turns(module: Module) -> None:
+def _semaphore(module: Module) -> None:
     b = module.function(ENTER, [])
 
     def interrupted(_: Values) -> Value:  # by a signal
-        return b.ne(b.call("sem_wait", I32, _field(b, TURNS)), 0)
+        return b.ne(b.call("sem_wait", I32, _field(b, SEMAPHORE)), 0)
 
     b.while_loop([], interrupted, lambda _: [])
     b.ret()
     b = module.function(LEAVE, [])
-    b.call("sem_post", I32, _field(b, TURNS))
+    b.call("sem_post", I32, _field(b, SEMAPHORE))
     b.ret()
 
 
@@ -94,7 +94,7 @@ def _forks(module: Module) -> None:
         b.ret()
     b = module.function("in_child", [])  # where nobody waits
     most = b.convert(b.load(I64, _field(b, MOST)), "i32")
-    b.call("sem_init", I32, _field(b, TURNS), b.const(I32, 0), most)
+    b.call("sem_init", I32, _field(b, SEMAPHORE), b.const(I32, 0), most)
     b.ret()
 
 

@@ -30,10 +30,10 @@ class Range(NamedTuple):
 
 
 class Column(NamedTuple):
-    """A column, and its place in a group of columns."""
+    """A column, and its slot in a group of columns."""
 
     index: Index
-    place: int = 0
+    slot: int = 0
 
 
 Group = tuple[Column, ...]
@@ -76,13 +76,13 @@ class LanePart(Part):
     def _fold(self, start: Number, step: Callable[..., Number]) -> Part:
         """`step(before, i, j)` over the rows, for each of a group of columns."""
         assert self.rows is not None and not isinstance(self.columns, Range)
-        places = self.columns or (Column(0),)
+        columns = self.columns or (Column(0),)
         size = len(start)
-        with self.p.b.loop(*self.rows[:2], carried=list(start) * len(places)) as loop:
+        with self.p.b.loop(*self.rows[:2], carried=list(start) * len(columns)) as loop:
             self.prepare(loop.index)
             parts = loop.carried
             known = [tuple(parts[i : i + size]) for i in range(0, len(parts), size)]
-            pairs = zip(known, places, strict=True)
+            pairs = zip(known, columns, strict=True)
             loop.next(*(x for old, c in pairs for x in step(old, loop.index, c)))
         parts = loop.results
         found = [tuple(parts[i : i + size]) for i in range(0, len(parts), size)]
@@ -115,7 +115,7 @@ class LanePart(Part):
             true, lambda before, i, j: (b.and_(before[0], self.at(i, j)[0]),)
         )
 
-    def place_of_greatest(self) -> Part:
+    def argmax(self) -> Part:
         assert self.rows is not None
         b, (start, stop, _) = self.p.b, self.rows
         (size,), here = self.at(start, Column(0)), self.p.splat(start)
@@ -145,7 +145,7 @@ class _Numbers(LanePart):
         return len(self.values[0]) == 2
 
     def at(self, i: Index, j: Column) -> Number:
-        return self.values[j.place if self.columns else 0]
+        return self.values[j.slot if self.columns else 0]
 
 
 class _Elements(LanePart):
@@ -268,17 +268,17 @@ class LaneMatrix(Matrix):
         return index if stride == 1 else index * stride
 
     def load(self, start: Index, column: Index) -> Number:
-        result = self.numbers.load(self.array, self._place(start, column))
+        result = self.numbers.load(self.array, self._offset(start, column))
         return self.numbers.conjugate(result) if self.view.conjugated else result
 
-    def _place(self, start: Index, column: Index) -> Index:
-        place = self._along(1, column)
-        return place + start if isinstance(start, int) else start + place
+    def _offset(self, start: Index, column: Index) -> Index:
+        offset = self._along(1, column)
+        return offset + start if isinstance(start, int) else start + offset
 
     def store(self, x: Number, start: Index, column: Index) -> None:
         if len(x) < self.numbers.parts:
             x = self.numbers.of_real(x[0])
-        self.numbers.store(x, self.array, self._place(start, column))
+        self.numbers.store(x, self.array, self._offset(start, column))
 
     def _selected(self, axis: int, index: Any) -> Any:
         """An index, a range, or a group of columns."""
@@ -290,19 +290,19 @@ class LaneMatrix(Matrix):
         stop = size if index.stop is None else index.stop
         return Range(start, stop, size if whole else None)
 
-    def __getitem__(self, place: tuple[Any, Any]) -> Part:
-        rows, columns = (self._selected(axis, x) for axis, x in enumerate(place))
+    def __getitem__(self, index: tuple[Any, Any]) -> Part:
+        rows, columns = (self._selected(axis, x) for axis, x in enumerate(index))
         return self.p.known(_Elements(self, rows, columns))
 
-    def __setitem__(self, place: tuple[Any, Any], part: Any) -> None:
-        self._assign(place, part, None)
+    def __setitem__(self, index: tuple[Any, Any], part: Any) -> None:
+        self._assign(index, part, None)
 
-    def set_lower(self, place: tuple[Any, Any], part: Part) -> None:
-        self._assign(place, part, lambda i: i + 1)
+    def set_lower(self, index: tuple[Any, Any], part: Part) -> None:
+        self._assign(index, part, lambda i: i + 1)
 
-    def _assign(self, place: Any, part: Any, stop: Any) -> None:
+    def _assign(self, index: Any, part: Any, stop: Any) -> None:
         part = self.p.part(part)
-        rows, columns = (self._selected(axis, x) for axis, x in enumerate(place))
+        rows, columns = (self._selected(axis, x) for axis, x in enumerate(index))
         with self.p.each(rows) as i:
             part.prepare(i)
             start = self.start(i)
@@ -335,7 +335,7 @@ class LaneMatrix(Matrix):
         with b.when(b.any_lane(mask)), b.loop(0, self.shape[0]) as row:
             start = self.start(row.index)
             with b.loop(0, self.shape[1]) as column:
-                x = self.numbers.load(self.array, self._place(start, column.index))
+                x = self.numbers.load(self.array, self._offset(start, column.index))
                 self.store(self.numbers.select(mask, given, x), start, column.index)
 
 
@@ -381,8 +381,8 @@ class LaneMachine(Machine):
         """The part, computed at once if that takes no loop."""
         if part.rows is not None or isinstance(part.columns, Range):
             return part
-        places = part.columns or (Column(0),)
-        return _Numbers(self, [part.at(0, c) for c in places], part.columns)
+        columns = part.columns or (Column(0),)
+        return _Numbers(self, [part.at(0, c) for c in columns], part.columns)
 
     def made(self, name: str, operands: Sequence[LanePart]) -> LanePart:
         """A function of parts, by its name."""
@@ -448,8 +448,8 @@ class LaneMachine(Machine):
                 assert isinstance(a, LaneMatrix)
                 n = a.shape[1]
                 with b.loop(0, n) as column:
-                    place = b.mul(chosen, n) + self.splat(column.index)
-                    _exchange(a.numbers, a.array, a.start(k) + column.index, place)
+                    pivot = b.mul(chosen, n) + self.splat(column.index)
+                    _exchange(a.numbers, a.array, a.start(k) + column.index, pivot)
 
 
 def _made(p: LaneMachine, name: str, operands: Sequence[LanePart]) -> LanePart:
@@ -477,10 +477,10 @@ def _function(m: LaneNumbers, name: str) -> Callable[..., Number]:
     return lambda *xs: FUNCTIONS[name](m, *xs)
 
 
-def _exchange(m: LaneNumbers, array: Value, place: Value, others: Value) -> None:
+def _exchange(m: LaneNumbers, array: Value, offset: Value, others: Value) -> None:
     """Exchange an element with one that may be another for every lane."""
-    here = m.load(array, place)
+    here = m.load(array, offset)
     pointers = m.addresses(array, others)
-    m.store(tuple(m.b.gather(m.vector, p) for p in pointers), array, place)
+    m.store(tuple(m.b.gather(m.vector, p) for p in pointers), array, offset)
     for x, pointer in zip(here, pointers, strict=True):
         m.b.scatter(x, pointer)

@@ -52,7 +52,7 @@ class Loops:
 
 
 class Word(IntEnum):
-    """The places of the numbers of a plan, 64 bits each; distances are in bytes."""
+    """The indices of the numbers of a plan, 64 bits each; distances are in bytes."""
 
     # Chunks are numbered by ranges of panels and of outer indices. The number of a
     # range is that of the chunk, divided by `_BY`, modulo `_RANGES`.
@@ -94,7 +94,7 @@ class Word(IntEnum):
 
 
 HEAD = int(Word.LISTS) + 8
-"""The words before those that have no fixed place."""
+"""The words before those that have no fixed index."""
 
 
 class AxisWord(IntEnum):
@@ -125,8 +125,8 @@ class TileWord(IntEnum):
     END = 13
 
 
-def _number(b: Builder, words: Value, place: int) -> Value:
-    return b.load(I64, b.offset(words, place, I64))
+def _number(b: Builder, words: Value, index: int) -> Value:
+    return b.load(I64, b.offset(words, index, I64))
 
 
 class _Chunk:
@@ -139,16 +139,16 @@ class _Chunk:
             b.load(PTR, b.offset(table, i, PTR)) for i in range(5)
         )
 
-    def word(self, place: Word) -> Value:
+    def word(self, index: Word) -> Value:
         """A number of the plan."""
-        return _number(self.b, self.plan, place)
+        return _number(self.b, self.plan, index)
 
     def emit(self) -> None:
         b = self.b
         packed = b.variable_scratch(self.word(Word.PACKED_BYTES))
         starts = [
-            b.offset(x, self.word(place), I8)
-            for x, place in (
+            b.offset(x, self.word(word), I8)
+            for x, word in (
                 (self.c, Word.C_START), (self.a, Word.A_START),
                 (self.right, Word.B_START),
             )
@@ -161,7 +161,7 @@ class _Chunk:
             last = self._if_last(panel.index, Word.LAST_PANEL, 4)
             with b.loop(0, self.word(Word.BLOCKS)) as block:
                 axes = Word.BLOCK_AXES, Word.BLOCK_AXES_AT
-                _, _, a_block, b_block = self._place(block.index, *axes)
+                _, _, a_block, b_block = self._position(block.index, *axes)
                 which = b.add(last, self._if_last(block.index, Word.LAST_BLOCK, 1))
                 here = c, b.offset(a, a_block, I8), b.offset(right, b_block, I8)
                 self._outer(here, outer, block.index, which, packed)
@@ -178,7 +178,7 @@ class _Chunk:
         is_last = self.b.eq(index, self.word(last))
         return self.b.select(is_last, self.b.const(I64, number), 0)
 
-    def _place(
+    def _position(
         self, index: Value, count: Word, at: Word
     ) -> tuple[Value, Value, Value, Value]:
         """The index along the innermost of some axes, and the offsets in c, a and b."""
@@ -192,8 +192,8 @@ class _Chunk:
             extent = _number(b, words, AxisWord.EXTENT)
             i = b.urem(rest, extent)
             moved = [
-                b.add(o, b.mul(i, _number(b, words, place)))
-                for o, place in zip(offsets, list(AxisWord)[1:], strict=True)
+                b.add(o, b.mul(i, _number(b, words, word)))
+                for o, word in zip(offsets, list(AxisWord)[1:], strict=True)
             ]
             innermost = b.select(b.eq(loop.index, 0), i, first)
             loop.next(b.udiv(rest, extent), innermost, *moved)
@@ -212,8 +212,8 @@ class _Chunk:
 
         def run(carried: Values) -> Values:
             (index,) = carried
-            places = Word.OUTER_AXES, Word.OUTER_AXES_AT
-            i, *offsets = self._place(index, *places)
+            axes_of = Word.OUTER_AXES, Word.OUTER_AXES_AT
+            i, *offsets = self._position(index, *axes_of)
             here = [b.offset(x, o, I8) for x, o in zip(arrays, offsets, strict=True)]
             many = b.min(b.sub(last, index), b.sub(extent, i))
             count = b.select(walks, many, 1)

@@ -33,7 +33,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Tiles:
-    """So many tiles of one shape, from a place in c and a on."""
+    """So many tiles of one shape, from an offset in c and a on."""
 
     tile: Tile
     c: int
@@ -122,11 +122,11 @@ class Plan:
     @cached_property
     def numbers(self) -> tuple[int, ...]:
         """All words, as `product` reads them."""
-        places = {code: i for i, code in enumerate(self.code)}
+        numbers = {code: i for i, code in enumerate(self.code)}
         words = [0] * HEAD
         for word, number in {**self.ranges.words, **self.words}.items():
             words[word] = number
-        words[Word.PACK] = places[self.pack] if self.pack else -1
+        words[Word.PACK] = numbers[self.pack] if self.pack else -1
         for axes, count, at in (
             (self.blocks, Word.BLOCK_AXES, Word.BLOCK_AXES_AT),
             (self.outer, Word.OUTER_AXES, Word.OUTER_AXES_AT),
@@ -141,7 +141,7 @@ class Plan:
             words[Word.LISTS + which] = len(words)
             words += [len(list_.tiles), *list_.pack]
             for t in list_.tiles:
-                words += [places[t.tile], t.c, t.a, t.count]
+                words += [numbers[t.tile], t.c, t.a, t.count]
                 to_steps = 8 * (steps - len(words))
                 words += t.numbers
                 if t.tile.listed:

@@ -51,13 +51,13 @@ class _Emitter:
         self.c_row, self.a_row = self._number(C_ROW), self._number(A_ROW)
         self.mask = self.b.first_lanes(self._number(COLUMNS), self.lanes)
 
-    def _number(self, place: int) -> Value:
-        return self.b.load(I64, self.b.offset(self.numbers, place, I64))
+    def _number(self, word: int) -> Value:
+        return self.b.load(I64, self.b.offset(self.numbers, word, I64))
 
     def emit(self) -> None:
         b = self.b
         c, a, right, count, *_ = b.arguments
-        next_ = [self._number(place) for place in (C_NEXT, A_NEXT, B_NEXT)]
+        next_ = [self._number(word) for word in (C_NEXT, A_NEXT, B_NEXT)]
         with b.loop(0, count, carried=[c, a, right], runs=True) as loop:
             self._emit_one(*loop.carried)
             loop.next(*self._moved(loop.carried, next_))
@@ -75,14 +75,14 @@ class _Emitter:
             return [b.const(self.vector, 0)] * count
 
         def so_far() -> Values:
-            return [self._load(*place) for place in self._places(c)]
+            return [self._load(*address) for address in self._addresses(c)]
 
         sums = b.if_(b.ne(self.begun, 0), so_far, zeros)
         totals = self._steps(a, right, sums)
-        for place, total in zip(self._places(c), totals, strict=True):
-            self._store(total, *place)
+        for address, total in zip(self._addresses(c), totals, strict=True):
+            self._store(total, *address)
 
-    def _places(self, c: Value) -> Iterator[tuple[Value, int]]:
+    def _addresses(self, c: Value) -> Iterator[tuple[Value, int]]:
         """The rows of the result, with the number of each vector of them."""
         return itertools.product(self._rows(c, self.c_row), range(self.tile.vectors))
 
@@ -116,8 +116,8 @@ class _Emitter:
         """The sums after one step."""
         b, result = self.b, list[Value]()
         vectors = [self._load(right, j) for j in range(self.tile.vectors)]
-        for place in self._rows(a, self.a_row):
-            spread = b.splat(b.load(self.element, place), self.lanes)
+        for address in self._rows(a, self.a_row):
+            spread = b.splat(b.load(self.element, address), self.lanes)
             for vector in vectors:
                 result.append(b.muladd(spread, vector, sums[len(result)]))
         return result
@@ -127,14 +127,14 @@ class _Emitter:
 
     def _load(self, row: Value, j: int) -> Value:
         """A vector of a row; zeros where it has no columns."""
-        place = self.b.offset(row, j * self.lanes, self.element)
+        address = self.b.offset(row, j * self.lanes, self.element)
         if self._is_part(j):
-            return self.b.masked_load(self.vector, place, self.mask)
-        return self.b.load(self.vector, place)
+            return self.b.masked_load(self.vector, address, self.mask)
+        return self.b.load(self.vector, address)
 
     def _store(self, value: Value, row: Value, j: int) -> None:
-        place = self.b.offset(row, j * self.lanes, self.element)
+        address = self.b.offset(row, j * self.lanes, self.element)
         if self._is_part(j):
-            self.b.masked_store(value, place, self.mask)
+            self.b.masked_store(value, address, self.mask)
         else:
-            self.b.store(value, place)
+            self.b.store(value, address)

@@ -64,8 +64,8 @@ class _Writer:
         yield from self._start()
         yield from self._steps()
         yield from self._rows(self._store)
-        for pointer, place in ((_C, C_NEXT), (_A, A_NEXT), (_B, B_NEXT)):
-            yield f"addq {8 * place}(%{_NUMBERS}), %{pointer}"
+        for pointer, word in ((_C, C_NEXT), (_A, A_NEXT), (_B, B_NEXT)):
+            yield f"addq {8 * word}(%{_NUMBERS}), %{pointer}"
         yield f"decq %{_COUNT}"
         yield "jnz 1b"
         yield from (f"popq %{name}" for name in reversed(_KEPT))
@@ -115,20 +115,20 @@ class _Writer:
         return j == self.tile.vectors - 1 and not self.tile.whole
 
     def _load(self, pointer: str, j: int, register: str) -> str:
-        place, letter = f"{j * self.bytes}(%{pointer})", self.letter
+        address, letter = f"{j * self.bytes}(%{pointer})", self.letter
         if not self._is_part(j):
-            return f"vmovup{letter} {place}, {register}"
+            return f"vmovup{letter} {address}, {register}"
         if self.wide:
-            return f"vmovup{letter} {place}, {register}{{%k1}}{{z}}"
-        return f"vmaskmovp{letter} {place}, %ymm15, {register}"
+            return f"vmovup{letter} {address}, {register}{{%k1}}{{z}}"
+        return f"vmaskmovp{letter} {address}, %ymm15, {register}"
 
     def _store(self, pointer: str, j: int, register: str) -> str:
-        place, letter = f"{j * self.bytes}(%{pointer})", self.letter
+        address, letter = f"{j * self.bytes}(%{pointer})", self.letter
         if not self._is_part(j):
-            return f"vmovup{letter} {register}, {place}"
+            return f"vmovup{letter} {register}, {address}"
         if self.wide:
-            return f"vmovup{letter} {register}, {place}{{%k1}}"
-        return f"vmaskmovp{letter} {register}, %ymm15, {place}"
+            return f"vmovup{letter} {register}, {address}{{%k1}}"
+        return f"vmaskmovp{letter} {register}, %ymm15, {address}"
 
     def _steps(self) -> Iterator[str]:
         """All steps, one after the other or as they are listed."""
@@ -166,13 +166,13 @@ class _Writer:
             base = _PLACE if row >= 4 else _A_HERE
             if row and row % 4 == 0:
                 yield f"leaq (%{base if row > 4 else _A_HERE},%{_ROW},4), %{_PLACE}"
-            place = _ELEMENTS[row % 4].format(base)
+            address = _ELEMENTS[row % 4].format(base)
             first = row * vectors
             if self.wide and vectors == 1:
-                spread = f"{place}{{1to{64 // self.size}}}"
+                spread = f"{address}{{1to{64 // self.size}}}"
                 yield f"vfmadd231p{letter} {spread}, {right[0]}, {self._sum(first)}"
                 continue
             copy = f"%{self.registers}{(28 if self.wide else 14) + row % copies}"
-            yield f"vbroadcasts{letter} {place}, {copy}"
+            yield f"vbroadcasts{letter} {address}, {copy}"
             for j, register in enumerate(right):
                 yield f"vfmadd231p{letter} {register}, {copy}, {self._sum(first + j)}"

@@ -40,7 +40,7 @@ def lu(p: Machine, a: Matrix, pivots: Matrix, order: Matrix) -> None:
     p.number_rows(order)
 
     def column(k: Index) -> None:
-        chosen = a[k:, k].pivot_size().place_of_greatest()
+        chosen = a[k:, k].pivot_size().argmax()
         pivots[k, 0] = chosen
         p.exchange_rows(k, chosen, a, order)
         pivot, below = a[k, k], a[k + 1 :, k]

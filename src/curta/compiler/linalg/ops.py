@@ -117,7 +117,7 @@ class OpPart(Part):
     def all(self) -> Part:
         return OpPart(Tensor(ReduceAnd((0, 1))(self._masked(True).value)).reshape(1, 1))
 
-    def place_of_greatest(self) -> Part:
+    def argmax(self) -> Part:
         assert self.rows is not None
         place = Tensor(self._masked(-1).argmax(0)).reshape(1, 1)
         known = self.rows.is_known and self.rows.start

@@ -48,7 +48,7 @@ class Part(ABC):
         """Whether a condition holds for all rows."""
 
     @abstractmethod
-    def place_of_greatest(self) -> Part:
+    def argmax(self) -> Part:
         """The number of the first row whose element, not negative, is greatest."""
 
     @property

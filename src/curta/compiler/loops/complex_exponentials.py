@@ -48,8 +48,8 @@ def _is_infinite(b: Any, x: Any) -> Any:
 def exp(b: Any, z: ComplexExpr) -> ComplexExpr:
     x, scaled = _scaled(b, z.re, z.re)
     size, sine = b.math("exp", x), b.math("sin", z.im)
-    end, turns = b.const(-np.inf, x.dtype), b.not_(_is_finite(b, z.im))
-    zero = b.and_(b.compare("eq", x, end), turns)
+    end, rotates = b.const(-np.inf, x.dtype), b.not_(_is_finite(b, z.im))
+    zero = b.and_(b.compare("eq", x, end), rotates)
     sine = b.select(zero, b.copysign(b.const(0, x.dtype), z.im), sine)
     cosine = _cosine(b, z.im, _is_infinite(b, z.re))
     re, im = b.mul(size, scaled(cosine)), b.mul(size, scaled(sine))
@@ -111,8 +111,8 @@ def tanh(b: Any, z: ComplexExpr) -> ComplexExpr:
     part = z.re.dtype
     one, end = b.const(1, part), b.const(_TANH_END[part.name], part)
     sine, cosine, size = b.math("sin", z.im), b.math("cos", z.im), b.math("sinh", z.re)
-    turns, infinite = b.not_(_is_finite(b, z.im)), _is_infinite(b, z.re)
-    far = b.and_(b.compare("gt", b.abs(z.re), end), b.or_(infinite, b.not_(turns)))
+    rotates, infinite = b.not_(_is_finite(b, z.im)), _is_infinite(b, z.re)
+    far = b.and_(b.compare("gt", b.abs(z.re), end), b.or_(infinite, b.not_(rotates)))
     square = b.mul(size, size)
     divisor = b.select(far, size, b.add(square, b.mul(cosine, cosine)))
     above = b.mul(size, b.sqrt(b.add(one, square)))
@@ -120,7 +120,7 @@ def tanh(b: Any, z: ComplexExpr) -> ComplexExpr:
     im = b.div(b.mul(sine, cosine), divisor)
     im = b.mul(im, b.select(far, re, one))
     re = b.select(far, b.copysign(one, z.re), re)
-    flat = b.or_(b.and_(infinite, turns), _is_zero(b, z.im))
+    flat = b.or_(b.and_(infinite, rotates), _is_zero(b, z.im))
     im = b.select(flat, b.copysign(b.const(0, part), z.im), im)
     return ComplexExpr(_kept_zero(b, z.re, re), im, z.dtype)
 

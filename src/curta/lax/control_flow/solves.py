@@ -276,18 +276,18 @@ def _transposed(matvec: Callable[..., Any], b: Any) -> Callable[..., Any]:
 
 
 def _check_tree(
-    name: str, expected_name: str, found: Any, expected: Any, has_aux: bool = False
+    name: str, expected_name: str, tree: Any, expected: Any, has_aux: bool = False
 ) -> None:
     if has_aux:
-        children = tree_util.treedef_children(found)
+        children = tree_util.treedef_children(tree)
         if len(children) != 2:
             raise ValueError(
-                f"{name}() produced a pytree with structure {found}, but a pytree tuple"
+                f"{name}() produced a pytree with structure {tree}, but a pytree tuple"
                 " with auxiliary output was expected because has_aux was set to True."
             )
-        found = children[0]
-    if found != expected:
+        tree = children[0]
+    if tree != expected:
         raise TypeError(
-            f"{name}() output pytree structure must match {expected_name}, got {found}"
+            f"{name}() output pytree structure must match {expected_name}, got {tree}"
             f" and {expected}."
         )

@@ -138,10 +138,10 @@ def portable(text: str) -> str:
     '%c = stablehlo.constant dense<[[true, false]]> : tensor<1x2xi1>'
     """
 
-    def listed(found: re.Match[str]) -> str:
-        shape = [int(n) for n in found[2].split("x")[:-1]]
-        values = np.frombuffer(bytes.fromhex(found[1]), np.bool_).reshape(shape)
-        return f"dense<{json.dumps(values.tolist())}> : tensor<{found[2]}i1>"
+    def listed(match: re.Match[str]) -> str:
+        shape = [int(n) for n in match[2].split("x")[:-1]]
+        values = np.frombuffer(bytes.fromhex(match[1]), np.bool_).reshape(shape)
+        return f"dense<{json.dumps(values.tolist())}> : tensor<{match[2]}i1>"
 
     return _BOOLEANS.sub(listed, text)
 

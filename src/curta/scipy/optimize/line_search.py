@@ -2,7 +2,7 @@
 
 J. Nocedal and S. Wright, Numerical Optimization (2006), algorithms 3.5 and 3.6: double
 the step until an interval holds a good one, then narrow the interval by interpolation.
-Here both are one loop, with one evaluation of the function a turn.
+Here both are one loop, with one evaluation of the function an iteration.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def line_search(
     def unfinished(s: Search) -> Any:
         return ~s.done & ~s.failed & (s.zooming | (s.doublings < maxiter))
 
-    def turn(s: Search) -> Search:
+    def step(s: Search) -> Search:
         point = at(s.trial)
         s = s._replace(evaluations=s.evaluations + 1)
         zoomed, doubled = _zoom(s, point, origin), _bracket(s, point, origin)
@@ -85,7 +85,7 @@ def line_search(
 
     false = np.bool_(False)
     start = Search(origin, origin, origin, first, false, false, false, 0, 0, 0)
-    end = lax.while_loop(unfinished, turn, start)
+    end = lax.while_loop(unfinished, step, start)
     status = jnp.where(
         end.failed, ZOOM_FAILED, jnp.where(end.done, FOUND, NOT_BRACKETED)
     )

@@ -34,8 +34,8 @@ class OptimizeResults(NamedTuple):
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.optimize import minimize
-    >>> found = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(1), method="BFGS")
-    >>> found.x.round(3), bool(found.success)
+    >>> result = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(1), method="BFGS")
+    >>> result.x.round(3), bool(result.success)
     (Array([3.], dtype=float32), True)
     """
 
@@ -83,8 +83,8 @@ def minimize(
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.optimize import minimize
-    >>> found = minimize(lambda x: jnp.sum((x - 3) ** 2), jnp.zeros(2), method="BFGS")
-    >>> found.x.round(3)
+    >>> result = minimize(lambda x: jnp.sum((x - 3) ** 2), jnp.zeros(2), method="BFGS")
+    >>> result.x.round(3)
     Array([3., 3.], dtype=float32)
     """
     if not isinstance(args, tuple):
@@ -223,8 +223,8 @@ def minimize_bfgs(
         inverse = inverse + rho * jnp.outer(step, step)
         return jnp.where(jnp.isfinite(rho), inverse, s.memory)
 
-    def ending(_: _State, __: _State, found: Result) -> Any:
-        return jnp.where(found.failed, 2 + found.status, 0)
+    def ending(_: _State, __: _State, line: Result) -> Any:
+        return jnp.where(line.failed, 2 + line.status, 0)
 
     end = _descend(
         fun,
@@ -277,9 +277,9 @@ def _minimize_lbfgs(
     real = rows.real.dtype
     memory = _Pairs(rows, rows, jnp.zeros(maxcor, real), jnp.ones((), real))
 
-    def ending(before: _State, after: _State, found: Result) -> Any:
+    def ending(before: _State, after: _State, line: Result) -> Any:
         reasons = [
-            (found.failed, 5),
+            (line.failed, 5),
             (before.iterations >= most, 1),
             (before.evaluations >= maxfun, 2),
             (before.evaluations >= maxgrad, 3),
