@@ -76,6 +76,46 @@ def test_modules_are_cut_by_size_with_the_same_results(entries: list[Source]) ->
         assert a.tobytes() == b.tobytes()
 
 
+def test_threads_are_made_for_programs_that_share_work_out() -> None:
+    made: list[str] = []
+
+    def launcher() -> int:
+        made.append("pool")
+        return parallel_for_address()
+
+    def pools(fun: Any, x: Any) -> int:
+        made.clear()
+        compiled = compile_jaxpr(curta.make_jaxpr(fun)(x), parallel_for=launcher)
+        wanted = fun(jnp.asarray(x))
+        np.testing.assert_allclose(compiled(x)[0], wanted, rtol=1e-4)
+        return len(set(made))
+
+    def summed(x: Any) -> Any:
+        return curta.lax.fori_loop(0, 9, lambda i, c: jnp.sin(c) + x[i % 4, 0], 0.5)
+
+    def powers(x: Any) -> Any:
+        return curta.lax.fori_loop(0, 3, lambda _, c: c @ x.T @ x / 9, x)
+
+    large = np.full((400, 400), 0.01, np.float32)
+    assert [pools(f, X) for f in (lambda x: x @ x.T, summed, powers)] == [0, 0, 0]
+    assert [pools(lambda x: x @ x, large), pools(powers, large)] == [1, 1]
+
+
+def test_code_that_only_calls_a_library_is_made_quickly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: list[Source] = []
+    linking = steps.link
+    monkeypatch.setattr(
+        steps, "link", lambda made: (found.extend(made), linking(made))[1]
+    )
+    square = np.eye(70, dtype=np.float32) + 0.01
+    run(lambda x: (jnp.linalg.cholesky(x), x.astype(complex) @ x), square)
+    run(jnp.sort, np.linspace(1, 0, 100_000, dtype=np.float32))
+    levels = {bool(s.externals): s.level for s in found if s.names != ("entry",)}
+    assert levels == {True: target.QUICK, False: target.GOOD}
+
+
 def test_what_is_compiled_at_once_comes_in_order() -> None:
     texts = [
         (f"define i64 @f() {{\n  ret i64 {i}\n}}\n", level)

@@ -15,6 +15,7 @@ from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Dot, dot_plan
 from curta.compiler.library.packing import Pack
+from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import Code
 from curta.compiler.library.tile import emit_tile, is_assembly
 from curta.compiler.library.tile_shape import Tile
@@ -41,13 +42,14 @@ def _dot_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
         return LibraryCall((_blas_code(dot),))
     else:
         plan = dot_plan(dot, width)
-    return LibraryCall(tuple(map(_code, plan.code)), plan.numbers)
+    parallel = plan.numbers[Word.CHUNKS] > 1
+    return LibraryCall(tuple(map(_code, plan.code)), plan.numbers, parallel)
 
 
 def _blas_code(dot: Dot) -> Source:
     module = target.host().module()
     emit_blas(module, _BLAS, dot)
-    return Source.of(module.text(), target.GOOD, [_BLAS], (), [ROUTINES[dot.kind]])
+    return Source.of(module.text(), target.QUICK, [_BLAS], (), [ROUTINES[dot.kind]])
 
 
 @lru_cache(maxsize=256)

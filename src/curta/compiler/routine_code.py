@@ -1,7 +1,7 @@
 """Machine code of routines of the library: one function per shape, made when needed.
 
-A routine is compiled apart from the kernels around it, at a higher level, and shared by
-all programs that have one of its shape.
+A routine is compiled apart from the kernels around it, at a higher level unless it only
+calls LAPACK, and shared by all programs that have one of its shape.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ class LibraryCall:
     """The code that a product or a routine is run by, the first of which is called.
 
     With `numbers` it is called with two addresses more: theirs, and that of the list of
-    the addresses of all code.
+    the addresses of all code. If it is `parallel`, it may run on threads.
     """
 
     code: tuple[Source, ...]
     numbers: tuple[int, ...] = ()
+    parallel: bool = True
 
 
 def routine_call(routine: Routine) -> LibraryCall:
@@ -43,8 +44,8 @@ def _routine_call(routine: Routine, tuning: Tuning) -> LibraryCall:
     module = target.host().module()
     routine.emit(module, _NAME)
     callees = [transpose_code(v) for v in routine.transposed]
-    text = module.text()
-    code = Source.of(text, target.GOOD, [_NAME], callees, routine.externals)
+    level = target.QUICK if routine.externals else target.GOOD
+    code = Source.of(module.text(), level, [_NAME], callees, routine.externals)
     return LibraryCall((code,))
 
 

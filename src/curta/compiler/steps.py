@@ -36,7 +36,7 @@ from curta.compiler.llvm.entry import (
     called_programs,
     emit_entry,
     is_cancellable,
-    is_parallel,
+    library_key,
     library_keys,
     runs_python,
 )
@@ -122,7 +122,8 @@ def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> Nativ
     """The function that runs works in order; its table begins with the `pointers`."""
     arena = plan_arena([buffers(w) for w in works], set(pointers))
     library = {key: _library_call(key) for key in library_keys(works)}
-    entry = _entry_code(works, pointers, arena, often, library)
+    parallel = any(map(is_parallel, works))
+    entry = _entry_code(works, pointers, arena, often, library, parallel)
     programs = called_programs(works)
     made = link([entry, *(code for call in library.values() for code in call.code)])
     return NativeCode(
@@ -131,10 +132,21 @@ def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> Nativ
         sum(map(work_cost, works)),
         arena.needed,
         arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
-        any(map(is_parallel, works)),
+        parallel,
         runs_python(works),
         any(map(is_cancellable, works)),
     )
+
+
+def is_parallel(work: Work) -> bool:
+    """Whether it may run on threads: programs of which none does need no pool."""
+    if isinstance(work, Scheduled):
+        return work.plan.chunks > 1
+    if isinstance(work, RegisterItem):
+        return examples(work.region, target.host().vector_bytes).chunks > 1
+    if isinstance(work, ControlItem):
+        return work.chunks > 1
+    return not isinstance(work, HostItem) and _library_call(library_key(work)).parallel
 
 
 def _library_call(key: LibraryKey) -> LibraryCall:
@@ -147,6 +159,7 @@ def _entry_code(
     arena: Arena,
     often: bool,
     library: Mapping[LibraryKey, LibraryCall],
+    parallel: bool,
 ) -> Source:
     """The entry and its kernels: one module if that will do, or one for each level."""
     kernels = KernelModules(target.host().module)
@@ -162,7 +175,7 @@ def _entry_code(
     for part in apart:
         part.module.export(part.functions)
         callees.append(Source.of(part.module.text(), part.level, part.functions))
-    emit_entry(entry, works, pointers, arena, kernels.functions, library)
+    emit_entry(entry, works, pointers, arena, kernels.functions, library, parallel)
     text = entry.text()
     dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))
     return Source.of(text, level, [ENTRY], callees)

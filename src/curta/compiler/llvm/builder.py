@@ -60,11 +60,15 @@ class Module:
         result: Type | None = None,
         exported: bool = True,
         inline: bool = False,
+        quick: bool = False,
     ) -> Builder:
-        """Begin a function; its code is added through the builder that comes back."""
+        """Begin a function; its code is added through the builder that comes back.
+
+        Code of a `quick` one is not improved, whatever the level of the module.
+        """
         if name in self._functions:
             raise ValueError(f"function {name!r} is already in the module")
-        builder = Builder(self, name, parameters, result, exported, inline)
+        builder = Builder(self, name, parameters, result, exported, inline, quick)
         self._functions[name] = builder
         return builder
 
@@ -141,6 +145,7 @@ class Builder(VectorInstructions):
         result: Type | None,
         exported: bool,
         inline: bool,
+        quick: bool,
     ) -> None:
         super().__init__()
         self.module = module
@@ -151,6 +156,7 @@ class Builder(VectorInstructions):
         self._result = result
         self.exported: bool = exported
         self.inline: bool = inline
+        self.quick: bool = quick
         self._lines: list[str] = []
         self._entry: list[str] = []
         self._count = 0
@@ -226,9 +232,10 @@ class Builder(VectorInstructions):
     def text(self) -> str:
         parameters = ", ".join(f"{a.type} {a.text}" for a in self.arguments)
         define = "define" if self.exported else "define internal"
-        inline = " alwaysinline" if self.inline else ""
+        how = " alwaysinline" if self.inline else ""
+        how = " optnone noinline" if self.quick else how
         head = f"{define} {self._result or 'void'} @{self.name}({parameters})"
-        lines = [f"{head} nounwind{inline} {{", "entry:"]
+        lines = [f"{head} nounwind{how} {{", "entry:"]
         return "\n".join([*lines, *self._entry, *self._lines, "}"])
 
     # ------------------------------------------------------------- control flow

@@ -114,13 +114,6 @@ def is_cancellable(work: Work) -> bool:
     return called or (isinstance(work, ControlItem) and work.polled)
 
 
-def is_parallel(work: Work) -> bool:
-    """Whether it may run on threads."""
-    if isinstance(work, HostItem):
-        return False
-    return not isinstance(work, Scheduled) or work.plan.chunks > 1
-
-
 def emit_entry(
     module: Module,
     works: Sequence[Work],
@@ -128,17 +121,20 @@ def emit_entry(
     arena: Arena,
     functions: Mapping[Work, str],
     library: Mapping[LibraryKey, LibraryCall],
+    parallel: bool,
 ) -> None:
     """Add the entry to the module; the code of kernels is in these `functions`."""
     programs = _numbered(called_programs(works))
-    if any(map(is_parallel, works)):
+    if parallel:
         _emit_serial_for(module)
-    b = module.function(ENTRY, [PTR], I64)
+    # A loop around programs is worth good code; calls one after the other are not.
+    loops = any(isinstance(w, ControlItem) for w in works)
+    b = module.function(ENTRY, [PTR], I64, quick=not loops)
     (table,) = b.arguments
     launcher, base, token = (
         _word(b, table, len(pointers) + i) for i in range(SERVICES)
     )
-    if module.defines(_SERIAL):
+    if parallel:
         none = b.instruction(f"icmp eq ptr {launcher}, null", I1)
         launcher = b.select(none, b.function_address(_SERIAL), launcher)
     if arena.on_stack:
@@ -291,7 +287,7 @@ _SERIAL = "serial_for"
 
 def _emit_serial_for(module: Module) -> None:
     """What stands for `parallel_for` where there are no threads."""
-    b = module.function(_SERIAL, [PTR, PTR, I64], None, exported=False)
+    b = module.function(_SERIAL, [PTR, PTR, I64], None, exported=False, quick=True)
     function, context, count = b.arguments
     with b.loop(0, count) as loop:
         b.call(function, None, context, loop.index)
