@@ -10,7 +10,8 @@ import curta
 from curta import lax, numpy as jnp
 from curta.config import backend
 from curta.errors import JaxRuntimeError, OutOfMemoryError
-from curta.runtime.backends import NumpyExecutable
+from curta.runtime.backends import Backend, NumpyExecutable, register_backend
+from curta.runtime.executables import Executable
 from curta.runtime.native_executable import NativeExecutable
 
 WITHOUT_LLVM = """
@@ -105,3 +106,43 @@ def test_temporaries_for_which_there_is_no_memory(margin):
     with pytest.raises(JaxRuntimeError, match="RESOURCE_EXHAUSTED: Out of memory"):
         compiled(*args)
     assert issubclass(OutOfMemoryError, JaxRuntimeError)
+
+
+class Started(NumpyExecutable):
+    """Notes by which way it is called."""
+
+    is_async = may_be_async = True
+    temporary_bytes = 123
+    ways: list[str] = []
+
+    def start(self, args, borrowed=()):
+        self.ways.append("start")
+        return super().start(args, borrowed)
+
+    def on_ready(self):
+        return lambda *args: self.ways.append("on_ready") or self(*args)
+
+
+def test_dispatch_asks_the_executable_whatever_its_class():
+    class Starting(Backend):
+        def compile(self, closed, options):
+            return Started(closed)
+
+    register_backend("starting", Starting())
+    f = curta.jit(lambda x: x + 1, donate_argnums=0)
+    with backend("starting"):
+        x = jnp.arange(3.0)
+        memory = f.lower(x).compile().memory_analysis()
+        assert memory.temp_size_in_bytes == Started.temporary_bytes
+        Started.ways.clear()
+        assert f(x).tolist() == [1, 2, 3] and x.is_deleted()
+        assert Started.ways == ["start"]
+        lax.cond(True, lambda x: x, lambda x: -x, f(jnp.ones(3)))
+        assert Started.ways == ["start", "start", "on_ready"]
+
+
+def test_a_function_is_an_executable():
+    run = Executable(lambda x: [x + 1])
+    assert run(1) == run.on_ready()(1) == run.start([1]) == [2]
+    asked = run.is_async, run.may_be_async, run.measured, run.borrows, run.native
+    assert not any(asked) and not run.overwrites and not run.temporary_bytes

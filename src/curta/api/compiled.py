@@ -20,7 +20,6 @@ from curta.core.trace import Tracer, typeof
 from curta.errors import JaxRuntimeError
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl
-from curta.runtime.backends import temporary_bytes
 from curta.runtime.devices import (
     CompileOnlyDevice,
     default_device,
@@ -269,7 +268,7 @@ class Compiled(Stage):
         donated = sum(bytes_of(closed.in_avals[i]) for i in self._run.consumed)
         inputs = sum(map(bytes_of, closed.in_avals))
         outputs = sum(map(bytes_of, closed.out_avals))
-        temporary = temporary_bytes(self._run.executable)
+        temporary = self._run.executable.temporary_bytes
         consts = sum(bytes_of(v.aval) for v in closed.jaxpr.constvars)
         peak = inputs + outputs - donated + temporary + consts
         return MemoryAnalysis(inputs, outputs, donated, temporary, peak)

@@ -1,8 +1,9 @@
 """The backends: what compiles programs, and keeps the elements of arrays.
 
 This module names them all; nothing above it knows which one runs. A backend is an
-object with two methods (`Backend`): `compile` makes a function of arrays' storage from
-a jaxpr, and `put` brings elements of the host to where that function wants them.
+object with two methods (`Backend`): `compile` makes an `Executable` of a jaxpr, a
+function of arrays' storage, and `put` brings elements of the host to where that wants
+them.
 
 | backend | compiles | storage | chosen by |
 |---|---|---|---|
@@ -14,7 +15,7 @@ a jaxpr, and `put` brings elements of the host to where that function wants them
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,7 @@ from curta.on_demand import late
 from curta.once import once
 from curta.primitives.checks import Check
 from curta.runtime.devices import Client, client
+from curta.runtime.executables import Executable
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.transfer import to_array
 from curta.transforms.checkify import count, has_checks, own_checks
@@ -47,10 +49,6 @@ from curta.user_warnings import warn
 # Few programs are run by plugins.
 pjrt: Any = late("curta.runtime.pjrt.backend")
 plugins: Any = late("curta.runtime.pjrt.plugins")
-
-# From the storage of arguments to that of results. NumPy arrays are C-contiguous, and
-# of the physical dtypes of the jaxpr's avals.
-Executable = Callable[..., Sequence[Any]]
 
 
 class CompileOptions(NamedTuple):
@@ -72,7 +70,7 @@ class Backend:
     """What compiles programs, and keeps the elements of arrays."""
 
     def compile(self, closed: ClosedJaxpr, options: CompileOptions) -> Executable:
-        """A function of the storage of arguments that runs `closed`."""
+        """What runs `closed`, as a function of the storage of arguments."""
         raise NotImplementedError
 
     def put(self, data: np.ndarray[Any, Any], aval: ShapedArray, sharding: Any) -> Any:
@@ -87,7 +85,7 @@ class NumpyBackend(Backend):
         return NumpyExecutable(closed)
 
 
-class NumpyExecutable:
+class NumpyExecutable(Executable):
     """Runs a jaxpr through the `eval` rules of its ops."""
 
     def __init__(self, closed: ClosedJaxpr):
@@ -104,7 +102,7 @@ class NativeBackend(Backend):
     """Our own compiler, through LLVM; NumPy where that is missing or has no type."""
 
     def compile(self, closed: ClosedJaxpr, options: CompileOptions) -> Executable:
-        """A `NativeExecutable`, or a program that calls Python.
+        """A `NativeExecutable`, but for a program that calls Python.
 
         Donated arguments that are overwritten it names as `overwrites`.
         """
@@ -116,7 +114,9 @@ class NativeBackend(Backend):
             return NumpyExecutable(closed)
         program, donated = compiled.native, options.donated
         if program.runs_python:
-            return executable(closed) if donated else compiled
+            if donated:
+                return executable(closed)
+            return Executable(compiled, compiled.temporary_bytes)
         if not donated:
             return NativeExecutable(compiled, program)
         pairs = {out: i for i, out in donated.items() if out in program.in_place}
@@ -217,7 +217,7 @@ def executable(closed: ClosedJaxpr) -> Executable:
 def overwriting(closed: ClosedJaxpr, donated: Mapping[int, int]) -> Executable:
     """As `executable`, where arguments give their memory to results.
 
-    They do if it is a `NativeExecutable` whose `overwrites` says so.
+    They do if its `overwrites` says so.
     """
     if not donated or has_checks(closed.effects) or has_terms(closed.jaxpr):
         return executable(closed)
@@ -237,7 +237,7 @@ def _raising(closed: ClosedJaxpr) -> Executable:
             raise result.to_raise()
         return outs[count(checked.effects) :]
 
-    return run_and_raise
+    return Executable(run_and_raise, run.temporary_bytes)
 
 
 def refuse_checks(closed: ClosedJaxpr) -> None:
@@ -255,10 +255,3 @@ def _refuse_checks(jaxpr: Jaxpr) -> None:
             eqn.op.refuse_programs(eqn.source_info)
         for inner in jaxprs_in_params(eqn.op.params()):
             _refuse_checks(inner)
-
-
-def temporary_bytes(run: Executable) -> int:
-    """The memory that a call takes besides arrays; 0 where NumPy finds it by itself."""
-    if isinstance(run, NativeExecutable):
-        return run.program.temporaries
-    return run.temporary_bytes if isinstance(run, CompiledJaxpr) else 0

@@ -21,7 +21,7 @@ from curta.core.evaluate import evaluate, watching
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
-from curta.runtime.backends import Executable
+from curta.runtime.executables import Executable
 from curta.runtime.transfer import to_array
 
 
@@ -51,7 +51,7 @@ def checked(name: str, closed: ClosedJaxpr, run: Executable) -> Executable:
             )
         return outs
 
-    return run_checked
+    return Executable(run_checked, run.temporary_bytes)
 
 
 def check_results(name: str, outs: Sequence[Any], avals: Sequence[ShapedArray]) -> None:

@@ -10,15 +10,8 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.support import (
-    argument_code,
-    call_code,
-    call_record,
-    device_call_code,
-    invoke_code,
-)
+from curta.compiler.support import call_code, device_call_code, invoke_code
 from curta.compiler.support.entry import builtin_function
-from curta.compiler.support.loader import native_module
 from curta.config import config
 from curta.core.avals import placed_aval
 from curta.core.sharding import Sharding
@@ -30,6 +23,7 @@ from curta.runtime.native_call import (
     MISS,
     NotReady,
     Walk,
+    code_of_calls,
     field_offset,
     known_layout,
     record_words,
@@ -159,22 +153,8 @@ def _function(client: Client, name: str) -> bytes:
 @once
 def _code() -> Any:
     """The native code, if there is any."""
-    layout = _known_layout()
-    if layout is None:
-        return None
-    try:
-        return native_module(
-            lambda module: device_call_code.device_call_module(module, layout),
-            device_call_code,
-            argument_code,
-            call_code,
-            call_record,
-            invoke_code,
-            given={name: id(x) for name, x in _OBJECTS.items()},
-            depends=repr(layout),
-        )
-    except (ImportError, AttributeError, OSError, ValueError):
-        return None
+    write, layout = device_call_code.device_call_module, _known_layout()
+    return code_of_calls(write, device_call_code, [call_code], layout, _OBJECTS)
 
 
 _OBJECTS: dict[str, Any] = {

@@ -19,12 +19,7 @@ from curta.core.trace import typeof
 from curta.errors import CancelledError
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, held, wrap
-from curta.runtime.backends import (
-    CompileOptions,
-    Executable,
-    overwriting,
-    refuse_checks,
-)
+from curta.runtime.backends import CompileOptions, overwriting, refuse_checks
 from curta.runtime.debug_checks import check_results, checked
 from curta.runtime.device_effects import (
     refuse_ordered,
@@ -37,10 +32,10 @@ from curta.runtime.devices import (
     may_be_remote,
 )
 from curta.runtime.donation import donate, find_donation, take_back
+from curta.runtime.executables import Executable
 from curta.runtime.guard import guard_transfer
 from curta.runtime.host_runs import several_hosts, spans_hosts
 from curta.runtime.named_devices import NamedDevices, Shardings
-from curta.runtime.native_executable import NativeExecutable, start
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.propagation import Destinations
 from curta.runtime.queue import Pending
@@ -102,9 +97,8 @@ class CompiledCall:
         self.known_destinations: bool = self.destinations.known
         self.special = True
         if self.on_host:
-            is_async = isinstance(self.run, NativeExecutable) and self.run.is_async
             self.special = bool(
-                is_async or self.known_destinations or self.without_bits
+                self.run.is_async or self.known_destinations or self.without_bits
             )
 
     @property
@@ -127,20 +121,17 @@ class CompiledCall:
     @functools.cached_property
     def overwritten(self) -> Collection[int]:
         """The arguments in whose memory results lie."""
-        native = isinstance(self.run, NativeExecutable)
-        return self.run.overwrites.values() if native else ()
+        return self.run.overwrites.values()
 
     @functools.cached_property
     def storage(self) -> Callable[[Any], Any]:
         """How NumPy arrays and scalars are read."""
-        native = isinstance(self.executable, NativeExecutable)
-        return borrowed if native else copied
+        return borrowed if self.executable.borrows else copied
 
     @functools.cached_property
-    def loop(self) -> NativeExecutable | None:
+    def loop(self) -> Executable | None:
         """The program if nobody knows how long it runs."""
-        run = self.run
-        return run if isinstance(run, NativeExecutable) and run.measured else None
+        return self.run if self.run.measured else None
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
         if self.special or (self.loop is not None and self.loop.is_async):
@@ -217,7 +208,7 @@ class CompiledCall:
 
     def _run(self, args: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
         borrowed = [i for i, x in enumerate(args) if x is inputs[i]]
-        return start(self.run, inputs, borrowed)
+        return self.run.start(inputs, borrowed)
 
     def _consuming(self, args: Sequence[Any], inputs: list[Any]) -> Sequence[Any]:
         """A call that takes over donated arguments, unless there is no room for it."""

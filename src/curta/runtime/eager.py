@@ -46,7 +46,6 @@ from curta.runtime.host_runs import several_hosts, spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.laid_out import LaidOutData
 from curta.runtime.named_devices import devices_of_op, mesh_of_op, needed_devices
-from curta.runtime.native_executable import start, starting
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.propagation import op_shardings
 from curta.runtime.queue import Pending
@@ -305,10 +304,10 @@ def _compiled_plan(
     out = placed_out_aval(op, avals)
     if op.multiple_results:
         run = executable(closed or stage(op, avals))
-        return Plan(starting(run), lambda *args: start(run, args), tuple(out))
+        return Plan(run.on_ready(), lambda *args: run.start(args), tuple(out))
     run = executable(stage(lambda *args: [op(*args)], avals))
-    first = starting(run)
-    return Plan(lambda *args: first(*args)[0], lambda *args: start(run, args)[0], out)
+    first = run.on_ready()
+    return Plan(lambda *args: first(*args)[0], lambda *args: run.start(args)[0], out)
 
 
 def _waiting(run: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,7 +41,6 @@ from curta.runtime.hosts_data import (
     stored_shape,
     stored_sharding,
 )
-from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.remote_data import NDArray
 from curta.runtime.same_programs import check_same_program
 from curta.runtime.transfer import to_array
@@ -91,8 +90,7 @@ class HostsCall:
         if here.count > 1 and here.index in hosts.hosts:
             own = of_host(own, here.index)
         run = overwriting(own, {} if checks else self._in_place(own))
-        native = isinstance(run, NativeExecutable)
-        self._overwritten = [*run.overwrites.values()] if native else []
+        self._overwritten = [*run.overwrites.values()]
         self.run: Any = checked(name, own, run) if checks else run
 
     def __call__(self, args: Sequence[Any]) -> list[HostsData | NDArray]:

@@ -20,10 +20,11 @@ from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.structure import Transpose
 from curta.runtime.array import ArrayImpl, held, wrap
-from curta.runtime.backends import Executable, overwriting
+from curta.runtime.backends import overwriting
 from curta.runtime.debug_checks import checked
 from curta.runtime.dispatch import CompiledCall, hosts_call
 from curta.runtime.donation import refuse_twice
+from curta.runtime.executables import Executable
 from curta.runtime.hosts_data import HostsData, sharding_in_order
 from curta.runtime.laid_out import LaidOutData, Order, in_order, inverse
 from curta.runtime.layout_assignment import computed_orders, row_major

@@ -17,11 +17,14 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from curta.compiler import calls
+from curta.compiler.llvm.builder import Module
+from curta.compiler.native import NativeProgram
 from curta.compiler.support import (
     argument_code,
     call_code,
@@ -44,7 +47,6 @@ from curta.once import once
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
-from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.plans import plan_tables
 from curta.tree.kinds import CustomKind, Kind, NamedTupleKind, kind_of
 
@@ -98,9 +100,9 @@ def entry_of_call(
     if not compiled.on_host:
         return None
     run = compiled.run
-    if not isinstance(run, NativeExecutable) or compiled.known_destinations:
+    program = run.native
+    if program is None or compiled.known_destinations:
         return None
-    program = run.program
     results = program.signature[: program.results]
     overwrites, tuning = run.overwrites, config.tuning
     sizes = [
@@ -125,7 +127,7 @@ def entry_of_call(
             continue
         kept.append(partial(_new, partial(unpooled, shape, dtype), aval))
         spare.append(partial(_new, allocator(shape, dtype), aval))
-    record = _record(run, compiled.consumed, walk)
+    record = _record(program, overwrites, compiled.consumed, walk)
     rings = [None] * ((call_record.RING + 1) * len(results))
     return (
         record, rings, tuple(kept), tuple(spare), build,
@@ -238,12 +240,16 @@ def record_words(
     return [*head, *own, *code, *keys, *more]
 
 
-def _record(run: NativeExecutable, consumed: Mapping[int, int], walk: Walk) -> bytes:
-    program = run.program
+def _record(
+    program: NativeProgram,
+    overwrites: Mapping[int, int],
+    consumed: Mapping[int, int],
+    walk: Walk,
+) -> bytes:
     arrays = len(program.signature) - program.results
-    donations = [int(k in run.overwrites) for k in range(program.results)]
+    donations = [int(k in overwrites) for k in range(program.results)]
     for leaf, result in consumed.items():
-        donations += [leaf, result, int(run.overwrites.get(result) == leaf)]
+        donations += [leaf, result, int(overwrites.get(result) == leaf)]
     sizes = arrays, len(consumed), program.results
     words = record_words(calls.head(program), walk, sizes, len(consumed), donations)
     return calls.packed(program, [_code().address("run_entry"), *words])
@@ -264,23 +270,41 @@ def _maker() -> Callable[[list[Any]], Callable[..., Any]] | None:
 @once
 def _code() -> Any:
     """The native code, if there is any."""
-    layout = known_layout()
+    sources = donation_code, entry_code, result_code
+
+    def functions() -> dict[str, int]:
+        name = invoke_code.CANCELLATION
+        return {**native_arenas(), name: cancellation.addresses()[name]}
+
+    write = call_code.call_module
+    return code_of_calls(write, call_code, sources, known_layout(), _OBJECTS, functions)
+
+
+def code_of_calls(
+    write: Callable[[Module, Any], str],
+    source: ModuleType,
+    sources: Sequence[ModuleType],
+    layout: Any,
+    objects: Mapping[str, Any],
+    functions: Callable[[], Mapping[str, int]] = dict,
+) -> Any:
+    """The code of `source`, which uses objects that are laid out so.
+
+    `sources` are modules that it uses besides those of all calls, `functions` gives the
+    addresses of what it calls. None where the layout is not known, or there is no
+    native code.
+    """
     if layout is None:
         return None
     try:
-        objects = {name: id(x) for name, x in _OBJECTS.items()}
-        name = invoke_code.CANCELLATION
-        address = cancellation.addresses()[name]
         return native_module(
-            lambda module: call_code.call_module(module, layout),
-            call_code,
+            lambda module: write(module, layout),
+            source,
             argument_code,
             call_record,
-            donation_code,
-            entry_code,
             invoke_code,
-            result_code,
-            given={**objects, **native_arenas(), name: address},
+            *sources,
+            given={**{name: id(x) for name, x in objects.items()}, **functions()},
             depends=repr(layout),
         )
     except (ImportError, AttributeError, OSError, ValueError):

@@ -15,6 +15,7 @@ from curta.compiler.support.cancellation import Token
 from curta.compiler.support.entry import native_entry, plain_entry
 from curta.config import config
 from curta.core.buffers import allocator, unshared
+from curta.runtime.executables import Executable
 from curta.runtime.queue import (
     Call,
     Pending,
@@ -28,7 +29,7 @@ from curta.runtime.queue import (
 NDArray = np.ndarray[Any, Any]
 
 
-class NativeExecutable:
+class NativeExecutable(Executable):
     """Calls machine code on results from the pool, with nothing in between.
 
     `fallback` runs what the native code refuses. With `overwrites` arguments are
@@ -36,10 +37,8 @@ class NativeExecutable:
     no reference to the others is kept, since they will be donated as well.
     """
 
-    is_async: bool
+    borrows = True
     lingers: bool
-    may_be_async: bool
-    measured: bool
 
     def __init__(
         self,
@@ -48,8 +47,9 @@ class NativeExecutable:
         overwrites: Mapping[int, int] | None = None,
     ):
         self.fallback = fallback
-        self.program = program
-        self.overwrites: Mapping[int, int] | dict[int, int] = overwrites or {}
+        self.program = self.native = program
+        self.temporary_bytes = program.temporaries
+        self.overwrites = overwrites or {}
         results = program.signature[: program.results]
         maker = allocator if overwrites is None else unshared
         self._make = [maker(shape, np.dtype(dtype)) for dtype, shape in results]
@@ -151,37 +151,28 @@ class NativeExecutable:
                 args[i].let_go()
         return pending
 
+    def start(self, args: Sequence[Any], borrowed: Sequence[int] = ()) -> Sequence[Any]:
+        if is_available():
+            waits = self.is_async or any(type(x) is Pending for x in args)
+            if (
+                waits
+                and sum(args[i].nbytes for i in borrowed) <= config.tuning.copied_bytes
+            ):
+                kept = list(args)
+                for i in borrowed:
+                    kept[i] = kept[i].copy()
+                pending = self.submit(kept)
+                if pending:
+                    return pending
+        own = {*self.overwrites.values()}
+        return self(
+            *[x.wait(i in own) if type(x) is Pending else x for i, x in enumerate(args)]
+        )
 
-def start(
-    run: Callable[..., Sequence[Any]], args: Sequence[Any], borrowed: Sequence[int] = ()
-) -> Sequence[Any]:
-    """The results of an executable, or pending ones if it was left to the queue.
-
-    It is if it takes long, or if an argument is pending. `borrowed` are arguments
-    that may change after the return; they are copied unless that would take long.
-    """
-    if type(run) is NativeExecutable and is_available():
-        waits = run.is_async or any(type(x) is Pending for x in args)
-        if (
-            waits
-            and sum(args[i].nbytes for i in borrowed) <= config.tuning.copied_bytes
-        ):
-            kept = list(args)
-            for i in borrowed:
-                kept[i] = kept[i].copy()
-            pending = run.submit(kept)
-            if pending:
-                return pending
-    own = {*run.overwrites.values()} if type(run) is NativeExecutable else ()
-    ready = [x.wait(i in own) if type(x) is Pending else x for i, x in enumerate(args)]
-    return run(*ready)
-
-
-def starting(run: Callable[..., Sequence[Any]]) -> Callable[..., Sequence[Any]]:
-    """An executable that is started where it lasts; no argument is pending."""
-    if type(run) is NativeExecutable and run.may_be_async:
-        return lambda *args: start(run, args)
-    return run
+    def on_ready(self) -> Callable[..., Sequence[Any]]:
+        if self.may_be_async:
+            return lambda *args: self.start(args)
+        return self
 
 
 def _bytes(signature: Sequence[tuple[Any, tuple[int, ...]]]) -> int:

@@ -15,7 +15,6 @@ from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from curta.runtime.backends import executable
 from curta.runtime.eager import eval_rule, worth_compiling
-from curta.runtime.native_executable import starting
 from curta.runtime.transfer import to_array
 
 
@@ -23,7 +22,7 @@ def several_results(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
     """The jaxpr as a function of NumPy arrays to a list of results, or of buffers."""
     flat = inline_calls(closed)
     if _is_for_the_compiler(flat):
-        return starting(executable(closed))
+        return executable(closed).on_ready()
     return _run(flat.jaxpr, [to_array(c)._storage() for c in flat.consts])
 
 

@@ -25,11 +25,11 @@ from curta.core.sharding import NamedSharding, Sharding, on_device
 from curta.runtime.backends import (
     Backend,
     CompileOptions,
-    Executable,
     NumpyExecutable,
     has_no_machine_type,
 )
 from curta.runtime.device_data import DeviceData, as_words, from_words, put
+from curta.runtime.executables import Executable
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
 from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
@@ -106,7 +106,7 @@ def lower_for_devices(closed: ClosedJaxpr, options: CompileOptions) -> DevicePro
     return DeviceProgram(text, program.callbacks, devices, ins, outs)
 
 
-class DeviceExecutable:
+class DeviceExecutable(Executable):
     """A jaxpr compiled for devices; a function of elements that lie there.
 
     `in_shardings` and `out_shardings` say where these are, for each of them.
@@ -164,7 +164,7 @@ def _everywhere(
     return [s or whole for s in shardings]
 
 
-class PluginExecutable:
+class PluginExecutable(Executable):
     """A jaxpr compiled by a plugin; a function of arrays of the host."""
 
     in_avals: tuple[ShapedArray, ...]
