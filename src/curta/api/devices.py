@@ -150,7 +150,7 @@ def _moved(x: Any, sharding: Any, donate: bool) -> Any:
         guard_transfer("device_to_device", array.aval, explicit=True)
     _check_fits(array.aval, sharding)
     if not sharding.is_fully_addressable and array.is_fully_addressable:
-        _check_alike(array, sharding)
+        _check_alike(array, sharding, committed=array is x and array.committed)
     if array._has_terms() or _wants_terms(sharding):
         if not isinstance(sharding, NamedSharding):
             array._refuse_terms()
@@ -162,11 +162,15 @@ def _moved(x: Any, sharding: Any, donate: bool) -> Any:
     return placed
 
 
-def _check_alike(x: ArrayImpl, sharding: Sharding) -> None:
-    """Refuse values that other processes do not have, for devices of theirs."""
+def _check_alike(x: ArrayImpl, sharding: Sharding, committed: bool) -> None:
+    """Refuse values that other processes do not have, for devices of theirs.
+
+    A process that has none of the devices need not be asked: it gets an array without
+    shards, and others have the value, unless it was placed here.
+    """
     here = of_process()
     processes = {d.process_index for d in sharding.devices}
-    if sharding.num_devices == 1 or here.index not in processes:
+    if committed and here.index not in processes:
         raise ValueError(
             "device_put's second argument must be a Device or a Sharding which"
             f" represents addressable devices, but got {sharding}: its devices are"

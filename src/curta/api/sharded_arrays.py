@@ -21,7 +21,7 @@ from curta.hosts.engine import of_process
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.device_data import DeviceData, assembled
-from curta.runtime.devices import as_sharding, device_grid
+from curta.runtime.devices import Device, as_sharding, device_grid
 from curta.runtime.eager import placed_on
 from curta.runtime.host_runs import spans_hosts
 from curta.runtime.queue import Pending
@@ -216,6 +216,7 @@ def make_array_from_process_local_data(
 def _of_process(data: Any, given: Any, global_shape: Any) -> ArrayImpl:
     """One array of what each process has of it."""
     user = "make_array_from_process_local_data"
+    given = as_sharding(given) if isinstance(given, (Device, PartitionSpec)) else given
     sharding, data = _sharding(given, user), to_array(data)
     shape = _global_shape(sharding, data.shape, global_shape)
     indices = sharding.addressable_devices_indices_map(shape)

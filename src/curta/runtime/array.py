@@ -319,6 +319,10 @@ class ArrayImpl(ShownArray):
     @property
     def is_fully_addressable(self) -> bool:
         """Whether this process can read all elements."""
+        if self._sharding is None and not isinstance(
+            getattr(self, "_pending", None), RemoteData
+        ):
+            return True  # nobody placed it: it is here, whatever mesh is in scope
         return self.sharding.is_fully_addressable
 
     @property

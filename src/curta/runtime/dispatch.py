@@ -109,6 +109,8 @@ class CompiledCall:
     @functools.cached_property
     def executable(self) -> Executable:
         """What runs the program on this CPU."""
+        if several_hosts():
+            hosts_call.refuse_parts(self.closed.consts)
         # Who looks for special values may have to run the program again.
         return overwriting(self.closed, {} if self._checks else self.consumed)
 

@@ -6,7 +6,7 @@ every host that this process is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -178,19 +178,24 @@ def _with_captured(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[ArrayImpl]]:
     apart = [(v, c) for v, c in pairs if _is_apart(c)]
     if not apart:
         return closed, []
-    for _, c in apart:
-        if not c.is_fully_addressable:
-            raise RuntimeError(
-                "Closing over jax.Array that spans non-addressable (non process local)"
-                " devices is not allowed. Please pass such arrays as arguments to the"
-                f" function. Got jax.Array: {c.aval.str_short()}"
-            )
+    refuse_parts(c for _, c in apart)
     rest = [(v, c) for v, c in pairs if not _is_apart(c)]
     jaxpr = jaxpr.replace(
         constvars=tuple(v for v, _ in rest),
         invars=(*[v for v, _ in apart], *jaxpr.invars),
     )
     return ClosedJaxpr(jaxpr, [c for _, c in rest]), [c for _, c in apart]
+
+
+def refuse_parts(consts: Iterable[Any]) -> None:
+    """Raise RuntimeError for constants of which other processes have parts."""
+    for c in consts:
+        if _is_apart(c) and not c.is_fully_addressable:
+            raise RuntimeError(
+                "Closing over jax.Array that spans non-addressable (non process local)"
+                " devices is not allowed. Please pass such arrays as arguments to the"
+                f" function. Got jax.Array: {c.aval.str_short()}"
+            )
 
 
 def _is_apart(x: Any) -> bool:

@@ -122,6 +122,13 @@ class HostsData(RemoteData):
             self._joined = self._join()
         return self._joined
 
+    @property
+    def is_here(self) -> bool:
+        """Whether this process has all elements: on all its devices, or together."""
+        return super().is_here or any(
+            part.shape == self.shape for part in self.parts.values()
+        )
+
     def gathered(self) -> NDArray:
         """All elements, which the processes of its hosts bring to each other."""
         whole = ((),) * len(self.shape)

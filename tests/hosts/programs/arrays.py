@@ -43,8 +43,9 @@ def reading(index: int) -> None:
     for read in (np.asarray, curta.device_get, lambda x: x.tolist()):
         with pytest.raises(RuntimeError, match=message):
             read(x)
-    with pytest.raises(RuntimeError, match="Closing over jax.Array that spans"):
-        curta.jit(lambda y: y + x)(x)
+    for given in (x, DATA):
+        with pytest.raises(RuntimeError, match="Closing over jax.Array that spans"):
+            curta.jit(lambda y: y + x)(given)
     assert repr(x) == str(x) == "Array(shape=(8, 4), dtype=float32)"
     same = curta.device_put(DATA, sharded())
     assert same.is_fully_replicated and not same.is_fully_addressable
@@ -137,13 +138,58 @@ def putting(index: int) -> None:
     with pytest.raises(AssertionError, match="is not the same on each process"):
         curta.device_put(np.full(4, index), sharded("x"))
     other = curta.devices()[2 - 2 * index]
+    placed = curta.device_put(DATA, curta.local_devices()[0])
     with pytest.raises(ValueError, match="represents addressable devices"):
-        curta.device_put(DATA, other)
+        curta.device_put(placed, other)
     x = curta.device_put(DATA, sharded("x"))
     for entries in ((None, "x"), ("y", "x"), (("y", "x"),), ()):
         moved = curta.device_put(x, sharded(*entries))
         for shard in moved.addressable_shards:
             np.testing.assert_array_equal(shard.data, DATA[shard.index])
+
+
+def elsewhere(index: int) -> None:
+    """On devices of one process; for the other these are arrays without shards."""
+    mesh = Mesh(np.array(curta.local_devices(process_index=1)), ("x",))
+    for where in (NamedSharding(mesh, P("x")), curta.devices()[2]):
+        for given in (DATA, jnp.array(DATA)):
+            x = curta.device_put(given, where)
+            y = curta.jit(lambda x: jnp.sin(x).sum(0))(x)
+            for _ in range(2):
+                z = curta.jit(lambda x, w: x @ w)(x, np.ones((4, 2), np.float32))
+            wanted = (x, DATA), (y, np.sin(DATA).sum(0)), (z, DATA @ np.ones((4, 2)))
+            for array, value in (*wanted, (x + 1, DATA + 1)):
+                count = array.sharding.num_devices
+                assert len(array.addressable_shards) == count * index
+                assert array.is_fully_addressable == (index == 1)
+                if index == 1:
+                    np.testing.assert_allclose(array, value, rtol=1e-5)
+                else:
+                    with pytest.raises(RuntimeError, match="Fetching value"):
+                        np.asarray(array)
+
+
+def split_within_processes(index: int) -> None:
+    """Each process has all parts, on its own devices together."""
+    x = curta.device_put(DATA, sharded("y"))
+    assert not x.is_fully_addressable and not x.is_fully_replicated
+    np.testing.assert_array_equal(x, DATA)
+    assert str(x) == str(DATA)
+    y = curta.jit(lambda x: x[:2] + 1, out_shardings=sharded(None, "y"))(x)
+    np.testing.assert_array_equal(y, DATA[:2] + 1)
+
+
+def mesh_in_scope(index: int) -> None:
+    """What nobody placed stays the process's own."""
+    own = np.full((2, 2), index, np.float32)
+    x = jnp.array(own)
+    with curta.set_mesh(curta.make_mesh((2, 2), ("x", "y"), AUTO)):
+        assert x.is_fully_addressable
+        rows = multihost_utils.process_allgather(x, True)
+        made = curta.make_array_from_process_local_data(P("x"), {"a": own})
+    assert rows.tolist() == [[0, 0], [0, 0], [1, 1], [1, 1]]
+    whole = multihost_utils.process_allgather(made["a"], True)
+    np.testing.assert_array_equal(whole, rows)
 
 
 def utilities(index: int) -> None:
@@ -211,6 +257,9 @@ CHECKS = (
     pmaps,
     making,
     putting,
+    elsewhere,
+    split_within_processes,
+    mesh_in_scope,
     utilities,
     other_programs,
     preempted,
