@@ -6,7 +6,10 @@ import scipy.special as sp
 
 import curta
 import curta.numpy as jnp
-from curta import lax
+from curta import ad_checkpoint, export, lax, random
+from curta.experimental import xla_metadata
+from curta.extend import core as extend_core
+from curta.interpreters import partial_eval as pe
 from curta.scipy import special
 from curta.test_util import check_grads
 
@@ -159,3 +162,93 @@ def test_meshes_in_scope_by_their_newer_names():
     assert curta.get_abstract_mesh is curta.sharding.get_abstract_mesh
     with curta.use_abstract_mesh(curta.sharding.AbstractMesh((1,), ("x",))):
         assert curta.get_abstract_mesh().axis_names == ("x",)
+
+
+# ---- interpreters, export, notes for XLA: the values are those of JAX 0.12
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("a", (3, np.inf)),
+        ("b", (1, 7)),
+        ("a + b", (4, np.inf)),
+        ("2*a - b", (-1, np.inf)),
+        ("floordiv(a, 2)", (1, np.inf)),
+        ("mod(a, 3)", (0, 2)),
+        ("a*b", (3, np.inf)),
+        ("max(b, 4)", (4, 7)),
+    ],
+)
+def test_bounds_of_symbolic_dims(text, wanted):
+    scope = export.SymbolicScope(["a >= 3", "b <= 7"])
+    (dim,) = export.symbolic_shape(text, scope=scope)
+    assert export.symbolic_dim_bounds(dim) == wanted
+
+
+@pytest.mark.parametrize("no_dim", ["x", 2.5, None])
+def test_bounds_of_what_is_no_dim(no_dim):
+    with pytest.raises(TypeError, match="cannot be interpreted as an integer"):
+        export.symbolic_dim_bounds(no_dim)
+
+
+def noted(f, x):
+    """The lines of a program that have notes for XLA."""
+    text = curta.jit(f).lower(x).as_text()
+    return [line for line in text.splitlines() if "frontend_attributes" in line]
+
+
+def test_notes_of_a_call_are_on_its_ops_and_their_derivatives():
+    f = xla_metadata.xla_metadata_call(lambda x: jnp.sin(x) * x, key="a", n=3, b=True)
+    for g, least in (f, 2), (curta.grad(f), 4), (curta.vmap(f), 2):
+        x = jnp.ones(3) if g is not f and least == 2 else 1.0
+        lines = noted(lambda x, g=g: g(x) + 1, x)
+        assert len(lines) >= least
+        assert all('b = "true", key = "a", n = "3"' in line for line in lines)
+        assert not any("tensor<f32> + 1" in line for line in lines)
+    assert f(2.0) == jnp.sin(2.0) * 2
+    with pytest.raises(TypeError, match="expected a callable"):
+        xla_metadata.xla_metadata_call(3)
+
+
+def test_notes_of_fusions():
+    @curta.jit
+    def limited(x):
+        y = jnp.cos(x)
+        with xla_metadata.fuse_limit():
+            return jnp.sin(y)
+
+    assert ["sine" in line for line in noted(limited, 1.0)] == [True]
+    fused = xla_metadata.must_fuse_call("7")(lambda x: jnp.sin(x) + 1)
+    assert all('MUST_FUSE = "7"' in line for line in noted(fused, 1.0))
+
+
+def test_jaxprs_with_other_inputs_and_outputs():
+    table = np.arange(3.0, dtype="f4")
+    closed = curta.make_jaxpr(lambda x, y: (x - y, x * table))(2.0, 3)
+    opened = pe.convert_constvars_jaxpr(closed.jaxpr)
+    outs = extend_core.jaxpr_as_fun(pe.close_jaxpr(opened))(*closed.consts, 5.0, 2)
+    assert outs[0] == 3
+    assert outs[1].tolist() == [0, 5, 10]
+    moved = pe.move_binders_to_back(closed, [True])
+    assert extend_core.jaxpr_as_fun(moved)(2, 5.0)[0] == 3
+    pruned = pe.prune_closed_jaxpr_outputs(closed, [False, True])
+    (out,) = extend_core.jaxpr_as_fun(pruned)(5.0, 2)
+    assert out.tolist() == [0, 5, 10]
+    with pytest.raises(ValueError, match="zip"):
+        pe.prune_closed_jaxpr_outputs(closed, [True])
+
+
+def test_other_spellings():
+    x = jnp.array([3.0, 1.0, 3.0, 2.0])
+    for stable in True, False:
+        assert lax.top_k(x, 2, is_stable=stable)[1].tolist() == [0, 2]
+    policy = curta.checkpoint_policies.save_only_these_names("y")
+    f = curta.checkpoint(
+        lambda x: jnp.sin(ad_checkpoint.checkpoint_name_fwd(jnp.sin(x), "y")),
+        policy=policy,
+    )
+    assert curta.grad(f)(0.0) == 1
+    jaxpr = curta.make_jaxpr(lambda x: ad_checkpoint.checkpoint_name(x, "y"))(1.0)
+    assert jaxpr.eqns[0].primitive is ad_checkpoint.name_p
+    assert random.Key(random.key(0)).dtype == random.key(0).dtype

@@ -5,8 +5,12 @@ from curta.api.residuals import (
     checkpoint_name as checkpoint_name,
     print_saved_residuals as print_saved_residuals,
 )
+from curta.control.primitives import name_p as name_p
 from curta.control.saving import (
     Offloadable as Offloadable,
     Recompute as Recompute,
     Saveable as Saveable,
 )
+
+# JAX's other rule for names asks for a setting that is off.
+checkpoint_name_fwd = checkpoint_name

@@ -5,15 +5,17 @@ Our own compiler for CPUs does nothing of what a note would ask of XLA.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from curta import tree_util
 from curta.api.arguments import as_result
 from curta.core.source_info import Annotating
+from curta.core.wrapping import wraps
 from curta.on_demand import Listing, listed
 from curta.primitives.elementwise.convert import XlaMetadataValue
 
-__all__ = ["set_xla_metadata"]
+__all__ = ["fuse_limit", "must_fuse_call", "set_xla_metadata", "xla_metadata_call"]
 __dir__: Listing = listed(__all__)
 
 
@@ -44,3 +46,66 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
         return Annotating(tuple(sorted(kwargs.items())))
     op = XlaMetadataValue(tuple(sorted(kwargs.items())))
     return tree_util.tree_map(lambda leaf: op(as_result(leaf)), x)
+
+
+def fuse_limit() -> Annotating:
+    """What tells XLA, for a `with` block, to fuse its ops with none outside of it.
+
+    >>> import curta
+    >>> from curta.experimental.xla_metadata import fuse_limit
+    >>> @curta.jit
+    ... def f(x):
+    ...     with fuse_limit():
+    ...         return curta.numpy.sin(x)
+    >>> "FUSE_LIMIT" in f.lower(0.0).as_text()
+    True
+    """
+    return Annotating((("FUSE_LIMIT", True),))
+
+
+def must_fuse_call(identifier: str) -> Callable[..., Any]:
+    """A decorator that asks XLA to make one fusion of all ops of a function.
+
+    >>> import curta
+    >>> from curta.experimental.xla_metadata import must_fuse_call
+    >>> f = curta.jit(must_fuse_call("1")(lambda x: curta.numpy.sin(x) + 1))
+    >>> 'MUST_FUSE = "1"' in f.lower(0.0).as_text()
+    True
+    """
+    decorate: Callable[..., Any] = xla_metadata_call(MUST_FUSE=identifier)
+    return decorate
+
+
+def xla_metadata_call(
+    f: Callable[..., Any] | None = None, /, **meta: Any
+) -> Callable[..., Any]:
+    """The function, with notes attached to all its ops, those of derivatives too.
+
+    Args:
+      f: function of pytrees of arrays. Left out, the result is a decorator.
+      meta: texts, booleans and numbers by name.
+
+    Returns:
+      A function with the arguments and results of `f`.
+
+    Raises:
+      TypeError: for an `f` that is not callable.
+
+    >>> import curta
+    >>> from curta.experimental.xla_metadata import xla_metadata_call
+    >>> f = curta.jit(xla_metadata_call(curta.numpy.sin, key="a"))
+    >>> 'key = "a"' in f.lower(0.0).as_text()
+    True
+    """
+    if f is None:
+        return lambda fun: xla_metadata_call(fun, **meta)
+    if not callable(f):
+        raise TypeError(f"expected a callable to wrap, got {f!r}")
+    fun, notes = f, tuple(sorted(meta.items()))
+
+    @wraps(fun)
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        with Annotating(notes):
+            return fun(*args, **kwargs)
+
+    return noted

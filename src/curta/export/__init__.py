@@ -22,6 +22,7 @@ from curta.export.registration import (
 from curta.export.serialization import deserialize as deserialize
 from curta.export.symbolic_shapes import (
     symbolic_args_specs as symbolic_args_specs,
+    symbolic_dim_bounds as symbolic_dim_bounds,
     symbolic_shape as symbolic_shape,
 )
 from curta.on_demand import without_parts as _without_parts

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta import tree_util
+from curta.core.dim import as_dim
 from curta.core.shape_struct import ShapeDtypeStruct
-from curta.core.symbolic.dims import parse_shape
+from curta.core.symbolic.dims import DimExpr, parse_shape
 from curta.core.symbolic.scope import SymbolicScope
 
 
@@ -104,3 +105,21 @@ def symbolic_args_specs(
         shape = symbolic_shape(text, scope=scope, like=given.shape)
         specs.append(ShapeDtypeStruct(shape, given.dtype))
     return tree_util.tree_unflatten(tree, specs)
+
+
+def symbolic_dim_bounds(dimension: Any) -> tuple[float, float]:
+    """Numbers between which a dim surely lies, both included; they may lie too far.
+
+    Infinite ones say that nothing is known.
+
+    >>> from curta import export
+    >>> a, b = export.symbolic_shape("a, b", constraints=["a >= 3", "b <= 7"])
+    >>> export.symbolic_dim_bounds(a), export.symbolic_dim_bounds(b % 4)
+    ((3, inf), (0, 3))
+    >>> export.symbolic_dim_bounds(5)
+    (5, 5)
+    """
+    dim = as_dim(dimension)
+    if not isinstance(dim, DimExpr):
+        return dim, dim
+    return dim.scope.bounds(dim.poly)

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Jaxpr
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.stage import JitTracer as DynamicJaxprTracer, stage
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.extend.linear_util import WrappedFun
@@ -30,7 +30,11 @@ from curta.transforms.partial_eval import PartialTrace, prune
 __all__ = [
     "DynamicJaxprTracer",
     "PartialVal",
+    "close_jaxpr",
+    "convert_constvars_jaxpr",
     "dce_jaxpr",
+    "move_binders_to_back",
+    "prune_closed_jaxpr_outputs",
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
 ]
@@ -182,3 +186,59 @@ def dce_jaxpr(
     ]
     invars = tuple(v for v, keep in zip(jaxpr.invars, kept, strict=True) if keep)
     return result.replace(invars=invars), kept
+
+
+def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """A jaxpr without constants as a closed one.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval as pe
+    >>> jaxpr = curta.make_jaxpr(lambda x: x + 1)(2.0).jaxpr
+    >>> pe.close_jaxpr(jaxpr).consts
+    []
+    """
+    return ClosedJaxpr(jaxpr)
+
+
+def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """The jaxpr with its constants as its first inputs.
+
+    >>> import curta, numpy as np
+    >>> from curta.interpreters import partial_eval as pe
+    >>> jaxpr = curta.make_jaxpr(lambda x: x + np.arange(2))(2).jaxpr
+    >>> len(jaxpr.constvars), len(pe.convert_constvars_jaxpr(jaxpr).invars)
+    (1, 2)
+    """
+    return jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
+
+
+def move_binders_to_back(closed_jaxpr: ClosedJaxpr, to_move: Sequence[bool]) -> Any:
+    """The jaxpr with some of its inputs behind the others, in their order.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval as pe
+    >>> closed = curta.make_jaxpr(lambda x, y: x - y)(2, 3.0)
+    >>> print(*pe.move_binders_to_back(closed, [True, False]).in_avals)
+    ~float32[] ~int32[]
+    """
+    invars = closed_jaxpr.jaxpr.invars
+    moved = [*to_move] + [False] * (len(invars) - len(to_move))
+    in_order = sorted(range(len(invars)), key=lambda i: moved[i])
+    jaxpr = closed_jaxpr.jaxpr.replace(invars=tuple(invars[i] for i in in_order))
+    return ClosedJaxpr(jaxpr, closed_jaxpr.consts)
+
+
+def prune_closed_jaxpr_outputs(
+    jaxpr: ClosedJaxpr, used_outputs: Sequence[bool]
+) -> ClosedJaxpr:
+    """The jaxpr with the used outputs alone; eqns that made others stay.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval as pe
+    >>> closed = curta.make_jaxpr(lambda x: (x + 1, x + 2))(2)
+    >>> print(*pe.prune_closed_jaxpr_outputs(closed, [False, True]).out_avals)
+    ~int32[]
+    """
+    pairs = zip(jaxpr.jaxpr.outvars, used_outputs, strict=True)
+    outvars = tuple(v for v, used in pairs if used)
+    return ClosedJaxpr(jaxpr.jaxpr.replace(outvars=outvars), jaxpr.consts)

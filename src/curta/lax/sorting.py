@@ -86,13 +86,16 @@ def sort_key_val(
     return first, second
 
 
-def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(
+    operand: ArrayLike, k: int, *, axis: int = -1, is_stable: bool = True
+) -> list[Any]:
     """The `k` greatest elements along `axis`, descending, and their indices.
 
     Args:
       operand: an array of real numbers.
       k: a known integer.
       axis: the axis; the last by default.
+      is_stable: whether equal elements keep their order; here they always do.
 
     Returns:
       A list of the elements, in the dtype of `operand`, and of their indices, int32.

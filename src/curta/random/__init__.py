@@ -24,6 +24,7 @@ from curta.random.gamma import (
     t as t,
 )
 from curta.random.keys import (
+    Key as Key,
     PRNGKey as PRNGKey,
     clone as clone,
     fold_in as fold_in,

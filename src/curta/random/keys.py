@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 
@@ -63,6 +63,10 @@ def key(seed: int | float | ArrayLike, *, impl: Any = None, dtype: Any = None) -
             )
         impl = dtype
     return _key("key", seed, impl)
+
+
+Key = NewType("Key", Array)
+"""For annotations: an array of keys, as `key` makes them."""
 
 
 def PRNGKey(seed: int | float | ArrayLike, *, impl: Any = None) -> Array:
