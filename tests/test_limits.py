@@ -47,6 +47,7 @@ NOT_LIMITS = {
     ("compiler/llvm/emit.py", "WIDEST"): "the lanes of the widest vector",
     ("compiler/llvm/vectors.py", "LINE"): "the bytes of a cache line",
     ("compiler/loops/bufferize.py", "ALIGNMENT"): "the bytes of a cache line",
+    ("compiler/loops/outer_vectorisation.py", "32"): "vectors that have masks",
     ("core/buffers.py", "ALIGNMENT"): "the bytes of a cache line",
     ("core/buffers.py", "4096"): "the bytes of a page",
     ("core/buffers.py", "_HUGE_PAGE"): "the bytes of a huge page",

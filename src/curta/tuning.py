@@ -69,6 +69,10 @@ class Tuning:
     light_body: int = limit(24, shrunk=4)
     # The same for two registers: heavier bodies would spill.
     heavy_body: int = limit(160, shrunk=12)
+    # Elements of a row whose vectors go across rows at most.
+    outer_row: int = limit(64, shrunk=8)
+    # As many times as there are lanes there are such rows at least.
+    outer_blocks: int = limit(4, shrunk=0)
     # Operations below which a kernel is quicker to run than to optimise.
     little_cost: int = limit(1 << 17, shrunk=0)
 

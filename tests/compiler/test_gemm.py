@@ -218,9 +218,7 @@ def test_taps_of_a_gradient_read_a_block_of_steps_together(features, limits):
     a = rng.integers(-9, 9, (3, 12, 10, features)).astype("f4")
     b = rng.integers(-9, 9, (3, 10, 8, 40)).astype("f4")
     far = [n // 4 for n in a.strides]
-    steps = [
-        Axis(n, 0, x, y // 4) for n, x, y in zip((3, 10, 8), far, b.strides[:3])
-    ]
+    steps = [Axis(n, 0, x, y // 4) for n, x, y in zip((3, 10, 8), far, b.strides[:3])]
     taps = Axis(3, 3 * features * 40, far[1]), Axis(3, features * 40, far[2])
     panel = 2 * target.host().vector_bytes // 4
     rows = Axis(features, 40, 1)

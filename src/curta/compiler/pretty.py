@@ -107,6 +107,7 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
         lines.append(f"  row {buffer.name}: {size} bytes")
     for stage, vectors in zip(kernel.stages, plan.vectors, strict=True):
         lane = plan.column or (stage.dims[-1] if stage.dims else None)
+        lane = plan.outer[-1] if plan.outer_lanes else lane
         loops = " ".join(f"{v.name}:{v.extent}" for v in stage.dims)
         width = f" by {vectors.lanes} lanes of {lane.name}" if lane else ""
         lines.append(f"  for {loops}{width}:" if loops else f"  once{width}:")

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from curta.compiler.library import packing
+from curta.compiler.library import lines, packing
+from curta.compiler.library.lines import LineTranspose
 from curta.compiler.library.packing import transpose_name
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source
@@ -56,3 +57,10 @@ def transpose_code(vector: Type) -> Source:
         lambda module: packing.emit_transpose(module, vector), target.QUICK,
         [packing], transpose_name(vector),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def line_code(transpose: LineTranspose) -> Source:
+    """The function of a transpose of lines."""
+    sources = [lines, packing]
+    return Source.fixed(transpose.emit, target.GOOD, sources, transpose.name)

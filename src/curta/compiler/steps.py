@@ -26,6 +26,7 @@ from curta.compiler.graph.items import (
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.entry import (
     ENTRY,
     KernelModules,
@@ -44,6 +45,7 @@ from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import Arena, placement_of, plan_arena
 from curta.compiler.loops.check import check_kernel, check_region
 from curta.compiler.loops.nodes import Buffer, Kernel
+from curta.compiler.loops.outer_vectorisation import vectorise_outer
 from curta.compiler.loops.schedule import (
     block_cost,
     cost,
@@ -53,7 +55,11 @@ from curta.compiler.loops.schedule import (
 )
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
-from curta.compiler.routine_code import LibraryCall, routine_call
+from curta.compiler.routine_code import (
+    LibraryCall,
+    line_code,
+    routine_call,
+)
 from curta.config import config
 from curta.signals import meanwhile
 
@@ -113,6 +119,7 @@ def _scheduled(
     kernel: Kernel, machine: target.Target, shared: set[Buffer], often: bool
 ) -> Scheduled:
     plan = schedule(kernel, machine.vector_bytes, often)
+    plan = vectorise_outer(kernel, plan, machine.vector_bytes, often)
     if os.environ.get("CURTA_CHECK"):
         check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
     return Scheduled(kernel, plan, placement_of(kernel, plan, shared))
@@ -174,11 +181,17 @@ def _entry_code(
     callees = []
     for part in apart:
         part.module.export(part.functions)
-        callees.append(Source.of(part.module.text(), part.level, part.functions))
+        text, shared = part.module.text(), _shared(part.module)
+        callees.append(Source.of(text, part.level, part.functions, shared))
     emit_entry(entry, works, pointers, arena, kernels.functions, library, parallel)
     text = entry.text()
     dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))
-    return Source.of(text, level, [ENTRY], callees)
+    return Source.of(text, level, [ENTRY], [*callees, *_shared(entry)])
+
+
+def _shared(module: Module) -> list[Source]:
+    """The functions that a module calls and all programs share."""
+    return [line_code(x) for x in module.library.values()]
 
 
 def _level(work: Scheduled | RegisterItem, often: bool) -> int:

@@ -142,14 +142,14 @@ def emit_transpose(module: Module, vector: Type) -> None:
 
 
 def transposed(b: Builder, square: Values) -> Values:
-    """The columns of as many vectors as they have lanes, by swapping blocks."""
-    lanes = len(square)
+    """The columns of squares side by side in some vectors, by swapping blocks."""
+    lanes, size = square[0].lanes, len(square)
     rows = list(square)
-    distance = lanes // 2
+    distance = size // 2
     while distance:
         low = [c if not c & distance else lanes + c - distance for c in range(lanes)]
         high = [c + distance if not c & distance else lanes + c for c in range(lanes)]
-        for i in range(lanes):
+        for i in range(size):
             if not i & distance:
                 x, y = rows[i], rows[i + distance]
                 rows[i] = b.shuffle(x, y, low)

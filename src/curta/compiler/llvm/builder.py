@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from curta.compiler.llvm.types import I1, I64, PTR, Operand, Type, Value, literal
 from curta.compiler.llvm.vectors import VectorInstructions
@@ -34,7 +35,8 @@ class Module:
     `has_fma` says that the machine has fused multiply-add, `has_f16` that it converts
     half precision, `vector_bytes` how wide its registers are, `assembles` that code may
     be written in assembly of x86-64 and the System V ABI: all from the target. Lines of
-    `assembly` define functions of their own.
+    `assembly` define functions of their own; `library` has what is called of functions
+    that programs share, by name.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Module:
     ) -> None:
         self.assembles = assembles
         self.assembly: list[str] = []
+        self.library: dict[str, Any] = {}
         self.has_fma = has_fma
         self.has_f16 = has_f16
         self.vector_bytes = vector_bytes

@@ -14,6 +14,7 @@ from functools import partial, reduce
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator, Streams
+from curta.compiler.llvm.outer_vectors import OuterVectors
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
 from curta.compiler.llvm.stage_body import StageBody
 from curta.compiler.llvm.streams import streamed, unaligned_head
@@ -117,7 +118,10 @@ class _KernelEmitter(StageBody):
             return self._stages()
         blocks = -(-plan.outer[-1].extent // plan.block)
         self._bind_outer(plan.outer[:-1], b.udiv(iteration, blocks))
-        return self._tile(b.mul(b.urem(iteration, blocks), plan.block))
+        first = b.mul(b.urem(iteration, blocks), plan.block)
+        if plan.outer_lanes:
+            return OuterVectors(b, self.values, self.kernel, plan).emit(first)
+        return self._tile(first)
 
     def _tile(self, first_row: Value) -> None:
         """A tile of a transpose: all at once, or row by row if it is no square."""

@@ -82,7 +82,9 @@ class Evaluator(IndexValues):
                 for arg in expr.args:
                     if not isinstance(arg, (Const, Placeholder)):
                         if not self.depends(arg) & inner:
-                            self._splat(self.value(arg), lanes)
+                            value = self.value(arg)
+                            if value.lanes == 1:
+                                self._splat(value, lanes)
 
     # ----------------------------------------------------------- expressions
 
@@ -162,6 +164,10 @@ class Evaluator(IndexValues):
         self._pointers[buffer] = pointer
         self._origin[buffer] = origin
 
+    def is_argument(self, buffer: Buffer) -> bool:
+        """Whether a buffer is memory that others see, not a row on the stack."""
+        return self.in_memory(buffer) and not self._origin.get(buffer)
+
     def in_memory(self, buffer: Buffer) -> bool:
         """Whether a buffer lies in memory, not in registers."""
         return buffer in self._pointers
@@ -176,12 +182,15 @@ class Evaluator(IndexValues):
         address = self.b.instruction(f"ptrtoint ptr {pointer.text} to i64", I64)
         return self.b.eq(self.b.and_(address, LINE - 1), 0)
 
+    def address(self, buffer: Buffer, offset: Affine) -> Value:
+        """Where an element (the first lane's) lies in memory."""
+        type_ = Type(memory_kind(buffer.dtype))
+        return self._address(buffer, self._within(buffer, offset), type_)
+
     def load_lines(self, load: Load, apart: int) -> list[Value]:
         """As many vectors of neighbours as they have lanes, `apart` elements apart."""
         type_ = Type(memory_kind(load.dtype))
-        first = self._address(
-            load.buffer, self._within(load.buffer, load.offset), type_
-        )
+        first = self.address(load.buffer, load.offset)
         addresses = [self.b.offset(first, i * apart, type_) for i in range(self.lanes)]
         return [self.b.load(type_.with_lanes(self.lanes), p) for p in addresses]
 
