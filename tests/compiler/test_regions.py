@@ -84,7 +84,7 @@ READ, STEP, WRITTEN = copied(A, X), copied(C, B), copied(Y, D)
 
 def check(*block: object) -> None:
     statements: Block = block  # type: ignore[assignment]
-    check_region(Region((X,), (Y,), statements))
+    check_region(Region(statements), (X, Y))
 
 
 CARRY = Carry(A, B, C, D)

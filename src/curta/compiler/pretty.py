@@ -32,6 +32,7 @@ from curta.compiler.loops.nodes import (
     Instr,
     Load,
     Placeholder,
+    Region,
     Stage,
     Store,
     Table,
@@ -62,10 +63,8 @@ def pretty_item(item: Item) -> str:
         count = len(item.programs)
         return f"{names} = {item.eqn.op.name} over {count} native programs{parts}"
     if isinstance(item, RegisterItem):
-        lane = item.region.lane
-        by = f" by lanes of {lane.name}:{lane.extent}" if lane else ""
         code = "\n".join(_block_lines(item.region.body, "    "))
-        return f"{names} = {item.eqn.op.name} in registers{by}\n{code}"
+        return f"{names} = {item.eqn.op.name} in registers\n{code}"
     if isinstance(item, RoutineItem):
         return f"{names} = {item.routine}"
     if isinstance(item, DotItem):
@@ -91,14 +90,15 @@ def pretty_work(work: Work) -> str:
 
 def pretty_scheduled(scheduled: Scheduled) -> str:
     """A kernel as nested loops, with its schedule and where its buffers lie."""
-    kernel, plan = scheduled.kernel, scheduled.plan
-    dims = " ".join(f"{v.name}:{v.extent}" for v in kernel.dims)
+    kernel, plan, placement = scheduled.kernel, scheduled.plan, scheduled.placement
     split = f" split {plan.split.name} by {plan.piece}" if plan.split else ""
-    lines = [
-        f"kernel {dims}{split}, {plan.iterations} iterations, {plan.chunks} chunks"
-    ]
-    placement = scheduled.placement
-    lines.append("  memory " + " ".join(b.name for b in placement.arguments))
+    counts = f"{plan.iterations} iterations, {plan.chunks} chunks"
+    memory = "  memory " + " ".join(b.name for b in placement.arguments)
+    if isinstance(kernel, Region):
+        body = _block_lines(kernel.body, "  ")
+        return "\n".join([f"region{split}, {counts}", memory, *body])
+    dims = " ".join(f"{v.name}:{v.extent}" for v in kernel.dims)
+    lines = [f"kernel {dims}{split}, {counts}", memory]
     if placement.registers:
         lines.append(
             "  registers " + " ".join(sorted(b.name for b in placement.registers))

@@ -42,15 +42,20 @@ from curta.compiler.llvm.entry import (
     runs_python,
 )
 from curta.compiler.loops.assemble import assemble
-from curta.compiler.loops.bufferize import Arena, placement_of, plan_arena
+from curta.compiler.loops.bufferize import (
+    Arena,
+    BufferPlacement,
+    placement_of,
+    plan_arena,
+)
 from curta.compiler.loops.check import check_kernel, check_region
-from curta.compiler.loops.nodes import Buffer, Kernel
+from curta.compiler.loops.nodes import Buffer, Kernel, Region
 from curta.compiler.loops.outer_vectorisation import vectorise_outer
 from curta.compiler.loops.schedule import (
     block_cost,
     cost,
-    examples,
     kernel_cost,
+    region_schedule,
     schedule,
 )
 from curta.compiler.loops.split import piece_index, split_folds
@@ -85,12 +90,12 @@ def ends_of(program: Program) -> list[Buffer]:
 def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]]:
     """What is run for each group of a plan: most are one kernel."""
     machine = target.host()
-    groups: list[list[Library | Kernel]] = []
+    groups: list[list[Library | Scheduled | Kernel]] = []
     for group in plan.groups:
         item = group.items[0]
-        if isinstance(item, RegisterItem) and os.environ.get("CURTA_CHECK"):
-            check_region(item.region)
-        if isinstance(item, Library):
+        if isinstance(item, RegisterItem):
+            groups.append([_scheduled_region(item, machine)])
+        elif isinstance(item, Library):
             groups.append([item])
         else:
             kernel = assemble(group, program.builder)
@@ -108,10 +113,10 @@ def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]
     ]
 
 
-Library = DotItem | RoutineItem | ControlItem | RegisterItem | HostItem
+Library = DotItem | RoutineItem | ControlItem | HostItem
 
 
-def _touched(work: Library | Kernel) -> Sequence[Buffer]:
+def _touched(work: Work | Kernel) -> Sequence[Buffer]:
     return work.buffers() if isinstance(work, Kernel) else buffers(work)
 
 
@@ -123,6 +128,14 @@ def _scheduled(
     if os.environ.get("CURTA_CHECK"):
         check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
     return Scheduled(kernel, plan, placement_of(kernel, plan, shared))
+
+
+def _scheduled_region(item: RegisterItem, machine: target.Target) -> Scheduled:
+    arrays = (*dict.fromkeys(item.operands), *item.results)
+    if os.environ.get("CURTA_CHECK"):
+        check_region(item.region, arrays)
+    plan = region_schedule(item.region, machine.vector_bytes)
+    return Scheduled(item.region, plan, BufferPlacement(arrays, frozenset(), {}))
 
 
 def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> NativeCode:
@@ -149,8 +162,6 @@ def is_parallel(work: Work) -> bool:
     """Whether it may run on threads: programs of which none does need no pool."""
     if isinstance(work, Scheduled):
         return work.plan.chunks > 1
-    if isinstance(work, RegisterItem):
-        return examples(work.region, target.host().vector_bytes).chunks > 1
     if isinstance(work, ControlItem):
         return work.chunks > 1
     return not isinstance(work, HostItem) and _library_call(library_key(work)).parallel
@@ -171,7 +182,7 @@ def _entry_code(
     """The entry and its kernels: one module if that will do, or one for each level."""
     kernels = KernelModules(target.host().module)
     for work in works:
-        if isinstance(work, (Scheduled, RegisterItem)):
+        if isinstance(work, Scheduled):
             kernels.add(work, _level(work, often))
     apart = kernels.modules
     level, entry = target.QUICK, target.host().module()
@@ -194,11 +205,11 @@ def _shared(module: Module) -> list[Source]:
     return [line_code(x) for x in module.library.values()]
 
 
-def _level(work: Scheduled | RegisterItem, often: bool) -> int:
+def _level(work: Scheduled, often: bool) -> int:
     """How hard the code generator should try: much work is worth good registers."""
-    if isinstance(work, RegisterItem):
-        return target.SIMPLIFIED
     tuning, kernel = config.tuning, work.kernel
+    if isinstance(kernel, Region):
+        return target.SIMPLIFIED
     enough = tuning.optimised_map
     if any(s.ordered or (s.folds and not work.plan.column) for s in kernel.stages):
         enough = tuning.optimised_fold
@@ -211,14 +222,10 @@ def _level(work: Scheduled | RegisterItem, often: bool) -> int:
 def work_cost(work: Work) -> int:
     """What a piece of work costs, in simple scalar operations."""
     if isinstance(work, Scheduled):
-        return kernel_cost(work.kernel)
-    if isinstance(work, RegisterItem):
-        region, vector_bytes = work.region, target.host().vector_bytes
-        # A block of examples takes about as long as one.
-        count = 1
-        if region.lane is not None:
-            count = -(-region.lane.extent // examples(region, vector_bytes).lanes)
-        return block_cost(region.body) * count
+        if isinstance(work.kernel, Kernel):
+            return kernel_cost(work.kernel)
+        # A vector of examples takes about as long as one.
+        return block_cost(work.kernel.body) * work.plan.iterations
     if isinstance(work, RoutineItem):
         return work.routine.work
     if isinstance(work, HostItem):

@@ -98,8 +98,7 @@ def _code(
                 lowering.save(out, array)
     except (CannotLower, MissingRule):
         return None
-    body = tuple(lowering.blocks[0])
-    return Region(tuple(dict.fromkeys(operands)), tuple(results), body, lowering.lane)
+    return Region(tuple(lowering.blocks[0]), lowering.lane)
 
 
 def _examples(eqn: Eqn) -> int | None:

@@ -54,9 +54,7 @@ def register_code(
                 lowering.save(out, array)
     except (CannotLower, MissingRule):
         return None
-    return Region(
-        tuple(dict.fromkeys(operands)), tuple(results), tuple(lowering.blocks[0])
-    )
+    return Region(tuple(lowering.blocks[0]))
 
 
 def _is_small(eqn: Eqn) -> bool:

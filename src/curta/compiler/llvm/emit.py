@@ -16,7 +16,7 @@ from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator, Streams
 from curta.compiler.llvm.outer_vectors import OuterVectors
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
-from curta.compiler.llvm.stage_body import StageBody
+from curta.compiler.llvm.stage_body import StageBody, chunk_bounds
 from curta.compiler.llvm.streams import streamed, unaligned_head
 from curta.compiler.llvm.tiles import turnable, turned_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
@@ -86,12 +86,7 @@ class _KernelEmitter(StageBody):
         self._hoist_kernel()
         if plan.iterations == 1:
             return self._iteration(b.const(I64, 0))
-        if plan.chunks == 1:
-            bounds = b.const(I64, 0), b.const(I64, plan.iterations)
-        else:
-            first = b.mul(chunk, plan.grain)
-            bounds = first, b.min(b.add(first, plan.grain), plan.iterations)
-        with b.loop(*bounds) as loop, self.values.scope():
+        with b.loop(*chunk_bounds(b, plan, chunk)) as loop, self.values.scope():
             self._iteration(loop.index)
         return None
 

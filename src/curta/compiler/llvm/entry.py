@@ -20,7 +20,6 @@ from curta.compiler.graph.items import (
     ControlItem,
     DotItem,
     HostItem,
-    RegisterItem,
     RoutineItem,
 )
 from curta.compiler.library.contraction import Contraction
@@ -33,8 +32,8 @@ from curta.compiler.llvm.polls import is_cancelled
 from curta.compiler.llvm.regions import emit_region
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
-from curta.compiler.loops.nodes import Buffer, Kernel
-from curta.compiler.loops.schedule import Schedule, examples, is_long
+from curta.compiler.loops.nodes import Buffer, Kernel, Region
+from curta.compiler.loops.schedule import Schedule, is_long
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.compiler.routine_code import LibraryCall
 from curta.config import config
@@ -46,14 +45,14 @@ SERVICES = 3  # parallel_for, the arena, the cancellation token
 
 @dataclass(frozen=True, eq=False)
 class Scheduled:
-    """A kernel with all that is decided about it."""
+    """A kernel or a region with all that is decided about it."""
 
-    kernel: Kernel
+    kernel: Kernel | Region
     plan: Schedule
     placement: BufferPlacement
 
 
-Work = Scheduled | DotItem | RoutineItem | ControlItem | RegisterItem | HostItem
+Work = Scheduled | DotItem | RoutineItem | ControlItem | HostItem
 
 
 def buffers(work: Work) -> tuple[Buffer, ...]:
@@ -62,8 +61,6 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
         return work.result, work.left, work.right
     if isinstance(work, RoutineItem):
         return *work.results, *work.operands, work.scratch
-    if isinstance(work, RegisterItem):
-        return work.region.reads + work.region.writes
     if isinstance(work, ControlItem):
         pairs = tuple(buffer for pair in work.carries for buffer in pair)
         own = () if work.scratch is None else (work.scratch,)
@@ -108,8 +105,8 @@ def runs_python(works: Sequence[Work]) -> bool:
 
 def is_cancellable(work: Work) -> bool:
     """Whether some loop of it polls the cancellation token."""
-    if isinstance(work, RegisterItem):
-        return is_long(work.region)
+    if isinstance(work, Scheduled):
+        return is_long(work.kernel)
     called = any(p.cancellable for p in _programs(work))
     return called or (isinstance(work, ControlItem) and work.polled)
 
@@ -154,10 +151,9 @@ def emit_entry(
                 for i in (first_program + 2 * programs[p] for p in _programs(work))
             ]
             _run_programs(b, work, address, parts, launcher, token)
-        elif isinstance(work, RegisterItem):
-            chunks = examples(work.region, b.module.vector_bytes).chunks
-            launch(functions[work], [*given, token], chunks)
         else:
+            if is_cancellable(work):
+                given.append(token)
             launch(functions[work], given, work.plan.chunks)
         if is_cancellable(work):
             b.return_when(is_cancelled(b, token), STOPPED)
@@ -257,14 +253,15 @@ class KernelModules:
         self._current: dict[int, KernelModule] = {}
         self._known: dict[tuple[int, str], str] = {}
 
-    def add(self, work: Scheduled | RegisterItem, level: int) -> None:
+    def add(self, work: Scheduled, level: int) -> None:
         """Emit a function; equal ones, as equal layers have, are one."""
         part = self._part(level)
         module, name = part.module, f"kernel{len(self._known)}"
-        if isinstance(work, RegisterItem):
-            function = emit_region(module, name, work.region)
+        kernel, plan, placement = work.kernel, work.plan, work.placement
+        if isinstance(kernel, Region):
+            function = emit_region(module, name, kernel, plan, placement.arguments)
         else:
-            function = emit_kernel(module, name, work.kernel, work.plan, work.placement)
+            function = emit_kernel(module, name, kernel, plan, placement)
         _, _, body = function.text().partition("\n")
         self.functions[work] = self._known.setdefault((level, body), name)
         if self.functions[work] != name:
@@ -299,11 +296,7 @@ class _Launch:
 
     def __init__(self, b: Builder, launcher: Value, works: Sequence[Work]) -> None:
         self.b, self.launcher = b, launcher
-        counts = [
-            len(buffers(w)) + 1
-            for w in works
-            if isinstance(w, (Scheduled, RegisterItem))
-        ]
+        counts = [len(buffers(w)) + 1 for w in works if isinstance(w, Scheduled)]
         self.table = b.scratch(8 * max(counts), align=8) if counts else None
 
     def __call__(self, name: str, arguments: Sequence[Value], chunks: int) -> None:

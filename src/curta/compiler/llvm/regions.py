@@ -1,8 +1,8 @@
 """A region to LLVM IR: one function, whose loops carry values as phis.
 
-`void name(ptr arguments, i64 chunk)`, as kernels are; `arguments` has the addresses of
-the arrays in the order of `Region.reads`, then `writes`, and of the cancellation token.
-What registers hold is in register_values.py.
+`void name(ptr arguments, i64 chunk)`, as kernels are; what follows the addresses of the
+arrays in `arguments` is that of the cancellation token. What registers hold is in
+register_values.py.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from curta.compiler.llvm.polls import (
     polled_while,
 )
 from curta.compiler.llvm.register_values import RegisterValues
-from curta.compiler.llvm.stage_body import StageBody
+from curta.compiler.llvm.stage_body import StageBody, chunk_bounds
 from curta.compiler.llvm.types import I64, PTR, Value
+from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import (
     Block,
     Buffer,
@@ -30,26 +31,28 @@ from curta.compiler.loops.nodes import (
     Store,
     While,
 )
-from curta.compiler.loops.schedule import block_cost, examples, is_long, is_polled
+from curta.compiler.loops.schedule import Schedule, block_cost, is_long, is_polled
 
 Values = list[Value]
 
 
-def emit_region(module: Module, name: str, region: Region) -> Builder:
+def emit_region(
+    module: Module, name: str, region: Region, plan: Schedule, arrays: Sequence[Buffer]
+) -> Builder:
     """Add the region to the module as a function."""
     b = module.function(name, [PTR, I64], None, exported=False)
-    arrays = [*region.reads, *region.writes]
+    arguments, chunk = b.arguments
     pointers = {
-        array: b.load(PTR, b.offset(b.arguments[0], i, PTR))
+        array: b.load(PTR, b.offset(arguments, i, PTR))
         for i, array in enumerate(arrays)
     }
     emitter = _RegionEmitter(b, RegisterValues(b, pointers))
     if is_long(region):
-        emitter.token = b.load(PTR, b.offset(b.arguments[0], len(arrays), PTR))
+        emitter.token = b.load(PTR, b.offset(arguments, len(arrays), PTR))
     if region.lane is None:
         emitter.run(region.body)
     else:
-        emitter.run_examples(region, b.arguments[1])
+        emitter.run_examples(region.body, region.lane, plan, chunk)
     b.ret()
     return b
 
@@ -83,24 +86,22 @@ class _RegionEmitter(StageBody):
     def _store(self, store: Store) -> None:
         self._put(store, self.values.compute_lanes(store.value))
 
-    def run_examples(self, region: Region, chunk: Value) -> None:
+    def run_examples(
+        self, block: Block, lane: LoopVar, plan: Schedule, chunk: Value
+    ) -> None:
         """The block for every vector of examples of a chunk."""
-        b, lane = self.b, region.lane
-        assert lane is not None
-        plan = examples(region, b.module.vector_bytes)
-        count = -(-lane.extent // plan.lanes)
-        first = b.mul(chunk, plan.grain)
-        iterations = iterations_between(block_cost(region.body))
-        with b.loop(first, b.min(b.add(first, plan.grain), count)) as loop:
+        b, lanes = self.b, plan.piece
+        iterations = iterations_between(block_cost(block))
+        with b.loop(*chunk_bounds(b, plan, chunk)) as loop:
             if self.token is not None:
                 with b.when(b.eq(b.and_(loop.index, iterations - 1), 0)):
                     b.return_when(poll(b, self.token))
-            start = b.mul(loop.index, plan.lanes)
+            start = b.mul(loop.index, lanes)
             mask = None
-            if lane.extent % plan.lanes:
-                mask = b.first_lanes(b.sub(lane.extent, start), plan.lanes)
-            with self.values.of_examples(lane, start, plan.lanes, mask):
-                self.run(region.body)
+            if lane.extent % lanes:
+                mask = b.first_lanes(b.sub(lane.extent, start), lanes)
+            with self.values.of_examples(lane, start, lanes, mask):
+                self.run(block)
 
     # ------------------------------------------------------------------- loops
 

@@ -53,11 +53,13 @@ def check_kernel(kernel: Kernel, pieces: tuple[LoopVar, ...] = ()) -> None:
             raise InvalidKernel(problem)
 
 
-def check_region(region: Region) -> None:
-    """Raise InvalidKernel unless what statements use is there, of the right dtype."""
+def check_region(region: Region, arrays: Iterable[Buffer]) -> None:
+    """Raise InvalidKernel unless what statements use is there, of the right dtype.
+
+    `arrays` are there from the beginning.
+    """
     lanes = set() if region.lane is None else {region.lane}
-    there = {*region.reads, *region.writes}
-    for problem in _block(region.body, lanes, there):
+    for problem in _block(region.body, lanes, set(arrays)):
         raise InvalidKernel(problem)
 
 

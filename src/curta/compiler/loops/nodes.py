@@ -304,15 +304,13 @@ Block = tuple[Statement, ...]
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A block with the arrays in memory that it reads and writes.
+    """A block whose values lie in registers: a kernel with loops and branches.
 
     A stage with a dim in it stores vectors, whose lanes are its indices. With a `lane`
     the region runs for every block of the indices of that, which are the lanes of all
     vectors: values have one for each of their numbers.
     """
 
-    reads: tuple[Buffer, ...]
-    writes: tuple[Buffer, ...]
     body: Block
     lane: LoopVar | None = None
 

@@ -9,8 +9,7 @@ the results. Inside, one variable is walked by vectors, `lane`:
 *columns*: the last outer dim, for folds over the other dims of row-major arrays; they
 are kept in rows of memory that stay in the first-level cache.
 
-A region over examples is cut into blocks of as many as its vectors have lanes, which
-threads share out in chunks.
+A region over examples is split into pieces of as many as its vectors have lanes.
 
 A vector is usually wider than a register of the machine: LLVM cuts it into several,
 which are the independent chains that keep the arithmetic units busy.
@@ -326,31 +325,24 @@ def _polls(block: Block) -> bool:
     )
 
 
-def is_long(region: Region) -> bool:
+def is_long(region: Region | Kernel) -> bool:
     """Whether the code polls: in a loop, or between its blocks of examples."""
+    if isinstance(region, Kernel):
+        return False
     if region.lane is None or _polls(region.body):
         return _polls(region.body)
     most = config.tuning.interruptible_cost
     return region.lane.extent * block_cost(region.body) > most
 
 
-@dataclass(frozen=True)
-class Examples:
-    """How examples are shared out: lanes of a vector, blocks of a chunk, chunks."""
+def region_schedule(region: Region, vector_bytes: int) -> Schedule:
+    """The schedule of a region, from its shapes alone.
 
-    lanes: int
-    grain: int
-    chunks: int
-
-
-def examples(region: Region, vector_bytes: int) -> Examples:
-    """The blocks of a region over many examples, from its shapes alone.
-
-    Short code takes several registers a vector, which hides latency; a chunk is worth
-    some work, and there are enough for every thread.
+    Short code over many examples takes several registers a vector, which hides latency;
+    a chunk is worth some work, and there are enough for every thread.
     """
     if region.lane is None:
-        return Examples(1, 1, 1)
+        return Schedule((), None, 1, None, (), 1)
     stages = stages_in(region.body)
     body = walk(x.value for s in stages for x in s.stores if not x.buffer.in_memory)
     sizes = [compute_size(e) for e in body if isinstance(e, (Instr, Load))]
@@ -362,4 +354,4 @@ def examples(region: Region, vector_bytes: int) -> Examples:
     cost = 2 * block_cost(region.body, tuning.assumed_trip_count) // _WEIGHT * lanes
     least = 4 * tuning.chunk_cost  # as the iterations of a loop are a guess
     grain = max(1, -(-least // max(1, cost)), -(-count // tuning.most_chunks))
-    return Examples(lanes, min(grain, count), -(-count // min(grain, count)))
+    return Schedule((), region.lane, lanes, None, (), min(grain, count))
