@@ -20,6 +20,7 @@ from curta.core.name_stack import new_name_stack
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.on_demand import late
+from curta.primitives.placing import INSPECTS
 from curta.runtime.devices import (
     CompileOnlyDevice,
     Device,
@@ -198,7 +199,7 @@ class Lowered(Stage):
             check_donated_layouts(run.consumed, self.layouts, outs, self._arg_shardings)
         compiled = Compiled(self.fun_name, *rest, run)
         compiled.layouts = self.layouts
-        if "InspectSharding" in self._staged.closed.effects:
+        if INSPECTS in self._staged.closed.effects:
             compiled._result_shardings()  # where everything is, which is shown
         compiled.prepare()
         return compiled

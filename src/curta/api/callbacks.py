@@ -218,7 +218,8 @@ def debug_callback(
         DebugCallback(flat, effect, partitioned)(*arrays)
 
     if callback is not None:
-        return call(callback, *args, **kwargs)
+        call(callback, *args, **kwargs)
+        return None
     _check_options("debug_callback", args, kwargs)
     return call
 
@@ -280,7 +281,8 @@ def debug_print(
         op(*arrays)
 
     if fmt is not None:
-        return show(fmt, *args, **kwargs)
+        show(fmt, *args, **kwargs)
+        return None
     _check_options("debug_print", args, kwargs)
     return show
 

@@ -10,7 +10,8 @@ from curta.api.arguments import check_callable, leaf_names
 from curta.api.jit_cache import traced_functions
 from curta.api.signatures import P, R
 from curta.config import config
-from curta.control.remat import Policy, Remat
+from curta.control.remat import Remat
+from curta.control.residual_plan import Policy
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr

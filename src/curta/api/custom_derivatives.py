@@ -48,7 +48,7 @@ class custom_jvp(CustomFunction[P, R]):
     """
 
     jvp: Callable[..., Any] | None = None
-    symbolic_zeros = False
+    symbolic_zeros: bool = False
 
     # Its own, so that what Python says of a wrong call names this class.
     def __init__(
@@ -69,13 +69,15 @@ class custom_jvp(CustomFunction[P, R]):
         if jvp is not None:
             check_callable(jvp)
         self.jvp = jvp
-        self.symbolic_zeros: bool = symbolic_zeros
+        self.symbolic_zeros = symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
         """Set one rule `(tangent, out, *primals) -> out_tangent` per argument."""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        primal: Callable[..., R] = self
 
         def jvp(primals: Any, tangents: Any) -> Any:
             if len(jvps) != len(primals):
@@ -84,7 +86,7 @@ class custom_jvp(CustomFunction[P, R]):
                     f" {len(primals)} arguments: give one for each, None where the"
                     " derivative is zero."
                 )
-            out = self(*primals)
+            out = primal(*primals)
             parts = [
                 rule(t, out, *primals)
                 for t, rule in zip(tangents, jvps, strict=True)
@@ -106,8 +108,7 @@ class custom_jvp(CustomFunction[P, R]):
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {self._name()} using defjvp."
             )
-        args = self.resolve("custom_jvp", args, kwargs)
-        fixed, traced = self._split(args)
+        fixed, traced = self._split(self.resolve("custom_jvp", args, kwargs))
         with_fixed = self._merged(fixed)
         leaves, in_tree = tree_util.tree_flatten((traced, {}))
         flat = PrimalFunction(with_fixed(self.fun), in_tree)
@@ -125,7 +126,7 @@ class _FlatJVP:
 
     def __init__(
         self,
-        owner: custom_jvp,
+        owner: custom_jvp[..., Any],
         rule: Callable[..., Any],
         fixed: list[Any],
         in_tree: Any,
@@ -254,8 +255,8 @@ class custom_vjp(CustomFunction[P, R]):
 
     fwd: Callable[..., Any] | None = None
     bwd: Callable[..., Any] | None = None
-    symbolic_zeros = False
-    optimize_remat = False
+    symbolic_zeros: bool = False
+    optimize_remat: bool = False
 
     # Its own, so that what Python says of a wrong call names this class.
     def __init__(
@@ -282,8 +283,8 @@ class custom_vjp(CustomFunction[P, R]):
             if rule is not None:
                 check_callable(rule)
         self.fwd, self.bwd = fwd, bwd
-        self.symbolic_zeros: bool = symbolic_zeros
-        self.optimize_remat: bool = optimize_remat
+        self.symbolic_zeros = symbolic_zeros
+        self.optimize_remat = optimize_remat
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError(
                 "remat optimization for custom_vjp does not support symbolic zeros"
@@ -295,8 +296,8 @@ class custom_vjp(CustomFunction[P, R]):
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {self._name()} using defvjp."
             )
-        args = self.resolve("custom_vjp", args, kwargs)
-        fixed, traced = self._split(args)
+        given = self.resolve("custom_vjp", args, kwargs)
+        fixed, traced = self._split(given)
         for x in tree_util.tree_leaves(fixed):
             if isinstance(x, Tracer):
                 raise UnexpectedTracerError(_TRACER_IN_NONDIFF)
@@ -307,7 +308,7 @@ class custom_vjp(CustomFunction[P, R]):
         if config.jax_custom_vjp3:
             self._refuse_closed_over(flat, leaves)
         if any(isinstance(x, Ref) for x in leaves):
-            names = leaf_names(self.fun, traced, {}, self._traced_argnums(args))
+            names = leaf_names(self.fun, traced, {}, self._traced_argnums(given))
             refuse_aliases(leaves, info, names)
         call = CustomVJP(
             flat,
@@ -347,7 +348,7 @@ class _FlatVJP:
 
     def __init__(
         self,
-        owner: custom_vjp,
+        owner: custom_vjp[..., Any],
         fixed: list[Any],
         in_tree: Any,
         leaves: Sequence[Any],

@@ -55,6 +55,9 @@ class CustomFunction(Generic[P, R]):
 
     __signature__: ClassVar[SignatureOf] = SignatureOf("fun")
 
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        raise NotImplementedError(type(self).__name__)
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 

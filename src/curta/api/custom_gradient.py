@@ -21,7 +21,7 @@ from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchTracer
 
 
-def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
+def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
     """A decorator for functions that return their value together with their VJP.
 
     Args:

@@ -154,7 +154,7 @@ def _moved(x: Any, sharding: Any, donate: bool) -> Any:
     if array._has_terms() or _wants_terms(sharding):
         if not isinstance(sharding, NamedSharding):
             array._refuse_terms()
-        moved = Reshard(sharding)(array)  # type: ignore[arg-type]
+        moved = Reshard(sharding)(array)
         return ArrayImpl(moved._storage(), moved.aval, sharding)
     placed = placed_on(array, sharding)
     if donate and array is x:

@@ -88,7 +88,7 @@ def _first(
     return evaluated(jitted, args, kwargs) if prepared else MISS
 
 
-def _is_plain(sharding: Sharding) -> bool:
+def _is_plain(sharding: Sharding | None) -> bool:
     """Whether results are where an argument is, whatever their shapes."""
     return type(sharding) is SingleDeviceSharding and sharding.memory_kind == "device"
 

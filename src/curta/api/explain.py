@@ -14,6 +14,7 @@ from curta.api.jit import PjitFunction, jit
 from curta.api.jit_options import split_arguments
 from curta.config import config
 from curta.core.evaluate import const_as_numpy
+from curta.core.mesh import Mesh
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding
 from curta.dtypes import physical_dtype
@@ -147,11 +148,11 @@ class Difference:
 
 def _with_hosts(cost: Any, closed: Any, leaves: Any, lowered: Any) -> Any:
     """The costs, with what hosts send each other if the arguments are on several."""
-    shardings = [x.sharding if isinstance(x, ArrayImpl) else None for x in leaves]
-    shardings = [s if isinstance(s, NamedSharding) else None for s in shardings]
+    given = [x.sharding if isinstance(x, ArrayImpl) else None for x in leaves]
+    shardings = [s if isinstance(s, NamedSharding) else None for s in given]
     several = (s for s in shardings if s and spans_hosts(list(s.mesh.devices.flat)))
     first = next(several, None)
-    if first is None:
+    if first is None or not isinstance(first.mesh, Mesh):
         return cost
     outs = tree_util.tree_leaves(lowered.compile().output_shardings)
     hosts = host_mesh(first.mesh)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import linecache
 import os
@@ -275,14 +276,14 @@ def _limits() -> Limits:
     x = np.zeros(_COPIED, np.float32)
     copying = measure(copy, [x], parallel_for_address, 0.2).kernels
     multiplying = measure(dot, [square], parallel_for_address, 0.2).kernels
-    result = {
-        "bytes": 2 * x.nbytes / max(sum(copying), 1e-9),
-        "flops": 2 * _SIDE**3 / max(sum(multiplying), 1e-9),
-        "threads": threads,
-    }
+    result = Limits(
+        bytes=2 * x.nbytes / max(sum(copying), 1e-9),
+        flops=2 * _SIDE**3 / max(sum(multiplying), 1e-9),
+        threads=threads,
+    )
     if not _is_busy():  # else the next process measures again
-        cache.write(name, json.dumps(result).encode())
-    return Limits(**result)
+        cache.write(name, json.dumps(dataclasses.asdict(result)).encode())
+    return result
 
 
 def _is_busy() -> bool:

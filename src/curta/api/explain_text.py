@@ -102,7 +102,8 @@ def difference(first: ProgramCost, second: ProgramCost) -> str:
     lines = [f"{'':<12}{first.name[:20]:>20}{second.name[:20]:>20}"]
     rows = [("kernels", str(len(first.kernels)), str(len(second.kernels)))]
     rows.append(("time", timed(first.sum_of_kernels), timed(second.sum_of_kernels)))
-    rows.append(("in Python", *(str(len(c.python_steps)) for c in (first, second))))
+    python = [str(len(c.python_steps)) for c in (first, second)]
+    rows.append(("in Python", python[0], python[1]))
     for name, size in first.memory.items():
         rows.append((name, sized(size), sized(second.memory[name])))
     lines += [f"{a:<12}{b:>20}{c:>20}" for a, b, c in rows]

@@ -6,7 +6,7 @@ import functools
 import itertools
 import types
 import weakref
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ _MANY = 6  # traces
 _DEPTH = 4
 
 # How many functions were made of the same code, closing over functions of the same.
-_made: weakref.WeakKeyDictionary[types.CodeType, dict[Hashable, int]] = (
+_made: weakref.WeakKeyDictionary[types.CodeType, dict[object, int]] = (
     weakref.WeakKeyDictionary()
 )
 
@@ -141,14 +141,15 @@ def _may_change(code: types.CodeType) -> bool:
     return is_users(code) and "site-packages" not in code.co_filename
 
 
-def _likeness(value: Any, depth: int) -> Hashable:
+def _likeness(value: Any, depth: int) -> object:
     """Equal for functions that do the same, but for the values they close over.
 
     A decorator's inner function is the same code for all that it decorates; those are
     told apart by the code of the functions in their closures.
     """
+    kind = type(value)
     if isinstance(value, Array | np.ndarray):
-        return type(value)
+        return kind
     if isinstance(value, functools.partial) and depth:
         parts = [value.func, *value.args, *value.keywords.values()]
         return tuple(_likeness(x, depth - 1) for x in parts)
@@ -159,7 +160,7 @@ def _likeness(value: Any, depth: int) -> Hashable:
         inner = tuple(_likeness(x, depth - 1) for x in cells)
         return value.__code__, inner
     wrapped = getattr(value, "__wrapped__", None) if depth else None
-    return type(value) if wrapped is None else _likeness(wrapped, depth - 1)
+    return kind if wrapped is None else _likeness(wrapped, depth - 1)
 
 
 def _contents(cell: types.CellType) -> Any:

@@ -90,7 +90,7 @@ class Staged(Plan):
         self.captured = captured
         self.out_tree = out_tree
         self.donated = donated
-        self.has_refs: bool = any(type(a) is AbstractRef for a in closed.in_avals)
+        self.has_refs: bool = any(isinstance(a, AbstractRef) for a in closed.in_avals)
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
 

@@ -219,7 +219,8 @@ def place_of(x: Any) -> Sharding | None:
 def layout_of_argument(x: Any) -> Layout | None:
     """In which order an argument of such a function is stored, if it is said."""
     if isinstance(x, ShapeDtypeStruct):
-        return x.format.layout
+        layout = x.format.layout
+        return layout if isinstance(layout, Layout) else None
     placed = type(x) is ArrayImpl and x.committed
     layout = x.format.layout if placed else None
     return layout if isinstance(layout, Layout) and not layout.is_row_major else None

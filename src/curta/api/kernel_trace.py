@@ -33,13 +33,13 @@ def with_kernels(
     if not (recorder.kernels and simple and compiled.on_host) or any(
         map(is_placed, leaves)
     ):
-        return compiled  # type: ignore[no-any-return]
+        return compiled
     if config.curta_backend != "llvm" or not binding.available():
-        return compiled  # type: ignore[no-any-return]
+        return compiled
     known = recorder.programs
     if compiled not in known:
         known[compiled] = KernelTrace(recorder, compiled)
-    return known[compiled]  # type: ignore[no-any-return]
+    return known[compiled]
 
 
 class KernelTrace:

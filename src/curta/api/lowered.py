@@ -33,7 +33,7 @@ def lowered_program(
     Values that it closes over, if they are being traced, are its first arguments.
     """
     count = len(staged.captured)
-    before = [None] * count
+    before: list[Any] = [None] * count
     return entry.lower_program(
         staged.closed,
         entry.Entry(

@@ -50,7 +50,9 @@ def batch_with_refs(
     outs, out_dims = batch(run, axis, arrays, dims)
     count = len(outs) - len(written)
     for i, x, d in zip(written, outs[count:], out_dims[count:], strict=True):
-        swap(leaves[i], batch_dim_at(x, d, axis.size, dims[i]))
+        dim = dims[i]
+        assert dim is not None  # of what is mapped
+        swap(leaves[i], batch_dim_at(x, d, axis.size, dim))
     return outs[:count], out_dims[:count]
 
 

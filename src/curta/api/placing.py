@@ -105,7 +105,7 @@ def _check_input_of_abstract(x: Any, sharding: Sharding) -> None:
             "Target sharding contains a `jax.sharding.AbstractMesh` which requires the"
             f" input passed should be a `jax.Array`. Got {type(x)} with shape {shape}"
         )
-    have: Any = x.sharding  # type: ignore[attr-defined]
+    have: Any = x.sharding
     if not isinstance(have, NamedSharding):
         raise TypeError(
             "The sharding on the input must be a `NamedSharding` since the target"

@@ -342,8 +342,9 @@ class _Call:
                     where = (self.mesh, self.axes, checks, specs, values, outside)
                     trace = ShardTrace(info, *where)
                 closed = stage(body, avals, info, trace=trace)
+        tree, flat = found
         check_out_avals(
-            self.fun, self.mesh, self.out_specs, *found, closed.out_avals, checks
+            self.fun, self.mesh, self.out_specs, tree, flat, closed.out_avals, checks
         )
         return closed
 

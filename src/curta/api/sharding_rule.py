@@ -89,12 +89,12 @@ class SdyShardingRule:
         result = []
         for mapping, rank in zip(self.result_mappings, outs, strict=True):
             used: set[Any] = set()
-            entries = []
+            split = []
             for factor in _factors(mapping, rank):
                 axes = [n for n in axes_of.get(factor, ()) if n not in used]
                 used.update(axes)
-                entries.append(entry_of(axes))
-            result.append(PartitionSpec(*entries))
+                split.append(entry_of(axes))
+            result.append(PartitionSpec(*split))
         return result
 
 

@@ -60,7 +60,7 @@ def _function(name: str) -> Callable[..., Any]:
     if os.getcwd() not in sys.path and not sys.flags.safe_path:
         sys.path.insert(0, os.getcwd())
     try:
-        result = importlib.import_module(module)
+        result: Any = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not module.startswith(error.name):
             raise

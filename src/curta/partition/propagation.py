@@ -27,7 +27,12 @@ from curta.primitives.base import Elementwise
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.factors import factors
 from curta.primitives.partitioning import out_entries
-from curta.primitives.placing import InspectSharding, Placing, ShardingConstraint
+from curta.primitives.placing import (
+    INSPECTS,
+    InspectSharding,
+    Placing,
+    ShardingConstraint,
+)
 from curta.primitives.shape import Iota
 from curta.primitives.split_query import Entries, Query
 from curta.primitives.structure import BroadcastInDim
@@ -136,7 +141,7 @@ class Propagation:
         if self.trying:
             return self.tried(jaxpr, split)
         key = jaxpr, tuple(split), tuple(wanted), True
-        inspects = "InspectSharding" in jaxpr.effects  # type: ignore[comparison-overlap]
+        inspects = INSPECTS in jaxpr.effects
         if key not in self.known or inspects:
             wishes: Mapping[Var, Entries] = {}
             if self.mesh.auto_axes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from curta.core.array_layout import Layout
 from curta.core.avals import ShapedArray
@@ -202,6 +202,10 @@ class DevicePut(Placing):
         }
 
 
+INSPECTS: Final[Effect] = NamedEffect("InspectSharding")
+"""What programs have that show where a value is."""
+
+
 @dataclass(frozen=True)
 class InspectSharding(Op):
     """Shows a function where the operand is, once that is known."""
@@ -213,7 +217,7 @@ class InspectSharding(Op):
 
     @property
     def effects(self) -> frozenset[Effect]:
-        return frozenset([NamedEffect("InspectSharding")])
+        return frozenset([INSPECTS])
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return []

@@ -337,19 +337,19 @@ def multinomial(
     """
     typed, _ = check_key("multinomial", key)
     check_arraylike("multinomial", n, p)
-    n, p = promote_dtypes_inexact(n, p)
-    shape = p.shape if shape is None else sequence(shape)
-    n, p = jnp.broadcast_to(n, shape[:-1]), jnp.broadcast_to(p, shape)
+    trials, shares = promote_dtypes_inexact(n, p)
+    shape = shares.shape if shape is None else sequence(shape)
+    trials = jnp.broadcast_to(trials, shape[:-1])
 
     def draw(left: Any, outcome: Any) -> Any:
         ratio, key = outcome
         count = binomial(key, left, ratio.clip(0, 1), dtype=left.dtype)
         return left - count, count
 
-    p = jnp.moveaxis(p, -1, 0)
-    rest = lax.cumsum(p, 0, reverse=True)
-    ratios = p / jnp.where(rest == 0, 1, rest)
+    shares = jnp.moveaxis(jnp.broadcast_to(shares, shape), -1, 0)
+    rest = lax.cumsum(shares, 0, reverse=True)
+    ratios = shares / jnp.where(rest == 0, 1, rest)
     keys = split_key(typed, ratios.shape[0])
-    _, counts = lax.scan(draw, n, (ratios, keys), unroll=unroll)
+    _, counts = lax.scan(draw, trials, (ratios, keys), unroll=unroll)
     chosen = counts.dtype if dtype is None else dtype
     return jnp.moveaxis(counts, 0, -1).astype(chosen)

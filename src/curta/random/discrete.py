@@ -13,8 +13,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
-from curta.core.trace import concrete_or_none
-from curta.errors import ConcretizationTypeError
+from curta.core.trace import concrete_or_error
 from curta.numpy.arguments import axis_of_shape, canonical_axis, check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.random.keys import check_key
@@ -138,12 +137,7 @@ def choice(
     check_arraylike("choice", a)
     array = jnp.asarray(a)
     if array.ndim == 0:
-        count = concrete_or_none(a)
-        if count is None:
-            raise ConcretizationTypeError(
-                a, "The error occurred in jax.random.choice()"
-            )
-        count = int(count)
+        count = concrete_or_error(int, a, "The error occurred in jax.random.choice()")
     else:
         axis = canonical_axis(axis, array.ndim)
         count = array.shape[axis]

@@ -59,15 +59,15 @@ def multivariate_normal(
     (3, 2)
     """
     typed, _ = check_key("multivariate_normal", key)
-    mean, cov = promote_dtypes_inexact(mean, cov)
+    means, covariances = promote_dtypes_inexact(mean, cov)
     if method not in ("svd", "eigh", "cholesky"):
         raise ValueError(
             f"method must be one of {{'svd', 'eigh', 'cholesky'}}, got {method!r}"
         )
-    dtype = dtypes.canonicalize_dtype(mean.dtype) if dtype is None else dtype
+    dtype = dtypes.canonicalize_dtype(means.dtype) if dtype is None else dtype
     chosen = float_dtype("multivariate_normal", dtype)
     wanted = None if shape is None else sample_shape(shape)
-    return _multivariate_normal(typed, mean, cov, wanted, chosen, method)
+    return _multivariate_normal(typed, means, covariances, wanted, chosen, method)
 
 
 @inner_jit(static_argnames=("shape", "dtype", "method"))

@@ -13,8 +13,7 @@ from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import is_symbolic_dim
-from curta.core.trace import concrete_or_none, typeof
-from curta.errors import ConcretizationTypeError
+from curta.core.trace import concrete_or_error, typeof
 from curta.numpy import arange, array, asarray, clip, take
 from curta.numpy.arguments import canonical_axis, check_arraylike, ensure_arraylike
 from curta.random.keys import check_key, random_bits, split_key
@@ -363,18 +362,16 @@ def permutation(
     Array([0, 1, 4, 3, 2], dtype=int32)
     """
     typed, _ = check_key("permutation", key)
-    x = ensure_arraylike("permutation", x)
-    axis = canonical_axis(axis, x.ndim or 1)
-    if not x.ndim:
-        if not dtypes.issubdtype(x.dtype, np.integer):
+    array = ensure_arraylike("permutation", x)
+    axis = canonical_axis(axis, array.ndim or 1)
+    if not array.ndim:
+        if not dtypes.issubdtype(array.dtype, np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        count = concrete_or_none(x)
-        if count is None:
-            raise ConcretizationTypeError(
-                x, "It arose in argument x of jax.random.permutation()"
-            )
+        count = concrete_or_error(
+            None, array, "It arose in argument x of jax.random.permutation()"
+        )
         return _shuffle(typed, arange(int(count)), axis)
-    return _permutation(typed, x, axis, independent)
+    return _permutation(typed, array, axis, independent)
 
 
 def _permutation(key: Any, x: Any, axis: int, independent: bool) -> Any:

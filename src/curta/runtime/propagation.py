@@ -35,6 +35,7 @@ from curta.core.sharding import (
 )
 from curta.partition.propagation import Propagation, over_axes, retyped
 from curta.primitives.placing import (
+    INSPECTS,
     DevicePut,
     InspectSharding,
     Placing,
@@ -362,4 +363,4 @@ def _show_all(jaxpr: Jaxpr, sharding: Sharding) -> None:
 
 
 def _inspects(jaxpr: Jaxpr) -> bool:
-    return "InspectSharding" in jaxpr.effects
+    return INSPECTS in jaxpr.effects
