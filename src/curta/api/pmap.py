@@ -22,7 +22,12 @@ from curta.core.tracebacks import api_boundary
 from curta.core.wrapping import wraps
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import BroadcastInDim, move_dim
-from curta.runtime.devices import device_grid, local_devices, process_count
+from curta.runtime.devices import (
+    device_grid,
+    local_devices,
+    process_count,
+    process_index,
+)
 
 _UNNAMED = "_internal_pmap_axis_name"
 
@@ -220,8 +225,10 @@ class _Options:
         return sizes[0]
 
     def _chosen(self, size: int) -> tuple[Any, ...]:
-        """The devices for that many slices; ValueError if there are too few."""
-        given = self.devices
+        """This process's devices for the slices; ValueError if there are too few."""
+        given: Any = self.devices
+        if given is not None:
+            given = [d for d in given if d.process_index == process_index(self.backend)]
         result = local_devices(backend=self.backend) if given is None else given
         if size > len(result):
             raise ValueError(
@@ -242,10 +249,11 @@ class _Options:
         """Those of all processes that run it, each of which has so many slices."""
         own = self._chosen(size)
         count = process_count(self.backend)
-        if count == 1 or self.devices is not None:
+        # In a trace it is part of a program of this process.
+        if count == 1 or not current_trace().is_evaluating():
             return own
-        if not current_trace().is_evaluating():  # part of a program of this process
-            return own
+        if self.devices is not None:
+            return tuple(self.devices)
         each = [local_devices(p, self.backend)[:size] for p in range(count)]
         return tuple(d for devices in each for d in devices)
 

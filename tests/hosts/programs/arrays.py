@@ -93,6 +93,10 @@ def pmaps(index: int) -> None:
     out = curta.pmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(local)
     assert out.is_fully_addressable and out.shape == (2,)
     np.testing.assert_allclose(out, local / 6)
+    f = curta.pmap(lambda x: x / lax.psum(x, "i"), "i", devices=curta.devices())
+    np.testing.assert_allclose(f(local), local / 6)
+    f = curta.pmap(lambda x: lax.psum(x, "i"), "i", devices=curta.local_devices())
+    assert f(local).tolist() == [local.sum()] * 2
     out = curta.pmap(lambda x, y: (x + y, lax.axis_index("i")), "i", in_axes=(0, None))
     total, place = out(local, np.float32(1))
     np.testing.assert_array_equal(total, local + 1)
