@@ -22,6 +22,7 @@ from benchmarks.processes import PROCESSES
 from benchmarks.random_cases import RANDOM_CASES
 from benchmarks.report import HEADER, Row, markdown, save
 from benchmarks.rnn_cases import RNN_CASES, RNN_PROCESSES
+from benchmarks.short_row_cases import SHORT_ROW_CASES
 
 SUBMODULES = ("lax", "nn", "numpy", "ops", "random", "tree")
 
@@ -36,7 +37,7 @@ def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
     one_process = (
         *(CASES, ARRAY_CASES, LINALG_CASES, RANDOM_CASES, CONV_CASES, LOOPS),
-        *(RNN_CASES, DONATED_CASES, LOWERINGS),
+        *(RNN_CASES, DONATED_CASES, LOWERINGS, SHORT_ROW_CASES),
     )
     for case in itertools.chain(*one_process):
         if only in case.name:

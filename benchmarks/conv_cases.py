@@ -16,8 +16,29 @@ IMAGES = ("NHWC", "HWIO", "NHWC")
 
 
 def convolved(lib: Any, stride: int, x: Any, w: Any) -> Any:
-    strides = (stride, stride)
-    return lib.lax.conv_general_dilated(x, w, strides, "SAME", dimension_numbers=IMAGES)
+    groups = x.shape[-1] // w.shape[2]
+    return lib.lax.conv_general_dilated(
+        x, w, (stride, stride), "SAME", dimension_numbers=IMAGES,
+        feature_group_count=groups,
+    )  # fmt: skip
+
+
+def grouped(features: int, groups: int, lib: Any) -> Thunk:
+    f = lib.jit(partial(convolved, lib, 1))
+    x = random_array(lib, 8, 28, 28, 64, low=-1.0, high=1.0)
+    w = random_array(lib, 3, 3, 64 // groups, features, low=-0.1, high=0.1)
+    return lambda: f(x, w)
+
+
+def grouped_cases() -> list[Case]:
+    cases = []
+    for features, groups in ((64, 4), (128, 8), (1, 1)):
+        name = f"3x3 convolution, 8x28x28x64 to {features} in {groups} groups"
+        size = 8 * 28 * 28
+        flops = 2 * size * features * 9 * 64 // groups
+        make = partial(grouped, features, groups)
+        cases.append(Case(name, make, 0.9, F32 * 64 * size, 0, flops, atol=1e-4))
+    return cases
 
 
 def convolution(
@@ -141,6 +162,7 @@ def life(lib: Any) -> Thunk:
 
 CONV_CASES = [
     *convolution_cases(),
+    *grouped_cases(),
     *pooling_cases(),
     Case(
         "attention by einsum, 8 heads, 8x256x512",

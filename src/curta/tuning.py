@@ -172,6 +172,10 @@ class Tuning:
     kernel_row_bytes: int = limit(512, shrunk=8)
     # Products of complex numbers that are worth convolutions of their parts.
     complex_convolution_work: int = limit(1 << 10, shrunk=1)
+    # Elements of the right matrices of a batch that are copied if they lie transposed.
+    upright_matrix: int = limit(64, shrunk=4)
+    # Inputs of one output feature from which on vectors go along them.
+    many_inputs: int = limit(16, shrunk=4)
     # Products of complex numbers or integers that are worth a call.
     called_dot_work: int = limit(4096, shrunk=1)
     # Products of a direct sum from which on Winograd's filtering is worth it.

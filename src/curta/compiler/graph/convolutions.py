@@ -96,11 +96,12 @@ def conv_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
 
 
 def _has_few_features(conv: _Conv) -> bool:
-    """Whether vectors run better along window dims of the result than features."""
+    """Whether vectors run better along other dims than features."""
     if conv.groups > 1 or conv.working.kind == "i":
         return conv.features < config.tuning.vector_features
+    many = conv.inputs >= config.tuning.many_inputs
     return conv.features == 1 and (
-        conv.inputs == 1 or conv.depth <= config.tuning.short_sum
+        conv.inputs == 1 or many or conv.depth <= config.tuning.short_sum
     )
 
 

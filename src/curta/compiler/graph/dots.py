@@ -50,9 +50,10 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     if kind is None or min(m, n, k) <= 1 or not batch:
         return _fold(lowering, eqn, result, working)
     a, a_flipped = _matrix(lowering, left, (left_batch, left_free, left_sum), working)
-    b, b_flipped = _matrix(
-        lowering, right, (right_batch, right_sum, right_free), working
-    )
+    # A panel that is packed for each of many small matrices takes longer than they do.
+    small = batch > 1 and n * k <= config.tuning.upright_matrix
+    dims = right_batch, right_sum, right_free
+    b, b_flipped = _matrix(lowering, right, dims, working, upright=small)
     dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)
     if out.dtype == working:
         lowering.items.append(DotItem(dot, a, b, result))
@@ -87,14 +88,23 @@ def _size(x: Atom, dims: Dims) -> int:
 
 
 def _matrix(
-    lowering: ItemBuilder, x: Atom, groups: tuple[Dims, Dims, Dims], dtype: Any
+    lowering: ItemBuilder,
+    x: Atom,
+    groups: tuple[Dims, Dims, Dims],
+    dtype: Any,
+    upright: bool = False,
 ) -> tuple[Buffer, bool]:
-    """A buffer with (batch, rows, columns) of `x`, and whether it lies transposed."""
+    """A buffer with (batch, rows, columns) of `x`, and whether it lies transposed.
+
+    It does not if it is to be `upright`.
+    """
     batch, rows, columns = groups
     buffer = lowering.buffer_of(x)
     shape = x.aval.shape
     if buffer is not None and x.aval.dtype == dtype:
         for flipped, order in ((False, rows + columns), (True, columns + rows)):
+            if flipped and upright:
+                break
             long = [d for d in batch + order if shape[d] != 1]
             if long == sorted(long):
                 return buffer, flipped
