@@ -13,7 +13,11 @@ SIZE = 100
 
 @pytest.fixture(autouse=True)
 def in_registers(monkeypatch):
-    """Whether each control-flow eqn compiled since became code in registers."""
+    """Whether each control-flow eqn compiled since became code in registers.
+
+    Every region is checked before code is made of it.
+    """
+    monkeypatch.setenv("CURTA_CHECK", "1")
     found = []
     make = control.register_code
 

@@ -32,6 +32,12 @@ START = RNG.bit_generator.state
 
 
 @pytest.fixture(autouse=True)
+def checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every region is checked before code is made of it."""
+    monkeypatch.setenv("CURTA_CHECK", "1")
+
+
+@pytest.fixture(autouse=True)
 def same_numbers() -> None:
     """Each test has the same numbers, whichever ran before it."""
     RNG.bit_generator.state = START
