@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -14,6 +14,38 @@ from curta.core.array import Array, ArrayLike
 from curta.nn.normalisation import logsumexp, softmax
 
 
+@overload
+def dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = ...,
+    mask: ArrayLike | None = ...,
+    *,
+    scale: float | None = ...,
+    is_causal: bool = ...,
+    query_seq_lengths: ArrayLike | None = ...,
+    key_value_seq_lengths: ArrayLike | None = ...,
+    local_window_size: int | tuple[int, int] | None = ...,
+    implementation: str | None = ...,
+    return_residual: Literal[False] = ...,
+) -> Array: ...
+@overload
+def dot_product_attention(
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None = ...,
+    mask: ArrayLike | None = ...,
+    *,
+    scale: float | None = ...,
+    is_causal: bool = ...,
+    query_seq_lengths: ArrayLike | None = ...,
+    key_value_seq_lengths: ArrayLike | None = ...,
+    local_window_size: int | tuple[int, int] | None = ...,
+    implementation: str | None = ...,
+    return_residual: bool = ...,
+) -> Array | tuple[Array, Array]: ...
 def dot_product_attention(
     query: ArrayLike,
     key: ArrayLike,
@@ -28,7 +60,7 @@ def dot_product_attention(
     local_window_size: int | tuple[int, int] | None = None,
     implementation: str | None = None,
     return_residual: bool = False,
-) -> Array:
+) -> Array | tuple[Array, Array]:
     """softmax(query keyᵀ scale + bias) value, for each head.
 
     Source: A. Vaswani et al., Attention is all you need (2017).
@@ -68,28 +100,28 @@ def dot_product_attention(
     if implementation not in (None, "xla"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
     shape = jnp.asarray(query).shape
-    query, key, value = (_four_dims(x) for x in (query, key, value))
-    bias, mask = (None if x is None else _four_dims(x) for x in (bias, mask))
+    queries, keys, values = (_four_dims(x) for x in (query, key, value))
+    biases, masks = (None if x is None else _four_dims(x) for x in (bias, mask))
     lengths = [
         None if x is None else jnp.asarray(x)
         for x in (query_seq_lengths, key_value_seq_lengths)
     ]
-    _check_operands(query, key, value, bias, mask, lengths)
+    _check_operands(queries, keys, values, biases, masks, lengths)
     window = _window(local_window_size)
-    logits = _logits(query, key, bias, scale)
-    seen = _seen(logits.shape, mask, is_causal, lengths, window)
+    logits = _logits(queries, keys, biases, scale)
+    seen = _seen(logits.shape, masks, is_causal, lengths, window)
     if seen is not None:
         # Finite, so that a query that sees nothing has no NaN.
         least = -0.7 * float(dtypes.finfo(logits.dtype).max)
         logits = jnp.where(seen, logits, least)
-    out = _weighted(softmax(logits, axis=-1).astype(key.dtype), value)
+    out = _weighted(softmax(logits, axis=-1).astype(keys.dtype), values)
     if lengths[0] is not None:
         inside = jnp.arange(out.shape[1])[None] < lengths[0][:, None]
         out = out * inside[:, :, None, None].astype(out.dtype)
     out = out.reshape(shape)
     if not return_residual:
         return out
-    residual = logsumexp(logits, axis=-1).astype(key.dtype).transpose(0, 2, 1)
+    residual = logsumexp(logits, axis=-1).astype(keys.dtype).transpose(0, 2, 1)
     return out, lax.stop_gradient(residual).reshape(shape[:-1])
 
 
@@ -103,7 +135,7 @@ def _window(size: Any) -> tuple[int, int] | None:
     raise kind(f"local_window_size must be an int or a pair of ints, but got {size!r}")
 
 
-def _four_dims(x: Any) -> Any:
+def _four_dims(x: ArrayLike) -> Array:
     x = jnp.asarray(x)
     return jnp.expand_dims(x, tuple(range(4 - x.ndim))) if x.ndim < 4 else x
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -29,6 +29,24 @@ from curta.numpy.promotion import inexact_operands
 Axis = int | tuple[int, ...] | None
 
 
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = ...,
+    b: ArrayLike | None = ...,
+    keepdims: bool = ...,
+    return_sign: Literal[False] = ...,
+    where: ArrayLike | None = ...,
+) -> Array: ...
+@overload
+def logsumexp(
+    a: ArrayLike,
+    axis: Axis = ...,
+    b: ArrayLike | None = ...,
+    keepdims: bool = ...,
+    return_sign: bool = ...,
+    where: ArrayLike | None = ...,
+) -> Array | tuple[Array, Array]: ...
 def logsumexp(
     a: ArrayLike,
     axis: Axis = None,
@@ -67,7 +85,7 @@ def logsumexp(
     else:
         (a,) = inexact_operands("logsumexp", a)
     dims, names = named_axes(axis, a.ndim)
-    axes = (*dims, *names)
+    axes: Any = (*dims, *names)
     largest = jnp.max(
         a.real, axis=axes, keepdims=keepdims, where=where, initial=-np.inf
     )

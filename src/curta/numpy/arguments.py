@@ -73,12 +73,12 @@ def check_arraylike_or_none(name: str, *args: Any) -> None:
             )
 
 
-def ensure_arraylike(name: str, x: Any) -> Any:
+def ensure_arraylike(name: str, x: Any) -> Array:
     """`x` as an array or tracer; raises TypeError for lists and the like."""
     return x if isinstance(x, Array) else ensure_arraylikes(name, x)[0]
 
 
-def ensure_arraylikes(name: str, *args: Any) -> tuple[Any, ...]:
+def ensure_arraylikes(name: str, *args: Any) -> tuple[Array, ...]:
     """All arguments as arrays or tracers."""
     try:
         check_arraylike(name, *args)
@@ -112,12 +112,12 @@ def check_but_strings(name: str, *args: Any) -> None:
     check_arraylike(name, *(0 if isinstance(x, str) else x for x in args))
 
 
-def ensure_operand(name: str, x: Any) -> Any:
+def ensure_operand(name: str, x: Any) -> Array:
     """`x` as an array or tracer, once `check_operands` let it pass."""
     return x if isinstance(x, Array) else ensure_operands(name, x)[0]
 
 
-def ensure_operands(name: str, *args: Any) -> tuple[Any, ...]:
+def ensure_operands(name: str, *args: Any) -> tuple[Array, ...]:
     """All arguments as arrays or tracers, once `check_operands` let them pass."""
     check_operands(name, *args)
     try:

@@ -75,7 +75,7 @@ def strong_const(example: Any, value: Any) -> Any:
     return scalar[()]
 
 
-def promote_dtypes(*args: Any) -> list[Any]:
+def promote_dtypes(*args: Any) -> list[Array]:
     """The operands in the dtype they promote to."""
     if len(args) < 2:
         return [asarray(x) for x in args]
@@ -83,7 +83,7 @@ def promote_dtypes(*args: Any) -> list[Any]:
     return [cast(x, dtype, weak_type) for x in args]
 
 
-def promote_dtypes_inexact(*args: Any) -> list[Any]:
+def promote_dtypes_inexact(*args: Any) -> list[Array]:
     """Like `promote_dtypes`, with integers and booleans going to floats."""
     dtype, weak_type = dtypes.lattice_result_type(*args)
     dtype = dtypes.to_inexact_dtype(dtype)
@@ -162,7 +162,7 @@ def promote_args_inexact(name: str, *args: Any) -> list[Any]:
     return promote_shapes(name, *promote_dtypes_inexact(*_checked(name, args)))
 
 
-def inexact_operands(name: str, *args: Any) -> list[Any]:
+def inexact_operands(name: str, *args: Any) -> list[Array]:
     """`promote_args_inexact` for functions that are no call of their own in a jaxpr."""
     check_arraylike(name, *args)
     for x in args:
