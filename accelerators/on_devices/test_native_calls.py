@@ -101,13 +101,109 @@ def test_errors_of_the_plugin_are_raised(x):
 
 
 def test_donated_arguments_are_gone(x):
+    f = curta.jit(lambda x, d: (x + d["y"], d["y"] * 2), donate_argnums=0)
+    for k in range(4):
+        y, d = x + 0, {"y": x + 0}
+        assert (f._native(x + 0, d) is not MISS) == (k > 0)
+        out, other = f(y, d)
+        np.testing.assert_array_equal(out, 2 * np.arange(1.0, 5))
+        np.testing.assert_array_equal(other, 2 * np.arange(1.0, 5))
+        assert y.is_deleted() and not d["y"].is_deleted()
+
+
+def test_donated_arrays_go_on(x):
     f = curta.jit(lambda x: x + 1, donate_argnums=0)
+    place = curta.device_put(x, curta.devices()[1])
+    for given in (x + 0, place + 0):
+        for _ in range(5):
+            before, given = given, f(given)
+            assert before.is_deleted() and given.committed == before.committed
+        assert ready(f, given) and given.is_deleted()
+    np.testing.assert_array_equal(f(x + 0), np.arange(2.0, 6))
+
+
+def test_a_donated_array_is_used_once(x):
+    f = curta.jit(lambda x, y: x + y, donate_argnums=0)
     for _ in range(3):
         y = x + 0
-        np.testing.assert_array_equal(f(y), np.arange(2.0, 6))
-        assert y.is_deleted()
-    (plan,) = f._plans.values()
-    assert plan.call is not None  # the short way of Python
+        f(x + 0, x)
+        with pytest.raises((RuntimeError, ValueError)):
+            f(y, y)
+    np.testing.assert_array_equal(f(x + 0, x), 2 * np.arange(1.0, 5))
+
+
+def test_lent_memory_of_donated_arguments(x):
+    torch = pytest.importorskip("torch")
+    f = curta.jit(lambda x: x + 1, donate_argnums=0)
+    f(x + 0), f(x + 0)
+    y = x + 0
+    lent = torch.from_dlpack(y)
+    np.testing.assert_array_equal(f(y), np.arange(2.0, 6))
+    assert lent.tolist() == [1, 2, 3, 4]
+
+
+def over(spec, count=4):
+    mesh = curta.sharding.Mesh(np.array(curta.devices()[:count]), ("d",))
+    return curta.sharding.NamedSharding(mesh, curta.sharding.PartitionSpec(*spec))
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_several_devices(count):
+    host = np.arange(24.0).reshape(8, 3).astype(np.float32)
+    rows, whole = over(["d"], count), over([], count)
+    x, w = curta.device_put(host, rows), curta.device_put(host[0], whole)
+    f = curta.jit(lambda x, w: (x * w, x.sum(0), {"w": w + 1}))
+    for k in range(3):
+        assert (f._native(x, w) is not MISS) == (k > 0)
+        out, total, d = f(x, w)
+        np.testing.assert_array_equal(out, host * host[0])
+        np.testing.assert_array_equal(total, host.sum(0))
+        np.testing.assert_array_equal(d["w"], host[0] + 1)
+        assert out.sharding == rows and len(out.addressable_shards) == count
+        shards = [np.asarray(s.data) for s in out.addressable_shards]
+        np.testing.assert_array_equal(np.concatenate(shards), host * host[0])
+    assert f(out, w) is not MISS and not ready(f, x, x)
+
+
+def test_donation_over_several_devices():
+    x = curta.device_put(np.arange(4, dtype=np.float32), over(["d"]))
+    f = curta.jit(lambda x: x + 1, donate_argnums=0)
+    for _ in range(5):
+        before, x = x, f(x)
+        assert before.is_deleted()
+    np.testing.assert_array_equal(x, np.arange(5, 9))
+    handles = x._pending.buffers[0].client.buffers
+    gc.collect()
+    count = len(handles)
+    for _ in range(20):
+        x = f(x)
+    assert ready(f, x) and len(handles) <= count
+
+
+def test_equal_shardings_that_are_not_the_same():
+    f = curta.jit(lambda x: x * 2)
+    xs = [curta.device_put(np.ones(4, np.float32), over(["d"])) for _ in range(3)]
+    for _ in range(3):
+        for x in xs:
+            np.testing.assert_array_equal(f(x), [2, 2, 2, 2])
+    assert all(ready(f, x) for x in xs)
+
+
+@pytest.mark.parametrize("place", [None, 1])
+def test_numbers_beside_arrays(x, place, monkeypatch):
+    if place is not None:
+        x = curta.device_put(x, curta.devices()[place])
+    host = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(jnp.asarray(host) + 1, host + 1)
+    np.testing.assert_array_equal(jnp.add(jnp.asarray(host), 1), host + 1)
+    calls = [lambda: x + 1, lambda: 2 * x, lambda: -0.0 * x, lambda: jnp.add(x, 1.5)]
+    want = [np.asarray(call()) for call in calls]
+    for call in calls:
+        call(), call()
+    monkeypatch.setattr("curta.runtime.device_call.DeviceCall.__call__", None)
+    for call, values in zip(calls, want, strict=True):
+        assert np.asarray(call()).tobytes() == values.tobytes()
+        assert call().committed == x.committed and call().devices() == x.devices()
 
 
 def test_memory_that_others_use_is_not_donated(x):

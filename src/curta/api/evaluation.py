@@ -20,6 +20,7 @@ from curta.core.sharding import Sharding, SingleDeviceSharding
 from curta.core.trace import typeof
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.devices import default_is_host, may_be_remote
+from curta.runtime.dispatch import device_call
 from curta.runtime.eager import quietly
 from curta.runtime.native_call import MISS
 from curta.runtime.straight_line import several_results
@@ -73,8 +74,11 @@ def _first(
     if key is None or config.context.debugging:
         return MISS
     if may_be_remote() and _are_on_plugin(leaves):
-        plain = _PLAIN.issuperset(map(type, leaves))
-        return jitted(*args, **kwargs) if plain else MISS
+        if not _PLAIN.issuperset(map(type, leaves)):
+            return MISS
+        if not jitted._options.has_static:
+            args = _with_arrays(args)
+        return jitted(*args, **kwargs)
     most = config.tuning.compiled_elements
     for x in leaves:
         if type(x) is ArrayImpl:
@@ -86,6 +90,14 @@ def _first(
             return MISS
     prepared = _is_prepared(jitted, key, args, kwargs)
     return evaluated(jitted, args, kwargs) if prepared else MISS
+
+
+def _with_arrays(args: Sequence[Any]) -> tuple[Any, ...]:
+    """The arguments with numbers as arrays where one is, so that native code calls."""
+    array = next((x for x in args if type(x) is ArrayImpl), None)
+    if array is None:
+        return tuple(args)
+    return tuple(x if x is array else device_call.beside(x, array) for x in args)
 
 
 def _is_plain(sharding: Sharding | None) -> bool:

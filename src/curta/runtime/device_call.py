@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,14 @@ class DeviceCall:
     The arguments are brought to where the options say.
     """
 
-    known_natively: bool
-    """Whether `jit` has told native code of it, or it is none that this calls."""
-    is_entered: bool
-    """Whether the program's own call has."""
+    told: int
+    """How often `jit` has told native code of it."""
+    entered: int
+    """How often the program's own call has."""
 
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
-        self.known_natively = self.is_entered = False
-        self._donated = options.donated
+        self.told = self.entered = 0
+        self.donated: Mapping[int, int] = options.donated
         self._run: Any = backend_of(options.devices).compile(closed, options)
         self.program: Any = self._run.program
 
@@ -48,12 +48,12 @@ class DeviceCall:
         where = self._run.in_shardings
         given = [
             on_devices(x, s, stay=not commit)
-            if type(x) is ArrayImpl or self._donated
+            if type(x) is ArrayImpl or self.donated
             else _given(x, s)
             for x, s in zip(args, where, strict=True)
         ]
         outs = self._run(*given)
-        for i in self._donated:
+        for i in self.donated:
             if type(args[i]) is ArrayImpl:
                 args[i].delete()
         return [device_array(x, commit) for x in outs]
@@ -118,6 +118,29 @@ def _kept_number(kind: Any, said: Any, sharding: Sharding) -> DeviceData:
     if isinstance(kind, np.dtype):
         return on_devices(np.frombuffer(said, kind).reshape(()), sharding)
     return on_devices(kind(said), sharding)
+
+
+def beside(number: Any, x: ArrayImpl, aval: ShapedArray | None = None) -> Any:
+    """A number as an array on the device of `x`; as it is, if that is on no single one.
+
+    `aval` is its own if it is an array of NumPy's. It is kept, and may not be donated.
+    """
+    place = getattr(x, "_pending", None)
+    if type(place) is not DeviceData or place.sharding.num_devices > 1:
+        return number
+    if aval is not None:
+        return _kept_array(number.dtype, number.tobytes(), aval, place.sharding)
+    if type(number) in _NUMBERS:
+        return _kept_array(type(number), repr(number), None, place.sharding)
+    return number
+
+
+@kept_by_settings(1024)
+def _kept_array(
+    kind: Any, said: Any, aval: ShapedArray | None, at: Sharding
+) -> ArrayImpl:
+    data = _kept_number(kind, said, at)
+    return held(data, data.aval if aval is None else aval, None)
 
 
 def on_devices(x: Any, sharding: Sharding, stay: bool = False) -> DeviceData:

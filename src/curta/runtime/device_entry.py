@@ -1,4 +1,4 @@
-"""Calls of jitted functions on a device of a plugin, in native code.
+"""Calls of jitted functions on devices of a plugin, in native code.
 
 entry(args, leaves, compiled, build)  # an entry of `native_call`, or None
 """
@@ -47,16 +47,21 @@ def entry(
 
     `commit` says whether results are placed, `build` puts them into a tree.
 
-    None if there is no native code, or it does not do such calls: of programs on
-    several devices, that call functions of the host, or whose arguments lie elsewhere.
+    The call was made once, so that donated arguments are gone. None if there is no
+    native code, or it does not do such calls: of programs on devices of several
+    processes, that call functions of the host, or whose arguments lie elsewhere.
     """
     code, run = _code(), call.executable
     if code is None or not leaves or not run.is_plain:
         return None
-    if not all(map(_is_there, leaves, run.in_shardings)):
+    donated, wanted = call.donated, run.in_shardings
+    if not all(
+        _is_there(x, s, i in donated) for i, (x, s) in enumerate(zip(leaves, wanted))
+    ):
         return None
+    places = {id(x): s for x, s in zip(leaves, wanted)}
     try:
-        walk = Walk(args, _seen)
+        walk = Walk(args, lambda x: _seen(x, places[id(x)]))
     except NotReady:
         return None
     program: LoadedExecutable = run.program
@@ -65,11 +70,14 @@ def entry(
     execute = ctypes.cast(program.function, ctypes.c_void_p).value or 0
     arguments, kept = program.call_words(len(leaves))
     arrays, results = len(leaves), len(program.results)
+    devices = len(program.devices)
+    operands, outputs = devices * arrays, devices * results
     # What `invoke_code` has in a record, of a function that it does not call.
-    head = [execute, arrays + results, results, *[0] * (invoke_code.HEAD_WORDS - 3)]
+    head = [execute, operands + outputs, outputs, *[0] * (invoke_code.HEAD_WORDS - 3)]
     lent, closed = id(client.borrowed), ctypes.addressof(client.closed_word)
-    more = [lent, closed, len(arguments), *arguments]
-    words = record_words(head, walk, (arrays, arrays, results), more=more)
+    more = [lent, closed, devices, arrays, results, len(arguments), *arguments]
+    sizes = arrays, operands, outputs
+    words = record_words(head, walk, sizes, len(donated), [*more, *donated])
     record = _packed(code.address("run_on_device"), *words)
     make, failed = _maker(client, run, commit, build), client.library.raise_error
     # What follows is kept for the record, which has addresses of it.
@@ -80,14 +88,20 @@ def _packed(*words: int) -> bytes:
     return struct.pack(f"={len(words)}Q", *words)
 
 
-def _is_there(x: Any, wanted: Sharding) -> bool:
-    """Whether an argument is an array that lies where a program wants it."""
-    place = getattr(x, "_pending", None) if type(x) is ArrayImpl else None
+def _is_there(x: Any, wanted: Sharding, donated: bool) -> bool:
+    """Whether an argument is an array that lies, or lay, where a program wants it."""
+    if type(x) is not ArrayImpl:
+        return False
+    place = getattr(x, "_pending", None)
+    if place is None and donated:
+        return x._sharding is None or x._sharding == wanted
     return type(place) is DeviceData and place.sharding == wanted
 
 
-def _seen(x: Any) -> tuple[Any, ...]:
+def _seen(x: Any, wanted: Sharding) -> tuple[Any, ...]:
     """The objects by which an array is recognised."""
+    if getattr(x, "_pending", None) is None:  # it was donated
+        return x.aval, x._sharding, x._sharding or wanted
     return x.aval, x._sharding, x._pending.sharding
 
 
@@ -105,13 +119,17 @@ def _maker(client: Client, run: Any, commit: bool, build: Build) -> Callable[...
         for kind, aval, at in ends
     ]
 
+    count = len(wanted)
+
     def results(*handles: int) -> Any:
         if client.waiting:
             client.sweep()
         outs = []
-        for handle, (kind, aval, at, placed, where) in zip(handles, wanted):
+        for k, (kind, aval, at, placed, where) in enumerate(wanted):
+            # Those of each device follow one another.
+            buffers = [Buffer(client, handle, kind) for handle in handles[k::count]]
             array = ArrayImpl(None, placed, where)
-            array._pending = DeviceData((Buffer(client, handle, kind),), aval, at)
+            array._pending = DeviceData(buffers, aval, at)
             outs.append(array)
         return outs[0] if build is None else build(outs)
 

@@ -104,7 +104,7 @@ class CompiledCall:
     @property
     def does_more(self) -> bool:
         """Whether a call does more than to run the program on its arguments."""
-        return bool(self.consumed or self.without_bits or self._checks or self.watched)
+        return bool(self.without_bits or self._checks or self.watched)
 
     @functools.cached_property
     def executable(self) -> Executable:
@@ -265,15 +265,15 @@ class CompiledCall:
         """A call on devices of a plugin, which native code makes the next time."""
         call: Any = plan.call
         outs = self._looked_at(call(args, commit))
-        if not call.is_entered:
-            call.is_entered = True
-            if not self.does_more:
-                entry = native_call.device_entry.entry(
-                    tuple(args), args, call, commit, list
-                )
-                if entry is not None:
-                    self._elsewhere.call_natively(plan, entry)
-                    self._native = native_call.native_caller(self._elsewhere.entries)
+        # The same arrays may be known by several shardings that are equal.
+        if call.entered < config.tuning.native_entries and not self.does_more:
+            call.entered += 1
+            entry = native_call.device_entry.entry(
+                tuple(args), args, call, commit, list
+            )
+            if entry is not None:
+                self._elsewhere.call_natively(plan, entry)
+                self._native = native_call.native_caller(self._elsewhere.entries)
         return outs
 
     def on_devices(
@@ -297,11 +297,11 @@ class CompiledCall:
             # Those that no result can take stay, as on the CPU.
             where = CompileOptions(self.name, devices, given, outs, self.consumed)
             made = Plan(call=device_call.DeviceCall(self.closed, where))
-            made.call.known_natively = self.does_more
             plan = self._elsewhere.keep(key, made)
             if not (self.on_host or commit or self.known_destinations):
                 self._elsewhere.keep(None, plan)
-        if not plan.call.known_natively and (tell := self.on_other_place()):
+        known = plan.call.told >= config.tuning.native_entries or self.does_more
+        if not known and (tell := self.on_other_place()):
             tell()
         result: Plan = plan
         return result

@@ -94,7 +94,7 @@ def entry_of_call(
         return None
     where = compiled.call_on_device(leaves)
     if where is not None:
-        where[0].known_natively = True
+        where[0].told += 1
         made: tuple[Any, ...] | None = device_entry.entry(args, leaves, *where, build)
         return made
     if not compiled.on_host:

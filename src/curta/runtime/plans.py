@@ -31,10 +31,10 @@ class Plan:
     None.
 
     `out` is the aval of the result; a tuple of avals if there are several, which
-    `build` puts together. `entry` is by what native code knows the plan.
+    `build` puts together. `entries` are by what native code knows the plan.
     """
 
-    __slots__ = ("__weakref__", "build", "call", "entry", "out", "run", "start")
+    __slots__ = ("__weakref__", "build", "call", "entries", "out", "run", "start")
 
     build: Callable[..., Any] | None
     call: Callable[..., Any] | None
@@ -51,7 +51,7 @@ class Plan:
     ):
         self.run, self.start, self.call = run, start, call
         self.out, self.build = out, build
-        self.entry: Any = None
+        self.entries: tuple[Any, ...] = ()
 
     def forget_call(self) -> None:
         """Let the next call go the general way."""
@@ -91,13 +91,13 @@ class PlanTable(dict[Any, Any]):
 
     def call_natively(self, plan: Plan, entry: Any) -> None:
         """Let native code find a plan, as the first of few."""
-        plan.entry = entry
+        plan.entries = (entry, *plan.entries)
         self.entries.insert(0, entry)
         del self.entries[config.tuning.native_entries :]
 
     def _forget_entry(self, plan: Any) -> None:
-        entry = None if plan is None else plan.entry
-        self.entries[:] = [e for e in self.entries if e is not entry]
+        gone = set() if plan is None else {*map(id, plan.entries)}
+        self.entries[:] = [e for e in self.entries if id(e) not in gone]
 
     def forget_fast_calls(self) -> None:
         """Let the next calls go the general way."""

@@ -27,7 +27,7 @@ from curta.core.trace import Tracer, thread_state
 from curta.dtypes import KeyDType
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.devices import default_is_host
-from curta.runtime.dispatch import CompiledCall
+from curta.runtime.dispatch import CompiledCall, device_call
 from curta.runtime.eager import BASE, quiet, quietly
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.straight_line import single_result
@@ -157,7 +157,9 @@ def binary(
             if plan.call is None and not plan.prepare():
                 return general(self, other)
             if plan.call is not None:
-                return plan.call((self, other if value is None else value))[0]
+                if type(other) is not ArrayImpl:
+                    other = device_call.beside(value, self, aval)
+                return plan.call((self, other))[0]
         if data is None or value is None:
             return general(self, other)
         # Written out: this is the path of every small `x + y`.

@@ -24,10 +24,13 @@ from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
 from curta.compiler.support.argument_code import Arguments
 from curta.compiler.support.call_code import CallCode
 from curta.compiler.support.call_record import (
+    DONATED,
     DONATIONS,
+    LEAVES_AT,
     TAKEN_AT,
     CallRecord,
     ObjectLayout,
+    field,
     item_of,
     kept_object,
     load,
@@ -36,10 +39,12 @@ from curta.compiler.support.invoke_code import at, is_null, null, same, word, wo
 from curta.lazy_dataclass import dataclass
 
 # Words of a record that stand where others have what is donated: the set of handles
-# that other libraries use, a word that is not 0 once the client is closed, and the
-# struct of Execute's arguments, its size in words first. An instruction for an array
-# has the place of three words: its aval, its sharding, and that of its elements.
-LENT, CLOSED, STRUCT_WORDS, STRUCT = range(4)
+# that other libraries use, a word that is not 0 once the client is closed, how many
+# devices, operands and results of each there are, and the struct of Execute's
+# arguments, its size in words first. Then come the numbers of donated arguments. An
+# instruction for an array has the place of three words: its aval, its sharding, and
+# that of its elements.
+LENT, CLOSED, DEVICES, OPERANDS, OUTPUTS, STRUCT_WORDS, STRUCT = range(7)
 # The words of PJRT_LoadedExecutable_Execute_Args that are written at each call.
 ARGUMENT_LISTS, OUTPUT_LISTS = 4, 7
 # Items of an entry, after its record and the rings.
@@ -140,14 +145,25 @@ class _DeviceArguments(Arguments):
 
         return b.if_(is_null(b, data), lambda: [b.const(I1, 0)], known)[0]
 
-    def store_data(self, b: Builder, item: Value, place: Value) -> Value:
-        """Store the buffer of an array; whether it has one."""
-        held = self._is_held(b, item)
-        with b.when(held):
-            data = load(b, item, self.layout.pending)
-            buffers = load(b, data, self.on_device.buffers)
-            b.store(load(b, buffers, self.layout.items), place)
-        return held
+    def _collect(self, b: Builder) -> None:
+        """Store the arrays' buffers, a row for each device; whether all have some."""
+        record, _, table = b.arguments
+        head = CallRecord(b, record)
+        more = at(b, record, head.word(DONATIONS))
+        operands, arrays = word(b, more, OPERANDS), head.area(table, LEAVES_AT)
+        with b.loop(0, operands, carried=[b.const(I1, 1)]) as loop:
+            item = b.load(PTR, at(b, arrays, loop.index))
+            held = self._is_held(b, item)
+            with b.when(held):
+                data = load(b, item, self.layout.pending)
+                buffers = load(b, data, self.on_device.buffers)
+                first = field(b, buffers, self.layout.items)
+                column = at(b, table, head.results + loop.index)
+                with b.loop(0, word(b, more, DEVICES)) as row:
+                    place = at(b, column, row.index * operands)
+                    b.store(b.load(PTR, at(b, first, row.index)), place)
+            loop.next(loop.carried[0] & held)
+        b.ret(loop.results[0])
 
 
 class _DeviceCode(CallCode):
@@ -162,6 +178,7 @@ class _DeviceCode(CallCode):
         self._release()
         self._hold()
         self._finish()
+        self._delete()
         self._execute()
         self._run("run_on_device")
         self._call_plugin()
@@ -207,26 +224,33 @@ class _DeviceCode(CallCode):
         b = self.module.function("execute", [PTR, PTR, PTR], PTR, exported=False)
         entry, record, outs = b.arguments
         head = CallRecord(b, record)
-        leaves, results = head.arrays, head.results
+        held, results = head.arrays, head.results
         buffers, handles = at(b, outs, results), head.area(outs, TAKEN_AT)
         more = at(b, record, head.word(DONATIONS))
-        size, lists = word(b, more, STRUCT_WORDS), words(b, b.const(I64, 2))
-        struct = words(b, size)
+        size, devices = word(b, more, STRUCT_WORDS), word(b, more, DEVICES)
+        struct, lists = words(b, size), words(b, devices * 2)
         with b.loop(0, size) as loop:
             given = word(b, more, loop.index + STRUCT)
             b.store(given, at(b, struct, loop.index))
-        b.store(handles, lists)
-        b.store(outs, at(b, lists, 1))
+        operands, outputs = word(b, more, OPERANDS), word(b, more, OUTPUTS)
+        with b.loop(0, devices) as loop:
+            row, place = loop.index, at(b, lists, loop.index)
+            b.store(at(b, handles, row * operands), place)
+            b.store(at(b, outs, row * outputs), at(b, place, devices))
         b.store(lists, at(b, struct, ARGUMENT_LISTS))
-        b.store(at(b, lists, 1), at(b, struct, OUTPUT_LISTS))
-        b.call("hold", I64, buffers, leaves, handles)
+        b.store(at(b, lists, devices), at(b, struct, OUTPUT_LISTS))
+        b.call("hold", I64, buffers, held, handles)
         state = b.call("PyEval_SaveThread", PTR)
         error = b.call(b.load(PTR, record), PTR, struct)
         b.call("PyEval_RestoreThread", None, state)
-        with b.loop(0, leaves) as loop:
+        with b.loop(0, held) as loop:
             b.call("Py_DecRef", None, b.load(PTR, at(b, buffers, loop.index)))
 
         def good() -> Values:
+            with b.loop(0, head.word(DONATED)) as loop:
+                leaf = word(b, more, size + loop.index + STRUCT)
+                array = b.load(PTR, at(b, head.area(outs, LEAVES_AT), leaf))
+                b.call("delete", None, array)
             maker = item_of(b, entry, MAKER)
             return [b.call("finish", PTR, maker, outs, results)]
 
@@ -234,6 +258,18 @@ class _DeviceCode(CallCode):
             return [self._raise(b, item_of(b, entry, FAILED), error, lists)]
 
         b.ret(b.if_(is_null(b, error), good, failed)[0])
+
+    def _delete(self) -> None:
+        """Take the elements from a donated array, which the program has taken over."""
+        b = self.module.function("delete", [PTR], exported=False)
+        (array,) = b.arguments
+        place = field(b, array, self.layout.pending)
+        before, none = b.load(PTR, place), kept_object(b, "none")
+        b.call("Py_IncRef", None, none)
+        b.store(none, place)
+        with b.when(~is_null(b, before)):
+            b.call("Py_DecRef", None, before)
+        b.ret()
 
     def _raise(self, b: Builder, function: Value, error: Value, place: Value) -> Value:
         """Hand an error of the plugin to a function that raises it."""

@@ -118,8 +118,14 @@ class DeviceExecutable(Executable):
         self._client.check_open()
         lowered = lower_for_devices(closed, options)
         self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
-        self.in_shardings: list[Sharding] = lowered.in_shardings
-        self.out_shardings: list[Sharding] = lowered.out_shardings
+        # Native code tells arrays by which object says where they are.
+        same: dict[Sharding, Sharding] = {}
+        self.in_shardings: list[Sharding] = [
+            same.setdefault(s, s) for s in lowered.in_shardings
+        ]
+        self.out_shardings: list[Sharding] = [
+            same.setdefault(s, s) for s in lowered.out_shardings
+        ]
         self._host_calls = [host_call(c) for c in lowered.callbacks]
         said = lowered.options()
         self.program: LoadedExecutable = compile_or_load(
@@ -130,9 +136,10 @@ class DeviceExecutable(Executable):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it runs on one device, and calls no functions of the host."""
-        single = all(s.num_devices == 1 for s in self.in_shardings)
-        return self._count == 1 and single and not self._host_calls
+        """Whether its devices are of this process, and it calls nothing of the host."""
+        ends = (*self.in_shardings, *self.out_shardings)
+        here = all(s.num_devices == self._count for s in ends)
+        return here and not self._host_calls
 
     def __call__(self, *args: DeviceData) -> list[DeviceData]:
         if self._count > 1 or self._host_calls:
