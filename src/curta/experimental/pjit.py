@@ -26,7 +26,7 @@ def pjit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> PjitFunction:
+) -> PjitFunction[..., Any]:
     """As `jit`, for programs that put a mesh in scope by `with mesh:`.
 
     There what is left open is over all devices of the mesh, and a sharding that is
@@ -79,7 +79,7 @@ def pjit(
         compiler_options=compiler_options,
     )
     given = ("in_shardings", in_shardings), ("out_shardings", out_shardings)
-    trees = {
+    trees: dict[str, Any] = {
         what: sharding_tree("pjit", what, x) for what, x in given if x is not _OPEN
     }
     options = dataclasses.replace(plain._options, uses_resources=True, **trees)

@@ -338,8 +338,8 @@ def lstm_bwd(
     *primals, lengths, _, _ = residuals
     sizes = input_size, hidden_size, num_layers, dropout, bidirectional
 
-    def run(*args: Any) -> tuple[Any, Any, Any]:
-        return lstm(*args, lengths, *sizes, precision)
+    def run(x: Any, h_0: Any, c_0: Any, w: Any) -> tuple[Any, Any, Any]:
+        return lstm(x, h_0, c_0, w, lengths, *sizes, precision)
 
     result = vjp(run, *primals)[1](tuple(gradients))
     return (*result, jnp.zeros_like(lengths))

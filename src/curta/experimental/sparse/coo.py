@@ -43,6 +43,8 @@ class COO(Matrix):
     """
 
     _fields = ("data", "row", "col")
+    row: Any
+    col: Any
 
     def __init__(
         self,

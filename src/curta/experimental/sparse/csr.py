@@ -44,6 +44,8 @@ class CSR(Matrix):
     """
 
     _fields = ("data", "indices", "indptr")
+    indices: Any
+    indptr: Any
 
     def __init__(self, args: tuple[Any, Any, Any], *, shape: Shape) -> None:
         super().__init__(args, shape=shape)
@@ -88,6 +90,8 @@ class CSC(Matrix):
     """
 
     _fields = ("data", "indices", "indptr")
+    indices: Any
+    indptr: Any
     _compressed = 1
 
     def __init__(self, args: tuple[Any, Any, Any], *, shape: Shape) -> None:
@@ -259,7 +263,8 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
     Array([3, 3], dtype=int32)
     """
     require_format("csr_matvec", CSR, "CSR", mat)
-    return _csr_matvec(*mat._buffers(), v, shape=mat.shape, transpose=transpose)
+    buffers = mat.data, mat.indices, mat.indptr
+    return _csr_matvec(*buffers, v, shape=mat.shape, transpose=transpose)
 
 
 def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
@@ -284,7 +289,8 @@ def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
            [3]], dtype=int32)
     """
     require_format("csr_matmat", CSR, "CSR", mat)
-    return _csr_matmat(*mat._buffers(), B, shape=mat.shape, transpose=transpose)
+    buffers = mat.data, mat.indices, mat.indptr
+    return _csr_matmat(*buffers, B, shape=mat.shape, transpose=transpose)
 
 
 def _csr_fromdense(mat: Any, *, nse: int, index_dtype: Any = np.int32) -> Any:

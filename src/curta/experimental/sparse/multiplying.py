@@ -135,9 +135,9 @@ def bcoo_conv_general_dilated(
     ... )
     BCOO(float32[1, 1, 2], nse=2)
     """
-    sparse = lhs if isinstance(lhs, Coordinates) else rhs
+    sparse: Any = lhs if isinstance(lhs, Coordinates) else rhs
     require_format("bcoo_conv_general_dilated", Coordinates, "BCOO", sparse)
-    dense = [x.todense() if isinstance(x, Coordinates) else x for x in (lhs, rhs)]
+    left, right = (x.todense() if isinstance(x, Coordinates) else x for x in (lhs, rhs))
     refuse_sharding("bcoo_conv_general_dilated", out_sharding)
-    out = lax.conv_general_dilated(*dense, window_strides, padding, **options)
+    out = lax.conv_general_dilated(left, right, window_strides, padding, **options)
     return type(sparse).fromdense(out, nse=out.size)

@@ -11,11 +11,8 @@ import numpy as np
 
 from curta import random
 from curta.experimental.sparse.bcoo import BCOO
-from curta.experimental.sparse.coordinates import (
-    from_linear,
-    over_batch,
-    require_sizes,
-)
+from curta.experimental.sparse.coordinates import from_linear, require_sizes
+from curta.experimental.sparse.util import over_batch
 
 
 def random_bcoo(
@@ -70,7 +67,8 @@ def random_bcoo(
     size = math.prod(sizes)
     if not 0 <= nse < size:
         raise ValueError(f"got {nse=}, expected to be between 0 and {size}")
-    count = operator.index(math.ceil(nse * size) if 0 < nse < 1 else nse)
+    wanted: Any = math.ceil(nse * size) if 0 < nse < 1 else nse
+    count = operator.index(wanted)
     dtype_of_indices = np.dtype(np.int32 if indices_dtype is None else indices_dtype)
     if size > np.iinfo(dtype_of_indices).max:
         raise ValueError(

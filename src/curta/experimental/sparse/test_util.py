@@ -5,6 +5,7 @@ It needs `absl-py`, whose test cases take parameters.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -25,6 +26,7 @@ from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.bcsr import BCSR
 from curta.experimental.sparse.densify import todense
 from curta.experimental.sparse.transform import is_sparse as is_sparse, sparsify
+from curta.lazy_dataclass import dataclass
 from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
@@ -107,7 +109,8 @@ def _rand_default(rng: np.random.RandomState) -> Draw:
     return draw
 
 
-class _Random(NamedTuple):
+@dataclass(frozen=True)
+class _Random:
     """Draws `BCOO` or `BCSR` of a shape and dtype; the fields are what to draw."""
 
     kind: type[JAXSparse]
@@ -118,7 +121,7 @@ class _Random(NamedTuple):
     n_dense: int
 
     def __call__(self, shape: Sequence[int], dtype: Any, **changes: Any) -> Any:
-        return self._replace(**changes).draw(tuple(shape), dtype)
+        return dataclasses.replace(self, **changes).draw(tuple(shape), dtype)
 
     def draw(self, shape: tuple[int, ...], dtype: Any) -> Any:
         end = len(shape) - self.n_dense
@@ -143,7 +146,8 @@ class _Random(NamedTuple):
         indptr = np.sort(randint(0, nse + 1, (*batch, sizes[0] + 1)), axis=-1)
         indptr[..., 0] = 0
         indices = randint(0, sizes[1], (*batch, nse))
-        return BCSR(tuple(map(jnp.asarray, (data, indices, indptr))), shape=shape)
+        buffers = jnp.asarray(data), jnp.asarray(indices), jnp.asarray(indptr)
+        return BCSR(buffers, shape=shape)
 
 
 def rand_bcoo(
@@ -251,9 +255,9 @@ class SparseTestCase(parameterized.TestCase):
         elif check_dtypes:
             self.assertEqual(x.dtype, y.dtype)
         kinds = _canonical(x), _canonical(y)
-        wide = [_wide(z) for z in (x, y)]
         np.testing.assert_allclose(
-            *wide,
+            _wide(x),
+            _wide(y),
             atol=max(_tolerance(kind, atol) for kind in kinds),
             rtol=max(_tolerance(kind, rtol) for kind in kinds),
             err_msg=err_msg,
@@ -306,7 +310,7 @@ class SparseTestCase(parameterized.TestCase):
         close(expected, compiled(*args))
         close(expected, compiled(*args))
         if check_cache_misses:
-            self.assertLen(traced, 1)
+            self.assertEqual(len(traced), 1)
 
     def _CheckAgainstNumpy(
         self,
@@ -380,8 +384,9 @@ class SparseTestCase(parameterized.TestCase):
         def of_sparse(*leaves: Any) -> Any:
             return _dense(sparse_fun(*tree_util.tree_unflatten(structure, leaves)))
 
+        jacobians: dict[str, Callable[..., Any]] = {"fwd": jacfwd, "rev": jacrev}
         for mode in modes:
-            jacobian = {"fwd": jacfwd, "rev": jacrev}[mode]
+            jacobian = jacobians[mode]
             self.assertAllClose(
                 *(
                     jacobian(f, tuple(leaf_argnums))(*leaves)
@@ -423,8 +428,8 @@ class SparseTestCase(parameterized.TestCase):
                 for arg, dim in zip(examples, bdims, strict=True)
             ]
 
-        mapped = (vmap(f, tuple(bdims)) for f in (dense_fun, sparse_fun))
-        self._CheckAgainstDense(*mapped, batch, check_jit=check_jit, **options)
+        dense, sparse = (vmap(f, tuple(bdims)) for f in (dense_fun, sparse_fun))
+        self._CheckAgainstDense(dense, sparse, batch, check_jit=check_jit, **options)
 
 
 def _dense(tree: Any) -> Any:

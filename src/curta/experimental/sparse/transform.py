@@ -127,7 +127,8 @@ class SparsifyEnv:
             refs.append(ref if x is None else self._push(x))
         if None in refs[:2]:
             raise ValueError("SparsifyEnv.sparse: data and indices are needed")
-        return SparsifyValue(tuple(shape), *refs, indices_sorted, unique_indices)
+        numbers = refs[0], refs[1], refs[2]
+        return SparsifyValue(tuple(shape), *numbers, indices_sorted, unique_indices)
 
 
 # The class of sparse arrays with so many buffers.
