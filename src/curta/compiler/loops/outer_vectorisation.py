@@ -178,11 +178,13 @@ def _cost(kernel: Kernel, lines: Lines, lanes: int) -> float:
     for stage in kernel.stages:
         extent = stage.dims[0].extent if stage.dims else 1
         total += (cost(stage) + _combining(stage)) * extent / lanes
-    for line in dict.fromkeys(lines.values()):
+    # What is only handed from stage to stage stays in columns.
+    within = {e.buffer for e in kernel.loads()} & set(kernel.stored())
+    for line in dict.fromkeys(x for x in lines.values() if x.buffer not in within):
         for _, width, size in squares(line.extent, lanes):
             moved = lanes + size * int(math.log2(size)) + lanes - lanes // size
             # Shuffles take nearly two operations each, measured.
-            total += 1.75 * (moved + 2 * width) / lanes
+            total += 1.8 * (moved + 2 * width) / lanes
     return total
 
 
