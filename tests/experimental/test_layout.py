@@ -13,7 +13,7 @@ import curta.numpy as jnp
 from curta import export
 from curta.experimental.layout import Format, Layout, with_layout_constraint
 from curta.experimental.serialize_executable import deserialize_and_load, serialize
-from curta.runtime import dispatch
+from curta.runtime.native_executable import NativeExecutable
 from curta.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
 
 HERE = SingleDeviceSharding(curta.devices()[0])
@@ -196,7 +196,7 @@ def test_donation_that_is_taken_back(monkeypatch):
     def fails(*args):
         raise MemoryError
 
-    monkeypatch.setattr(dispatch, "start", fails)
+    monkeypatch.setattr(NativeExecutable, "start", fails)
     with pytest.raises(MemoryError):
         f(put)
     monkeypatch.undo()
