@@ -9,7 +9,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import lax, random
+from curta import advisor, lax, random
 
 
 @curta.numpy_rank_promotion("warn")
@@ -36,6 +36,7 @@ LEADING = {
 
 @pytest.mark.parametrize("name", LEADING)
 def test_they_point_at_the_users_line(name):
+    advisor.forget()  # an earlier test may have been told
     with curta.advice("warn"), warnings.catch_warnings(record=True) as given:
         warnings.simplefilter("always")
         LEADING[name]()

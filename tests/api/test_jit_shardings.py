@@ -284,3 +284,19 @@ def test_specs_that_say_nothing_of_further_dims(dims):
     ):
         with pytest.raises(ValueError, match="only valid for values of rank at least"):
             make()
+
+
+def test_what_was_compiled_is_over_the_mesh_of_its_arguments():
+    """Though there is another mesh with the same axes."""
+    types = (AxisType.Explicit,) * 2
+    first = curta.make_mesh((4, 2), ("x", "y"), types)
+    devices = np.array(curta.devices())[::-1].reshape(4, 2)
+    second = Mesh(devices, ("x", "y"), types)
+    for mesh in first, second:
+        place = NamedSharding(mesh, P("x", "y"))
+        x = curta.device_put(np.ones((8, 4), np.float32), place)
+        compiled = curta.jit(lambda x: x.T + 1).lower(x).compile()
+        columns = place.update(spec=P("y", "x"))
+        assert compiled(x).sharding == compiled.output_shardings == columns
+        assert compiled.out_info.sharding == compiled.output_formats.sharding == columns
+        assert compiled.input_shardings == ((place,), {})

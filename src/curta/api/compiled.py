@@ -25,9 +25,11 @@ from curta.runtime.devices import (
     default_device,
     default_is_host,
     has_plugin_devices,
+    over_mesh,
     placing_of,
 )
 from curta.runtime.dispatch import CompiledCall
+from curta.runtime.named_devices import mesh_among
 from curta.runtime.native_call import MISS, entry_of_call, native_caller
 from curta.runtime.relayout import is_laid_out
 
@@ -188,7 +190,7 @@ class Compiled(Stage):
         meshes = [s.mesh for s in given if isinstance(s, NamedSharding)]
         whole = NamedSharding(meshes[0], PartitionSpec()) if meshes else None
         return [
-            s or (placing_of(a) if a.placement or whole is None else whole)
+            s or (self._placing_of(a) if a.placement or whole is None else whole)
             for s, a in zip(given, avals, strict=True)
         ]
 
@@ -311,11 +313,19 @@ class Compiled(Stage):
         to = self._run.destinations
         avals = self._staged.closed.in_avals
         given = [
-            s if a.placement is None else placing_of(a)
+            s if a.placement is None else self._placing_of(a)
             for s, a in zip(to.in_shardings or [None] * len(avals), avals)
         ]
         outs = self._staged.closed.out_avals
-        return [s or placing_of(a) for s, a in zip(to.results(given), outs)]
+        return [s or self._placing_of(a) for s, a in zip(to.results(given), outs)]
+
+    def _placing_of(self, aval: ShapedArray) -> Sharding:
+        """Where values of a type are: over the mesh of the arguments, if it has it."""
+        mesh = mesh_among(self._arg_shardings or ())
+        where = aval.placement
+        if mesh is None or where is None or mesh.abstract_mesh is not where.mesh:
+            return placing_of(aval)
+        return over_mesh(mesh, aval)
 
 
 def _tree_message(wanted: Any, tree: Any) -> str:

@@ -95,6 +95,17 @@ def _add_note(error: BaseException) -> None:
         error.add_note(_NOTE)
 
 
+def _take_note(error: BaseException) -> bool:
+    """Take the note away, if it is there; whether it was."""
+    notes = getattr(error, "__notes__", [])
+    if _NOTE not in notes:
+        return False
+    notes.remove(_NOTE)
+    if not notes:
+        del error.__notes__
+    return True
+
+
 @before_shown
 def shorten_uncaught(error: BaseException) -> None:
     """Shorten the traceback of an error that is shown, and of those that caused it."""
@@ -110,7 +121,8 @@ def shorten_uncaught(error: BaseException) -> None:
     ]
     if mode == "remove_frames" and shortened[0] and whole is not None and not kept:
         error.__cause__ = _unfiltered(error, whole)
-    elif mode != "remove_frames" and any(shortened):
+    noted = [_take_note(e) for e in errors]  # said once, of all
+    if any(noted) or (mode != "remove_frames" and any(shortened)):
         _add_note(error)
 
 
