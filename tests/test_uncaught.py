@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import linecache
 import os
 import subprocess
@@ -92,6 +94,66 @@ def test_they_point_at_what_was_being_run():
 def test_errors_of_others_are_left_alone():
     error = prepared(lambda: 1 / 0)
     assert files(error) == {__file__} and not hasattr(error, "__notes__")
+
+
+def test_code_that_is_generated_is_the_users():
+    def from_text():
+        exec("def f():\n    raise ValueError('mine')\nf()")
+
+    def from_context():
+        @contextlib.contextmanager
+        def context():
+            yield
+            raise ValueError("mine")
+
+        with context():
+            pass
+
+    for function, frames in (from_text, 4), (from_context, 4):
+        error = prepared(function)
+        assert len(traceback.extract_tb(error.__traceback__)) == frames
+        assert not hasattr(error, "__notes__")
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    number: int
+
+
+def test_errors_that_cannot_be_changed_are_shown():
+    def with_odd_notes():
+        error = ValueError("mine")
+        error.__notes__ = None
+        raise error
+
+    def frozen():
+        try:
+            jnp.ones(3) + jnp.ones(4)
+        except TypeError as first:
+            raise Frozen(3) from first
+
+    shown = []
+    hook = uncaught._hook_of_program(lambda *given: shown.append(given))
+    for function in with_odd_notes, frozen:
+        with traceback_filtering("auto"), pytest.raises(Exception) as info:
+            function()
+        hook(info.type, info.value, info.tb)
+        assert shown[-1][1] is info.value
+    hook(ValueError, None, None)
+    assert shown[-1] == (ValueError, None, None)
+
+
+def test_consoles_write_errors_themselves():
+    program = """if True:
+        import code, curta
+        class Console(code.InteractiveInterpreter):
+            def write(self, text): print("<", text, ">")
+        Console().runcode(compile("1 / 0", "<in>", "exec"))
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert not done.stderr and "ZeroDivisionError" in done.stdout
 
 
 def test_part_of_a_traceback_is_shown_as_it_is():

@@ -7,6 +7,7 @@ the functions that `before_shown` was given, and then what they called before.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import threading
 from collections.abc import Callable
@@ -26,16 +27,19 @@ def before_shown(change: _Change) -> _Change:
 def prepare(error: BaseException) -> BaseException:
     """The error as it is shown."""
     for change in _changes:
-        change(error)
+        with contextlib.suppress(Exception):  # one that cannot be changed is shown so
+            change(error)
     return error
 
 
 def _hook_of_program(previous: Callable[..., Any]) -> Callable[..., Any]:
     def show(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None
+        kind: type[BaseException],
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         # A caller may show a part of the traceback, or an error that was not raised.
-        if trace is error.__traceback__:
+        if error is not None and trace is error.__traceback__:
             trace = prepare(error).__traceback__
         previous(kind, error, trace)
 
@@ -70,7 +74,11 @@ def _show_in_ipython(
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
-sys.excepthook = _hook_of_program(sys.excepthook)
+_replaced = sys.excepthook
+sys.excepthook = _hook_of_program(_replaced)
+if _replaced is sys.__excepthook__:
+    # Consoles show errors in ways of their own if nobody asked for another one.
+    setattr(sys, "__excepthook__", sys.excepthook)  # noqa: B010
 threading.excepthook = _hook_of_threads(threading.excepthook)
 if "IPython" in sys.modules:
     watch_ipython(getattr(sys.modules["IPython"], "get_ipython", lambda: None)())

@@ -79,3 +79,30 @@ def test_arguments_of_numpy_and_python(x):
         assert jnp.maximum(x, 2).dtype == np.float32
         assert jnp.sqrt(np.full(3, 4, np.float32)).tolist() == [2, 2, 2]
         assert jnp.sum(x, axis=np.int64(0)) == 10
+
+
+@pytest.mark.parametrize("f", [jnp.abs, jnp.floor, jnp.sum])
+def test_results_are_arrays_of_their_own(f):
+    for _ in range(3):
+        x = jnp.arange(5, dtype="uint32")
+        (y := f(x)).delete()
+        assert y is not x and x.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_what_is_no_tree_is_refused_by_the_function():
+    for _ in range(3):
+        with pytest.raises(TypeError, match="add requires ndarray or scalar"):
+            jnp.add({1: jnp.ones(2), "b": jnp.ones(2)}, 1)
+
+
+def test_calls_that_cannot_be_traced_are_not_traced_again(x):
+    traced = []
+
+    @inlined_jit
+    def f(x):
+        traced.append(type(x))
+        return x if float(x.sum()) else None
+
+    for _ in range(5):
+        f(x)
+    assert len({*traced}) == 2 and sum(t is not type(x) for t in traced) == 1

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from tests.compiler.programs import staged
 
+import curta
+import curta.numpy as jnp
 from curta import lax
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import InvalidKernel, check_region
@@ -124,3 +126,19 @@ def test_what_is_handed_on_fits() -> None:
         check(Copy(X, Buffer("s", FLOAT32, 8, "stack")))
     with pytest.raises(InvalidKernel, match="uses"):
         check(Stage((), READ.stores, ()))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_booleans_of_examples_are_bytes(count):
+    def run(x):
+        def body(c, _):
+            c = c * 1.5 - jnp.sin(c)
+            return c, jnp.stack([c > 0.1 * i for i in range(count)])
+
+        return lax.scan(body, x, None, length=3)[1]
+
+    x = np.linspace(-2, 2, 512, dtype=np.float32)
+    got = np.asarray(curta.jit(curta.vmap(run))(x)).view(np.uint8)
+    with curta.disable_jit():
+        want = np.asarray(curta.vmap(run)(x)).view(np.uint8)
+    np.testing.assert_array_equal(got, want)

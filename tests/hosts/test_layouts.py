@@ -99,3 +99,13 @@ def test_other_layouts_than_jit_was_told():
             f(laid_out())
         x = curta.device_put(X, Format(Layout((1, 0, 2)), rows()))
         np.testing.assert_array_equal(f(x), -X)
+
+
+def test_what_is_put_in_another_order_is_an_array_of_its_own():
+    x = laid_out()
+    for end in (lambda y: y.delete(), curta.jit(lambda y: y + 1, donate_argnums=0)):
+        y = curta.device_put(x, Format(Layout((0, 1, 2)), rows()))
+        end(y)
+        assert y.is_deleted() and not x.is_deleted()
+        np.testing.assert_array_equal(x, X)
+        np.testing.assert_array_equal(x.addressable_shards[0].data, X[:2, :2])

@@ -38,7 +38,10 @@ def evaluated(
     That is where an argument is no array, is not at hand, or is large: then it is for
     the compiler, which has ways of its own to wait for arrays.
     """
-    leaves, key = plan_key(jitted._options, (), args, kwargs)
+    try:
+        leaves, key = plan_key(jitted._options, (), args, kwargs)
+    except Exception:  # no trees: the function says what it takes
+        return MISS
     plan = jitted._plans.get(key)
     if plan is None or plan.run is None:
         return _first(jitted, leaves, key, args, kwargs)
@@ -61,6 +64,15 @@ def evaluated(
     outs = quietly(plan.run, *data)
     results = [wrap(x, a, where) for x, a in zip(outs, plan.out)]
     return results[0] if plan.build is None else plan.build(results)
+
+
+def of_its_own(out: Any, args: tuple[Any, ...]) -> Any:
+    """A result that is no argument: either may be deleted or donated by itself."""
+    if type(out) is not ArrayImpl or out._data is None:
+        return out
+    if not any(out is x for x in args):
+        return out
+    return ArrayImpl(out._data, out.aval, out._sharding)
 
 
 def _first(
@@ -126,11 +138,12 @@ def _is_prepared(
     error where the user sees it.
     """
     plans = jitted._plans
-    if jitted._options.inline and not plans.is_second(key):
+    if key in plans.refused or (jitted._options.inline and not plans.is_second(key)):
         return False
     try:
         plan, _ = jitted._plan(args, kwargs)
     except Exception:
+        plans.refuse(key)
         return False
     if plan.captured:
         return False

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from curta.api.evaluation import evaluated
+from curta.api.evaluation import evaluated, of_its_own
 from curta.api.jit import named_jit
 from curta.api.jit_options import check_statics
 from curta.api.signatures import P, R
@@ -120,8 +120,9 @@ def inlined_jit(
                 out = native(*args) if entries and not kwargs else MISS
                 if out is MISS:
                     out = evaluated(jitted, args, kwargs)
-                if out is not MISS:
-                    return out
+                if out is MISS:
+                    out = of_its_own(function(*args, **kwargs), args)
+                return out
             return function(*args, **kwargs)
         except Exception as error:
             shorten_traceback(error)

@@ -205,6 +205,13 @@ class JitPlans(PlanTable):
         self.native: Callable[..., Any] = native_caller(self.entries)
         self.traces = 0
         self._called: set[Any] = set()
+        self.refused: set[Any] = set()
+
+    def refuse(self, key: Any) -> None:
+        """Remember that calls with this key cannot be traced."""
+        if len(self.refused) >= config.tuning.plans:
+            self.refused.clear()
+        self.refused.add(key)
 
     def is_second(self, key: Any) -> bool:
         """Whether this was asked before, of a key of which there may be no plan."""
@@ -251,6 +258,7 @@ class JitPlans(PlanTable):
         super().clear()
         self.traces = 0
         self._called.clear()
+        self.refused.clear()
 
     def statistics(self) -> CacheStatistics:
         plans = {id(p): p for p in list(self.values())}.values()

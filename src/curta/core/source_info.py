@@ -213,6 +213,11 @@ def is_users(code: CodeType) -> bool:
     return not inside
 
 
+def is_own(code: CodeType) -> bool:
+    """Whether code is of this package, or of one that asked to be taken for it."""
+    return code.co_filename.startswith((_PACKAGE, *excluded_paths))
+
+
 def register_exclusion(path: str) -> None:
     """Let code in files whose names begin with `path` not be the user's.
 

@@ -11,14 +11,19 @@ because nobody caught it. Nothing is done until there is an exception.
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
 from curta.config import config
-from curta.core.source_info import is_users, register_exclusion as register_exclusion
+from curta.core.source_info import (
+    is_own,
+    is_users,
+    register_exclusion as register_exclusion,
+)
 from curta.uncaught import before_shown
 
 _Fun = TypeVar("_Fun", bound=Callable[..., Any])
@@ -97,8 +102,8 @@ def _add_note(error: BaseException) -> None:
 
 def _take_note(error: BaseException) -> bool:
     """Take the note away, if it is there; whether it was."""
-    notes = getattr(error, "__notes__", [])
-    if _NOTE not in notes:
+    notes = getattr(error, "__notes__", None)
+    if not isinstance(notes, list) or _NOTE not in notes:
         return False
     notes.remove(_NOTE)
     if not notes:
@@ -138,15 +143,25 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _without_own_frames(error: BaseException) -> bool:
-    """Leave the user's frames, if there are any; whether others were among them."""
-    kept = users_frames(error.__traceback__)
+    """Take out the frames between the user's; whether there were some below these.
+
+    What Python generates or interprets, as the text given to `exec`, goes only
+    together with frames of this package that it was called from or calls.
+    """
+    kept: list[types.TracebackType] = []
+    begun = shortened = False
+    steps = [*_steps(error.__traceback__)]
+    for users, run in itertools.groupby(steps, lambda s: include_frame(s.tb_frame)):
+        group = [*run]
+        if users or not any(is_own(step.tb_frame.f_code) for step in group):
+            kept += group
+        else:  # those before the user's are of whatever runs the program
+            shortened = shortened or begun
+        begun = begun or users
     # A program that does not even begin, by a SyntaxError, has no frames.
-    if kept is None and not isinstance(error, SyntaxError):
-        return False
-    steps = [include_frame(step.tb_frame) for step in _steps(error.__traceback__)]
-    error.__traceback__ = kept
-    # Those before the user's are of whatever runs the program.
-    return True in steps and False in steps[steps.index(True) :]
+    if len(kept) < len(steps) and (begun or isinstance(error, SyntaxError)):
+        error.__traceback__ = _joined(kept)
+    return shortened
 
 
 def _is_inside_another() -> bool:
@@ -163,14 +178,17 @@ def _callers(frame: types.FrameType) -> Iterator[types.FrameType]:
 
 def users_frames(whole: types.TracebackType | None) -> types.TracebackType | None:
     """A traceback without the frames of this package."""
-    kept = None
-    for step in reversed([*_steps(whole)]):
-        if include_frame(step.tb_frame):
-            # Not `f_lasti` of the frame, which may have gone on to a handler.
-            kept = types.TracebackType(
-                kept, step.tb_frame, step.tb_lasti, step.tb_lineno
-            )
-    return kept
+    return _joined([step for step in _steps(whole) if include_frame(step.tb_frame)])
+
+
+def _joined(steps: Sequence[types.TracebackType]) -> types.TracebackType | None:
+    result = None
+    for step in reversed(steps):
+        # Not `f_lasti` of the frame, which may have gone on to a handler.
+        result = types.TracebackType(
+            result, step.tb_frame, step.tb_lasti, step.tb_lineno
+        )
+    return result
 
 
 def _steps(trace: types.TracebackType | None) -> Iterator[types.TracebackType]:

@@ -56,7 +56,7 @@ def copy(self: Any) -> Array:
 
 def transpose(self: Any, *args: Any) -> Array:
     """The dims in another order: `x.transpose(1, 0)` or `x.transpose((1, 0))`."""
-    if not args or args == (None,):
+    if not args or (len(args) == 1 and args[0] is None):
         return _transpose(self)
     return _transpose(self, args[0] if len(args) == 1 and np.ndim(args[0]) else args)
 

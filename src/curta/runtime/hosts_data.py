@@ -137,6 +137,8 @@ class HostsData(RemoteData):
 
     def _join(self) -> NDArray:
         self.check_here()
+        if not self.parts:
+            raise RuntimeError(f"Array has been deleted with shape={self.shape}.")
         shape = self.shape
         for part in self.parts.values():
             if part.shape == shape:
@@ -195,6 +197,9 @@ class HostsData(RemoteData):
             layout_on(self.layout.mesh, split),
             _shared(given, own_copy),
         )
+
+    def shared(self) -> HostsData:
+        return HostsData(self.aval, self.sharding, self.layout, self.parts)
 
     def delete(self) -> None:
         """Give the memory back."""

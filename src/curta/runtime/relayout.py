@@ -33,7 +33,7 @@ def laid_out(x: ArrayImpl, layout: Layout) -> ArrayImpl:
         data = x._storage()
     if layout.is_row_major:
         if isinstance(data, RemoteData):
-            return held(data, x.aval, x._sharding)
+            return held(data.shared(), x.aval, x._sharding)
         return ArrayImpl(data, x.aval, x._sharding)
     return held(LaidOutData(in_order(data, order), order), x.aval, x._sharding)
 

@@ -59,6 +59,10 @@ class RemoteData:
         """The part on one device: at an index, of one term of a sum."""
         raise NotImplementedError
 
+    def shared(self) -> RemoteData:
+        """The same elements for an array of its own, which may be deleted by itself."""
+        raise NotImplementedError
+
     def copy(self) -> RemoteData:
         """The same elements in memory of their own."""
         raise NotImplementedError

@@ -113,20 +113,24 @@ class _Code:
             b.store(columns[i], self.column(i))
 
     def _rows(self) -> Values:
-        """Where the rows begin; those that are missing are the last one."""
+        """Where the rows begin; those that are missing are the last one.
+
+        Which lies before `lines` if none is left, of the second half of a block.
+        """
         b, vector = self.b, self.what.vector
 
         def all_there() -> Values:
             numbers = range(1, self.lanes)
-            return [b.offset(self.lines, b.mul(self.row, i), vector) for i in numbers]
+            others = [b.offset(self.lines, b.mul(self.row, i), vector) for i in numbers]
+            return [self.lines, *others]
 
         def some() -> Values:
             last = b.sub(self.left, 1)
-            rows = [b.min(last, i) for i in range(1, self.lanes)]
+            rows = [b.min(last, i) for i in range(self.lanes)]
             return [b.offset(self.lines, b.mul(i, self.row), vector) for i in rows]
 
         whole = b.compare("ge", self.left, self.lanes)
-        return [self.lines, *b.if_(whole, all_there, some)]
+        return b.if_(whole, all_there, some)
 
 
 def _dealt(lanes: int, hands: int) -> list[int]:

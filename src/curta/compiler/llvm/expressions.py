@@ -258,22 +258,25 @@ class Evaluator(IndexValues):
         return self.b.shuffle(low, high, order)
 
     def store_pair(
-        self, buffer: Buffer, offset: Affine, parts: tuple[Value, Value]
+        self, buffer: Buffer, offset: Affine, parts: tuple[Value, Value], dtype: Any
     ) -> bool:
-        """Store parts of complex numbers side by side, if lanes are 2 apart."""
+        """Store neighbours, parts of complex numbers mostly, if lanes are 2 apart."""
         offset = self._within(buffer, offset)
         if self.lanes == 1 or self.mask is not None or self._stride(offset) != 2:
             return False
-        re, im = map(self.spread, parts)
+        re, im = (self.spread(self._stored(x, dtype)) for x in parts)
         order = [i + part * self.lanes for i in range(self.lanes) for part in (0, 1)]
         address = self._address(buffer, offset, re.type.with_lanes(1))
         self.b.store(self.b.shuffle(re, im, order), address)
         return True
 
+    def _stored(self, value: Value, dtype: Any) -> Value:
+        """A value as memory has it."""
+        return self.b.convert(value, "i8") if dtype.kind == "b" else value
+
     def store(self, buffer: Buffer, offset: Affine, value: Value, dtype: Any) -> None:
         """Store the value of the current lanes, as far as the mask allows."""
-        if dtype.kind == "b":
-            value = self.b.convert(value, "i8")
+        value = self._stored(value, dtype)
         type_, target = value.type.with_lanes(1), (buffer, offset)
         offset = self._within(buffer, offset)
         if self.lanes == 1:

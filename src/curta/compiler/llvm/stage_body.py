@@ -135,10 +135,12 @@ class StageBody:
         buffer, offset = first.buffer, first.offset
         if second.buffer is not buffer or not self.values.in_memory(buffer):
             return False
-        if first.where is not None or second.offset != offset + 1:
+        if first.where is not None or second.where is not None:
+            return False
+        if second.offset != offset + 1:
             return False
         parts = self.values.compute(first.value), self.values.compute(second.value)
-        if not self.values.store_pair(buffer, offset, parts):
+        if not self.values.store_pair(buffer, offset, parts, first.value.dtype):
             return False
         for store, value in zip((first, second), parts, strict=True):
             self.values.forward(buffer, store.offset, value)
