@@ -73,6 +73,8 @@ class Tuning:
     outer_row: int = limit(64, shrunk=8)
     # As many times as there are lanes there are such rows at least.
     outer_blocks: int = limit(4, shrunk=0)
+    # Bytes on a thread's stack that such rows have at most, as columns.
+    outer_bytes: int = limit(1 << 16, shrunk=1 << 12)
     # Operations below which a kernel is quicker to run than to optimise.
     little_cost: int = limit(1 << 17, shrunk=0)
 

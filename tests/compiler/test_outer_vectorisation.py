@@ -37,6 +37,12 @@ def test_which_rows_are_lanes():
     assert along(lambda x: [x[:, ::-1].max(1)], (1000, 10))  # no lines
     assert along(lambda x: [x + 1], (1000, 10))
 
+    def windows(count):
+        return lambda x: [sum(jnp.exp(x[:, k : k + 10]) for k in range(count)).sum(1)]
+
+    assert not along(windows(3), (1000, 90))
+    assert along(windows(80), (1000, 90))  # more than a thread's stack may have
+
 
 def test_a_block_of_rows_is_an_iteration():
     plan = plan_of(lambda x: [jnp.argmax(x, 1)], (1001, 10))

@@ -138,3 +138,22 @@ def test_a_signal_at_any_time_leaves_the_engine_free():
         if not interrupted:
             break
     assert 8 < at < 999
+
+
+def test_a_thread_that_comes_while_another_begins_is_refused(monkeypatch):
+    order = ThreadOrder(lambda members, own: np.stack([own] * len(members)))
+    current, begun = threading.current_thread, []
+
+    def while_another_runs():
+        """Between the look at who runs and the lock, another thread runs a program."""
+        if not begun and current().name == "late":
+            begun.append(True)
+            joined("first", order.run, (0,), int)
+        return current()
+
+    monkeypatch.setattr(threading, "current_thread", while_another_runs)
+    refused = joined("late", order.run, (0,), int)
+    assert "thread 'late' runs a program over several processes while another" in str(
+        refused
+    )
+    assert joined("late", order.run, (0,), int) == 0

@@ -140,3 +140,10 @@ def test_reshaped_arrays_of_numpy_stay_so(x):
     assert there.dtype == x.dtype
     assert there.shape == (np.size(x), 1)
     assert isinstance(jnp.ravel(x), curta.Array)
+
+
+def test_orders_of_dims_may_be_arrays():
+    x = jnp.ones((2, 3, 4))
+    for order in (2, 0, 1), [2, 0, 1], np.array([2, 0, 1]):
+        assert x.transpose(order).shape == (4, 2, 3)
+    assert x.transpose(None).shape == x.transpose().shape == (4, 3, 2)

@@ -33,6 +33,7 @@ class ThreadOrder:
         self._lock = Lock()
         self._home = threading.current_thread()
         self._holder: threading.Thread | None = None
+        self._programs = 0
         self._last: dict[Members, str] = {}
 
     def run(self, members: Members, function: Callable[[], T]) -> T:
@@ -43,15 +44,14 @@ class ThreadOrder:
         """
         if self._lock._is_owned():  # within a program of this thread
             return function()
-        thread, holder = threading.current_thread(), self._holder
+        programs, holder = self._programs, self._holder
+        thread = threading.current_thread()
         if holder is not None and not self._is_free():
-            raise HostsError(
-                f"thread {thread.name!r} runs a program over several processes while"
-                f" thread {holder.name!r} is in one: which comes first may differ"
-                " between processes. Run them from one thread, or one after the other"
-                " in an order that is the same on all processes."
-            )
+            raise _both(thread, holder)
         with self._lock:  # nothing but native code between taking it and what frees it
+            if self._programs != programs:  # while this thread came to the lock
+                raise _both(thread, None)
+            self._programs += 1
             self._holder = thread
             try:
                 self._agree(
@@ -87,3 +87,12 @@ class ThreadOrder:
                 " by their names."
             )
         self._last[members] = name
+
+
+def _both(thread: threading.Thread, holder: threading.Thread | None) -> HostsError:
+    other = "another thread" if holder is None else f"thread {holder.name!r}"
+    return HostsError(
+        f"thread {thread.name!r} runs a program over several processes while {other} is"
+        " in one: which comes first may differ between processes. Run them from one"
+        " thread, or one after the other in an order that is the same on all processes."
+    )

@@ -72,6 +72,9 @@ def vectorise_outer(
         return plan
     heaviest = max(cost(s) + _combining(s) for s in kernel.stages)
     lanes *= min(2, chains_of(heaviest))
+    sizes = (x.extent * x.buffer.dtype.itemsize for x in {*lines.values()})
+    if lanes * sum(sizes) > tuning.outer_bytes:
+        return plan
     return replace(
         plan,
         vectors=tuple(Vectors(lanes, False) for _ in kernel.stages),
