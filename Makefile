@@ -43,7 +43,7 @@ VENV  := .venv
 BENCH := .venv-bench
 LIBRARIES := .venv-libraries
 ACCELERATORS := .venv-accelerators
-HOSTS := .venv-hosts
+MULTIPROCESS := .venv-hosts
 GPU := .venv-gpu
 BROWSER := .venv-browser
 TYPES := .venv-types
@@ -94,9 +94,9 @@ $(TYPES)/.stamp-%-$(HASH):
 	@rm -f $(TYPES)/.stamp-$*-*
 	@touch $@
 
-$(HOSTS)/.stamp-%-$(HASH):
+$(MULTIPROCESS)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(HOSTS) $*
-	@rm -f $(HOSTS)/.stamp-$*-*
+	@rm -f $(MULTIPROCESS)/.stamp-$*-*
 	@touch $@
 
 demo: $(VENV)/.stamp-examples-$(HASH)
@@ -212,15 +212,15 @@ test-gpu: $(GPU)/.stamp-test,$(PLUGIN)-$(HASH)
 	$(GPU)/bin/python -m accelerators.on_gpu --platform $(PLATFORM) $(ARGS)
 
 # Processes are started: one test at a time. The last line says by what.
-test-hosts: $(HOSTS)/.stamp-hosts-$(HASH)
+test-hosts: $(MULTIPROCESS)/.stamp-hosts-$(HASH)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-	$(HOSTS)/bin/python -m pytest multiprocess $(ARGS)
+	$(MULTIPROCESS)/bin/python -m pytest multiprocess $(ARGS)
 	@if [ "$$(id -u)" = 0 ] && ip netns list >/dev/null 2>&1; then \
-	    $(HOSTS)/bin/python -m tests.hosts.netns; \
+	    $(MULTIPROCESS)/bin/python -m tests.hosts.netns; \
 	else echo "not run: hosts in network namespaces (needs root and ip)"; fi
 
 clean:
-	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(HOSTS) $(GPU) $(BROWSER) $(TYPES) $(DIST)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(MULTIPROCESS) $(GPU) $(BROWSER) $(TYPES) $(DIST)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
