@@ -95,7 +95,7 @@ $(TYPES)/.stamp-%-$(HASH):
 	@touch $@
 
 $(MULTIPROCESS)/.stamp-%-$(HASH):
-	@PYTHON="$(PYTHON)" ./.ci/environment $(HOSTS) $*
+	@PYTHON="$(PYTHON)" ./.ci/environment $(MULTIPROCESS) $*
 	@rm -f $(MULTIPROCESS)/.stamp-$*-*
 	@touch $@
 
