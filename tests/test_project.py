@@ -222,3 +222,10 @@ def test_rules_hold_for_every_file():
 
 def test_typed():
     assert (PACKAGE / "py.typed").exists()
+
+
+def test_variables_of_the_makefile_are_set_once():
+    """A second default for a name that is taken would do nothing."""
+    text = (PACKAGE.parents[1] / "Makefile").read_text()
+    names = re.findall(r"^([A-Z_]+)\s*[:?+]?=", text, re.MULTILINE)
+    assert len({*names}) == len(names) > 10
