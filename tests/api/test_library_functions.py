@@ -87,6 +87,8 @@ def test_results_are_arrays_of_their_own(f):
         x = jnp.arange(5, dtype="uint32")
         (y := f(x)).delete()
         assert y is not x and x.tolist() == [0, 1, 2, 3, 4]
+        both = curta.jit(lambda a, b: (a + 1, b), donate_argnums=0)
+        assert both(f(x), x)[1].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_what_is_no_tree_is_refused_by_the_function():

@@ -72,7 +72,7 @@ def of_its_own(out: Any, args: tuple[Any, ...]) -> Any:
         return out
     if not any(out is x for x in args):
         return out
-    return ArrayImpl(out._data, out.aval, out._sharding)
+    return ArrayImpl(out._data.copy(), out.aval, out._sharding)
 
 
 def _first(
@@ -146,6 +146,9 @@ def _is_prepared(
         plans.refuse(key)
         return False
     if plan.captured:
+        return False
+    if not {*plan.closed.jaxpr.invars}.isdisjoint(plan.closed.jaxpr.outvars):
+        plans.refuse(key)  # a result that is an argument is to be a copy
         return False
     plan.out = plan.closed.out_avals
     plan.run = several_results(plan.closed)
