@@ -40,6 +40,7 @@ from curta.config_parsers import (
     set_logging_level,
 )
 from curta.config_plugins import define_plugins
+from curta.guarded_thread import guard
 from curta.tuning import parse_tuning
 
 # ---- dtypes and shapes
@@ -530,7 +531,13 @@ compilation_cache_max_size: Option = _define(
 
 define_accepted()
 define_plugins()
-thread_guard: Option = _find_option("jax_thread_guard")
+thread_guard: Option = _define(
+    "jax_thread_guard",
+    False,
+    parse_boolean,
+    "Within a block, other threads may not run programs over several processes.",
+)
+thread_guard.on_block = guard
 jax2tf_associative_scan_reductions: Option = _find_option(
     "jax2tf_associative_scan_reductions"
 )

@@ -47,7 +47,6 @@ _ACCEPTED: dict[str, dict[str, Any]] = {
         "jax_use_magma": "auto",
     },
     "it is for computations of several processes, and here there is one": {
-        "jax_thread_guard": False,
         "jax_cpu_collectives_implementation": "gloo",
         "jax_enable_preemption_service": True,
         "jax_enable_recoverability": False,

@@ -179,6 +179,8 @@ class Option:
         self.on_change = on_change
         self.on_use: Callable[[Any], None] | None = None
         """Called with every value it is given, for the process or for a block."""
+        self.on_block: Callable[[Any], None] | None = None
+        """Called with the value that holds, where a block begins and where it ends."""
         self.__doc__ = doc
 
     @property
@@ -244,6 +246,8 @@ class Override:
         self.previous: dict[int, list[Any]] = {}
 
     def __enter__(self) -> None:
+        if self.option.on_block is not None:
+            self.option.on_block(self.value)
         stack = self.previous.setdefault(threading.get_ident(), [])
         stack.append(vars(config).get(self.option.name, _UNSET))
         _set_local(self.option.name, self.value)
@@ -260,6 +264,8 @@ class Override:
         if not stack:
             del self.previous[thread]
         _set_local(self.option.name, before)
+        if self.option.on_block is not None:
+            self.option.on_block(self.option.value)
 
     def __call__(self, function: Callable[P, T]) -> Callable[P, T]:
         @functools.wraps(function)

@@ -458,6 +458,16 @@ class TestExplicit:
         assert g(x).sharding == x.sharding and jit(g)(x).sharding == x.sharding
         np.testing.assert_allclose(g(x), np.cos(X), rtol=1e-6)
 
+    def test_iteration(self):
+        """Goes on where an index is refused, as in JAX."""
+        mesh = explicit_mesh()
+        x = curta.device_put(X, NamedSharding(mesh, P("x")))
+        first, *rest = x
+        assert len(rest) == len(X) - 1 and first.sharding.num_devices == 1
+        np.testing.assert_array_equal([first, *rest], X)
+        with pytest.raises(ShardingTypeError, match="slicing on sharded dims"):
+            jit(list)(x)
+
     def test_reshape(self):
         mesh = explicit_mesh()
         x = curta.device_put(np.ones((8, 6)), NamedSharding(mesh, P(("x", "y"))))

@@ -1,5 +1,6 @@
 """Collectives that are begun early and done late."""
 
+import dataclasses
 import threading
 
 import numpy as np
@@ -10,10 +11,13 @@ from tests.hosts.test_partition import check, mesh_of, normal
 import curta
 import curta.numpy as jnp
 from curta import P, lax
+from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.graph.items import HostItem, LoopItem
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.prepare import prepare
 from curta.config import tuning
 from curta.core.check import check_jaxpr
+from curta.hosts.engine import Engine
 from curta.hosts.failures import HostsError
 from curta.hosts.group import HostGroup
 from curta.hosts.simulated import run_on_hosts
@@ -54,6 +58,34 @@ def test_what_is_begun_is_done_when_nothing_else_is_left():
 def test_small_arrays_are_not_begun():
     x = np.ones(4, np.float32)
     assert names(lambda x: TOTAL(x) + 1, x, limits=Tuning()) == ["host_reduce", "add"]
+
+
+def test_rows_for_neighbours_are_begun_where_that_costs_little(monkeypatch):
+    monkeypatch.setattr(Engine, "polled", True)
+    f = lambda x: HostPermute(LINE, ((0, 1),))(x) + 1  # noqa: E731
+    x = np.ones(4, np.float32)
+    assert names(f, x, limits=Tuning()) == ["host_start", "host_done", "add"]
+
+
+def test_the_interior_of_a_stencil_comes_before_the_wait_for_halos():
+    def f(x):
+        above = HostPermute(LINE, ((0, 1),))(x[-1:])
+        below = HostPermute(LINE, ((1, 0),))(x[:1])
+        around = jnp.pad(jnp.concatenate([above, x, below]), ((0, 0), (1, 1)))
+        return around[:-2, 1:-1] + around[2:, 1:-1] + around[1:-1, 2:]
+
+    with tuning(dataclasses.replace(SMALL, large_join=1)):
+        jaxpr = overlapped(prepare(curta.make_jaxpr(f)(normal(8, 9))).jaxpr)
+        items = lower_to_items(jaxpr).items
+    order = [
+        tuple(v.extent for v in i.dims) if isinstance(i, LoopItem) else i.eqn.op.name
+        for i in items
+        if isinstance(i, HostItem) or i.partial
+    ]
+    assert order == [
+        *("host_start", "host_start", (6, 8), (6,)),
+        *("host_done", (8,), (), "host_done", (8,), ()),
+    ]
 
 
 def test_collectives_keep_their_order():

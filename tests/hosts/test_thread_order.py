@@ -6,7 +6,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pytest
 
+import curta
 from curta.hosts.engine import current, set_thread_engine
 from curta.hosts.failures import HostsError
 from curta.hosts.thread_order import ThreadOrder
@@ -157,3 +159,31 @@ def test_a_thread_that_comes_while_another_begins_is_refused(monkeypatch):
         refused
     )
     assert joined("late", order.run, (0,), int) == 0
+
+
+def test_a_thread_guard_keeps_other_threads_out():
+    """Of programs over several processes, as in JAX, not of its own."""
+    order = ThreadOrder(lambda members, own: np.stack([own] * len(members)))
+
+    def run(members=(0, 1)):
+        return order.run(members, lambda: 1)
+
+    def nested():
+        with curta.thread_guard(True):
+            return run()
+
+    with curta.thread_guard(True):
+        assert run() == 1
+        with curta.thread_guard(True):
+            assert run() == 1
+            with curta.thread_guard(False):
+                assert joined("other", run) == 1
+        error = joined("other", run)
+        assert "thread guard was set in thread 'MainThread', and thread 'other'" in str(
+            error
+        )
+        assert joined("other", run, (0,)) == 1
+        with ThreadPoolExecutor(1) as executor:
+            with pytest.raises(RuntimeError, match="Nested thread guards in different"):
+                executor.submit(nested).result()
+    assert joined("other", run) == 1

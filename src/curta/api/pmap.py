@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from curta import tree_util
 from curta.api.aot import Lowered
 from curta.api.arguments import as_result, check_callable, leaf_names
@@ -20,6 +22,7 @@ from curta.core.mesh import Mesh, get_abstract_mesh
 from curta.core.trace import current_trace, is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.core.wrapping import wraps
+from curta.dtypes import float0
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import BroadcastInDim, move_dim
 from curta.runtime.devices import (
@@ -298,7 +301,8 @@ class _Options:
         compiled = jit(mapped, donate_argnums=tuple(donated))
         if not mesh.is_multi_process:
             return compiled
-        return _with_local_arrays(compiled, mesh, axes_to_specs(axes, self.name))
+        specs = tuple(axes_to_specs(axes, self.name))
+        return _with_local_arrays(compiled, mesh, specs, self.out_axes)
 
     def _as_vmap(
         self,
@@ -325,13 +329,25 @@ class _Options:
         return call
 
 
-def _with_local_arrays(fun: Callable[..., Any], mesh: Mesh, specs: Any) -> Any:
+def _with_local_arrays(
+    fun: Callable[..., Any], mesh: Mesh, specs: Any, out_axes: Any
+) -> Any:
     """`fun` of arrays over all processes, as one of what each of them has."""
+
+    def local(x: Any, axis: int | None) -> Any:
+        if x.dtype != float0:
+            return to_local(x, x.sharding)
+        if axis is None:  # arrays of float0 are of NumPy, and lie nowhere
+            return x
+        shape = [*x.shape]
+        shape[axis] = mesh.local_mesh.size
+        return np.zeros(shape, float0)
 
     @wraps(fun)
     def call(*leaves: Any) -> Any:
-        out = fun(*host_local_array_to_global_array(leaves, mesh, tuple(specs)))
-        return tree_util.tree_map(lambda x: to_local(x, x.sharding), out)
+        out = fun(*host_local_array_to_global_array(leaves, mesh, specs))
+        outs, tree = tree_util.tree_flatten(out)
+        return tree.unflatten(map(local, outs, _out_axes(out_axes, out)))
 
     return call
 

@@ -92,6 +92,8 @@ class Op:
     """Whether the result is the first operand with some elements updated."""
     meets_hosts: ClassVar[bool] = False
     """Whether processes that run the program meet in it."""
+    waits_for_hosts: ClassVar[bool] = False
+    """Whether it waits for what processes have begun together."""
     calls_function: ClassVar[bool] = False
     """Whether its `scope` is a function's name, which transformations wrap."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from curta.guarded_thread import kept_out
 from curta.hosts.failures import HostsError
 from curta.once import Lock
 
@@ -40,8 +41,11 @@ class ThreadOrder:
         """Call `function`, a program or one collective between these members.
 
         Raises:
-            HostsError: another thread is in one, or other processes run another thread.
+            HostsError: another thread is in one, or has a `thread_guard`, or other
+                processes run another thread.
         """
+        if len(members) > 1 and (guarded := kept_out()) is not None:
+            raise _guarded(threading.current_thread(), guarded)
         if self._lock._is_owned():  # within a program of this thread
             return function()
         programs, holder = self._programs, self._holder
@@ -87,6 +91,14 @@ class ThreadOrder:
                 " by their names."
             )
         self._last[members] = name
+
+
+def _guarded(thread: threading.Thread, other: threading.Thread) -> HostsError:
+    return HostsError(
+        f"a thread guard was set in thread {other.name!r}, and thread {thread.name!r}"
+        " runs a program over several processes. Run it in the first thread, or after"
+        " its block of `thread_guard`."
+    )
 
 
 def _both(thread: threading.Thread, holder: threading.Thread | None) -> HostsError:

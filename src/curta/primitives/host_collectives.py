@@ -45,6 +45,9 @@ class HostCollective(Op):
 class Moving(HostCollective):
     """A collective that makes one array of another."""
 
+    to_neighbours: ClassVar[bool] = False
+    """Whether each host sends to one at most, and has to wait for one at most."""
+
     def eval(self, x: Any) -> Any:
         return self.moved(current(), np.asarray(x, order="C"))
 
@@ -147,6 +150,7 @@ class HostPermute(Moving):
     """What host `to` of the group gets from host `from`; zeros if nothing."""
 
     name: ClassVar[str] = "host_permute"
+    to_neighbours: ClassVar[bool] = True
     group: HostGroup
     pairs: tuple[tuple[int, int], ...]
 
@@ -227,6 +231,7 @@ class HostDone(_Begun):
     """Wait for a collective that was begun, and give its result."""
 
     name: ClassVar[str] = "host_done"
+    waits_for_hosts: ClassVar[bool] = True
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         return self.each.aval(avals[0])

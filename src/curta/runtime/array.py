@@ -224,7 +224,10 @@ class ArrayImpl(ShownArray):
         apart = aval.placement is not None
         apart = apart or (sharding is not None and sharding.num_devices > 1)
         apart = apart or isinstance(self._buffer(), RemoteData)
-        if apart or config.context.debugging:
+        split = aval.placement is not None and not self.is_fully_replicated
+        if split and self.is_fully_addressable:
+            sharding = None  # `self[i]` refuses dims that are split by type
+        elif apart or config.context.debugging:
             return iter([self[i] for i in range(aval.shape[0])])
         data = self._storage()
         return iter([ArrayImpl(data[i, ...], row, sharding) for i in range(len(data))])

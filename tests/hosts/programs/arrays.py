@@ -101,6 +101,11 @@ def pmaps(index: int) -> None:
     total, place = out(local, np.float32(1))
     np.testing.assert_array_equal(total, local + 1)
     assert place.tolist() == [2 * index, 2 * index + 1]
+    none = np.zeros((2, 3), curta.dtypes.float0)
+    for axis, shape in ((0, (2, 3)), (-1, (3, 2))):
+        found, total = curta.pmap(lambda x, y: (x, y), out_axes=(axis, 0))(none, local)
+        assert found.shape == shape and found.dtype == none.dtype
+        np.testing.assert_array_equal(total, local)
 
 
 def making(index: int) -> None:

@@ -16,6 +16,7 @@ from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import fold_code
 from curta.compiler.graph.index_set_splitting import split_index_set
+from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
 from curta.compiler.graph.items import HostItem, Item, loop_item
 from curta.compiler.graph.routines import LibraryOp, routine_item
@@ -128,7 +129,7 @@ class ItemLowering(ItemBuilder):
 
     def program(self) -> Program:
         return Program(
-            tuple(self.items), self.inputs, self.consts, tuple(self.outputs),
+            interiors_first(self.items), self.inputs, self.consts, tuple(self.outputs),
             self.avals, self.builder, self.buffers,
         )  # fmt: skip
 

@@ -7,7 +7,9 @@ know that the two belong together and that the operand must stay as it was.
 
 Which collectives are begun follows from the op and the bytes, and all begin in the
 order in which the program had them, among its calls of Python: passes that know the
-number of the host must not make hosts differ in either.
+number of the host must not make hosts differ in either. Rows that go to neighbours, as
+halos do, are begun however few they are where that costs next to nothing: so those of
+both sides are under way at once, and behind the interior (interiors.py).
 """
 
 from __future__ import annotations
@@ -42,13 +44,17 @@ def _is_split(eqn: Eqn) -> bool:
     if not isinstance(op, Moving) or op.group.size == 1:
         return False
     (x,), (out,) = eqn.invars, eqn.outvars
+    if type(x) is not Var:
+        return False
+    if op.to_neighbours and current().polled:
+        return True
     nbytes = physical_dtype(out.aval.dtype).itemsize * max(x.aval.size, out.aval.size)
-    return type(x) is Var and nbytes >= config.tuning.overlapped_bytes
+    return nbytes >= config.tuning.overlapped_bytes
 
 
 def _keeps_its_place(eqn: Eqn) -> bool:
     """Whether others see when it comes: other hosts, or the user."""
-    if isinstance(eqn.op, HostDone):
+    if eqn.op.waits_for_hosts:
         return False
     return bool(eqn.effects) or eqn.op.runs_python or communicates(eqn.op)
 
@@ -121,7 +127,7 @@ class _Scheduler:
 
     def _put(self, node: _Node) -> None:
         """A node is ready; starts come before all others."""
-        if isinstance(node.eqn.op, HostDone):
+        if node.eqn.op.waits_for_hosts:
             self._begun.append(node)
         else:
             first = 0 if isinstance(node.eqn.op, HostStart) else 1
@@ -129,7 +135,7 @@ class _Scheduler:
 
     def _scheduled(self, node: _Node) -> list[Eqn]:
         eqn = node.eqn
-        if isinstance(eqn.op, HostDone):
+        if eqn.op.waits_for_hosts:
             x, number = eqn.invars
             return [eqn.replace(invars=(x, self._numbers.get(number, number)))]
         short = _cost(eqn) < config.tuning.overlapped_cost

@@ -1,0 +1,48 @@
+"""Halos behind the interior: what needs nothing of other hosts comes before the wait.
+
+A map that reads rows of other hosts is cut at its seams (index_set_splitting.py). Its
+interior reads only what is here; the borders wait for the halos. Both are one eqn, so
+`overlap`, which orders eqns, has all of it behind the `HostDone` of the halos. Here,
+among items, the parts of values that need nothing awaited go before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from curta.compiler.graph.items import HostItem, Item, LoopItem, reads, written
+
+
+def interiors_first(items: Sequence[Item]) -> tuple[Item, ...]:
+    """The items with interiors before the halos are waited for."""
+    if not any(map(_waits, items)):
+        return tuple(items)
+    result: list[Item] = []
+    for item in items:
+        at = _before_waits(item, result) if _is_part(item) else len(result)
+        result.insert(at, item)
+    return tuple(result)
+
+
+def _waits(item: Item) -> bool:
+    return isinstance(item, HostItem) and item.eqn.op.waits_for_hosts
+
+
+def _is_part(item: Item) -> bool:
+    """Whether it writes elements of its own in a buffer that others write as well."""
+    return isinstance(item, LoopItem) and item.partial
+
+
+def _before_waits(part: Item, before: Sequence[Item]) -> int:
+    """Where a part goes: in front of all waits but those that it needs."""
+    read, own, result = {*reads(part)}, {*written(part)}, len(before)
+    for at in range(len(before) - 1, -1, -1):
+        other = before[at]
+        made = {*written(other)}
+        if made & read or own.intersection(reads(other)):
+            break
+        if made & own and not _is_part(other):
+            break
+        if _waits(other):
+            result = at
+    return result
