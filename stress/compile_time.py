@@ -289,7 +289,7 @@ def rows(n: int) -> Program:
 # ------------------------------------------------------------------- counting steps
 
 _SOURCES = str(Path(curta.__file__).parent)
-_COUNTED = (Var, Eqn, Buffer, items.LoopItem, items.DotItem, items.ControlItem)
+_COUNTED = (Var, Eqn, Buffer, items.LoopItem, items.LibraryItem, items.RegionItem)
 
 Steps = Counter[tuple[str, str]]
 """How often functions were called, and called built-in ones, by file and name."""

@@ -104,7 +104,7 @@ def users(*words):
 def test_one_place_for_python_and_one_for_native_code_fill_tables_in():
     assert users("token_word") == {
         "compiler/calls.py",  # for Python, and the record for
-        "compiler/llvm/control_flow.py",  # a program within another
+        "compiler/llvm/program_calls.py",  # a program within another
         "compiler/native.py",
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +62,11 @@ class NativeProgram:
     def token_word(self) -> int:
         """Where among the constants the address of the cancellation token is."""
         return self.arena_word + 1
+
+    def array_bytes(self, array: int) -> int:
+        """The bytes of a result, or (counting on) of an argument."""
+        dtype, shape = self.signature[array]
+        return int(dtype.itemsize) * math.prod(shape)
 
     @cached_property
     def words(self) -> ctypes.Array[ctypes.c_uint64]:

@@ -30,7 +30,7 @@ from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_builder import CompilePart, InPlace
 from curta.compiler.graph.item_lowering import Program, lower_to_items
-from curta.compiler.graph.items import HostItem
+from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
@@ -104,9 +104,9 @@ def _generated(
 def _advise_of_python(program: Program) -> None:
     """Say which ops of a loop or branch have no code, and run in Python."""
     for item in program.items:
-        if isinstance(item, HostItem) and not item.eqn.op.runs_python:
-            if item.eqn.op.meets_hosts:
-                continue  # it waits for other hosts anyway
+        if not isinstance(item, RegionItem) or item.kind != "Python":
+            continue
+        if not (item.eqn.op.runs_python or item.eqn.op.meets_hosts):  # waits anyway
             name = item.eqn.op.name
             types = ", ".join(v.aval.str_short() for v in item.eqn.invars)
             advise(

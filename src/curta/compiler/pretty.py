@@ -6,21 +6,18 @@ from collections.abc import Iterable, Iterator
 
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.items import (
-    ControlItem,
-    DotItem,
-    HostItem,
     Item,
+    LibraryItem,
     LoopItem,
-    RegisterItem,
-    RoutineItem,
+    RegionItem,
     written,
 )
-from curta.compiler.library.contraction import Contraction
 from curta.compiler.llvm.entry import Scheduled, Work
 from curta.compiler.loops.index import ZERO, Affine, pretty_index
 from curta.compiler.loops.nodes import (
     Block,
     Buffer,
+    Call,
     Carry,
     Const,
     Copy,
@@ -56,24 +53,12 @@ def pretty_plan(plan: FusionPlan) -> str:
 def pretty_item(item: Item) -> str:
     """`v3 = exp over i0:8 i1:16`."""
     names = ", ".join(b.name for b in written(item))
-    if isinstance(item, HostItem):
-        return f"{names} = {item.eqn.op.name} in Python"
-    if isinstance(item, ControlItem):
-        parts = f" in {item.parts.count} parts" if item.parts else ""
-        count = len(item.programs)
-        return f"{names} = {item.eqn.op.name} over {count} native programs{parts}"
-    if isinstance(item, RegisterItem):
+    if isinstance(item, RegionItem):
         code = "\n".join(_block_lines(item.region.body, "    "))
-        return f"{names} = {item.eqn.op.name} in registers\n{code}"
-    if isinstance(item, RoutineItem):
-        return f"{names} = {item.routine}"
-    if isinstance(item, DotItem):
-        d = item.dot
-        if isinstance(d, Contraction):
-            return f"{names} = product {item.left.name} {item.right.name} ({d})"
-        flips = "t" * d.a_transposed, "t" * d.b_transposed
-        sizes = f"{d.batch} x {d.m}x{d.k}{flips[0]} {d.k}x{d.n}{flips[1]} {d.kind}"
-        return f"{names} = dot {item.left.name} {item.right.name} ({sizes})"
+        return f"{names} = {item.eqn.op.name}, {item.kind}\n{code}"
+    if isinstance(item, LibraryItem):
+        given = " ".join(b.name for b in item.operands)
+        return f"{names} = {item.routine} of {given}"
     return f"{names} = {item.label} over {_dims(item)}"
 
 
@@ -126,6 +111,11 @@ def _block_lines(block: Block, indent: str) -> Iterator[str]:
             yield from (f"{inside}{line}" for line in _stage_lines(s.stores, s.folds))
         elif isinstance(s, Copy):
             yield f"{indent}{_name(s.to)} = {_name(s.source)}"
+        elif isinstance(s, Call):
+            eqn, every = s.program.eqn, f" every {s.every} times" if s.every > 1 else ""
+            name = "call" if eqn is None else eqn.op.name
+            given = " ".join([name, *map(_name, s.operands)])
+            yield f"{indent}{', '.join(map(_name, s.results))} = {given}{every}"
         elif isinstance(s, For):
             order = " in reverse" if s.reverse else ""
             loop = f"for {s.var.name}:{s.var.extent}{order}"

@@ -17,14 +17,10 @@ from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.item_builder import InPlace
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import (
-    ControlItem,
-    DotItem,
-    HostItem,
-    LoopItem,
-    RegisterItem,
+    RegionItem,
     written,
 )
-from curta.compiler.llvm.entry import Work, buffers, runs_python
+from curta.compiler.llvm.entry import Work, buffers, called_programs
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr, planned
@@ -35,13 +31,6 @@ from curta.core.buffers import empty
 from curta.core.evaluate import const_as_numpy
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.lazy_dataclass import dataclass
-
-_KINDS = {
-    DotItem: "product of matrices",
-    ControlItem: "loop or branch over programs",
-    RegisterItem: "loop or branch in registers",
-    HostItem: "Python",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +59,7 @@ class KernelReport:
     @property
     def in_python(self) -> bool:
         """Whether it, or what it calls, runs in Python."""
-        return runs_python(self.works)
+        return any(p.runs_python for p in called_programs(self.works))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,17 +132,15 @@ def _kernel(
 ) -> KernelReport:
     first = group.items[0]
     inner: tuple[ProgramReport, ...] = ()
-    if isinstance(first, ControlItem):
-        inner = tuple(parts[p] for p in first.programs if p in parts)
-    if isinstance(first, LoopItem):
-        labels = tuple(item.label for item in group.loops())
-        kind = "loops"
-    else:
-        labels = (eqns[-1].op.name,) if eqns else ()
-        kind = _KINDS.get(type(first), "library")
+    if isinstance(first, RegionItem):
+        inner = tuple(parts[p] for p in first.region.programs if p in parts)
+    labels = tuple(item.label for item in group.loops())
+    if not labels and eqns:
+        labels = (eqns[-1].op.name,)
     read, stored = _traffic(group, works)
     apart = tuple(dict.fromkeys(reasons))
-    return KernelReport(kind, eqns, labels, read, stored, apart, inner, tuple(works))
+    made = tuple(works)
+    return KernelReport(first.kind, eqns, labels, read, stored, apart, inner, made)
 
 
 def _traffic(group: FusionGroup, works: Sequence[Work]) -> tuple[int, int]:
@@ -210,7 +197,7 @@ def _fused(
             for v in own:
                 _reach(made_by[v], made_by, program, result[i])
     for group, eqns in zip(groups, result, strict=True):
-        if isinstance(group.items[0], ControlItem | RegisterItem | HostItem):
+        if isinstance(group.items[0], RegionItem):
             _reach(group.items[0].eqn, made_by, program, eqns)  # it may have no values
     return [tuple(sorted(eqns, key=order_of.__getitem__)) for eqns in result]
 

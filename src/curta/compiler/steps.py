@@ -13,16 +13,9 @@ from collections.abc import Mapping, Sequence
 from curta.compiler.dot_code import dot_call
 from curta.compiler.dump import dump
 from curta.compiler.executable import Launcher, NativeCode
-from curta.compiler.graph.control import control_cost
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.item_lowering import Program
-from curta.compiler.graph.items import (
-    ControlItem,
-    DotItem,
-    HostItem,
-    RegisterItem,
-    RoutineItem,
-)
+from curta.compiler.graph.items import LibraryItem, RegionItem
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
@@ -36,10 +29,8 @@ from curta.compiler.llvm.entry import (
     buffers,
     called_programs,
     emit_entry,
-    is_cancellable,
-    library_key,
+    in_entry,
     library_keys,
-    runs_python,
 )
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import (
@@ -54,6 +45,7 @@ from curta.compiler.loops.outer_vectorisation import vectorise_outer
 from curta.compiler.loops.schedule import (
     block_cost,
     cost,
+    is_cancellable,
     kernel_cost,
     region_schedule,
     schedule,
@@ -90,12 +82,12 @@ def ends_of(program: Program) -> list[Buffer]:
 def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]]:
     """What is run for each group of a plan: most are one kernel."""
     machine = target.host()
-    groups: list[list[Library | Scheduled | Kernel]] = []
+    groups: list[list[LibraryItem | Scheduled | Kernel]] = []
     for group in plan.groups:
         item = group.items[0]
-        if isinstance(item, RegisterItem):
+        if isinstance(item, RegionItem):
             groups.append([_scheduled_region(item, machine)])
-        elif isinstance(item, Library):
+        elif isinstance(item, LibraryItem):
             groups.append([item])
         else:
             kernel = assemble(group, program.builder)
@@ -113,9 +105,6 @@ def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]
     ]
 
 
-Library = DotItem | RoutineItem | ControlItem | HostItem
-
-
 def _touched(work: Work | Kernel) -> Sequence[Buffer]:
     return work.buffers() if isinstance(work, Kernel) else buffers(work)
 
@@ -130,8 +119,8 @@ def _scheduled(
     return Scheduled(kernel, plan, placement_of(kernel, plan, shared))
 
 
-def _scheduled_region(item: RegisterItem, machine: target.Target) -> Scheduled:
-    arrays = (*dict.fromkeys(item.operands), *item.results)
+def _scheduled_region(item: RegionItem, machine: target.Target) -> Scheduled:
+    arrays = (*dict.fromkeys((*item.results, *item.operands, *item.temporaries)),)
     if os.environ.get("CURTA_CHECK"):
         check_region(item.region, arrays)
     plan = region_schedule(item.region, machine.vector_bytes)
@@ -153,8 +142,8 @@ def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> Nativ
         arena.needed,
         arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
         parallel,
-        runs_python(works),
-        any(map(is_cancellable, works)),
+        any(p.runs_python for p in programs),
+        any(is_cancellable(w.kernel) for w in works if isinstance(w, Scheduled)),
     )
 
 
@@ -162,9 +151,7 @@ def is_parallel(work: Work) -> bool:
     """Whether it may run on threads: programs of which none does need no pool."""
     if isinstance(work, Scheduled):
         return work.plan.chunks > 1
-    if isinstance(work, ControlItem):
-        return work.chunks > 1
-    return not isinstance(work, HostItem) and _library_call(library_key(work)).parallel
+    return _library_call(work.routine).parallel
 
 
 def _library_call(key: LibraryKey) -> LibraryCall:
@@ -182,7 +169,7 @@ def _entry_code(
     """The entry and its kernels: one module if that will do, or one for each level."""
     kernels = KernelModules(target.host().module)
     for work in works:
-        if isinstance(work, Scheduled):
+        if isinstance(work, Scheduled) and not in_entry(work):
             kernels.add(work, _level(work, often))
     apart = kernels.modules
     level, entry = target.QUICK, target.host().module()
@@ -209,7 +196,7 @@ def _level(work: Scheduled, often: bool) -> int:
     """How hard the code generator should try: much work is worth good registers."""
     tuning, kernel = config.tuning, work.kernel
     if isinstance(kernel, Region):
-        return target.SIMPLIFIED
+        return target.QUICK if kernel.programs else target.SIMPLIFIED
     enough = tuning.optimised_map
     if any(s.ordered or (s.folds and not work.plan.column) for s in kernel.stages):
         enough = tuning.optimised_fold
@@ -226,8 +213,4 @@ def work_cost(work: Work) -> int:
             return kernel_cost(work.kernel)
         # A vector of examples takes about as long as one.
         return block_cost(work.kernel.body) * work.plan.iterations
-    if isinstance(work, RoutineItem):
-        return work.routine.work
-    if isinstance(work, HostItem):
-        return work.program.cost
-    return work.dot.work if isinstance(work, DotItem) else control_cost(work)
+    return work.routine.work

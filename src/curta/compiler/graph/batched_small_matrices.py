@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from curta.compiler.graph.batch_vectorisation import batch_code
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import RegisterItem
+from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.small_matrices import expanded
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -98,5 +98,5 @@ def batched_matrices_item(lowering: ItemBuilder, eqn: Eqn) -> bool:
     if code is None:
         return False
     lowering.buffers.update(zip(eqn.outvars, results, strict=True))
-    lowering.items.append(RegisterItem(eqn, operands, results, code))
+    lowering.items.append(RegionItem(eqn, operands, results, code))
     return True

@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from curta.compiler.graph.control import python_item
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import HostItem
 from curta.compiler.host_call import host_call
 from curta.core.jaxpr import Eqn, Var
 from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
@@ -47,7 +47,7 @@ class CollectiveItems:
             buffers[v] if v in buffers else lowering.result_buffer(v) for v in made
         )
         program = program or host_call(eqn)
-        lowering.items.append(HostItem(eqn, operands, results, program))
+        lowering.items.append(python_item(eqn, operands, results, program))
 
     def _done(self, number: Any) -> Var:
         """The result of what was begun, behind any polls."""

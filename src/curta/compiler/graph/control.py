@@ -2,51 +2,81 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 
 from curta.compiler.graph.batch_vectorisation import lane_code
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import ControlItem, RegisterItem
+from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import register_code
+from curta.compiler.graph.routines import in_memory
 from curta.compiler.host_call import signals_answered
+from curta.compiler.loops import nodes
 from curta.compiler.loops.bufferize import ALIGNMENT
-from curta.compiler.loops.lower import loop_dims
-from curta.compiler.loops.nodes import Buffer
-from curta.compiler.native import UNKNOWN, NativeProgram
+from curta.compiler.loops.index import ZERO, LoopVar, as_index
+from curta.compiler.loops.nodes import (
+    Block,
+    Buffer,
+    Call,
+    Carry,
+    Copy,
+    For,
+    If,
+    Load,
+    Region,
+    Stage,
+    Store,
+    View,
+)
+from curta.compiler.native import NativeProgram
 from curta.config import config
+from curta.control.scan import Scan
+from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr
 
-_ITERATION = 64  # what an iteration of a loop costs besides its body
 LINE = 64  # elements, at least a cache line
+_BYTE = np.dtype(np.uint8)
 
 
 def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item of a control-flow eqn.
 
-    Small values need none: all of their loop is one piece of code in registers.
+    Small values need no programs: all of their loop is one piece of code in registers.
     """
-    operands = tuple(_buffer(lowering, a) for a in eqn.invars)
+    operands = tuple(in_memory(lowering, a) for a in eqn.invars)
     memory = _result_buffers(lowering, eqn, operands, results)
     code = register_code(eqn, operands, memory)
     if code is not None:
         lowering.buffers.update(zip(eqn.outvars, memory, strict=True))
-        return lowering.items.append(RegisterItem(eqn, operands, memory, code))
+        return lowering.items.append(RegionItem(eqn, operands, memory, code))
     code = lane_code(eqn, operands, results)
     if code is not None:
-        return lowering.items.append(RegisterItem(eqn, operands, results, code))
+        return lowering.items.append(RegionItem(eqn, operands, results, code))
     parts = parts_of(eqn)
     if parts is not None:
         program = lowering.compile_part(parts.body, _in_place(eqn))
         if not program.runs_python:  # which threads other than the caller's must not
-            return _add(lowering, eqn, operands, results, (program,), parts)
+            return _Loop(lowering, eqn, operands, results, (program,), parts).add()
     if eqn.op.loop is None:
         return _add_branches(lowering, eqn, operands, results)
     *others, body = eqn.op.regions
     programs = [lowering.compile_part(jaxpr, {}) for jaxpr in others]
     programs.append(lowering.compile_part(body, _in_place(eqn)))
-    return _add(lowering, eqn, operands, results, tuple(programs), None)
+    return _Loop(lowering, eqn, operands, results, tuple(programs), None).add()
+
+
+def python_item(
+    eqn: Eqn,
+    operands: tuple[Buffer, ...],
+    results: tuple[Buffer, ...],
+    program: NativeProgram,
+) -> RegionItem:
+    """The item of an eqn that runs in Python, where native code calls the program."""
+    call = Call(program, results, operands)
+    return RegionItem(eqn, operands, results, Region((call,)))
 
 
 def _result_buffers(
@@ -56,13 +86,14 @@ def _result_buffers(
     results: tuple[Buffer, ...],
 ) -> tuple[Buffer, ...]:
     """Where results go: a large carry stays in the memory of its operand, if it may."""
+    loop, most = eqn.op.loop, config.tuning.register_elements
+    if loop is None:
+        return results
     memory = list(results)
-    for i, aval in enumerate(_carried(eqn)):
-        start = _first_carry(eqn) + i
-        if aval.size > config.tuning.register_elements and lowering.may_overwrite(
-            eqn, eqn.invars[start]
-        ):
-            memory[i] = operands[start]
+    pairs = zip(loop.initial(eqn.invars), loop.initial(operands), strict=True)
+    for i, (start, place) in enumerate(pairs):
+        if start.aval.size > most and lowering.may_overwrite(eqn, start):
+            memory[i] = place
     return tuple(memory)
 
 
@@ -87,10 +118,12 @@ def _add_branches(
     memory = list(results)
     for i, out in pairs.items():
         memory[out] = lowering.buffers[eqn.outvars[out]] = operands[1 + i]
-    scratch = _scratch(lowering, eqn, programs, 1)
-    lowering.items.append(
-        ControlItem(eqn, operands, tuple(memory), programs, (), scratch)
-    )
+    arena = _arena(lowering, eqn, programs)
+    which, loaded = _loaded(operands[0])
+    blocks = tuple((Call(p, tuple(memory), operands[1:], arena),) for p in programs)
+    region = Region((loaded, If(which, blocks, ((),) * len(blocks), ())))
+    temporaries = () if arena is None else (arena,)
+    lowering.items.append(RegionItem(eqn, operands, tuple(memory), region, temporaries))
 
 
 def _updated(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
@@ -148,103 +181,182 @@ def _touched(jaxpr: Jaxpr) -> set[int]:
     return {i for i, v in enumerate(jaxpr.invars) if v in used}
 
 
-def _add(
+class _Loop:
+    """A loop around programs.
+
+    A part of the carry has two places, from which iterations read and to which they
+    write in turn, or one, if the body may overwrite it.
+    """
+
+    def __init__(
+        self,
+        lowering: ItemBuilder,
+        eqn: Eqn,
+        operands: tuple[Buffer, ...],
+        results: tuple[Buffer, ...],
+        programs: tuple[NativeProgram, ...],
+        parts: Parts | None,
+    ) -> None:
+        assert eqn.op.loop is not None
+        self.lowering, self.eqn, self.view = lowering, eqn, eqn.op.loop
+        self.programs, self.body, self.parts = programs, programs[-1], parts
+        self.operands, self.memory = operands, list(results)
+        self.temporaries: list[Buffer] = []
+        self.part: LoopVar | None = None
+        self.chunk: LoopVar | None = None
+        if parts:
+            most = config.tuning.part_arenas if self.body.arena_bytes else parts.count
+            self.part = LoopVar("part", parts.count)
+            self.chunk = LoopVar("chunk", min(parts.count, most))
+
+    def add(self) -> None:
+        """Add the item of the loop."""
+        known = self.view.iterations is not None
+        self.arena = self._arena()
+        before: list[Copy] = []
+        after: list[Copy] = []
+        carries: list[Carry] = []
+        now: list[Buffer] = []
+        then: list[Buffer] = []
+        for i, start in enumerate(self.view.initial(self.operands)):
+            first, second = self._places(i)
+            if _memory(first) is not start:
+                number = self.body.results + self.view.consts + i
+                before.append(Copy(first, self._own(start, number)))
+            turns = [first] * 4
+            if first is not second:
+                turns = [Buffer(first.name, first.dtype, first.size, "carried")
+                         for _ in range(4)]  # fmt: skip
+                one, other, last, _ = turns
+                carries.append(Carry(first, one, other, last))
+                carries.append(Carry(second, other, one, turns[3]))
+            now.append(turns[0])
+            then.append(turns[1])
+            there = self.memory[i] in (_memory(first), _memory(second))
+            if not there or not (known or first is second):
+                # What all parts have alike, each of them stores.
+                after.append(Copy(self._own(self.memory[i], i), turns[2]))
+        loop = self._for if known else self._while
+        body = (*before, loop(tuple(carries), now, then), *after)
+        region = Region(body, None, self.part, self.chunk)
+        item = RegionItem(
+            self.eqn, self.operands, tuple(self.memory), region, tuple(self.temporaries)
+        )
+        self.lowering.items.append(item)
+
+    def _places(self, i: int) -> tuple[Buffer, Buffer]:
+        """Where a part of the carry lies before the first iteration, and after it."""
+        lowering, in_place = self.lowering, i in self.body.in_place
+        aval = self.eqn.outvars[i].aval
+        if self.parts and not self.parts.results[i]:
+            # Memory for each part, no two of them in one cache line.
+            aval = aval.update(shape=(self.parts.count, LINE))
+            names = ("carry",) if in_place else ("carry", "next")
+            two = [self._temporary(aval, f"{n}{i}") for n in names]
+            size, stride = self.body.array_bytes(i), two[0].nbytes // self.parts.count
+            own = [_rows(x, size, (self.part, stride)) for x in two]
+            return own[0], own[-1]
+        if in_place:
+            start = self.view.start + i
+            if lowering.may_overwrite(self.eqn, self.eqn.invars[start]):
+                self.memory[i] = self.operands[start]
+                lowering.buffers[self.eqn.outvars[i]] = self.operands[start]
+            own_rows = self._own(self.memory[i], i)
+            return own_rows, own_rows
+        other = self._own(self._temporary(aval, f"next{i}"), i)
+        result = self._own(self.memory[i], i)
+        # The last iteration writes the result, if that is known.
+        return (other, result) if (self.view.iterations or 0) % 2 else (result, other)
+
+    def _temporary(self, aval: ShapedArray, name: str) -> Buffer:
+        self.temporaries.append(self.lowering.new_buffer(aval, name))
+        return self.temporaries[-1]
+
+    def _arena(self) -> Buffer | None:
+        arena = _arena(self.lowering, self.eqn, self.programs, self.chunk)
+        if arena is not None:
+            self.temporaries.append(_memory(arena))
+        return arena
+
+    def _own(self, array: Buffer, number: int, at: LoopVar | None = None) -> Buffer:
+        """What the part, at an iteration, has of a result or (counting on) argument."""
+        size, parts = self.body.array_bytes(number), self.parts
+        if parts is None or not (*parts.results, *parts.arguments)[number]:
+            return _rows(array, size, (at, size))
+        return _rows(array, size, (at, size * parts.count), (self.part, size))
+
+    def _for(
+        self, carries: tuple[Carry, ...], now: list[Buffer], then: list[Buffer]
+    ) -> For:
+        op, body = cast(Scan, self.eqn.op), self.body
+        consts, _, xs = op.parts(self.operands)
+        iteration, n = LoopVar("iteration", op.length), body.results
+        own = [self._own(x, n + i) for i, x in enumerate(consts)]
+        first, stacked = n + len(consts) + len(now), self.memory[len(then) :]
+        rows = [self._own(x, first + i, iteration) for i, x in enumerate(xs)]
+        outs = [self._own(x, len(then) + i, iteration) for i, x in enumerate(stacked)]
+        call = Call(body, (*then, *outs), (*own, *now, *rows), self.arena)
+        return For(iteration, carries, (call, *self._signals()), op.reverse)
+
+    def _while(
+        self, carries: tuple[Carry, ...], now: list[Buffer], then: list[Buffer]
+    ) -> nodes.While:
+        test, body = self.programs
+        test_consts, consts, _ = cast(While, self.eqn.op).parts(self.operands)
+        flag = Buffer("goes_on", np.dtype(bool), 1, "stack")
+        goes_on, loaded = _loaded(flag)
+        condition = Call(test, (flag,), (*test_consts, *now), self.arena), loaded
+        call = Call(body, tuple(then), (*consts, *now), self.arena)
+        return nodes.While(carries, condition, goes_on, (call, *self._signals()))
+
+    def _signals(self) -> Block:
+        """A call that answers signals, in loops that call Python, now and then."""
+        if not self.body.runs_python:
+            return ()
+        most = config.tuning.interruptible_cost // 4
+        calls = -(-most // max(self.body.cost, 1))  # a program may cost nothing
+        every = 1 << max(calls - 1, 0).bit_length()
+        return (Call(signals_answered(), every=every),)
+
+
+def _memory(buffer: Buffer) -> Buffer:
+    """The buffer in whose memory a part of it lies."""
+    storage = buffer.storage
+    return storage.of if isinstance(storage, View) else buffer
+
+
+def _rows(array: Buffer, size: int, *walked: tuple[LoopVar | None, int]) -> Buffer:
+    """So many bytes of an array, at distances along loops; all without a loop."""
+    strides = [as_index(v) * stride for v, stride in walked if v is not None]
+    if not strides:
+        return array
+    return Buffer(array.name, _BYTE, size, View(array, sum(strides, ZERO)))
+
+
+def _loaded(array: Buffer) -> tuple[Buffer, Stage]:
+    """A number from memory, and the stage that loads it."""
+    value = Buffer(array.name, array.dtype, 1, "register")
+    load = Load(array, ZERO, None, array.dtype)
+    return value, Stage((), (Store(value, ZERO, load),), ())
+
+
+def _arena(
     lowering: ItemBuilder,
     eqn: Eqn,
-    operands: tuple[Buffer, ...],
-    results: tuple[Buffer, ...],
     programs: tuple[NativeProgram, ...],
-    parts: Parts | None,
-) -> None:
-    memory, in_place = list(results), programs[-1].in_place
-    carries = []
-    for i, aval in enumerate(_carried(eqn)):
-        if parts and not parts.results[i]:
-            # Memory for each part, no two of them in one cache line.
-            aval = aval.update(shape=(parts.count, LINE))
-            two = [lowering.new_buffer(aval, f"{n}{i}") for n in ("carry", "next")]
-            carries.append((two[0], two[0] if i in in_place else two[1]))
-            continue
-        if i in in_place:
-            start = _first_carry(eqn) + i
-            if lowering.may_overwrite(eqn, eqn.invars[start]):
-                memory[i] = lowering.buffers[eqn.outvars[i]] = operands[start]
-            carries.append((memory[i], memory[i]))
-            continue
-        other = lowering.new_buffer(aval, f"next{i}")
-        if _iterations(eqn) % 2:
-            carries.append((other, memory[i]))  # the last iteration writes the result
-        else:
-            carries.append((memory[i], other))
-    chunks = parts.count if parts else 1
-    if any(p.arena_bytes for p in programs):
-        chunks = min(chunks, config.tuning.part_arenas)
-    scratch = _scratch(lowering, eqn, programs, chunks)
-    signals = signals_answered() if programs[-1].runs_python else None
-    polled = _loop_cost(eqn, programs, parts) > config.tuning.interruptible_cost
-    item = ControlItem(
-        eqn, operands, tuple(memory), programs, tuple(carries), scratch, parts, chunks,
-        signals, polled,
-    )  # fmt: skip
-    lowering.items.append(item)
-
-
-def _scratch(
-    lowering: ItemBuilder, eqn: Eqn, programs: tuple[NativeProgram, ...], chunks: int
+    chunk: LoopVar | None = None,
 ) -> Buffer | None:
-    """Arenas for programs of which each chunk runs one after the other."""
+    """An arena for programs of which each chunk runs one after the other."""
     size = max(p.arena_bytes for p in programs)
     if not size:
         return None
     row = -(-size // ALIGNMENT) * ALIGNMENT
-    arenas = ShapedArray((chunks, row), np.dtype(np.uint8))
-    return lowering.new_buffer(arenas, f"{eqn.op.name}.memory")
-
-
-def _first_carry(eqn: Eqn) -> int:
-    """The operand with which the carry of a loop begins."""
-    return eqn.op.loop.start if eqn.op.loop else 0
+    arenas = ShapedArray((chunk.extent if chunk else 1, row), _BYTE)
+    memory = lowering.new_buffer(arenas, f"{eqn.op.name}.memory")
+    return _rows(memory, row, (chunk, row))
 
 
 def _in_place(eqn: Eqn) -> dict[int, int]:
     """The arguments that a loop's body may overwrite: its carry."""
     loop = eqn.op.loop
     return {loop.consts + i: i for i in range(loop.carry)} if loop else {}
-
-
-def _carried(eqn: Eqn) -> list[ShapedArray]:
-    count = eqn.op.loop.carry if eqn.op.loop else 0
-    return [v.aval for v in eqn.outvars[:count]]
-
-
-def _iterations(eqn: Eqn) -> int:
-    """The iterations of a loop; 0 if nobody knows how many."""
-    return (eqn.op.loop and eqn.op.loop.iterations) or 0
-
-
-def control_cost(item: ControlItem) -> int:
-    """What all iterations of a loop, or the longest branch, cost."""
-    if item.eqn.op.loop is None:
-        costs = [p.cost + _ITERATION for p in item.programs]
-        return max(costs)
-    return _loop_cost(item.eqn, item.programs, item.parts)
-
-
-def _loop_cost(
-    eqn: Eqn, programs: tuple[NativeProgram, ...], parts: Parts | None
-) -> int:
-    loop = eqn.op.loop
-    if loop is None or loop.iterations is None:
-        return UNKNOWN
-    iterations = loop.iterations * (parts.count if parts else 1)
-    return iterations * sum(p.cost + _ITERATION for p in programs)
-
-
-def _buffer(lowering: ItemBuilder, atom: Atom) -> Buffer:
-    """Where an operand lies; literals are put into memory."""
-    result = lowering.buffer_of(atom)
-    if result is None:
-        result = lowering.new_buffer(atom.aval, f"literal{len(lowering.items)}")
-        index = loop_dims(atom.aval.shape)
-        lowering.emit_map(result, index, lowering.elements.at(atom, index), "literal")
-    return result

@@ -19,7 +19,7 @@ import numpy as np
 from curta.compiler.graph.dots import KINDS, summing_dtype
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import DotItem
+from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library.contraction import Contraction, merged, panel_width
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.product_plan import Axis
@@ -249,7 +249,7 @@ def _product_items(lowering: ItemBuilder, conv: _Conv, result: Buffer) -> None:
             dot = _pointwise(conv, along, a, kernel) or _contraction(
                 conv, along, (c, layout), kernel
             )
-            lowering.items.append(DotItem(dot, a, kernel.buffer, product))
+            lowering.items.append(LibraryItem(dot, (a, kernel.buffer), (product,)))
     if product is not result:
         index = loop_dims(shape)
         value = lowering.load(product, tuple(index[d] for d in order))

@@ -16,7 +16,7 @@ import numpy as np
 
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import DotItem
+from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library import blas
 from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.element_types import computed_dtype
@@ -56,10 +56,10 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     b, b_flipped = _matrix(lowering, right, dims, working, upright=small)
     dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)
     if out.dtype == working:
-        lowering.items.append(DotItem(dot, a, b, result))
+        lowering.items.append(LibraryItem(dot, (a, b), (result,)))
         return None
     wide = lowering.new_buffer(ShapedArray(out.shape, working), f"{result.name}.wide")
-    lowering.items.append(DotItem(dot, a, b, wide))
+    lowering.items.append(LibraryItem(dot, (a, b), (wide,)))
     index = loop_dims(out.shape)
     value = lowering.load(wide, index)
     return lowering.emit_map(

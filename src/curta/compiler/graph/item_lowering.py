@@ -10,7 +10,7 @@ from curta.compiler.graph.batched_small_matrices import (
 )
 from curta.compiler.graph.by_class import by_class
 from curta.compiler.graph.collectives import CollectiveItems
-from curta.compiler.graph.control import control_item
+from curta.compiler.graph.control import control_item, python_item
 from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
@@ -18,7 +18,7 @@ from curta.compiler.graph.folds import fold_code
 from curta.compiler.graph.index_set_splitting import split_index_set
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
-from curta.compiler.graph.items import HostItem, Item, loop_item
+from curta.compiler.graph.items import Item, loop_item
 from curta.compiler.graph.routines import LibraryOp, routine_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
@@ -165,7 +165,7 @@ class ItemLowering(ItemBuilder):
     def _host(self, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
         """An eqn that runs in Python."""
         operands = [self.buffers[v] for v in eqn.invars if isinstance(v, Var)]
-        self.items.append(HostItem(eqn, tuple(operands), results, host_call(eqn)))
+        self.items.append(python_item(eqn, tuple(operands), results, host_call(eqn)))
 
     def _map(self, var: Var) -> None:
         eqn = self.values.definitions[var]

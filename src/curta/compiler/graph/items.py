@@ -8,14 +8,13 @@ of its op. Fusion (fuse.py) decides which items share a kernel.
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
-from curta.compiler.graph.loop_parts import Parts
 from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Region, Store, walk
-from curta.compiler.native import NativeProgram
 from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
 
@@ -40,6 +39,7 @@ class LoopItem:
     independent: int = 0
     selective: bool = False
     partial: bool = False
+    kind: ClassVar[str] = "loops"
 
     @property
     def work(self) -> int:
@@ -52,78 +52,48 @@ class LoopItem:
 
 
 @dataclass(frozen=True, eq=False)
-class HostItem:
-    """An eqn that runs in Python, where native code calls the `program`."""
+class LibraryItem:
+    """A product, or what a routine computes with memory of its own, by library code."""
 
-    eqn: Eqn
+    routine: Dot | Contraction | Routine
     operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
-    program: NativeProgram
+    temporaries: tuple[Buffer, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """What the library does."""
+        return "library" if isinstance(self.routine, Routine) else "product of matrices"
 
 
 @dataclass(frozen=True, eq=False)
-class DotItem:
-    """A product of matrices, or of more dims, by library code."""
+class RegionItem:
+    """A loop, a branch or a call of Python as code of its own.
 
-    dot: Dot | Contraction
-    left: Buffer
-    right: Buffer
-    result: Buffer
-
-
-@dataclass(frozen=True, eq=False)
-class RoutineItem:
-    """What a routine of the library computes, with memory of its own."""
-
-    routine: Routine
-    operands: tuple[Buffer, ...]
-    results: tuple[Buffer, ...]
-    scratch: Buffer
-
-
-@dataclass(frozen=True, eq=False)
-class ControlItem:
-    """A loop or branch over compiled programs: those of the jaxprs of `eqn`.
-
-    `carries` are two buffers for each part of a loop's carry; iterations read one and
-    write the other, alternately. A loop may be cut along the rows of its arrays; then
-    the program is the body for one part, and every part has memory of its own. So many
-    `chunks` share out the parts. Programs that need an arena have it in `scratch`, a
-    row of which is for one chunk. A loop calls `signals`, if there is such a program,
-    now and then; one that is `polled` looks whether its call was cancelled.
+    The `temporaries` are memory that nothing else touches.
     """
 
     eqn: Eqn
     operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
-    programs: tuple[NativeProgram, ...]
-    carries: tuple[tuple[Buffer, Buffer], ...]
-    scratch: Buffer | None
-    parts: Parts | None = None
-    chunks: int = 1
-    signals: NativeProgram | None = None
-    polled: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class RegisterItem:
-    """A loop or branch of which all values lie in registers, as code of its own."""
-
-    eqn: Eqn
-    operands: tuple[Buffer, ...]
-    results: tuple[Buffer, ...]
     region: Region
+    temporaries: tuple[Buffer, ...] = ()
+
+    @property
+    def kind(self) -> str:
+        """What runs it."""
+        if not self.region.programs:
+            return "loop or branch in registers"
+        return "loop or branch over programs" if self.eqn.op.regions else "Python"
 
 
-Item = LoopItem | DotItem | RoutineItem | ControlItem | RegisterItem | HostItem
+Item = LoopItem | LibraryItem | RegionItem
 
 
 def reads(item: Item) -> list[Buffer]:
     """The buffers an item reads, each once."""
     if isinstance(item, LoopItem):
         return list(dict.fromkeys(e.buffer for e in item.loads))
-    if isinstance(item, DotItem):
-        return [item.left, item.right]
     return list(dict.fromkeys(item.operands))
 
 
@@ -131,8 +101,6 @@ def written(item: Item) -> list[Buffer]:
     """The buffers an item writes."""
     if isinstance(item, LoopItem):
         return list(dict.fromkeys(s.buffer for s in item.writes))
-    if isinstance(item, DotItem):
-        return [item.result]
     return list(item.results)
 
 

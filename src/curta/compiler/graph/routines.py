@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import RoutineItem
+from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library.copies import Copies
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.lower import loop_dims
@@ -63,13 +63,13 @@ def barrier(
 def routine_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item that runs a `LibraryOp`."""
     routine = cast(LibraryOp, eqn.op).routine(*[v.aval for v in eqn.invars])
-    operands = [_in_memory(lowering, v) for v in eqn.invars]
+    operands = [in_memory(lowering, v) for v in eqn.invars]
     memory = ShapedArray((max(routine.scratch, 1),), np.dtype(np.uint8))
     scratch = lowering.new_buffer(memory, f"{results[0].name}.memory")
-    lowering.items.append(RoutineItem(routine, tuple(operands), results, scratch))
+    lowering.items.append(LibraryItem(routine, tuple(operands), results, (scratch,)))
 
 
-def _in_memory(lowering: ItemBuilder, atom: Atom) -> Buffer:
+def in_memory(lowering: ItemBuilder, atom: Atom) -> Buffer:
     """The buffer of an operand; a literal is stored for it."""
     result = lowering.buffer_of(atom)
     if result is None:

@@ -16,24 +16,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
-from curta.compiler.graph.items import (
-    ControlItem,
-    DotItem,
-    HostItem,
-    RoutineItem,
-)
+from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine, run_chunks
 from curta.compiler.llvm.builder import Builder, Module
-from curta.compiler.llvm.control_flow import ProgramCall, emit_control
 from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.llvm.polls import is_cancelled
-from curta.compiler.llvm.regions import emit_region
+from curta.compiler.llvm.program_calls import Callee
+from curta.compiler.llvm.regions import emit_region, run_region
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
-from curta.compiler.loops.nodes import Buffer, Kernel, Region
-from curta.compiler.loops.schedule import Schedule, is_long
+from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region
+from curta.compiler.loops.schedule import Schedule, is_cancellable
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.compiler.routine_code import LibraryCall
 from curta.config import config
@@ -52,21 +47,13 @@ class Scheduled:
     placement: BufferPlacement
 
 
-Work = Scheduled | DotItem | RoutineItem | ControlItem | HostItem
+Work = Scheduled | LibraryItem
 
 
 def buffers(work: Work) -> tuple[Buffer, ...]:
     """The buffers in memory that a piece of work touches."""
-    if isinstance(work, DotItem):
-        return work.result, work.left, work.right
-    if isinstance(work, RoutineItem):
-        return *work.results, *work.operands, work.scratch
-    if isinstance(work, ControlItem):
-        pairs = tuple(buffer for pair in work.carries for buffer in pair)
-        own = () if work.scratch is None else (work.scratch,)
-        return work.results + work.operands + pairs + own
-    if isinstance(work, HostItem):
-        return work.results + work.operands
+    if isinstance(work, LibraryItem):
+        return *work.results, *work.operands, *work.temporaries
     return work.placement.arguments
 
 
@@ -74,15 +61,9 @@ LibraryKey = Dot | Contraction | Routine
 """What the library computes."""
 
 
-def library_key(work: DotItem | RoutineItem) -> LibraryKey:
-    """What the library is asked for."""
-    return work.dot if isinstance(work, DotItem) else work.routine
-
-
 def library_keys(works: Sequence[Work]) -> list[LibraryKey]:
     """The products and the routines that are called, each once, in table order."""
-    called = [w for w in works if isinstance(w, DotItem | RoutineItem)]
-    return list(dict.fromkeys(map(library_key, called)))
+    return list(dict.fromkeys(w.routine for w in works if isinstance(w, LibraryItem)))
 
 
 def called_programs(works: Sequence[Work]) -> list[NativeProgram]:
@@ -91,24 +72,16 @@ def called_programs(works: Sequence[Work]) -> list[NativeProgram]:
 
 
 def _programs(work: Work) -> tuple[NativeProgram, ...]:
-    if isinstance(work, HostItem):
-        return (work.program,)
-    if not isinstance(work, ControlItem):
-        return ()
-    return work.programs if work.signals is None else (*work.programs, work.signals)
+    region = work.kernel if isinstance(work, Scheduled) else None
+    return region.programs if isinstance(region, Region) else ()
 
 
-def runs_python(works: Sequence[Work]) -> bool:
-    """Whether some of it runs in Python."""
-    return any(p.runs_python for w in works for p in _programs(w))
-
-
-def is_cancellable(work: Work) -> bool:
-    """Whether some loop of it polls the cancellation token."""
-    if isinstance(work, Scheduled):
-        return is_long(work.kernel)
-    called = any(p.cancellable for p in _programs(work))
-    return called or (isinstance(work, ControlItem) and work.polled)
+def in_entry(work: Work) -> Region | None:
+    """The region that is no function of its own, as it calls programs in order."""
+    region = work.kernel if isinstance(work, Scheduled) else None
+    if not isinstance(region, Region) or not region.programs or region.parts:
+        return None
+    return region
 
 
 def emit_entry(
@@ -125,7 +98,8 @@ def emit_entry(
     if parallel:
         _emit_serial_for(module)
     # A loop around programs is worth good code; calls one after the other are not.
-    loops = any(isinstance(w, ControlItem) for w in works)
+    own = [in_entry(w) for w in works]
+    loops = any(r is not None and not isinstance(r.body[0], Call) for r in own)
     b = module.function(ENTRY, [PTR], I64, quick=not loops)
     (table,) = b.arguments
     launcher, base, token = (
@@ -143,19 +117,22 @@ def emit_entry(
     for work in works:
         address = addresses.of(work)
         given = [address[x] for x in buffers(work)]
-        if isinstance(work, DotItem | RoutineItem):
-            calls(library_key(work), [*given, launcher])
-        elif isinstance(work, (ControlItem, HostItem)):
-            parts = [
-                (_word(b, table, i), _word(b, table, i + 1))
-                for i in (first_program + 2 * programs[p] for p in _programs(work))
-            ]
-            _run_programs(b, work, address, parts, launcher, token)
+        if not isinstance(work, Scheduled):
+            calls(work.routine, [*given, launcher])
+            continue
+        code: dict[NativeProgram, Callee] = {}
+        for p in _programs(work):
+            at = first_program + 2 * programs[p]
+            code[p] = _word(b, table, at), _word(b, table, at + 1)
+        region = in_entry(work)
+        if region is not None:
+            run_region(b, region, work.plan, address, code, token)
         else:
-            if is_cancellable(work):
-                given.append(token)
-            launch(functions[work], given, work.plan.chunks)
-        if is_cancellable(work):
+            words = [*given, *(word for callee in code.values() for word in callee)]
+            if is_cancellable(work.kernel):
+                words.append(token)
+            launch(functions[work], words, work.plan.chunks)
+        if is_cancellable(work.kernel):
             b.return_when(is_cancelled(b, token), STOPPED)
     b.ret(b.const(I64, DONE))
 
@@ -207,21 +184,6 @@ class _LibraryCalls:
         if numbers:
             given += [b.table(I64, numbers), b.offset(self.table, first, PTR)]
         b.call(_word(b, self.table, first), None, *given)
-
-
-def _run_programs(
-    b: Builder,
-    work: ControlItem | HostItem,
-    address: Mapping[Buffer, Value],
-    code: list[tuple[Value, Value]],
-    launcher: Value,
-    token: Value,
-) -> None:
-    if isinstance(work, ControlItem):
-        return emit_control(b, work, address, code, launcher, token)
-    call = ProgramCall(b, work.program, code[0], token)
-    call.results([address[x] for x in buffers(work)])
-    return call.run()
 
 
 def _numbered(values: Sequence[Any]) -> dict[Any, int]:
@@ -296,7 +258,11 @@ class _Launch:
 
     def __init__(self, b: Builder, launcher: Value, works: Sequence[Work]) -> None:
         self.b, self.launcher = b, launcher
-        counts = [len(buffers(w)) + 1 for w in works if isinstance(w, Scheduled)]
+        counts = [
+            len(buffers(w)) + 2 * len(_programs(w)) + 1
+            for w in works
+            if isinstance(w, Scheduled) and not in_entry(w)
+        ]
         self.table = b.scratch(8 * max(counts), align=8) if counts else None
 
     def __call__(self, name: str, arguments: Sequence[Value], chunks: int) -> None:

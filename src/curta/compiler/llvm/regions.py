@@ -1,13 +1,14 @@
 """A region to LLVM IR: one function, whose loops carry values as phis.
 
 `void name(ptr arguments, i64 chunk)`, as kernels are; what follows the addresses of the
-arrays in `arguments` is that of the cancellation token. What registers hold is in
-register_values.py.
+arrays in `arguments` are those of the programs that it calls, with their constants, and
+of the cancellation token. One that calls programs in order is part of the entry. What
+registers hold is in register_values.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.polls import (
@@ -16,13 +17,14 @@ from curta.compiler.llvm.polls import (
     polled_loop,
     polled_while,
 )
+from curta.compiler.llvm.program_calls import Callee, ProgramCall
 from curta.compiler.llvm.register_values import RegisterValues
 from curta.compiler.llvm.stage_body import StageBody, chunk_bounds
 from curta.compiler.llvm.types import I64, PTR, Value
-from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import (
     Block,
     Buffer,
+    Call,
     Copy,
     For,
     If,
@@ -30,8 +32,16 @@ from curta.compiler.loops.nodes import (
     Stage,
     Store,
     While,
+    statements_in,
 )
-from curta.compiler.loops.schedule import Schedule, block_cost, is_long, is_polled
+from curta.compiler.loops.schedule import (
+    Schedule,
+    block_cost,
+    is_cancellable,
+    is_long,
+    is_polled,
+)
+from curta.compiler.native import NativeProgram
 
 Values = list[Value]
 
@@ -42,19 +52,42 @@ def emit_region(
     """Add the region to the module as a function."""
     b = module.function(name, [PTR, I64], None, exported=False)
     arguments, chunk = b.arguments
-    pointers = {
-        array: b.load(PTR, b.offset(arguments, i, PTR))
-        for i, array in enumerate(arrays)
-    }
-    emitter = _RegionEmitter(b, RegisterValues(b, pointers))
-    if is_long(region):
-        emitter.token = b.load(PTR, b.offset(arguments, len(arrays), PTR))
-    if region.lane is None:
-        emitter.run(region.body)
-    else:
-        emitter.run_examples(region.body, region.lane, plan, chunk)
+    count, programs = len(arrays), region.programs
+    wanted = count + 2 * len(programs) + is_cancellable(region)
+    words = [b.load(PTR, b.offset(arguments, i, PTR)) for i in range(wanted)]
+    token = words.pop() if is_cancellable(region) else None
+    callees = zip(words[count::2], words[count + 1 :: 2], strict=True)
+    code = dict(zip(programs, callees, strict=True))
+    address = dict(zip(arrays, words, strict=False))
+    run_region(b, region, plan, address, code, token, chunk)
     b.ret()
     return b
+
+
+def run_region(
+    b: Builder,
+    region: Region,
+    plan: Schedule,
+    address: Mapping[Buffer, Value],
+    code: Mapping[NativeProgram, Callee],
+    token: Value | None,
+    chunk: Value | None = None,
+) -> None:
+    """Add the code of a chunk of a region, with the programs that it calls."""
+    emitter = _RegionEmitter(
+        b, RegisterValues(b, address), token if is_long(region) else None
+    )
+    for s in statements_in(region.body):
+        if isinstance(s, Call):
+            call = ProgramCall(emitter.values, s, code[s.program], token)
+            emitter.calls[s] = call
+    if chunk is not None and region.chunk is not None:
+        emitter.values.bind(region.chunk, chunk)
+    emitter.settle(region.body)
+    if chunk is None or (region.lane is None and region.parts is None):
+        emitter.run(region.body)
+    else:
+        emitter.run_all(region, plan, chunk)
 
 
 class _RegionEmitter(StageBody):
@@ -62,9 +95,10 @@ class _RegionEmitter(StageBody):
 
     values: RegisterValues
 
-    def __init__(self, b: Builder, values: RegisterValues) -> None:
+    def __init__(self, b: Builder, values: RegisterValues, token: Value | None) -> None:
         super().__init__(b, values)
-        self.token: Value | None = None
+        self.token = token
+        self.calls: dict[Call, ProgramCall] = {}
 
     def run(self, block: Block) -> None:
         """Emit a block."""
@@ -76,6 +110,8 @@ class _RegionEmitter(StageBody):
                 to, source = statement.to, statement.source
                 pointer = self.values.pointer
                 self.b.copy(pointer(to), pointer(source), to.nbytes)
+            elif isinstance(statement, Call):
+                self.calls[statement].run()
             elif isinstance(statement, For):
                 self._for(statement)
             elif isinstance(statement, While):
@@ -86,22 +122,32 @@ class _RegionEmitter(StageBody):
     def _store(self, store: Store) -> None:
         self._put(store, self.values.compute_lanes(store.value))
 
-    def run_examples(
-        self, block: Block, lane: LoopVar, plan: Schedule, chunk: Value
-    ) -> None:
-        """The block for every vector of examples of a chunk."""
-        b, lanes = self.b, plan.piece
-        iterations = iterations_between(block_cost(block))
+    def run_all(self, region: Region, plan: Schedule, chunk: Value) -> None:
+        """The body for every vector of examples, or every part, of a chunk."""
+        b, lanes, lane = self.b, plan.piece, region.lane
+        iterations = iterations_between(block_cost(region.body))
         with b.loop(*chunk_bounds(b, plan, chunk)) as loop:
             if self.token is not None:
                 with b.when(b.eq(b.and_(loop.index, iterations - 1), 0)):
                     b.return_when(poll(b, self.token))
+            if lane is None:
+                with self.values.scope():
+                    self.values.bind(plan.outer[0], loop.index)
+                    self.settle(region.body)
+                    self.run(region.body)
+                return
             start = b.mul(loop.index, lanes)
             mask = None
             if lane.extent % lanes:
                 mask = b.first_lanes(b.sub(lane.extent, start), lanes)
             with self.values.of_examples(lane, start, lanes, mask):
-                self.run(block)
+                self.run(region.body)
+
+    def settle(self, block: Block) -> None:
+        """Let calls of a block store the addresses that are known by now."""
+        for statement in statements_in(block):
+            if isinstance(statement, Call):
+                self.calls[statement].settle()
 
     # ------------------------------------------------------------------- loops
 
@@ -112,7 +158,8 @@ class _RegionEmitter(StageBody):
         """Take values apart again that `_flat` has joined."""
         rest = list(values)
         for buffer in buffers:
-            count = buffer.size if self.values.is_apart(buffer) else 1
+            apart = not buffer.in_memory and self.values.is_apart(buffer)
+            count = buffer.size if apart else 1
             self.values.hold(buffer, rest[:count])
             rest = rest[count:]
 
@@ -125,6 +172,7 @@ class _RegionEmitter(StageBody):
                 self._hold([c.now for c in carries], carried)
                 at = b.sub(length - 1, index) if loop.reverse else index
                 self.values.bind(loop.var, at)
+                self.settle(loop.body)
                 self.run(loop.body)
                 return self._flat([c.then for c in carries])
 
@@ -143,6 +191,7 @@ class _RegionEmitter(StageBody):
         def condition(carried: Values) -> Value:
             scope.__enter__()
             self._hold([c.now for c in carries], carried)
+            self.settle(loop.condition + loop.body)
             self.run(loop.condition)
             return self._any(loop.goes_on)
 
@@ -153,7 +202,7 @@ class _RegionEmitter(StageBody):
             return then
 
         first = self._flat([c.first for c in carries])
-        if self.token is None:  # not from a program
+        if self.token is None or not is_polled(loop):
             last = self.b.while_loop(first, condition, body)
         else:
             iterations = iterations_between(block_cost(loop.condition + loop.body))
@@ -176,19 +225,18 @@ class _RegionEmitter(StageBody):
         index = self.values.number(branch.index, 0)
         unsigned = branch.index.dtype.kind in "ub"
         index = self.b.convert(index, "i64", unsigned=unsigned)
-        self._hold(branch.results, self._cases(branch, index, 0))
+        last = len(branch.blocks) - 1
+        self._hold(branch.results, self._cases(branch, index, 0, last))
 
-    def _cases(self, branch: If, index: Value, first: int) -> Values:
-        """The values of the case with the index, which is `first` or more."""
-        if first == len(branch.blocks) - 1:
-            return self._case(branch, first)
+    def _cases(self, branch: If, index: Value, first: int, last: int) -> Values:
+        """The values of the case with the index, one from `first` to `last`."""
+        if first == last:
+            with self.values.scope():
+                self.run(branch.blocks[first])
+                return self._flat(branch.found[first])
+        middle = (first + last) // 2
         return self.b.if_(
-            self.b.compare("le", index, first),
-            lambda: self._case(branch, first),
-            lambda: self._cases(branch, index, first + 1),
+            self.b.compare("le", index, middle),
+            lambda: self._cases(branch, index, first, middle),
+            lambda: self._cases(branch, index, middle + 1, last),
         )
-
-    def _case(self, branch: If, which: int) -> Values:
-        with self.values.scope():
-            self.run(branch.blocks[which])
-            return self._flat(branch.found[which])

@@ -50,7 +50,13 @@ class RegisterValues(Evaluator):
     # ------------------------------------------------------------------ values
 
     def hold(self, buffer: Buffer, values: Values) -> None:
-        """Say what a value is: its numbers one by one, or all in a vector."""
+        """Say what a value is: its numbers one by one, or all in a vector.
+
+        Of one in memory the address is carried.
+        """
+        if buffer.in_memory:
+            (self._pointers[buffer],) = values
+            return
         self._held[buffer] = values
         if self._examples and values[0].lanes > 1:
             self._laned.add(buffer)
@@ -98,6 +104,8 @@ class RegisterValues(Evaluator):
 
     def held(self, buffer: Buffer) -> Values:
         """A value in the form in which loops carry it."""
+        if buffer.in_memory:
+            return [self.pointer(buffer)]
         if self.is_apart(buffer):
             return [self.number(buffer, i) for i in range(buffer.size)]
         return [self.whole(buffer)]
@@ -248,6 +256,14 @@ class RegisterValues(Evaluator):
                 known = self.b.offset(known, first, Type(memory_kind(buffer.dtype)))
             self._remember(storage, known)
         return known
+
+    def has_pointer(self, buffer: Buffer) -> bool:
+        """Whether it is known by now where a buffer lies."""
+        storage = buffer.storage
+        if isinstance(storage, View):
+            bound = all(v in self._variables for v in storage.first.atoms())
+            return bound and self.has_pointer(storage.of)
+        return storage == "stack" or buffer in self._pointers
 
     def _load(self, expr: Load) -> Value:
         if expr.buffer.in_memory:

@@ -8,6 +8,7 @@ from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import (
     Block,
     Buffer,
+    Call,
     Copy,
     DataIndex,
     Expr,
@@ -58,8 +59,8 @@ def check_region(region: Region, arrays: Iterable[Buffer]) -> None:
 
     `arrays` are there from the beginning.
     """
-    lanes = set() if region.lane is None else {region.lane}
-    for problem in _block(region.body, lanes, set(arrays)):
+    bound = {v for v in (region.lane, region.parts, region.chunk) if v is not None}
+    for problem in _block(region.body, bound, set(arrays)):
         raise InvalidKernel(problem)
 
 
@@ -74,6 +75,11 @@ def _block(block: Block, bound: set[LoopVar], there: set[Buffer]) -> Iterator[st
             yield from _missing((s.to, s.source), there)
             if s.to.nbytes != s.source.nbytes:
                 yield f"{s.source.name} is copied to {s.to.name}"
+        elif isinstance(s, Call):
+            arrays = *s.results, *s.operands
+            yield from _missing(arrays, there)
+            if any(x.nbytes != s.program.array_bytes(i) for i, x in enumerate(arrays)):
+                yield f"a program of {s.program.signature} is called with {arrays}"
         elif isinstance(s, If):
             yield from _missing((s.index,), there)
             for inner, found in zip(s.blocks, s.found, strict=True):

@@ -6,8 +6,8 @@ one after the other for each index of the outer dims, which is how softmax reads
 input once. What is computed is said here; in which order and how wide is the
 `Schedule`'s affair (schedule.py), and where a buffer lives that of bufferize.py.
 
-A region is structured code, whose statements are stages, copies, loops and branches.
-Loops hand values from iteration to iteration in buffers whose storage are registers.
+A region is structured code, whose statements are stages, copies, calls of programs,
+loops and branches. Loops hand on values in registers, or the addresses of memory.
 
 Expressions are nodes of a graph: the builder makes equal ones the same object, and
 they compare by identity.
@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 from curta.compiler.loops.index import Affine, Bounds, IndexAtom, LoopVar
+from curta.compiler.native import NativeProgram
 from curta.lazy_dataclass import dataclass
 
 # ------------------------------------------------------------------ expressions
@@ -136,8 +137,11 @@ class Table:
     numbers: tuple[float, ...]
 
 
-Storage = Literal["planned", "register", "stack"] | View | Table
-"""Where a buffer lies: as bufferize.py says, in registers, on the stack, in another."""
+Storage = Literal["planned", "register", "stack", "carried"] | View | Table
+"""Where a buffer lies: as bufferize.py says, in registers, on the stack, in another.
+
+One that is carried lies in memory whose address a loop carries.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,8 +263,26 @@ class Copy:
 
 
 @dataclass(frozen=True, eq=False)
+class Call:
+    """A call of a native program; where that stops, so does the function around it.
+
+    The `arena` is there if it needs one. It is called once in `every` times, a power of
+    two.
+    """
+
+    program: NativeProgram
+    results: tuple[Buffer, ...] = ()
+    operands: tuple[Buffer, ...] = ()
+    arena: Buffer | None = None
+    every: int = 1
+
+
+@dataclass(frozen=True, eq=False)
 class Carry:
-    """A carried value: before the loop, in an iteration, after it, and in the end."""
+    """A carried value: before the loop, in an iteration, after it, and in the end.
+
+    Of one in memory the address is carried, so that two may take turns.
+    """
 
     first: Buffer
     now: Buffer
@@ -298,21 +320,30 @@ class If:
     results: tuple[Buffer, ...]
 
 
-Statement = Stage | Copy | For | While | If
+Statement = Stage | Copy | Call | For | While | If
 Block = tuple[Statement, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A block whose values lie in registers: a kernel with loops and branches.
+    """A kernel with loops and branches, whose own values lie in registers.
 
     A stage with a dim in it stores vectors, whose lanes are its indices. With a `lane`
     the region runs for every block of the indices of that, which are the lanes of all
-    vectors: values have one for each of their numbers.
+    vectors: values have one for each of their numbers. With `parts` it runs for each of
+    those, which as many chunks as `chunk` says share out.
     """
 
     body: Block
     lane: LoopVar | None = None
+    parts: LoopVar | None = None
+    chunk: LoopVar | None = None
+
+    @cached_property
+    def programs(self) -> tuple[NativeProgram, ...]:
+        """The programs that are called, each once."""
+        calls = (s for s in statements_in(self.body) if isinstance(s, Call))
+        return tuple(dict.fromkeys(call.program for call in calls))
 
 
 def blocks_in(statement: Statement) -> tuple[Block, ...]:
@@ -324,13 +355,12 @@ def blocks_in(statement: Statement) -> tuple[Block, ...]:
     return statement.blocks if isinstance(statement, If) else ()
 
 
-def stages_in(block: Block) -> Iterator[Stage]:
-    """The stages of a block, those of loops and branches included."""
+def statements_in(block: Block) -> Iterator[Statement]:
+    """The statements of a block, those of loops and branches included."""
     for statement in block:
-        if isinstance(statement, Stage):
-            yield statement
+        yield statement
         for inner in blocks_in(statement):
-            yield from stages_in(inner)
+            yield from statements_in(inner)
 
 
 # ---------------------------------------------------------------------- kernels

@@ -24,6 +24,7 @@ from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import (
     Block,
+    Call,
     Expr,
     For,
     If,
@@ -34,7 +35,7 @@ from curta.compiler.loops.nodes import (
     Stage,
     While,
     blocks_in,
-    stages_in,
+    statements_in,
     walk,
 )
 from curta.compiler.native import UNKNOWN
@@ -42,6 +43,7 @@ from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 _WEIGHT = 32  # of a store in a region, where nothing runs side by side
+_CALL = 64  # what a call of a program costs besides the program
 
 
 @dataclass(frozen=True)
@@ -303,6 +305,8 @@ def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
             computed = statement.ordered or not statement.stores[0].buffer.in_memory
             total += _WEIGHT * len(statement.stores) * computed
             continue
+        if isinstance(statement, Call):
+            total += (_CALL + statement.program.cost) // statement.every
         inner = [block_cost(b, iterations) for b in blocks_in(statement)]
         if isinstance(statement, If):
             total += max(inner)
@@ -313,7 +317,13 @@ def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
 
 
 def is_polled(loop: For | While) -> bool:
-    """Whether a loop may take too long to be left alone."""
+    """Whether a loop may take too long to be left alone.
+
+    One that calls Python lets that answer signals instead.
+    """
+    calls = (s for s in statements_in((loop,)) if isinstance(s, Call))
+    if any(call.program.runs_python for call in calls):
+        return False
     return block_cost((loop,)) > config.tuning.interruptible_cost
 
 
@@ -329,10 +339,16 @@ def is_long(region: Region | Kernel) -> bool:
     """Whether the code polls: in a loop, or between its blocks of examples."""
     if isinstance(region, Kernel):
         return False
-    if region.lane is None or _polls(region.body):
+    along = region.lane or region.parts
+    if along is None or _polls(region.body):
         return _polls(region.body)
-    most = config.tuning.interruptible_cost
-    return region.lane.extent * block_cost(region.body) > most
+    return along.extent * block_cost(region.body) > config.tuning.interruptible_cost
+
+
+def is_cancellable(region: Region | Kernel) -> bool:
+    """Whether the code, or a program that it calls, polls."""
+    called = () if isinstance(region, Kernel) else region.programs
+    return is_long(region) or any(p.cancellable for p in called)
 
 
 def region_schedule(region: Region, vector_bytes: int) -> Schedule:
@@ -341,9 +357,12 @@ def region_schedule(region: Region, vector_bytes: int) -> Schedule:
     Short code over many examples takes several registers a vector, which hides latency;
     a chunk is worth some work, and there are enough for every thread.
     """
+    if region.chunk is not None and region.parts is not None:
+        grain = -(-region.parts.extent // region.chunk.extent)
+        return Schedule((region.parts,), None, 1, None, (), grain)
     if region.lane is None:
         return Schedule((), None, 1, None, (), 1)
-    stages = stages_in(region.body)
+    stages = (s for s in statements_in(region.body) if isinstance(s, Stage))
     body = walk(x.value for s in stages for x in s.stores if not x.buffer.in_memory)
     sizes = [compute_size(e) for e in body if isinstance(e, (Instr, Load))]
     heavy = sum(map(weight, body))
