@@ -12,7 +12,7 @@ import curta
 import curta.numpy as jnp
 from curta import P, lax
 from curta.compiler.graph.item_lowering import lower_to_items
-from curta.compiler.graph.items import HostItem, LoopItem
+from curta.compiler.graph.items import LoopItem, RegionItem
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.prepare import prepare
 from curta.config import tuning
@@ -80,7 +80,7 @@ def test_the_interior_of_a_stencil_comes_before_the_wait_for_halos():
     order = [
         tuple(v.extent for v in i.dims) if isinstance(i, LoopItem) else i.eqn.op.name
         for i in items
-        if isinstance(i, HostItem) or i.partial
+        if isinstance(i, RegionItem) or i.partial
     ]
     assert order == [
         *("host_start", "host_start", (6, 8), (6,)),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curta.compiler.graph.items import HostItem, Item, LoopItem, reads, written
+from curta.compiler.graph.items import Item, LoopItem, RegionItem, reads, written
 
 
 def interiors_first(items: Sequence[Item]) -> tuple[Item, ...]:
@@ -25,7 +25,7 @@ def interiors_first(items: Sequence[Item]) -> tuple[Item, ...]:
 
 
 def _waits(item: Item) -> bool:
-    return isinstance(item, HostItem) and item.eqn.op.waits_for_hosts
+    return isinstance(item, RegionItem) and item.eqn.op.waits_for_hosts
 
 
 def _is_part(item: Item) -> bool:
