@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import os
 import reprlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,6 +18,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from curta.once import Lock
 
 _FIELDS = "__dataclass_fields__"
+# Of this package, as its other code is, for whoever looks for the user's lines.
+_DIRECTORY = os.path.dirname(os.path.abspath(__file__))
+_GENERATED_FILE = os.path.join(_DIRECTORY, "<generated>")
 _completing = Lock()
 
 
@@ -269,7 +273,8 @@ def _init_method(cls: type) -> Callable[..., None]:
         body.append("self.__post_init__()")
     keywords = ["*", *parameters[True]] if parameters[True] else []
     header = ", ".join(["self", *parameters[False], *keywords])
-    exec(f"def __init__({header}):\n " + "\n ".join(body or ["pass"]), names)
+    source = f"def __init__({header}):\n " + "\n ".join(body or ["pass"])
+    exec(compile(source, _GENERATED_FILE, "exec"), names)
     method: Any = names["__init__"]
     method.__qualname__ = f"{cls.__qualname__}.__init__"
     method.__module__ = cls.__module__

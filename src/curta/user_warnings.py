@@ -5,11 +5,29 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 import warnings
+from collections.abc import Iterator
+from types import CodeType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# Those that run our functions in between: contexts, generated methods, the importer.
-_BETWEEN = (_PACKAGE, contextlib.__file__, "<string>", "<frozen")
+# Those that run our functions in between: contexts and the importer.
+_BETWEEN = (_PACKAGE, contextlib.__file__, "<frozen")
+GENERATED = "__create_fn__"  # by dataclasses, in "<string>", as programs of `python -c`
+
+_threads = threading.local()
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[list[tuple[str, type[Warning]]]]:
+    """Collect this thread's warnings, for `warn`, while what they say may not count."""
+    before = getattr(_threads, "held", None)
+    held: list[tuple[str, type[Warning]]] = []
+    _threads.held = held
+    try:
+        yield held
+    finally:
+        _threads.held = before
 
 
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
@@ -18,9 +36,19 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     By default Python shows a warning once for each line that it names, so that one
     which named a line of ours would be shown for the first mistake only.
     """
+    held = getattr(_threads, "held", None)
+    if held is not None:
+        held.append((text, category))
+        return
     depth, frame = 1, sys._getframe(0)
-    while frame.f_back and frame.f_code.co_filename.startswith(_BETWEEN):
+    while frame.f_back and _is_between(frame.f_code):
         frame = frame.f_back
         # `warnings` leaves the importer's frames out when it counts.
         depth += not frame.f_code.co_filename.startswith("<frozen importlib")
     warnings.warn(text, category, stacklevel=depth)
+
+
+def _is_between(code: CodeType) -> bool:
+    if code.co_filename == "<string>":
+        return code.co_qualname.startswith(GENERATED)
+    return code.co_filename.startswith(_BETWEEN)

@@ -275,3 +275,9 @@ def test_formats_of_compiled_functions():
 def test_constraint_of_another_rank():
     with pytest.raises(ValueError, match="Length of major_to_minor and the rank"):
         curta.jit(lambda x: with_layout_constraint(x, Layout((0, 1))))(jnp.ones(2))
+
+
+def test_a_deleted_array_has_no_layout():
+    x = curta.device_put(jnp.ones((4, 3)), Format(Layout((1, 0)), HERE))
+    x.delete()
+    assert x.format.layout is None and x.format.sharding == HERE

@@ -92,7 +92,9 @@ def test_jax_array_protocol():
 
     assert (jnp.ones(2) + Wrapped()).tolist() == [1, 2]
     assert (Wrapped.__jax_array__(None) * jnp.asarray(Wrapped())).tolist() == [0, 1]
-    assert jnp.sin(Wrapped()).shape == (2,)
+    assert jnp.stack([Wrapped()]).shape == (1, 2)
+    with pytest.raises(ValueError, match="__jax_array__"):
+        jnp.sin(Wrapped())  # a jitted function, as in JAX
 
 
 METHODS = [

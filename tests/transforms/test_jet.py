@@ -202,3 +202,20 @@ def test_constant_integers_stay_integers():
     xs = jnp.array([3.0, 4.0])
     y, (dy,) = jet(lambda x, i: x * xs[i], (2.0, 1), ((1.0,), (0,)))
     assert (float(y), float(dy)) == (8.0, 4.0)
+
+
+LONG = {
+    "arctan2": jnp.arctan2,
+    "hypot": lambda x, y: jnp.hypot(x, y),
+    "joined": lambda x, y: jnp.stack([x, y, jnp.where(x > y, x * y, -y)]),
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_series_may_be_longer_than_python_nests_calls(name):
+    terms = ([1.0] + 179 * [0.0], [0.5] + 179 * [0.0])
+    _, long = jet(LONG[name], (0.3, 0.4), terms, factorial_scaled=False)
+    assert len(long) == 180
+    short = [s[:4] for s in terms]
+    _, first = jet(LONG[name], (0.3, 0.4), short, factorial_scaled=False)
+    np.testing.assert_allclose(long[:4], first, rtol=1e-5)

@@ -17,14 +17,16 @@ import numpy as np
 from curta.api.jit import PjitFunction, plan_key
 from curta.config import config
 from curta.core.sharding import Sharding, SingleDeviceSharding
-from curta.core.trace import typeof
+from curta.core.trace import thread_state, typeof
+from curta.primitives.elementwise import copy
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.devices import default_is_host, may_be_remote
 from curta.runtime.dispatch import device_call
-from curta.runtime.eager import quietly
+from curta.runtime.eager import BASE, quietly
 from curta.runtime.native_call import MISS
 from curta.runtime.straight_line import several_results
 from curta.runtime.transfer import to_storage
+from curta.user_warnings import held_back, warn
 
 _SCALARS = frozenset((bool, int, float, complex))
 _PLAIN = _SCALARS | {ArrayImpl, np.ndarray}
@@ -66,13 +68,27 @@ def evaluated(
     return results[0] if plan.build is None else plan.build(results)
 
 
-def of_its_own(out: Any, args: tuple[Any, ...]) -> Any:
-    """A result that is no argument: either may be deleted or donated by itself."""
-    if type(out) is not ArrayImpl or out._data is None:
+def of_its_own(out: Any, *args: Any) -> Any:
+    """A result of arrays that are no arguments: each may be deleted or donated alone.
+
+    Memory is shared until then.
+    """
+    if type(out) is list or type(out) is tuple:
+        return type(out)([of_its_own(x, *args) for x in out])
+    if type(out) is not ArrayImpl or not _is_among(out, args):
         return out
-    if not any(out is x for x in args):
+    if thread_state.trace is not BASE:
         return out
-    return ArrayImpl(out._data.copy(), out.aval, out._sharding)
+    if out._data is None:  # not at hand
+        return copy(out)
+    return ArrayImpl(out._data[...], out.aval, out._sharding)
+
+
+def _is_among(array: ArrayImpl, args: Any) -> bool:
+    return any(
+        x is array or (isinstance(x, (list, tuple)) and _is_among(array, x))
+        for x in args
+    )
 
 
 def _first(
@@ -135,13 +151,15 @@ def _is_prepared(
 
     Not at the first call of a function of few ops: many are made only once, and to
     trace takes longer. Not if it cannot be traced: the function itself will raise the
-    error where the user sees it.
+    error where the user sees it. What it warns of is told once: by itself or by its
+    trace, whichever runs first.
     """
-    plans = jitted._plans
-    if key in plans.refused or (jitted._options.inline and not plans.is_second(key)):
+    plans, inline = jitted._plans, jitted._options.inline
+    if key in plans.refused or (inline and not plans.is_second(key)):
         return False
     try:
-        plan, _ = jitted._plan(args, kwargs)
+        with held_back() as warnings:
+            plan, _ = jitted._plan(args, kwargs)
     except Exception:
         plans.refuse(key)
         return False
@@ -150,6 +168,11 @@ def _is_prepared(
     if not {*plan.closed.jaxpr.invars}.isdisjoint(plan.closed.jaxpr.outvars):
         plans.refuse(key)  # a result that is an argument is to be a copy
         return False
+    if warnings and not inline:
+        plans.pop(key, None)  # they may be errors
+        for warning in warnings:
+            warn(*warning)
+        plan = plans.keep_first(key, plan, None)
     plan.out = plan.closed.out_avals
     plan.run = several_results(plan.closed)
     return plans.get(key) is plan

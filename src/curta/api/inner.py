@@ -13,10 +13,13 @@ from curta.api.signatures import P, R
 from curta.config import config
 from curta.core.array import Array
 from curta.core.stage import recording_trace
-from curta.core.trace import thread_state
+from curta.core.trace import thread_state, typeof
 from curta.core.tracebacks import is_boundary, shorten_traceback
 from curta.runtime.eager import BASE
 from curta.runtime.native_call import MISS
+from curta.tree_util import all_leaves
+
+_PLAIN = frozenset((bool, int, float, complex, str, tuple, list, type(None)))
 
 
 @overload
@@ -80,7 +83,8 @@ def inner_jit(
                 if isinstance(x, Array) and x.aval.size > most:
                     return jitted(*args, **kwargs)
             check_statics(options, args, kwargs)
-            return function(*args, **kwargs)
+            args = _converted(args)
+            return of_its_own(function(*args, **kwargs), args, *kwargs.values())
         except Exception as error:
             misuse = jitted.misuse(args, kwargs)  # what a traced call would say
             if misuse is not None:
@@ -121,11 +125,51 @@ def inlined_jit(
                 if out is MISS:
                     out = evaluated(jitted, args, kwargs)
                 if out is MISS:
-                    out = of_its_own(function(*args, **kwargs), args)
+                    args = _converted(args)
+                    out = function(*args, **kwargs)
+                    out = of_its_own(out, args, *kwargs.values())
                 return out
-            return function(*args, **kwargs)
+            return function(*_converted(args), **kwargs)
         except Exception as error:
+            if isinstance(error, Warning):  # to be raised next time, too
+                jitted._plans.forget_first_calls()
             shorten_traceback(error)
             raise
 
     return call
+
+
+def new_arrays(fun: Callable[P, R]) -> Callable[P, R]:
+    """Make `fun` give arrays of their own where it would give back its arguments."""
+
+
+    @functools.wraps(fun)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        out: R = of_its_own(fun(*args, **kwargs), args, *kwargs.values())
+        return out
+
+    return call
+
+
+def _converted(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, with pytrees that have `__jax_array__` as what it gives.
+
+    Raises ValueError where the function, traced, would be given no array: JAX calls
+    the method only of what is made of arrays.
+    """
+    for x in args:
+        if type(x) not in _PLAIN and not isinstance(x, Array):
+            if hasattr(x, "__jax_array__"):
+                return tuple(map(_one_converted, args))
+    return args
+
+
+def _one_converted(x: Any) -> Any:
+    if isinstance(x, Array) or not hasattr(x, "__jax_array__"):
+        return x
+    if config.jax_disable_jit:
+        return x
+    if not all_leaves([x]):
+        return x.__jax_array__()
+    typeof(x)  # raises ValueError, but for symbolic dims
+    return x

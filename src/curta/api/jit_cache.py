@@ -222,6 +222,10 @@ class JitPlans(PlanTable):
         self._called.add(key)
         return False
 
+    def forget_first_calls(self) -> None:
+        """Take the next calls of which there is no plan for the first."""
+        self._called.clear()
+
     def lookup(self, key: Any, memo: dict[Any, Any]) -> Staged | None:
         """The plan of a signature, if there is one.
 

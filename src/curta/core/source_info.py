@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from curta.config import config, xla_notes
 from curta.core.name_stack import EMPTY, NameStack
+from curta.user_warnings import GENERATED
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _inside: dict[str, bool] = {}  # by the name of a file: names keep their hash
@@ -207,6 +208,8 @@ def current_name_stack() -> NameStack:
 def is_users(code: CodeType) -> bool:
     """Whether code is not of this package."""
     name = code.co_filename
+    if name == "<string>":  # a program given by `python -c`, or a generated method
+        return not code.co_qualname.startswith(GENERATED)
     inside = _inside.get(name)
     if inside is None:
         inside = _inside[name] = _is_inside(name)
@@ -229,10 +232,9 @@ def register_exclusion(path: str) -> None:
 
 
 def _is_inside(name: str) -> bool:
-    # Generated methods are compiled from strings; a prompt is the user's own.
     if name == contextlib.__file__:  # runs functions that scopes decorate
         return True
-    return name.startswith((_PACKAGE, "<frozen", *excluded_paths)) or name == "<string>"
+    return name.startswith((_PACKAGE, "<frozen", *excluded_paths))
 
 
 class Replay:

@@ -31,17 +31,29 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     """
     dtype = dtypes.check_user_dtype(new_dtype, "convert_element_type")
     refuse_complex(operand, dtype)
-    if _is_complex(operand) and not dtypes.issubdtype(dtype, np.complexfloating):
-        warn(
-            "Casting complex values to real discards the imaginary part",
-            np.exceptions.ComplexWarning,
-        )
+    warn_of_imaginary(operand, dtype)
     if isinstance(operand, int) and dtypes.issubdtype(dtype, np.integer):
         operand = _wrapped(operand, dtype)
     elif type(operand) is int:
         operand = _in_range(operand, dtype)
+    elif dtype == np.bool_ and is_complex_scalar(operand):
+        operand = operand != 0  # of which an array's real part decides
     out = ops.convert_element_type(operand, dtype)
     return out if isinstance(out, Array) else scalar_array(out)
+
+
+def is_complex_scalar(x: Any) -> bool:
+    """Whether x is a complex number of Python's or NumPy's."""
+    return isinstance(x, (builtins.complex, np.complexfloating))
+
+
+def warn_of_imaginary(x: Any, dtype: Any) -> None:
+    """Warn that complex numbers lose their imaginary part, if `dtype` is real."""
+    if _is_complex(x) and not dtypes.issubdtype(dtype, np.complexfloating):
+        warn(
+            "Casting complex values to real discards the imaginary part",
+            np.exceptions.ComplexWarning,
+        )
 
 
 def _wrapped(x: int, dtype: Any) -> Any:

@@ -20,7 +20,11 @@ from curta.core.shapes import (
 )
 from curta.core.sharding import NamedSharding
 from curta.core.trace import Tracer, concrete_or_error, typeof
-from curta.lax.conversion import convert_element_type as converted
+from curta.lax.conversion import (
+    convert_element_type as converted,
+    is_complex_scalar,
+    warn_of_imaginary,
+)
 from curta.lax.scalars import refuse_complex
 from curta.lax.shape import broadcast
 from curta.primitives.elementwise import convert_element_type
@@ -113,6 +117,7 @@ def full(
     if isinstance(dtype, dtypes.KeyDType):
         out = _full_of_keys(shape, fill_value, dtype)
     else:
+        warn_of_imaginary(fill_value, dtype)
         value = _scalar(fill_value, dtype, weak_type)
         out = BroadcastInDim(shape, ())(value) if shape else broadcast(value, ())
     return out if sharding is None else device_put(out, fitting(sharding, len(shape)))
@@ -142,6 +147,8 @@ def _scalar(value: Any, dtype: Any, weak_type: bool) -> Any:
         return value
     if type(value) is int and value.bit_length() > 31:
         return converted(value, dtype)  # which takes what has no dtype of its own
+    if dtype == np.bool_ and is_complex_scalar(value):
+        return value != 0
     return convert_element_type(value, dtype, weak_type)
 
 

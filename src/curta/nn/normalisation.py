@@ -303,7 +303,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
     """
     x = jnp.asarray(x)
     wanted = float if dtype is None else dtype
-    chosen = dtypes.canonicalize_dtype(wanted, allow_extended_dtype=True)
+    chosen = dtypes.check_user_dtype(wanted, "one_hot")
     context = "The error arose in jax.nn.one_hot argument `num_classes`."
     count = concrete(num_classes, context, as_dim)
     try:

@@ -54,6 +54,7 @@ def negative(x: ArrayLike, /) -> Array:
     return lax.neg(*promote_args("negative", x))
 
 
+@inlined_jit
 def positive(x: ArrayLike, /) -> Array:
     """`x` itself, as an array.
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import alias, ensure_arraylike, ensure_operand, is_complex
 from curta.numpy.trigonometry import rad2deg
 
 
+@inlined_jit
 def real(val: Any, /) -> Array:
     """The real part; real arrays are returned as they are.
 
@@ -25,6 +26,7 @@ def real(val: Any, /) -> Array:
     return lax.real(val) if is_complex(val) else val
 
 
+@inlined_jit
 def imag(val: Any, /) -> Array:
     """The imaginary part; zeros for real arrays.
 
@@ -36,6 +38,7 @@ def imag(val: Any, /) -> Array:
     return lax.imag(val) if is_complex(val) else lax.full_like(val, 0)
 
 
+@inlined_jit
 def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate; real arrays are returned as they are.
 

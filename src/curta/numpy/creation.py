@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import api_version, dtypes, lax
 from curta.api.devices import device_put
+from curta.api.inner import new_arrays
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
 from curta.lax.creation import fitting
@@ -401,6 +402,7 @@ def put_on(device: Any, x: Any) -> Any:
 # ---- grids
 
 
+@new_arrays
 def meshgrid(
     *xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy"
 ) -> Sequence[Any]:

@@ -18,6 +18,7 @@ from curta.numpy.arguments import (
 from curta.numpy.folds import widened_integer
 from curta.numpy.promotion import (
     cast,
+    cast_as_asked,
     const,
 )
 from curta.numpy.selection import select_where
@@ -50,7 +51,7 @@ def _running(
     if result == np.bool_:
         a = a if a.dtype == result else lax.ne(a, const(a, 0))
         computed = widened_integer(result)
-    return cast(op(cast(a, computed), axis), result)
+    return cast(op(cast_as_asked(a, computed), axis), result)
 
 
 @inner_jit(static_argnames=("axis", "dtype"))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.api.inner import new_arrays
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
 from curta.core.dim import is_symbolic_dim
@@ -24,6 +25,7 @@ from curta.once import once
 opt_einsum: late = late("opt_einsum")
 
 
+@new_arrays
 @takes_out_sharding(sums=True)
 def einsum(
     subscripts: Any,

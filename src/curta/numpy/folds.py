@@ -24,7 +24,7 @@ from curta.numpy.arguments import (
     refuse_out,
     user_dtype,
 )
-from curta.numpy.promotion import cast
+from curta.numpy.promotion import cast, cast_as_asked
 from curta.numpy.selection import select_where
 
 
@@ -65,7 +65,7 @@ def fold_axes(
     if fold.widens and a.dtype == np.bool_:
         a, promote_integers = cast(a, np.dtype(np.int32)), True
     dtype, computed = _dtypes(fold, a.dtype, dtype, promote_integers)
-    a = cast(a, computed)
+    a = cast_as_asked(a, computed)
     if where is not None:
         a = select_where(where, a, start_value(fold.start, computed))
     result = fold.reduce(a, axes)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta.api.inner import new_arrays
 from curta.config import numpy_dtype_promotion
 from curta.core.array import ArrayLike
 from curta.core.dim import is_symbolic_dim, max_dim, min_dim
@@ -29,6 +30,7 @@ from curta.numpy.shapes import expand_dims, transpose
 s_, index_exp = np.s_, np.index_exp
 
 
+@new_arrays
 def ix_(*args: ArrayLike) -> tuple[Any, ...]:
     """Vectors shaped so that together they index the grid they span.
 

@@ -12,6 +12,7 @@ from curta import dtypes, lax
 from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
 from curta.core.trace import typeof
+from curta.lax.conversion import warn_of_imaginary
 from curta.numpy.arithmetic import divide, power
 from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import check_entries, expand_masks, parse
@@ -41,6 +42,7 @@ def scatter_update(
     entries = parse(index, x.shape)
     if not dtypes.safe_to_cast(y, x):
         _warn_of_cast(y, dtype)
+        warn_of_imaginary(y, dtype)
     if mode is None or _promised(mode):
         check_entries(entries, x.shape, wrap_negative)
     entries = expand_masks(entries, x.shape)

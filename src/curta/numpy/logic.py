@@ -240,7 +240,6 @@ def isnan(x: ArrayLike, /) -> Array:
     return lax.ne(x, x)
 
 
-@inlined_jit
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is positive infinity; ValueError for complex x.
 
@@ -251,7 +250,6 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     return _is_infinity("isposinf", x, np.inf, out)
 
 
-@inlined_jit
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether x is negative infinity; ValueError for complex x.
 

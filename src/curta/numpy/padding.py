@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inner_jit, new_arrays
 from curta.core.array import Array, ArrayLike
 from curta.core.dim import SymbolicDim, as_dim, is_symbolic_dim, min_dim
 from curta.core.trace import Tracer
@@ -44,6 +44,7 @@ _KEYWORDS: dict[str, tuple[str, ...]] = {
 }
 
 
+@new_arrays
 def pad(
     array: ArrayLike,
     pad_width: Any,

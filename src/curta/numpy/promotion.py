@@ -18,6 +18,7 @@ from curta.core.avals import ShapedArray, is_python_scalar
 from curta.core.dim import SymbolicDim
 from curta.core.stage import JitTracer, recording_trace
 from curta.core.trace import typeof
+from curta.lax.conversion import warn_of_imaginary
 from curta.lax.scalars import scalar_array
 from curta.numpy.arguments import (
     check_arraylike,
@@ -48,6 +49,12 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         with np.errstate(over="ignore"):  # too large a float is infinite
             value = value.astype(dtype)
     return weak_constant(value[()]) if weak_type else value[()]
+
+
+def cast_as_asked(x: Any, dtype: Any) -> Any:
+    """`x` in a dtype of the user's; warns if numbers lose their imaginary part."""
+    warn_of_imaginary(x, dtype)
+    return cast(x, dtype)
 
 
 def const(example: Any, value: Any) -> Any:
@@ -165,9 +172,10 @@ def promote_args_inexact(name: str, *args: Any) -> list[Any]:
 def inexact_operands(name: str, *args: Any) -> list[Array]:
     """`promote_args_inexact` for functions that are no call of their own in a jaxpr."""
     check_arraylike(name, *args)
-    for x in args:
+    given = [_through_protocol(x) for x in args]
+    for x in given:
         dtypes.dtype(x)  # raises TypeError where no array has the dtype
-    operands = promote_args_inexact(name, *args)
+    operands = promote_args_inexact(name, *given)
     # An array of NumPy's says a 64-bit dtype that its elements will not have.
     return [asarray(x) if isinstance(x, np.ndarray) else x for x in operands]
 

@@ -27,7 +27,12 @@ from curta.numpy.arithmetic import power
 from curta.numpy.constructors import asarray
 from curta.numpy.creation import put_on
 from curta.numpy.elementary import log10
-from curta.numpy.promotion import broadcast_to_shape, cast, promote_shapes
+from curta.numpy.promotion import (
+    broadcast_to_shape,
+    cast,
+    cast_as_asked,
+    promote_shapes,
+)
 
 
 def _check_scalars(*given: Any) -> None:
@@ -239,7 +244,7 @@ def _linspace(
     if dtype is None:
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     computed = dtypes.to_inexact_dtype(dtype)
-    start, stop = cast(start, computed), cast(stop, computed)
+    start, stop = [cast_as_asked(x, computed) for x in (start, stop)]
     shape = lax.broadcast_shapes(np.shape(start), np.shape(stop))
     start, stop = promote_shapes("linspace", start, stop)
     axis = axis_of_shape(axis, len(shape) + 1)
@@ -342,7 +347,7 @@ def _logspace(
     if dtype is None:
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     computed = dtypes.to_inexact_dtype(dtype)
-    start, stop = cast(start, computed), cast(stop, computed)
+    start, stop = [cast_as_asked(x, computed) for x in (start, stop)]
     exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis)
     return lax.convert_element_type(power(base, exponents), dtype)
 
@@ -393,7 +398,7 @@ def _geomspace(
     if dtype is None:
         dtype = dtypes.to_inexact_dtype(dtypes.result_type(start, stop))
     computed = dtypes.to_inexact_dtype(dtype)
-    start, stop = cast(start, computed), cast(stop, computed)
+    start, stop = [cast_as_asked(x, computed) for x in (start, stop)]
     start, stop = promote_shapes("geomspace", start, stop)
     sign = lax.sign(start)
     exponents = log10(lax.div(start, sign)), log10(lax.div(stop, sign))

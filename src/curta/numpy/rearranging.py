@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inner_jit, new_arrays
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, Shape
 from curta.core.dim import as_dim, is_symbolic_dim
@@ -108,6 +108,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(swapaxes(m, first, second), second)
 
 
+@new_arrays
 def roll(
     a: ArrayLike,
     shift: ArrayLike | Sequence[int],

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inner_jit, new_arrays
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     canonical_axes,
@@ -246,6 +246,7 @@ def setdiff1d(
     return _selected(values, keep, size, fill_value, (), 0)[0]
 
 
+@new_arrays
 def setxor1d(
     ar1: ArrayLike,
     ar2: ArrayLike,

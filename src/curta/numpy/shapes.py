@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from curta import api_version, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inner_jit, new_arrays
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, Shape
 from curta.core.dim import is_symbolic_dim, quotient
@@ -172,6 +172,7 @@ def _left_over(shape: tuple[Any, ...], sizes: tuple[Any, ...]) -> Any:
         ) from None
 
 
+@new_arrays
 @takes_out_sharding
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     """The elements in one dimension.
@@ -201,6 +202,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
     return reshape_array(a, (a.size,), order)
 
 
+@new_arrays
 def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     """Without dims of size 1: all of them, or those of `axis`.
 
@@ -222,6 +224,7 @@ def squeeze(a: ArrayLike, axis: int | Sequence[int] | None = None) -> Array:
     return lax.squeeze(a, index_tuple(axis))
 
 
+@new_arrays
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """With new dims of size 1 at the positions `axis` of the result.
 
@@ -308,6 +311,7 @@ def broadcast_to(
     return broadcast_to_shape(array, canonical_shape(shape))
 
 
+@new_arrays
 def broadcast_arrays(*args: ArrayLike) -> Sequence[Any]:
     """The arrays repeated to their common shape.
 
@@ -374,6 +378,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return lax.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
+@new_arrays
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Two dims exchanged.
 
@@ -399,6 +404,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     return lax.transpose(a, order)
 
 
+@new_arrays
 def moveaxis(
     a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]
 ) -> Array:

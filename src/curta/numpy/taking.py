@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.inner import inner_jit
+from curta.api.inner import inner_jit, new_arrays
 from curta.core.array import Array, ArrayLike
 from curta.core.dim import min_dim, surely
 from curta.lax.bounds import check_index
@@ -32,6 +32,7 @@ from curta.numpy.shapes import expand_dims, moveaxis, ravel
 from curta.numpy.sorting import argsort
 
 
+@new_arrays
 def take(
     a: ArrayLike,
     indices: ArrayLike,

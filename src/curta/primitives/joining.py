@@ -20,6 +20,7 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import check_same_dtypes
 from curta.primitives.structure import batch_dim_at, instantiate
+from curta.primitives.taylor import joined_terms
 
 
 class _Joining(Op):
@@ -27,6 +28,9 @@ class _Joining(Op):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*map(instantiate, tangents))
+
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        return joined_terms(self, k, series)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         parts = self.parts(cotangent, args)

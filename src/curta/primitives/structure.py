@@ -305,6 +305,12 @@ class AddAny(Op):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), add_tangents(*tangents)
 
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        x, y = (s[k] for s in series)
+        if x is None or y is None:
+            return y if x is None else x
+        return self(x, y)
+
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [cotangent if is_linear(x) else None for x in args]
 

@@ -1,4 +1,4 @@
-"""Rules of Taylor mode (transforms/jet.py) for products and quotients."""
+"""Rules of Taylor mode (transforms/jet.py): products, quotients, joined arrays."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.primitives.structure import add_any
+from curta.core.trace import typeof
+from curta.primitives.structure import add_any, zeros
 
 Series = Sequence[Any]
 
@@ -27,3 +28,16 @@ def total(terms: Sequence[Any]) -> Any:
     """The sum of the terms that are not None; None if there are none."""
     present = [x for x in terms if x is not None]
     return functools.reduce(add_any, present) if present else None
+
+
+def joined_terms(op: Callable[..., Any], k: int, series: Sequence[Series]) -> Any:
+    """Coefficient k of `op(*xs)`, linear in all of them together."""
+    terms = [s[k] for s in series]
+    if all(x is None for x in terms):
+        return None
+    return op(
+        *[
+            zeros(typeof(s[0]).to_tangent_aval()) if x is None else x
+            for x, s in zip(terms, series, strict=True)
+        ]
+    )

@@ -297,6 +297,8 @@ class ArrayImpl(ShownArray):
     @property
     def format(self) -> Format:
         """How the array is stored: the order of its dims, and its sharding."""
+        if self.is_deleted():
+            return Format(None, self.sharding)
         own = getattr(self, "_pending", None)
         order = own.major_to_minor if type(own) is LaidOutData else range(self.ndim)
         return stored_format(order, self.sharding)

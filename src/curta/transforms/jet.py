@@ -26,6 +26,8 @@ from curta.core.stage import refuse_dead_tracer, stage
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import Trace, Tracer, current_trace, running, typeof, use_trace
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import LinearElementwise
+from curta.primitives.families import Linear
 from curta.primitives.joining import Stack, Unstack
 from curta.primitives.structure import instantiate, zeros
 
@@ -132,6 +134,8 @@ class JetTrace(Trace):
         if op.has_rule("pushforward") and self.shared is None:
             return self._through_jaxprs(op, args)
         taylor = op.taylor if op.has_rule("taylor") else None
+        if _is_linear(op):
+            taylor = functools.partial(_of_linear, op)
         return self._results(op, _Applied(self, op, op.jvp, taylor, args, given))
 
     def _through_jaxprs(self, op: Op, args: Sequence[Any]) -> Sequence[Any]:
@@ -259,6 +263,18 @@ def jet(
         outs = fun(*map(trace.box, primals, terms))
         pairs = [trace.terms(x) for x in outs]
     return [p for p, _ in pairs], [s for _, s in pairs]
+
+
+def _is_linear(op: Op) -> bool:
+    """Whether it has one operand and one result, which follows from it linearly."""
+    if isinstance(op, LinearElementwise):
+        return op.arity == 1 and not op.has_rule("taylor")
+    return type(op).jvp is Linear.jvp and not op.multiple_results
+
+
+def _of_linear(op: Op, k: int, out: Any, x: Series) -> Any:
+    """Coefficient k of a linear op, without the derivatives of its operand."""
+    return None if x[k] is None else op(x[k])
 
 
 # ---- loops and branches

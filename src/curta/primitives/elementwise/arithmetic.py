@@ -63,6 +63,15 @@ class Sum(LinearElementwise):
         one = self.tangent(1, t, out) if type(s) is Zero else s
         return out, broadcast_to(one, typeof(out).shape)
 
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        x, y = (s[k] for s in series)
+        if x is not None and y is not None:
+            return self(x, y)
+        if x is None and y is None:
+            return None
+        one = self.tangent(1, y, out[0]) if x is None else x
+        return broadcast_to(one, typeof(out[0]).shape)
+
 
 class Add(Sum):
     """x + y; integers wrap around."""

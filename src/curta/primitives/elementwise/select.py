@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,6 +31,7 @@ from curta.primitives.structure import (
     batch_dim_at,
     zero_like_output,
 )
+from curta.primitives.taylor import joined_terms
 
 
 class SelectN(Op):
@@ -79,6 +81,10 @@ class SelectN(Op):
         zeros = full_like(nonzero[0], 0)
         given = [zeros if type(t) is Zero else t for t in tangents[1:]]
         return out, self(which, *given)
+
+    def taylor(self, k: int, out: Sequence[Any], *series: Sequence[Any]) -> Any:
+        which, *cases = series
+        return joined_terms(partial(self, which[0]), k, cases)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         which, *cases = args
