@@ -3,10 +3,13 @@
     python -m stress.hosts --minutes 10 [--seed 1] [--compiled]
     python -m curta.run -n 2 -m stress.hosts --compiled
 
+    python -m stress.hosts --minutes 10 --arrays 4
+
 Random programs (stress/fuzz) are partitioned over random meshes, their arguments and
 results split at random, and run on simulated hosts, or on so many processes; the
-results are compared with those of whole arrays. What is found is shrunk by Hypothesis
-and printed.
+results are compared with those of whole arrays. With `--arrays` they are called as
+users do, by `jit`, on arrays over simulated hosts, each on a mesh of its own, some of
+them donated. What is found is shrunk by Hypothesis and printed.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import secrets
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -114,6 +118,32 @@ def on_hosts(program: Program, compiled: bool) -> Outs:
         return found
 
 
+def _mesh(rng: np.random.Generator) -> Mesh:
+    """All devices, in a grid and an order of axes by chance."""
+    count = curta.device_count()
+    fitting = [sizes for sizes in MESHES if math.prod(sizes) == count]
+    sizes = fitting[rng.integers(len(fitting))]
+    names = tuple(map(str, rng.permutation([*"xyz"[: len(sizes)]])))
+    return curta.make_mesh(sizes, names, (AxisType.Auto,) * len(sizes))
+
+
+def as_arrays(program: Program) -> Outs:
+    """The results of `jit`, of arrays on meshes over all hosts, or on none."""
+    rng = np.random.default_rng(program.seed)
+    with settings_of(program), tuning(BEGUN):
+        which = range(len(program.arguments))
+        fun = curta.jit(
+            transformed(program, INSTRUCTIONS),
+            donate_argnums=[i for i in which if program.donated >> i & 1],
+        )
+        args = []
+        for x in map(curta.numpy.array, arguments(program)):
+            put = rng.random() < 0.8
+            place = _sharding(rng, _mesh(rng), x.aval) if put else None
+            args.append(curta.device_put(x, place) if put else x)
+        return [np.array(x) for x in fun(*args)]
+
+
 def everyone() -> HostGroup:
     """All processes."""
     count = of_process().count
@@ -139,18 +169,20 @@ def agreed(number: int) -> int:
     return int(of_process().all_reduce(everyone(), "min", np.array(number)))
 
 
-def check(program: Program, compiled: bool) -> bool:
+Run = Callable[[Program], Outs]
+
+
+def check(program: Program, run: Run) -> bool:
     """Compare a program on hosts with `eval`; whether it was refused by both."""
     wanted = outcome(evaluated, program)
     if isinstance(wanted, str):
         return True
-    given = outcome(lambda program: on_hosts(program, compiled), program)
-    compare(program, given, wanted, "on hosts")
+    compare(program, outcome(run, program), wanted, "on hosts")
     return False
 
 
 def search(
-    number: int, counts: collections.Counter[str], found: list[str], compiled: bool
+    number: int, counts: collections.Counter[str], found: list[str], run: Run
 ) -> None:
     """Let Hypothesis try a round of programs, and shrink the first that fails."""
     last: list[str] = []
@@ -158,14 +190,14 @@ def search(
     def checked(program: Program) -> None:
         counts["programs"] += 1
         try:
-            counts["refused by eval too"] += check(program, compiled)
+            counts["refused by eval too"] += check(program, run)
         except Exception as error:
             last[:] = [program.to_json(), f"{type(error).__name__}: {error}"]
             raise
 
     try:
         strategies.try_programs(
-            number, ROUND, checked, strategies.programs(False, "even")
+            number, ROUND, checked, strategies.programs(False, "uneven")
         )
     except Exception:
         found.append(last[1])
@@ -180,8 +212,13 @@ def main() -> int:
     parser.add_argument(
         "--compiled", action="store_true", help="run native code, not `eval`"
     )
+    parser.add_argument(
+        "--arrays", type=int, metavar="HOSTS", help="call `jit`, on simulated hosts"
+    )
     options = parser.parse_args()
     config.update("jax_num_cpu_devices", 8)
+    if options.arrays:
+        config.update("curta_simulate_hosts", options.arrays)
     if launched(os.environ) is not None:
         config.update("jax_num_cpu_devices", 8 // launched(os.environ).count)
         curta.distributed.initialize()
@@ -192,8 +229,9 @@ def main() -> int:
     found: list[str] = []
     end = time.monotonic() + 60 * options.minutes
     number = first
+    run = as_arrays if options.arrays else partial(on_hosts, compiled=options.compiled)
     while agreed(int(time.monotonic() < end)):
-        search(number, counts, found, options.compiled)
+        search(number, counts, found, run)
         number += 1
     said(f"{dict(counts)}, {len(found)} found")
     return bool(found)

@@ -16,6 +16,7 @@ import curta
 import curta.numpy as jnp
 from curta import dtypes, lax
 from stress.fuzz.programs import DTYPES, SHAPES, Instruction, Values, fit, run
+from stress.fuzz.rows import ROWS
 
 Rule = Callable[[Values, Instruction], Any]
 
@@ -456,6 +457,7 @@ def op_instructions() -> dict[str, Rule]:
 
 INSTRUCTIONS: dict[str, Rule] = {
     **STRUCTURED,
+    **ROWS,
     **{name: rule for name, (rule, _) in NESTED.items()},
     **op_instructions(),
 }

@@ -27,6 +27,8 @@ SHAPES = (
     *((17,), (8, 16), (33, 7), (2, 2, 2, 2), (130,), (64, 65)),
 )
 EVEN = ((8,), (16, 4), (4, 8), (8, 6), (2, 4, 8), (8, 3, 4), (8, 1, 2), (4, 4))
+# Of which some dims can be shared out by eight, four, two or three, and some by none.
+UNEVEN = (*EVEN, (12,), (10, 8), (24, 2), (5, 8), (16,), (6, 4, 2))
 LARGE = ((40_000,), (300, 200), (20, 30, 70))
 
 
@@ -79,6 +81,8 @@ def shapes(program: Program) -> Sequence[tuple[int, ...]]:
     """The shapes that its integers choose from."""
     if "even" in program.settings:
         return EVEN
+    if "uneven" in program.settings:
+        return UNEVEN
     return SHAPES + LARGE if "large" in program.settings else SHAPES
 
 

@@ -9,13 +9,16 @@ from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as 
 from stress.fuzz.checks import Outs, check, compiled, outcome, same_on_threads
 from stress.fuzz.instructions import NESTED, STRUCTURED, op_instructions
 from stress.fuzz.programs import DTYPES, SHAPES, Instruction, Program
+from stress.fuzz.rows import ROWS
 
 _CHOICES = st.tuples(*[st.integers(0, 15)] * 4)
 
 
-def _flat() -> st.SearchStrategy[Instruction]:
+def _flat(rows: bool) -> st.SearchStrategy[Instruction]:
     structured = st.sampled_from(list(STRUCTURED))
-    names = st.one_of(structured, st.sampled_from(list(op_instructions())))
+    some = [structured, st.sampled_from(list(op_instructions()))]
+    some += [st.sampled_from(list(ROWS))] * rows
+    names = st.one_of(some)
     return st.builds(Instruction, names, _CHOICES)
 
 
@@ -30,8 +33,11 @@ def _nested(body: st.SearchStrategy[Instruction]) -> st.SearchStrategy[Instructi
 
 
 def programs(large: bool, *more: str) -> st.SearchStrategy[Program]:
-    """Programs of up to eight steps, with bodies in bodies, and `more` settings."""
-    flat = _flat()
+    """Programs of up to eight steps, with bodies in bodies, and `more` settings.
+
+    Those of `uneven` sizes have more instructions along dims that are cut.
+    """
+    flat = _flat("uneven" in more)
     inner = st.one_of(flat, flat, _nested(flat))
     step = st.one_of(flat, flat, flat, _nested(inner))
     pair = st.tuples(
