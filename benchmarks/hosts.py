@@ -3,9 +3,10 @@
     python -m benchmarks.hosts [--engine tcp] [--rounds 9] [--cases heat,step]
 
 One process waits while the two work, and they while it works; rounds of both take
-turns, and the medians are compared. With mpi4py, sums of 64 MB between the two are
-compared with its own. The load of the machine is printed: others who compute make
-processes that wait for each other slower than one that waits for nobody.
+turns, and the medians are compared. What the machine could give is measured beside: two
+processes with half of a plate each, which send nothing. With mpi4py, sums of 64 MB
+between the two are compared with its own. The load of the machine is printed: others
+who compute make processes that wait for each other slower than one that waits for none.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from curta import P
 from curta.api.processes import global_state
 from curta.hosts import mpi
 from curta.hosts.launched import launched
-from curta.sharding import AxisType, NamedSharding
+from curta.sharding import AxisType, Mesh, NamedSharding
 
 sys.path[:0] = [str(Path(__file__).parents[1] / "examples" / "hosts")]
 heat = importlib.import_module("heat")  # which finds examples/digits.py, too
@@ -53,9 +54,21 @@ def on(mesh: Any, *entries: Any) -> NamedSharding:
 
 def plate(size: int) -> tuple[Call, int]:
     """Steps of the heat equation."""
-    split = on(heat.mesh_of_all(), "rows", "columns")
-    rows = heat.hot_rings(size)
-    u = curta.make_array_from_callback((size, size), split, rows)
+    return steps_of_heat(size, size, heat.mesh_of_all())
+
+
+def half_plate(size: int) -> tuple[Call, int]:
+    """Steps of half of the plate, which need nothing of the other half."""
+    own = np.array(curta.local_devices()).reshape(1, -1)
+    auto = (AxisType.Auto, AxisType.Auto)
+    return steps_of_heat(size // 2, size, Mesh(own, ("rows", "columns"), auto))
+
+
+def steps_of_heat(rows: int, columns: int, mesh: Mesh) -> tuple[Call, int]:
+    """Steps of as many rows and columns, on the devices of a mesh."""
+    split = on(mesh, "rows", "columns")
+    hot = heat.hot_rings(columns)
+    u = curta.make_array_from_callback((rows, columns), split, hot)
     steps = 50
 
     @curta.jit
@@ -113,6 +126,12 @@ CASES: dict[str, Callable[[], tuple[Call, int]]] = {
     "demo, batch 64": lambda: demo(64),
     "demo, batch 1024": lambda: demo(1024),
     "call, x + 1": lambda: small(1024),
+}
+# Without what is sent: what each of two processes can do at best.
+HALVES: dict[str, Callable[[], tuple[Call, int]]] = {
+    "heat, 1024²": lambda: half_plate(1024),
+    "heat, 2048²": lambda: half_plate(2048),
+    "heat, 4096²": lambda: half_plate(4096),
 }
 
 
@@ -193,15 +212,21 @@ class Together:
         """Rounds of one process and of two."""
         call, steps = CASES[name]()
         call()
-        one, two = [], []
+        half = HALVES[name]()[0] if name in HALVES else None
+        one, two, halves = [], [], []
+        if half is not None:
+            half()
         for _ in range(self.rounds):
             if self.alone is not None:
                 one.append(self.alone.seconds(name))
             self.turn()
             two.append(self.fixed(call, steps))
             self.turn()
+            if half is not None:
+                halves.append(self.fixed(half, steps))
+                self.turn()
         if self.alone is not None:
-            report(name, one, two)
+            report(name, one, two, halves)
 
     def fixed(self, call: Call, steps: int, count: int = 9) -> float:
         """As many calls in both processes, which meet in them."""
@@ -237,12 +262,17 @@ class Together:
             report("sum of 64 MB, mpi4py : program", own, ours)
 
 
-def report(name: str, one: list[float], two: list[float]) -> None:
+def report(
+    name: str, one: list[float], two: list[float], halves: Sequence[float] = ()
+) -> None:
     ratios = sorted(a / b for a, b in zip(one, two, strict=True))
     a, b = statistics.median(one), statistics.median(two)
+    end = f"   load {os.getloadavg()[0]:.1f}"
+    if halves:
+        end += f"   nothing sent {a / statistics.median(halves):.2f}"
     print(
         f"{name:32} {time_text(a):>10} {time_text(b):>10} {a / b:6.2f}"
-        f"   ({ratios[0]:.2f} to {ratios[-1]:.2f})   load {os.getloadavg()[0]:.1f}",
+        f"   ({ratios[0]:.2f} to {ratios[-1]:.2f}){end}",
         flush=True,
     )
 

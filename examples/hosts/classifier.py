@@ -5,10 +5,13 @@
     mpiexec -n 4 python examples/hosts/classifier.py                     four, by MPI
     CURTA_SIMULATE_HOSTS=4 python examples/hosts/classifier.py           four, simulated
     ... --folder learnt                  saved after each epoch, and gone on from there
+    ... --width 1024 --batch 1024        a network that is worth sharing out
 
 Model, optimiser and step are those of examples/digits.py, written for one host. The
 parameters are on all hosts; as the images of a batch are not, the gradients of hosts
-are summed, in one message.
+are summed, in one message. A step of that small network takes a few tenths of a
+millisecond, too little to share out: `--compare` shows what that costs, and with a wide
+network and larger batches what several processes gain.
 """
 
 from pathlib import Path
@@ -44,7 +47,9 @@ class Batches:
         )
 
 
-def train(key, epochs, batch, train_set, held_out, meter=iter, folder=None):
+def train(
+    key, epochs, batch, train_set, held_out, meter=iter, folder=None, sizes=digits.SIZES
+):
     """The mean loss of each epoch, and the accuracy on unseen images after it.
 
     What was learnt is saved in the folder after each epoch; if it is there, by however
@@ -55,7 +60,7 @@ def train(key, epochs, batch, train_set, held_out, meter=iter, folder=None):
     images, labels = train_set
     batches = Batches(images, labels, batch, split)
     held_out = jax.device_put(held_out, everywhere)
-    params = jax.device_put(digits.init_params(key), everywhere)
+    params = jax.device_put(digits.init_params(key, sizes), everywhere)
     adam = jax.device_put(digits.init_adam(params), everywhere)
     learnt = params, adam, np.zeros((2, epochs))
     (params, adam, curves), first = restored(folder, learnt)
@@ -86,13 +91,18 @@ def restored(folder, learnt):
 def main(arguments=None):
     parser = common.parser(__doc__, epochs=20, batch=64)
     parser.add_argument("--folder", type=Path, help="save here, and go on from there")
+    parser.add_argument("--width", type=int, help="of two hidden layers")
     options = parser.parse_args(arguments)
     alone = common.start(options, "digits")
     data_key, key = jax.random.split(jax.random.key(0))
     train_set, held_out = digits.load(data_key)
     meter = common.Meter(len(train_set[1]) // options.batch)
+    sizes = digits.SIZES
+    if options.width is not None:
+        sizes = (sizes[0], options.width, options.width, sizes[-1])
     losses, accuracies = train(
-        key, options.epochs, options.batch, train_set, held_out, meter, options.folder
+        *(key, options.epochs, options.batch, train_set, held_out),
+        *(meter, options.folder, sizes),
     )
     meter.report(options, "digits", alone)
     if common.is_first():

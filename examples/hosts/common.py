@@ -61,7 +61,7 @@ def run_alone(options, name):
     same = {**vars(options)}
     for other in ("compare", "folder"):
         same.pop(other, None)
-    arguments = [f"--{key}={value}" for key, value in same.items()]
+    arguments = [f"--{k}={v}" for k, v in same.items() if v is not None]
     command = [sys.executable, sys.argv[0], *arguments]
     subprocess.run(command, env=environment, check=True)
     return json.loads((options.out / f"{name}_alone.json").read_text())
