@@ -27,6 +27,19 @@ RUNTIME_NAMES = frozenset(
     "memcpy memset memmove fma fmaf fmod fmodf floor floorf ceil ceilf trunc truncf "
     "roundeven roundevenf ldexp ldexpf sqrt sqrtf sin sinf cos cosf tan tanf".split()
 )
+# What native modules call by hand: of Python's C interface, and of the C library.
+SYSTEM_NAMES = frozenset(
+    "PyBool_FromLong PyBytes_AsString PyDict_GetItemWithError PyDict_Size "
+    "PyErr_CheckSignals PyErr_Clear PyErr_Fetch PyErr_NoMemory PyErr_Occurred "
+    "PyErr_Restore PyEval_RestoreThread PyEval_SaveThread PyGILState_Ensure "
+    "PyGILState_Release PyList_GetItem PyList_SetItem PyList_Size "
+    "PyLong_AsUnsignedLongLong PyLong_AsVoidPtr PyLong_FromVoidPtr PyMem_RawFree "
+    "PyMem_RawMalloc PyObject_CallFunction PyObject_CallNoArgs PyObject_CallOneArg "
+    "PyObject_GetAttr PyObject_RichCompareBool PyObject_Vectorcall PySet_Discard "
+    "PySet_Size PyTuple_GetItem PyTuple_New PyTuple_Size Py_DecRef Py_IncRef "
+    "clock_gettime mmap pthread_create pthread_detach pthread_self sched_getcpu "
+    "sched_yield sem_init sem_post sem_wait syscall".split()
+)
 _counter = itertools.count()
 
 
@@ -59,7 +72,7 @@ def load(
 
 
 class _Imports(Mapping[str, int]):
-    """The given addresses, and those of the few C functions that LLVM itself calls."""
+    """The given addresses, and those of the functions that any code may call."""
 
     def __init__(self, given: Mapping[str, int]) -> None:
         self._given = given
@@ -67,27 +80,25 @@ class _Imports(Mapping[str, int]):
     def __getitem__(self, name: str) -> int:
         if name in self._given:
             return self._given[name]
-        if name not in RUNTIME_NAMES or not hasattr(_c_library(), name):
+        if name not in RUNTIME_NAMES | SYSTEM_NAMES or not _is_there(name):
             raise LookupError(f"native code calls {name!r}, which was not imported")
-        function = getattr(_c_library(), name)
+        function = getattr(_library_of(name), name)
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def __iter__(self) -> Any:
-        present = (n for n in RUNTIME_NAMES if hasattr(_c_library(), n))
+        present = filter(_is_there, RUNTIME_NAMES | SYSTEM_NAMES)
         return itertools.chain(self._given, present)
 
     def __len__(self) -> int:
-        return len(self._given) + len(RUNTIME_NAMES)
+        return sum(1 for _ in self)
 
 
-def c_function(name: str) -> int:
-    """The address of a function of the C library."""
-    return ctypes.cast(getattr(_c_library(), name), ctypes.c_void_p).value or 0
+def _library_of(name: str) -> ctypes.CDLL:
+    return ctypes.pythonapi if name.startswith("Py") else _c_library()
 
 
-def python_function(name: str) -> int:
-    """The address of a function of Python's C interface."""
-    return ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0
+def _is_there(name: str) -> bool:
+    return hasattr(_library_of(name), name)
 
 
 @once

@@ -182,7 +182,6 @@ _OBJECTS: dict[str, Any] = {
     "miss": MISS,
     "none": None,
 }
-assert set(_OBJECTS) == set(device_call_code.OBJECTS)
 
 
 class _Nothing:

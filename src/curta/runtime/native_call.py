@@ -281,7 +281,7 @@ def _code() -> Any:
 
 
 def code_of_calls(
-    write: Callable[[Module, Any], str],
+    write: Callable[[Module, Any], None],
     source: ModuleType,
     sources: Sequence[ModuleType],
     layout: Any,
@@ -307,7 +307,7 @@ def code_of_calls(
             given={**{name: id(x) for name, x in objects.items()}, **functions()},
             depends=repr(layout),
         )
-    except (ImportError, AttributeError, OSError, ValueError):
+    except (ImportError, LookupError, OSError, ValueError):
         return None
 
 
@@ -325,7 +325,6 @@ _OBJECTS: dict[str, Any] = {
     "thread_state": thread_state,
     "trace_name": sys.intern("trace"),
 }
-assert set(_OBJECTS) == set(call_code.OBJECTS)
 
 
 def known_layout() -> call_record.ObjectLayout | None:

@@ -16,11 +16,10 @@ STATE = "blas_buffers"
 SEMAPHORE, MOST, BASE, COUNT, BYTES, GIVEN = 0, 64, 72, 80, 88, 96
 STATE_SIZE = 104
 
-CALLS = ("mmap", "sem_init", "sem_post", "sem_wait")
 EXPORTS = (ENTER, LEAVE, "map_buffer", "before_fork", "in_parent", "in_child")
 
 
-def buffers_module(module: Module) -> str:
+def buffers_module(module: Module) -> None:
     """IR with the functions.
 
     `ptr map_buffer(..)` is what OpenBLAS calls instead of `mmap`. The last three are
@@ -29,17 +28,15 @@ def buffers_module(module: Module) -> str:
     _semaphore(module)
     _map_buffer(module)
     _forks(module)
-    return f"@{STATE} = external global i8\n" + module.text()
 
 
-def unlimited_module(module: Module) -> str:
+def unlimited_module(module: Module) -> None:
     """IR for systems where nothing bounds the calls."""
     for name in (ENTER, LEAVE):
         module.function(name, []).ret()
-    return module.text()
 
 
-def caller_module(module: Module, count: int) -> str:
+def caller_module(module: Module, count: int) -> None:
     """IR with `void call(ptr routine, ptr words)`, which takes a permit of its own."""
     b = module.function("call", [PTR, PTR])
     routine, words = b.arguments
@@ -48,7 +45,6 @@ def caller_module(module: Module, count: int) -> str:
     b.call(routine, None, *given)
     b.call(LEAVE, None)
     b.ret()
-    return module.text()
 
 
 def _semaphore(module: Module) -> None:
@@ -99,4 +95,4 @@ def _forks(module: Module) -> None:
 
 
 def _field(b: Builder, field: int) -> Value:
-    return b.offset(Value(f"@{STATE}", PTR, b), field, I8)
+    return b.offset(b.external(STATE), field, I8)

@@ -186,7 +186,7 @@ def _fixed(
                 _by_reference(b, [b.const(part, x) for x in (a, 0.0)[:count]])
             )
         elif a is None:
-            result.append(Value("null", PTR, b))
+            result.append(b.null)
         else:
             result.append(_by_reference(b, [b.const(I32, a)]))
     # Fortran wants the lengths of characters after everything else.

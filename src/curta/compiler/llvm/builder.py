@@ -55,6 +55,7 @@ class Module:
         self._functions: dict[str, Builder] = {}
         self._declared: dict[str, str] = {}
         self._tables: dict[tuple[Type, tuple[float, ...]], str] = {}
+        self.externals: dict[str, None] = {}  # what lies in memory of others, by name
 
     def function(
         self,
@@ -108,6 +109,7 @@ class Module:
 
     def text(self) -> str:
         parts = [f'module asm "{line}"' for line in self.assembly]
+        parts += [f"@{name} = external global i8" for name in self.externals]
         parts += [_table_text(n, k) for k, n in self._tables.items()]
         parts += [f.text() for f in self._functions.values()]
         parts += [d for n, d in self._declared.items() if n not in self._functions]
@@ -223,6 +225,20 @@ class Builder(VectorInstructions):
         array = f"alloca [{size} x i8], align {align}"
         self._entry.append(f"  {pointer.text} = {array}")
         return pointer
+
+    def external(self, name: str) -> Value:
+        """The address of something in memory that the code knows by name."""
+        self.module.externals[name] = None
+        return Value(f"@{name}", PTR, self)
+
+    @property
+    def null(self) -> Value:
+        """The address of nothing."""
+        return Value("null", PTR, self)
+
+    def is_null(self, x: Value) -> Value:
+        """Whether an address is that of nothing."""
+        return self.eq(x, self.null)
 
     def variable_scratch(self, size: Value, align: int = 64) -> Value:
         """The same of a size that is known when the function runs; not in a loop."""

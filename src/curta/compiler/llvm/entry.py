@@ -25,7 +25,7 @@ from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.llvm.polls import is_cancelled
 from curta.compiler.llvm.program_calls import Callee
 from curta.compiler.llvm.regions import emit_region, run_region
-from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
+from curta.compiler.llvm.types import I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
 from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region
 from curta.compiler.loops.schedule import Schedule, is_cancellable
@@ -106,7 +106,7 @@ def emit_entry(
         _word(b, table, len(pointers) + i) for i in range(SERVICES)
     )
     if parallel:
-        none = b.instruction(f"icmp eq ptr {launcher}, null", I1)
+        none = b.is_null(launcher)
         launcher = b.select(none, b.function_address(_SERIAL), launcher)
     if arena.on_stack:
         base = b.scratch(max(arena.size, 1))

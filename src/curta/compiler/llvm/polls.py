@@ -46,7 +46,7 @@ def poll(b: Builder, token: Value) -> Value:
         f = module.function("poll", [PTR], I1, exported=False)
         (given,) = f.arguments
         code = f.load(PTR, f.offset(given, cancellation_code.POLL, I8))
-        none = f.instruction(f"icmp eq ptr {code}, null", I1)
+        none = f.is_null(code)
         f.ret(
             f.if_(
                 is_cancelled(f, given) | none,

@@ -16,17 +16,11 @@ from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 HEADER = 64  # bytes before an arena; its size is the first word
 
 EXPORTS = ("take_arena", "give_arena", "exchange_arena")
-CALLS = (
-    "PyErr_Clear",
-    "PyLong_AsUnsignedLongLong",
-    "PyObject_CallFunction",
-    "Py_DecRef",
-)
 PARKED = "parked"  # the word
 TAKE, GIVE = "take", "give"  # Python functions
 
 
-def arena_module(module: Module, most_parked: int) -> str:
+def arena_module(module: Module, most_parked: int) -> None:
     """IR with the functions; no arena of more than so many bytes is parked.
 
     `ptr take_arena(i64 size)` gives the address of an arena, or null where a Python
@@ -36,8 +30,6 @@ def arena_module(module: Module, most_parked: int) -> str:
     _exchange_arena(module)
     _take_arena(module)
     _give_arena(module, most_parked)
-    declared = [f"@{name} = external global i8\n" for name in (PARKED, TAKE, GIVE)]
-    return "".join(declared) + module.text()
 
 
 def _exchange_arena(module: Module) -> None:
@@ -48,7 +40,7 @@ def _exchange_arena(module: Module) -> None:
 def _take_arena(module: Module) -> None:
     b = module.function("take_arena", [I64], PTR)
     (size,) = b.arguments
-    result = _exchange(b, _null(b))
+    result = _exchange(b, b.null)
 
     def there() -> Values:
         return [b.compare("le", size, _size(b, result), unsigned=True)]
@@ -62,9 +54,9 @@ def _take_arena(module: Module) -> None:
             b.call("Py_DecRef", None, answer)
             return [b.instruction(f"inttoptr i64 {address} to ptr", PTR)]
 
-        return b.if_(_is_null(b, answer), lambda: [_null(b)], read)
+        return b.if_(b.is_null(answer), lambda: [b.null], read)
 
-    none = _is_null(b, result)
+    none = b.is_null(result)
     fits = b.if_(none, lambda: [b.const(I1, 0)], there)[0]
     b.ret(b.if_(fits, lambda: [result], ask)[0])
 
@@ -74,11 +66,11 @@ def _give_arena(module: Module, most_parked: int) -> None:
     (arena,) = b.arguments
     small = b.compare("le", _size(b, arena), most_parked, unsigned=True)
     left = b.if_(small, lambda: [_exchange(b, arena)], lambda: [arena])[0]
-    with b.when(~_is_null(b, left)):
+    with b.when(~b.is_null(left)):
         address = b.instruction(f"ptrtoint ptr {left} to i64", I64)
         answer = _call(b, GIVE, "K", address)
         b.if_(
-            _is_null(b, answer),
+            b.is_null(answer),
             lambda: [b.call("PyErr_Clear", None)],
             lambda: [b.call("Py_DecRef", None, answer)],
         )
@@ -90,21 +82,14 @@ def _call(b: Builder, name: str, kinds: str, *words: Value) -> Value:
     b.module.declare_variadic("PyObject_CallFunction", PTR, [PTR, PTR])
     kinds_at = b.table(I8, [*kinds.encode(), 0])
     values = ", ".join(f"i64 {word}" for word in words)
-    text = f"@PyObject_CallFunction(ptr @{name}, ptr {kinds_at}, {values})"
+    text = f"@PyObject_CallFunction(ptr {b.external(name)}, ptr {kinds_at}, {values})"
     return b.instruction(f"call ptr (ptr, ptr, ...) {text}", PTR)
 
 
 def _exchange(b: Builder, new: Value) -> Value:
-    return b.instruction(f"atomicrmw xchg ptr @{PARKED}, ptr {new} seq_cst", PTR)
+    parked = b.external(PARKED)
+    return b.instruction(f"atomicrmw xchg ptr {parked}, ptr {new} seq_cst", PTR)
 
 
 def _size(b: Builder, arena: Value) -> Value:
     return b.load(I64, b.offset(arena, -HEADER, I8))
-
-
-def _null(b: Builder) -> Value:
-    return Value("null", PTR, b)
-
-
-def _is_null(b: Builder, x: Value) -> Value:
-    return b.instruction(f"icmp eq ptr {x}, null", I1)

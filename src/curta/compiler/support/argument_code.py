@@ -34,10 +34,9 @@ from curta.compiler.support.call_record import (
     TUPLE,
     CallRecord,
     ObjectLayout,
-    kept_object,
     load,
 )
-from curta.compiler.support.invoke_code import at, is_null, same, word
+from curta.compiler.support.invoke_code import at, word
 
 _EQUAL = 2  # Py_EQ
 _USABLE = entry_code.C_CONTIGUOUS | entry_code.ALIGNED
@@ -109,9 +108,9 @@ class Arguments:
             aval = load(b, item, self.layout.aval, I64)
             device = load(b, item, self.layout.device)
             good = b.eq(aval, word(b, instruction, 2))
-            return [good & same(b, device, kept_object(b, "none"))]
+            return [good & b.eq(device, b.external("none"))]
 
-        is_array = same(b, self.kind(b, item), kept_object(b, "array_type"))
+        is_array = b.eq(self.kind(b, item), b.external("array_type"))
         return b.if_(is_array, fields, lambda: [b.const(I1, 0)])[0]
 
     def _collect(self, b: Builder) -> None:
@@ -135,7 +134,7 @@ class Arguments:
             b.store(address, place)
             return [b.eq(flags & _USABLE, _USABLE)]
 
-        gone = same(b, data, kept_object(b, "none"))
+        gone = b.eq(data, b.external("none"))
         return b.if_(gone, lambda: [b.const(I1, 0)], storage)[0]
 
 
@@ -159,13 +158,13 @@ class _Container:
 
     def match(self, kind: Value) -> Value:
         """Whether it is what the instruction expects."""
-        b, none = self.b, kept_object(self.b, "none")
+        b, none = self.b, self.b.external("none")
         cases: list[Case] = [
             (DICT, self._dictionary),
             (TUPLE, lambda: self._sequence("PyTuple")),
             (LIST, lambda: self._sequence("PyList")),
             (NODE, self._node),
-            (NONE, lambda: same(b, self.item, none)),
+            (NONE, lambda: b.eq(self.item, none)),
         ]
         return _select(b, kind, cases, b.const(I1, 0))
 
@@ -178,7 +177,7 @@ class _Container:
         with b.loop(0, self.size, carried=[b.const(I1, 1)]) as loop:
             child = get(loop.index)
             b.store(child, at(b, self.top, self.size - 1 - loop.index))
-            there = ~is_null(b, child)
+            there = ~b.is_null(child)
             with b.when(there):
                 b.call("Py_IncRef", None, child)
                 self._hold(child)
@@ -202,7 +201,7 @@ class _Container:
         def get(i: Value) -> Value:
             return b.call(f"{prefix}_GetItem", PTR, item, i)
 
-        return self._when(same(b, self.own, self.wanted), of_class)
+        return self._when(b.eq(self.own, self.wanted), of_class)
 
     def _dictionary(self) -> Value:
         b, item = self.b, self.item
@@ -217,7 +216,7 @@ class _Container:
             key = b.load(PTR, at(b, keys, i))
             return b.call("PyDict_GetItemWithError", PTR, item, key)
 
-        return self._when(same(b, self.own, kept_object(b, "dict_type")), of_class)
+        return self._when(b.eq(self.own, b.external("dict_type")), of_class)
 
     def _node(self) -> Value:
         b = self.b
@@ -226,7 +225,7 @@ class _Container:
         def take_apart() -> Value:
             parts = b.load(PTR, at(b, known, PARTS))
             found = b.call("PyObject_CallOneArg", PTR, parts, self.item)
-            return self._when(~is_null(b, found), lambda: read(found))
+            return self._when(~b.is_null(found), lambda: read(found))
 
         def read(found: Value) -> Value:
             self._hold(found)
@@ -237,7 +236,7 @@ class _Container:
             alike = _same_metadata(b, found, self.size, known)
             return self._when(alike, lambda: self._children(get))
 
-        of_class = same(b, self.own, b.load(PTR, at(b, known, CLASS)))
+        of_class = b.eq(self.own, b.load(PTR, at(b, known, CLASS)))
         good = self._when(of_class, take_apart)
         with b.when(~good):
             b.call("PyErr_Clear", None)

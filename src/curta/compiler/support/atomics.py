@@ -11,7 +11,6 @@ from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 from curta.lazy_dataclass import dataclass
 
 STATE = "state"
-DECLARATION = f"@{STATE} = external global i8\n"
 
 _FUTEX_WAIT, _FUTEX_WAKE = 128, 129  # private
 
@@ -32,12 +31,8 @@ SYSTEMS = {
 }
 
 
-def state(b: Builder) -> Value:
-    return Value(f"@{STATE}", PTR, b)
-
-
 def at(b: Builder, field: int) -> Value:
-    return b.offset(state(b), field, I8)
+    return b.offset(b.external(STATE), field, I8)
 
 
 def load(b: Builder, field: int, type_: Type) -> Value:

@@ -41,15 +41,11 @@ from curta.compiler.support.call_record import (
     CallRecord,
     ObjectLayout,
     item_of,
-    kept_object,
 )
-from curta.compiler.support.donation_code import OWNERS, emit_donation
+from curta.compiler.support.donation_code import emit_donation
 from curta.compiler.support.invoke_code import (
     at,
     emit_invoke,
-    is_null,
-    null,
-    same,
     word,
     words,
 )
@@ -59,51 +55,14 @@ from curta.compiler.support.result_code import emit_results
 _STACK_WORDS = 1 << 12
 
 EXPORTS = ("fast_call", "run_entry")
-CALLS = (
-    *invoke_code.CALLS,
-    "PyBytes_AsString",
-    "PyDict_GetItemWithError",
-    "PyDict_Size",
-    "PyErr_Clear",
-    "PyErr_NoMemory",
-    "PyList_GetItem",
-    "PyList_SetItem",
-    "PyList_Size",
-    "PyMem_RawFree",
-    "PyMem_RawMalloc",
-    "PyObject_CallNoArgs",
-    "PyObject_CallOneArg",
-    "PyObject_GetAttr",
-    "PyObject_RichCompareBool",
-    "PyTuple_GetItem",
-    "PyTuple_New",
-    "PyTuple_Size",
-    "Py_DecRef",
-    "Py_IncRef",
-)
-# Python objects that the code compares with or uses, by the names it has for them.
-OBJECTS = (
-    *OWNERS,
-    "array_type",
-    "base_trace",
-    "config",
-    "context_name",
-    "dict_type",
-    "miss",
-    "none",
-    "thread_state",
-    "trace_name",
-)
 # The parameters of what runs an entry: it, its record after the first word, the
 # arguments, how many there are, the settings.
 _RUN = [PTR, PTR, PTR, I64, PTR]
 
 
-def call_module(module: Module, layout: ObjectLayout) -> str:
+def call_module(module: Module, layout: ObjectLayout) -> None:
     """IR with `fast_call`."""
     CallCode(module, layout).emit()
-    declared = "".join(f"@{name} = external global i8\n" for name in OBJECTS)
-    return declared + module.text()
 
 
 class CallCode:
@@ -138,7 +97,7 @@ class CallCode:
             b.call("Py_DecRef", None, result)
             return [result]
 
-        b.ret(b.if_(is_null(b, result), none, some)[0])
+        b.ret(b.if_(b.is_null(result), none, some)[0])
 
     # ---- the call
 
@@ -169,9 +128,9 @@ class CallCode:
         """
         b = self.module.function(name, _RUN, PTR)
         entry, record, arguments, given, context = b.arguments
-        head, miss = CallRecord(b, record), kept_object(b, "miss")
+        head, miss = CallRecord(b, record), b.external("miss")
         fits = b.eq(head.word(ARGUMENTS), given)
-        fits = fits & same(b, head.context, context)
+        fits = fits & b.eq(head.context, context)
         fits = fits & self._is_ready(b, head)
 
         def attempt(table: Value) -> Values:
@@ -198,7 +157,7 @@ class CallCode:
                 def refuse() -> Values:
                     return [b.call("PyErr_NoMemory", PTR)]
 
-                return b.if_(is_null(b, room), refuse, use)
+                return b.if_(b.is_null(room), refuse, use)
 
             small = b.compare("le", size, _STACK_WORDS)
             return b.if_(small, lambda: attempt(words(b, size)), on_heap)
@@ -225,7 +184,7 @@ class CallCode:
                 def drop() -> Values:
                     b.call("Py_DecRef", None, outs)
                     missed = b.eq(status, invoke_code.MISSED)
-                    return [b.select(missed, kept_object(b, "miss"), null(b))]
+                    return [b.select(missed, b.external("miss"), b.null)]
 
                 def give() -> Values:
                     with b.when(donates):
@@ -235,7 +194,7 @@ class CallCode:
 
                 return b.if_(b.eq(status, invoke_code.RAN), give, drop)
 
-            return b.if_(is_null(b, outs), lambda: [null(b)], run)
+            return b.if_(b.is_null(outs), lambda: [b.null], run)
 
         def single() -> Values:
             made, waits = head.area(table, MADE_AT), word(b, head.waiting, 0)
@@ -253,24 +212,24 @@ class CallCode:
 
             return call(outs, finish)
 
-        return b.if_(same(b, build, kept_object(b, "none")), single, several)[0]
+        return b.if_(b.eq(build, b.external("none")), single, several)[0]
 
     def _fast_call(self) -> None:
         b = self.module.function("fast_call", [PTR, PTR, I64], PTR)
         entries, arguments, given = b.arguments
-        miss = kept_object(b, "miss")
-        state = kept_object(b, "thread_state")
-        trace = b.call("attribute", PTR, state, kept_object(b, "trace_name"))
-        evaluating = same(b, trace, kept_object(b, "base_trace"))
+        miss = b.external("miss")
+        state = b.external("thread_state")
+        trace = b.call("attribute", PTR, state, b.external("trace_name"))
+        evaluating = b.eq(trace, b.external("base_trace"))
 
         def search() -> Values:
-            config = kept_object(b, "config")
-            context = b.call("attribute", PTR, config, kept_object(b, "context_name"))
+            config = b.external("config")
+            context = b.call("attribute", PTR, config, b.external("context_name"))
 
             def missing(carried: Values) -> Value:
                 # Asked every time: the list may change while an entry runs.
                 count = b.call("PyList_Size", I64, entries)
-                return b.compare("lt", carried[0], count) & same(b, carried[1], miss)
+                return b.compare("lt", carried[0], count) & b.eq(carried[1], miss)
 
             def attempt(carried: Values) -> Values:
                 entry = b.call("PyList_GetItem", PTR, entries, carried[0])
@@ -284,6 +243,6 @@ class CallCode:
             return [b.while_loop([b.const(I64, 0), miss], missing, attempt)[1]]
 
         out = b.if_(evaluating, search, lambda: [miss])[0]
-        with b.when(same(b, out, miss)):
+        with b.when(b.eq(out, miss)):
             b.call("Py_IncRef", None, miss)
         b.ret(out)

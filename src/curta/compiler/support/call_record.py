@@ -137,11 +137,6 @@ def field(b: Builder, item: Value, offset: int) -> Value:
     return b.offset(item, offset, I8)
 
 
-def kept_object(b: Builder, name: str) -> Value:
-    """The address of an object that the code knows by name."""
-    return Value(f"@{name}", PTR, b)
-
-
 def item_of(b: Builder, entry: Value, index: int) -> Value:
     """A borrowed reference to an item of an entry."""
     return b.call("PyTuple_GetItem", PTR, entry, b.const(I64, index))

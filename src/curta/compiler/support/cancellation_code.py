@@ -19,20 +19,11 @@ STATE = "cancellation"
 MAIN, LOOKED, CURRENT = 0, 8, 16
 STATE_SIZE = 24
 
-CALLS = (
-    "pthread_self",
-    "clock_gettime",
-    "PyErr_CheckSignals",
-    "PyEval_RestoreThread",
-    "PyEval_SaveThread",
-    "PyGILState_Ensure",
-    "PyGILState_Release",
-)
 EXPORTS = ("poll", "poll_current", "call_cancellable")
 _PATIENCE = 30_000_000  # nanoseconds between looks at signals
 
 
-def cancellation_module(module: Module, clock: int) -> str:
+def cancellation_module(module: Module, clock: int) -> None:
     """IR with the functions; `clock` is the number of the system's monotonic clock.
 
     `i64 poll(ptr token)` says whether the call is to stop. `void poll_current()` polls
@@ -43,7 +34,6 @@ def cancellation_module(module: Module, clock: int) -> str:
     _poll(module, clock)
     _poll_current(module)
     _call_cancellable(module)
-    return f"@{STATE} = external global i8\n" + module.text()
 
 
 def _poll(module: Module, clock: int) -> None:
@@ -84,7 +74,7 @@ def _poll_current(module: Module) -> None:
     b = module.function("poll_current", [])
     with b.when(_is_main(b)):
         token = _load(b, PTR, _state(b, CURRENT))
-        with b.when(~_is_null(b, token)):
+        with b.when(~b.is_null(token)):
             b.call("poll", I64, token)
     b.ret()
 
@@ -109,7 +99,7 @@ def _call_cancellable(module: Module) -> None:
 
 
 def _state(b: Builder, field: int) -> Value:
-    return b.offset(Value(f"@{STATE}", PTR, b), field, I8)
+    return b.offset(b.external(STATE), field, I8)
 
 
 def _load(b: Builder, type_: Type, address: Value) -> Value:
@@ -120,7 +110,3 @@ def _load(b: Builder, type_: Type, address: Value) -> Value:
 
 def _store(b: Builder, address: Value, value: Value) -> None:
     b.emit(f"  store atomic {value.type} {value}, ptr {address} monotonic, align 8")
-
-
-def _is_null(b: Builder, x: Value) -> Value:
-    return b.instruction(f"icmp eq ptr {x}, null", Type("i1"))

@@ -32,10 +32,9 @@ from curta.compiler.support.call_record import (
     ObjectLayout,
     field,
     item_of,
-    kept_object,
     load,
 )
-from curta.compiler.support.invoke_code import at, is_null, null, same, word, words
+from curta.compiler.support.invoke_code import at, word, words
 from curta.lazy_dataclass import dataclass
 
 # Words of a record that stand where others have what is donated: the set of handles
@@ -58,37 +57,6 @@ FREE_RECORD, RUNNING, HANDLES, FREE_LATER = range(4)
 READY_EVENT, AWAIT, DESTROY_EVENT, AWAIT_FAILED = range(4)
 
 EXPORTS = ("await_buffer", "free_buffer", "run_on_device")
-CALLS = (
-    "PyBytes_AsString",
-    "PyDict_GetItemWithError",
-    "PyDict_Size",
-    "PyErr_Clear",
-    "PyErr_NoMemory",
-    "PyEval_RestoreThread",
-    "PyEval_SaveThread",
-    "PyList_GetItem",
-    "PyList_Size",
-    "PyLong_AsVoidPtr",
-    "PyLong_FromVoidPtr",
-    "PyMem_RawFree",
-    "PyMem_RawMalloc",
-    "PyObject_CallOneArg",
-    "PyObject_RichCompareBool",
-    "PyObject_Vectorcall",
-    "PySet_Discard",
-    "PySet_Size",
-    "PyTuple_GetItem",
-    "PyTuple_Size",
-    "Py_DecRef",
-    "Py_IncRef",
-)
-OBJECTS = (
-    "array_type",
-    "device_data_type",
-    "dict_type",
-    "miss",
-    "none",
-)
 
 
 @dataclass(frozen=True)
@@ -101,11 +69,9 @@ class DeviceLayout:
     handle: int
 
 
-def device_call_module(module: Module, layout: DeviceLayout) -> str:
+def device_call_module(module: Module, layout: DeviceLayout) -> None:
     """IR with `run_on_device`, `free_buffer` and `await_buffer`."""
     _DeviceCode(module, layout).emit()
-    declared = "".join(f"@{name} = external global i8\n" for name in OBJECTS)
-    return declared + module.text()
 
 
 class _DeviceArguments(Arguments):
@@ -121,7 +87,7 @@ class _DeviceArguments(Arguments):
         wanted = at(b, record, word(b, instruction, 2))
 
         def is_(value: Value, index: int) -> Value:
-            return same(b, value, b.load(PTR, at(b, wanted, index)))
+            return b.eq(value, b.load(PTR, at(b, wanted, index)))
 
         def fields() -> Values:
             good = is_(load(b, item, layout.aval), 0)
@@ -133,7 +99,7 @@ class _DeviceArguments(Arguments):
             data = load(b, item, layout.pending)
             return [is_(load(b, data, self.on_device.sharding), 2)]
 
-        is_array = same(b, self.kind(b, item), kept_object(b, "array_type"))
+        is_array = b.eq(self.kind(b, item), b.external("array_type"))
         return b.if_(is_array, fields, lambda: [no])[0]
 
     def _is_held(self, b: Builder, item: Value) -> Value:
@@ -141,9 +107,9 @@ class _DeviceArguments(Arguments):
         data = load(b, item, self.layout.pending)
 
         def known() -> Values:
-            return [same(b, self.kind(b, data), kept_object(b, "device_data_type"))]
+            return [b.eq(self.kind(b, data), b.external("device_data_type"))]
 
-        return b.if_(is_null(b, data), lambda: [b.const(I1, 0)], known)[0]
+        return b.if_(b.is_null(data), lambda: [b.const(I1, 0)], known)[0]
 
     def _collect(self, b: Builder) -> None:
         """Store the arrays' buffers, a row for each device; whether all have some."""
@@ -214,7 +180,7 @@ class _DeviceCode(CallCode):
         def execute() -> Values:
             return [b.call("execute", PTR, entry, record, table)]
 
-        return b.if_(there, execute, lambda: [kept_object(b, "miss")])[0]
+        return b.if_(there, execute, lambda: [b.external("miss")])[0]
 
     def _execute(self) -> None:
         """The results of the program on these buffers; null if an exception is set.
@@ -257,17 +223,17 @@ class _DeviceCode(CallCode):
         def failed() -> Values:
             return [self._raise(b, item_of(b, entry, FAILED), error, lists)]
 
-        b.ret(b.if_(is_null(b, error), good, failed)[0])
+        b.ret(b.if_(b.is_null(error), good, failed)[0])
 
     def _delete(self) -> None:
         """Take the elements from a donated array, which the program has taken over."""
         b = self.module.function("delete", [PTR], exported=False)
         (array,) = b.arguments
         place = field(b, array, self.layout.pending)
-        before, none = b.load(PTR, place), kept_object(b, "none")
+        before, none = b.load(PTR, place), b.external("none")
         b.call("Py_IncRef", None, none)
         b.store(none, place)
-        with b.when(~is_null(b, before)):
+        with b.when(~b.is_null(before)):
             b.call("Py_DecRef", None, before)
         b.ret()
 
@@ -284,7 +250,7 @@ class _DeviceCode(CallCode):
         with b.loop(0, count) as loop:
             place = at(b, addresses, loop.index)
             b.store(b.call("PyLong_FromVoidPtr", PTR, b.load(PTR, place)), place)
-        out = b.call("PyObject_Vectorcall", PTR, function, addresses, count, null(b))
+        out = b.call("PyObject_Vectorcall", PTR, function, addresses, count, b.null)
         with b.loop(0, count) as loop:
             b.call("Py_DecRef", None, b.load(PTR, at(b, addresses, loop.index)))
         b.ret(out)
@@ -324,7 +290,7 @@ class _DeviceCode(CallCode):
             unused = words(b, b.const(I64, 1))
             error = b.call("call_plugin", PTR, record, handle, unused)
             b.call("PyEval_RestoreThread", None, state)
-            return [b.if_(is_null(b, error), lambda: [_none(b)], later)[0]]
+            return [b.if_(b.is_null(error), lambda: [_none(b)], later)[0]]
 
         b.ret(b.if_(b.eq(running, 0), now, later)[0])
 
@@ -343,18 +309,18 @@ class _DeviceCode(CallCode):
             b.call("call_plugin", PTR, records[2], event, unused)
             return [failed]
 
-        error = b.if_(is_null(b, error), wait, lambda: [error])[0]
+        error = b.if_(b.is_null(error), wait, lambda: [error])[0]
         b.call("PyEval_RestoreThread", None, state)
 
         def failed() -> Values:
             return [self._raise(b, item_of(b, owner, AWAIT_FAILED), error, place)]
 
-        b.ret(b.if_(is_null(b, error), lambda: [_none(b)], failed)[0])
+        b.ret(b.if_(b.is_null(error), lambda: [_none(b)], failed)[0])
 
 
 def _none(b: Builder) -> Value:
     """A new reference to None."""
-    result = kept_object(b, "none")
+    result = b.external("none")
     b.call("Py_IncRef", None, result)
     return result
 

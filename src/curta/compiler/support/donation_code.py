@@ -31,10 +31,9 @@ from curta.compiler.support.call_record import (
     CallRecord,
     ObjectLayout,
     field,
-    kept_object,
     load,
 )
-from curta.compiler.support.invoke_code import at, is_null, same, word
+from curta.compiler.support.invoke_code import at, word
 from curta.compiler.support.result_code import is_alone
 
 # What the memory of an array belongs to that is no part of another one's.
@@ -56,17 +55,17 @@ class _Donation:
     def is_free(self, b: Builder) -> None:
         """Whether an array may be deleted, and overwritten if that is asked for."""
         array, overwritten = b.arguments
-        header, none = self.layout.header, kept_object(b, "none")
+        header, none = self.layout.header, b.external("none")
         data = load(b, array, self.layout.data)
         pending = load(b, array, self.layout.pending)
-        free = ~same(b, data, none) & is_alone(b, data)
-        free = free & (is_null(b, pending) | same(b, pending, none))
+        free = ~b.eq(data, none) & is_alone(b, data)
+        free = free & (b.is_null(pending) | b.eq(pending, none))
 
         def owned() -> Values:
             flags = load(b, data, header + entry_code.FLAGS, I32)
             base = load(b, data, header + entry_code.BASE)
             own = b.if_(
-                is_null(b, base),
+                b.is_null(base),
                 lambda: [b.const(I1, 1)],
                 lambda: [_is_owner(b, load(b, base, header - 8))],
             )[0]
@@ -107,7 +106,7 @@ class _Donation:
         def delete() -> Values:
             place = field(b, array, self.layout.data)
             b.store(b.load(PTR, place), at(b, areas.taken, number))
-            none = kept_object(b, "none")
+            none = b.external("none")
             b.call("Py_IncRef", None, none)
             b.store(none, place)
             with b.when(b.ne(overwritten, 0)):
@@ -120,10 +119,10 @@ class _Donation:
 
     def _count_deleted(self, b: Builder, areas: _Areas, leaves: Value) -> Value:
         """How many arguments are deleted: more than donated, if one is used besides."""
-        none = kept_object(b, "none")
+        none = b.external("none")
         with b.loop(0, leaves, carried=[b.const(I64, 0)]) as loop:
             array = b.load(PTR, at(b, areas.leaves, loop.index))
-            gone = same(b, load(b, array, self.layout.data), none)
+            gone = b.eq(load(b, array, self.layout.data), none)
             loop.next(loop.carried[0] + b.convert(gone, "i64"))
         return loop.results[0]
 
@@ -179,7 +178,7 @@ class _Areas:
 
 
 def _is_owner(b: Builder, kind: Value) -> Value:
-    first, *others = (same(b, kind, kept_object(b, name)) for name in OWNERS)
+    first, *others = (b.eq(kind, b.external(name)) for name in OWNERS)
     for other in others:
         first = first | other
     return first

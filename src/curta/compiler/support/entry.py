@@ -90,7 +90,7 @@ def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
             given={entry_code.ARRAY_TYPE: id(np.ndarray), **given},
             depends=str(header),
         )
-    except (ImportError, AttributeError, OSError, ValueError):
+    except (ImportError, LookupError, OSError, ValueError):
         return None
     return builtin_function(b"entry", code, code.address("call_entry"))
 

@@ -24,8 +24,6 @@ from curta.compiler.support.invoke_code import (
     RESULTS,
     at,
     emit_invoke,
-    null,
-    same,
     word,
     words,
 )
@@ -35,16 +33,10 @@ DATA, RANK, DIMENSIONS, BASE, DTYPE, FLAGS = 0, 8, 16, 32, 40, 48
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
 EXPORTS = ("call_entry",)
-CALLS = (
-    *invoke_code.CALLS,
-    "PyBool_FromLong",
-    "PyBytes_AsString",
-    "PyTuple_GetItem",
-)
 ARRAY_TYPE = "array_type"
 
 
-def entry_module(module: Module, header: int) -> str:
+def entry_module(module: Module, header: int) -> None:
     """IR with `call_entry`, for arrays whose object header has this many bytes."""
     emit_invoke(module)
     _collect(module, header)
@@ -67,8 +59,7 @@ def entry_module(module: Module, header: int) -> str:
         return [b.call("PyBool_FromLong", PTR, ran)]
 
     failed = b.eq(status, invoke_code.FAILED)
-    b.ret(b.if_(failed, lambda: [null(b)], answer)[0])
-    return f"@{ARRAY_TYPE} = external global i8\n" + module.text()
+    b.ret(b.if_(failed, lambda: [b.null], answer)[0])
 
 
 def _field(b: Builder, item: Value, offset: int, type_: Type) -> Value:
@@ -86,7 +77,7 @@ def _collect(module: Module, header: int) -> None:
         good, word_number = loop.carried
         item = b.load(PTR, b.offset(arguments, loop.index, PTR))
         kind = _field(b, item, header - 8, PTR)
-        is_array = same(b, kind, Value(f"@{ARRAY_TYPE}", PTR, b))
+        is_array = b.eq(kind, b.external(ARRAY_TYPE))
         rank = word(b, signature, word_number + 1)
         dimensions = at(b, signature, word_number + 2)
 

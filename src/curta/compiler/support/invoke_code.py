@@ -32,13 +32,6 @@ CALL, CALL_WITHOUT_GIL, CALL_CANCELLABLE = range(3)
 # What becomes of a call.
 RAN, MISSED, FAILED = range(3)
 
-CALLS = (
-    "PyErr_Fetch",
-    "PyErr_Occurred",
-    "PyErr_Restore",
-    "PyEval_RestoreThread",
-    "PyEval_SaveThread",
-)
 # Native functions that are given: of arena_code, and of cancellation_code.
 ARENAS = ("take_arena", "give_arena")
 CANCELLATION = "call_cancellable"
@@ -79,7 +72,7 @@ def emit_invoke(module: Module) -> None:
                 b.call("PyErr_Restore", None, *(b.load(PTR, x) for x in error))
             return [status]
 
-        return b.if_(is_null(b, arena), lambda: [b.const(I64, FAILED)], go)
+        return b.if_(b.is_null(arena), lambda: [b.const(I64, FAILED)], go)
 
     b.ret(b.if_(b.eq(needed, 0), call, call_with_arena)[0])
 
@@ -107,7 +100,7 @@ def _run(module: Module) -> None:
             CANCELLATION, I64, function, table, token_at
         )  # it may have come too late
         raised = b.call("PyErr_Occurred", PTR)
-        return [b.select(is_null(b, raised), ran, FAILED)]
+        return [b.select(b.is_null(raised), ran, FAILED)]
 
     def released() -> Values:
         return b.if_(b.eq(mode, CALL_CANCELLABLE), cancellable, without_gil)
@@ -116,19 +109,6 @@ def _run(module: Module) -> None:
 
 
 # ---- small pieces
-
-
-def null(b: Builder) -> Value:
-    return Value("null", PTR, b)
-
-
-def same(b: Builder, x: Value, y: Value) -> Value:
-    """Whether two addresses are the same."""
-    return b.instruction(f"icmp eq ptr {x}, {y}", I1)
-
-
-def is_null(b: Builder, x: Value) -> Value:
-    return same(b, x, null(b))
 
 
 def at(b: Builder, base: Value, index: Value | int) -> Value:

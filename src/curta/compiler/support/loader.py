@@ -3,8 +3,7 @@
     code = native_module(queue_code.queue_module, queue_code)
     code.address("submit")
 
-Such a module names its functions in EXPORTS, and what they call in CALLS: functions of
-Python's C interface, which begin with Py, and of the C library.
+Such a module names its functions in EXPORTS.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from types import ModuleType
 from typing import Any
 
 from curta.compiler import cache
-from curta.compiler.link import LoadedCode, c_function, load, python_function
+from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 
 
 def native_module(
-    write: Callable[[Module], str],
+    write: Callable[[Module], None],
     *sources: ModuleType,
     given: Mapping[str, int] = {},
     depends: str = "",
@@ -30,31 +29,26 @@ def native_module(
     """The code that `write` writes as IR: from the kernel cache, or compiled.
 
     Args:
-        write: adds the functions to a module, and gives its text.
+        write: adds the functions to a module.
         sources: the modules that the IR comes from, the first of which names what it
-            exports and calls.
+            exports.
         given: addresses of further names, objects of Python say.
         depends: what else the IR depends on.
-        exports: its functions where they are others than usual; such code calls nothing
-            but what is given.
+        exports: its functions where they are others than usual.
 
     Raises:
         ImportError: it is not in the cache and llvmlite is not installed.
-        AttributeError: this Python, or this system, does not have what it calls.
+        LookupError: this Python, or this system, does not have what it calls.
     """
+
+    def text() -> str:
+        module = target.host().module()
+        write(module)
+        return module.text()
+
     names = [source.__name__ for source in sources]
-    data = cache.fixed_object_file(
-        lambda: write(target.host().module()), target.QUICK, names, depends
-    )
-    if exports is not None:
-        return load(data, exports, given)
-    return load(data, sources[0].EXPORTS, {**called_functions(sources[0]), **given})
-
-
-def called_functions(code: ModuleType) -> dict[str, int]:
-    """The addresses of the functions that a module's code calls."""
-    find = {True: python_function, False: c_function}
-    return {name: find[name.startswith("Py")](name) for name in code.CALLS}
+    data = cache.fixed_object_file(text, target.QUICK, names, depends)
+    return load(data, exports or sources[0].EXPORTS, given)
 
 
 def keep_for_process(*owners: Any) -> None:

@@ -28,7 +28,6 @@ JOBS = 448  # function and table of each
 MOST_JOBS = 32
 STATE_SIZE = JOBS + 16 * MOST_JOBS
 
-CALLS = ("pthread_create", "pthread_detach", "syscall")
 EXPORTS = ("submit", "wait", "skip")
 _SPINS = 100
 # In nanoseconds: a caller has this long to wait for its job before the thread begins,
@@ -37,7 +36,7 @@ _GRACE = 30_000
 _PATIENCE = 50_000_000
 
 
-def queue_module(module: Module, system: System) -> str:
+def queue_module(module: Module, system: System) -> None:
     """IR with the functions of the queue; it imports `state`.
 
     `submit(function, table, number)` stores the number of the job, for which there
@@ -51,7 +50,6 @@ def queue_module(module: Module, system: System) -> str:
     _wait(module, system)
     skip = module.function("skip", [PTR], I64)
     skip.ret(skip.const(I64, STOPPED))
-    return atomics.DECLARATION + module.text()
 
 
 def _run_until(module: Module, system: System) -> None:
@@ -117,7 +115,7 @@ def _serve(module: Module, system: System) -> None:
         return carried
 
     b.while_loop([b.const(I1, 1)], lambda carried: carried[0], iteration)
-    b.ret(Value("null", PTR, b))
+    b.ret(b.null)
 
 
 def _submit(module: Module, system: System) -> None:
@@ -131,7 +129,7 @@ def _submit(module: Module, system: System) -> None:
     atomics.add(b, SUBMITTED, I64, 1)
     with b.when(b.eq(atomics.load(b, STARTED, I32), 0)):
         atomics.set(b, STARTED, I32, 1)
-        thread, null = b.scratch(8), Value("null", PTR, b)
+        thread, null = b.scratch(8), b.null
         serve = b.function_address("serve")
         failed = b.call("pthread_create", I32, thread, null, serve, null)
         b.if_(

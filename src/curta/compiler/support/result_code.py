@@ -24,10 +24,9 @@ from curta.compiler.support.call_record import (
     ObjectLayout,
     field,
     item_of,
-    kept_object,
     load,
 )
-from curta.compiler.support.invoke_code import at, is_null, null, same, word
+from curta.compiler.support.invoke_code import at, word
 
 
 def emit_results(module: Module, layout: ObjectLayout) -> None:
@@ -64,7 +63,7 @@ class _Results:
             return b.call("refilled", PTR, entry, item_of(b, entry, RINGS), output)
 
         made = self._search(b, entry, output, self._if_dead, refilled)
-        with b.when(~is_null(b, made)):
+        with b.when(~b.is_null(made)):
             data = load(b, made, self.layout.data)
             b.store(load(b, data, self.layout.header + entry_code.DATA, I64), place)
         b.ret(made)
@@ -94,20 +93,20 @@ class _Results:
         first = output * RING
 
         def searching(carried: Values) -> Value:
-            return b.compare("lt", carried[0], RING) & is_null(b, carried[1])
+            return b.compare("lt", carried[0], RING) & b.is_null(carried[1])
 
         def look(carried: Values) -> Values:
             slot, _ = carried
             kept = b.call("PyList_GetItem", PTR, rings, first + slot)
-            is_none = same(b, kept, kept_object(b, "none"))
+            is_none = b.eq(kept, b.external("none"))
             return b.if_(
                 is_none,
                 lambda: [b.const(I64, _TRIED), _new(b, entry, output, first + slot)],
                 lambda: [slot + 1, self._taken_if(b, kept, usable(b, kept))],
             )
 
-        slot, found = b.while_loop([b.const(I64, 0), null(b)], searching, look)
-        in_use = is_null(b, found) & b.ne(slot, _TRIED)
+        slot, found = b.while_loop([b.const(I64, 0), b.null], searching, look)
+        in_use = b.is_null(found) & b.ne(slot, _TRIED)
         return b.if_(in_use, lambda: [otherwise()], lambda: [found])[0]
 
     def _taken_if(self, b: Builder, kept: Value, usable: Value) -> Value:
@@ -115,17 +114,17 @@ class _Results:
             b.call("Py_IncRef", None, kept)
             return [kept]
 
-        return b.if_(usable, take, lambda: [null(b)])[0]
+        return b.if_(usable, take, lambda: [b.null])[0]
 
     def _if_unheld(self, b: Builder, kept: Value) -> Value:
         """Whether nobody but the ring has an array."""
         weak = load(b, kept, self.layout.weak_references)
-        return is_alone(b, kept) & is_null(b, weak)
+        return is_alone(b, kept) & b.is_null(weak)
 
     def _if_dead(self, b: Builder, kept: Value) -> Value:
         """Whether nobody but the ring has an array, nor its storage, which is there."""
         data = load(b, kept, self.layout.data)
-        there = ~same(b, data, kept_object(b, "none"))
+        there = ~b.eq(data, b.external("none"))
         return self._if_unheld(b, kept) & is_alone(b, data) & there
 
     def refilled(self, b: Builder) -> None:
@@ -135,22 +134,22 @@ class _Results:
         array, it is one that is not kept.
         """
         entry, rings, output = b.arguments
-        first, none = output * RING, kept_object(b, "none")
+        first, none = output * RING, b.external("none")
 
         def searching(carried: Values) -> Value:
-            return b.compare("lt", carried[0], RING) & is_null(b, carried[1])
+            return b.compare("lt", carried[0], RING) & b.is_null(carried[1])
 
         def look(carried: Values) -> Values:
             kept = b.call("PyList_GetItem", PTR, rings, first + carried[0])
-            lost = same(b, load(b, kept, self.layout.data), none)
-            usable = ~same(b, kept, none)
+            lost = b.eq(load(b, kept, self.layout.data), none)
+            usable = ~b.eq(kept, none)
             usable = b.if_(usable, lambda: [lost & self._if_unheld(b, kept)], no)[0]
-            return [carried[0] + 1, b.select(usable, kept, null(b))]
+            return [carried[0] + 1, b.select(usable, kept, b.null)]
 
         def no() -> Values:
             return [b.const(I1, 0)]
 
-        start = [b.const(I64, 0), null(b)]
+        start = [b.const(I64, 0), b.null]
         slot, kept = b.while_loop(start, searching, look)
 
         def refill() -> Values:
@@ -159,7 +158,7 @@ class _Results:
             )
             spare = outputs * RING + output
             storage = b.call("PyList_GetItem", PTR, rings, spare)
-            usable = ~same(b, storage, none) & is_alone(b, storage)
+            usable = ~b.eq(storage, none) & is_alone(b, storage)
 
             def fill() -> Values:
                 b.call("Py_IncRef", None, storage)
@@ -175,7 +174,7 @@ class _Results:
         def unkept() -> Values:
             return [_make(b, entry, SPARES, output)]
 
-        b.ret(b.if_(is_null(b, kept), unkept, refill)[0])
+        b.ret(b.if_(b.is_null(kept), unkept, refill)[0])
 
 
 def _make(b: Builder, entry: Value, makers: int, output: Value) -> Value:
@@ -187,7 +186,7 @@ def _make(b: Builder, entry: Value, makers: int, output: Value) -> Value:
 def _new(b: Builder, entry: Value, output: Value, place: Value) -> Value:
     """A new array, which gets a place in the rings."""
     made = _make(b, entry, MAKERS, output)
-    with b.when(~is_null(b, made)):
+    with b.when(~b.is_null(made)):
         b.call("Py_IncRef", None, made)
         b.call("PyList_SetItem", I32, item_of(b, entry, RINGS), place, made)
     return made
@@ -223,10 +222,10 @@ def _results(module: Module, layout: ObjectLayout) -> None:
         waits = word(b, waiting, i)
         made = b.call("result", PTR, entry, at(b, table, i), at(b, arrays, i), waits, i)
         b.store(made, at(b, items, i))
-        return [i + 1, ~is_null(b, made)]
+        return [i + 1, ~b.is_null(made)]
 
-    start = [b.const(I64, 0), ~is_null(b, outs)]
+    start = [b.const(I64, 0), ~b.is_null(outs)]
     good = b.while_loop(start, missing, add)[1]
-    with b.when(~good & ~is_null(b, outs)):
+    with b.when(~good & ~b.is_null(outs)):
         b.call("Py_DecRef", None, outs)
-    b.ret(b.select(good, outs, null(b)))
+    b.ret(b.select(good, outs, b.null))

@@ -41,19 +41,17 @@ _FEW_WORKERS = 32
 
 
 EXPORTS = ("parallel_for",)
-CALLS = ("pthread_create", "pthread_detach", "sched_yield", "sched_getcpu", "syscall")
 POLL = "poll_current"  # of cancellation_code
 _PATIENCE = 50_000_000  # nanoseconds that a caller waits without a look at signals
 
 
-def pool_module(module: Module, system: atomics.System) -> str:
+def pool_module(module: Module, system: atomics.System) -> None:
     """IR with `parallel_for(function, context, count)`; it imports `state`."""
     _run_chunks(module, system)
     _worker(module, system)
     _avoid_processor(module, system)
     _start(module)
     _parallel_for(module, system)
-    return atomics.DECLARATION + module.text()
 
 
 def _run_chunks(module: Module, system: atomics.System) -> None:
@@ -109,7 +107,7 @@ def _worker(module: Module, system: atomics.System) -> None:
         return [now]
 
     b.while_loop([b.const(I32, 0)], lambda c: b.const(Type("i1"), 1), wait)
-    b.ret(Value("null", PTR, b))
+    b.ret(b.null)
 
 
 def _avoid_processor(module: Module, system: atomics.System) -> None:
@@ -144,7 +142,7 @@ def _start(module: Module) -> None:
     b = module.function("start", [], exported=False)
     atomics.set(b, STARTED, I32, 1)
     thread = b.scratch(8)
-    null = Value("null", PTR, b)
+    null = b.null
     with b.loop(0, b.convert(atomics.load(b, WANTED, I32), "i64")):
         worker = b.function_address("worker")
         failed = b.call("pthread_create", I32, thread, null, worker, null)
