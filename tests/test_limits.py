@@ -30,7 +30,6 @@ NOT_LIMITS = {
     ("compiler/elf.py", "_FIRST_SPECIAL"): "a number of the format",
     ("compiler/graph/simplify.py", "-100"): "powers of two that floats have",
     ("compiler/graph/simplify.py", "100"): "powers of two that floats have",
-    ("compiler/library/blas_dot.py", "_LARGEST"): "the indices of BLAS",
     ("compiler/library/lapack_calls.py", "_LARGEST"): "the indices of LAPACK",
     ("compiler/library/sort.py", "LARGEST"): "places are 32-bit integers",
     ("compiler/library/sort.py", "32"): "keys of so many bits go with their places",

@@ -252,7 +252,7 @@ class Tuning:
     # Columns that are transformed where they lie.
     fourier_columns: int = limit(8, shrunk=1)
 
-    # ---- products of matrices (compiler/library/gemm.py, contraction.py, blas_dot.py)
+    # ---- products of matrices (compiler/library/gemm.py, contraction.py)
 
     # Multiplications that are worth a chunk.
     gemm_chunk_work: int = limit(1 << 20, shrunk=64)
@@ -278,8 +278,6 @@ class Tuning:
     contraction_steps: int = limit(256, shrunk=4)
     # Bytes that outer indices of a chunk read and keep in the second-level cache.
     contraction_cached_bytes: int = limit(1 << 19, shrunk=256)
-    # Rows and columns of a block of a complex product, which is a chunk.
-    blas_block: int = limit(256, shrunk=2)
 
     # ---- sorting and selecting (compiler/library/)
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from tests.compiler.native import Native
 
+import curta
 from curta.compiler.library import blas
-from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Blocking, Dot, dot_plan
 from curta.compiler.library.packing import emit_transpose, even_parts, transpose_name
@@ -257,30 +257,25 @@ def test_one_shape_of_tile_serves_many_products():
     }
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+@pytest.mark.parametrize("flips", [*itertools.product([False, True], repeat=2)])
+@pytest.mark.parametrize("shape", [(1, 2, 3, 4), (3, 25, 17, 12), (2, 300, 270, 33)])
+def test_complex_products_are_four_real_ones(shape, flips, dtype):
+    a, b = operands(Dot(*shape, "f64", *flips))
+    a, b = (a + 1j * a[::-1]).astype(dtype), (b - 2j * b[::-1]).astype(dtype)
+    left = a.swapaxes(1, 2) if flips[0] else a
+    right = b.swapaxes(1, 2) if flips[1] else b
+    numbers = ((1 if flips[0] else 2,), (2 if flips[1] else 1,)), ((0,), (0,))
+    with curta.enable_x64():
+        result = curta.jit(lambda a, b: curta.lax.dot_general(a, b, numbers))(a, b)
+    assert result.dtype == dtype
+    tolerance = 1e-3 if dtype == np.complex64 else 1e-11
+    np.testing.assert_allclose(result, left @ right, atol=tolerance)
+
+
 @pytest.mark.skipif(not blas.available(), reason="needs scipy-openblas32")
 class TestBlas:
     """OpenBLAS, called as Fortran calls it."""
-
-    @pytest.mark.parametrize("kind", ["c64", "c128"])
-    @pytest.mark.parametrize("flips", [*itertools.product([False, True], repeat=2)])
-    @pytest.mark.parametrize("shape", [(1, 2, 3, 4), (3, 5, 7, 2), (2, 300, 270, 33)])
-    def test_complex_products(self, shape, flips, kind):
-        dot = Dot(*shape, kind, *flips)
-        module = target.host().module()
-        emit_blas(module, "dot", dot)
-        routines = blas.addresses([ROUTINES[kind]])
-        f = Native(module, "dot", routines, target.GOOD)
-        dtype = np.dtype({"c64": np.complex64, "c128": np.complex128}[kind])
-        real = Dot(*shape, "f64", *flips)
-        a, b = operands(real)
-        a, b = (a + 1j * a[::-1]).astype(dtype), (b - 2j * b[::-1]).astype(dtype)
-        result = np.full((shape[0], shape[1], shape[2]), np.nan, dtype)
-        launch = launcher(reversed)
-        f(result, a, b, ctypes.cast(launch, ctypes.c_void_p).value)
-        left = a.swapaxes(1, 2) if flips[0] else a
-        right = b.swapaxes(1, 2) if flips[1] else b
-        tolerance = 1e-3 if kind == "c64" else 1e-11
-        np.testing.assert_allclose(result, left @ right, atol=tolerance)
 
     def test_a_routine_runs(self):
         n, one = ctypes.c_int32(3), ctypes.c_int32(1)

@@ -2,7 +2,6 @@
 
 A product is a plan, which is data, and a few kernels that are compiled once for a
 processor: the loops, the shapes of tiles that the plan speaks of, the copy of a panel.
-Complex products are calls of BLAS, in code of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import sys
 from functools import lru_cache, partial
 
 from curta.compiler.library import tile, tile_assembly, tile_shape
-from curta.compiler.library.blas_dot import ROUTINES, emit_blas
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Dot, dot_plan
 from curta.compiler.library.packing import Pack
@@ -25,8 +23,6 @@ from curta.compiler.routine_code import LibraryCall, transpose_code
 from curta.config import config
 from curta.tuning import Tuning
 
-_BLAS = "dot"
-
 
 def dot_call(dot: Dot | Contraction) -> LibraryCall:
     """The code of a product, and what it is called with besides c, a and b."""
@@ -38,18 +34,10 @@ def _dot_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
     width = target.host().vector_bytes
     if isinstance(dot, Contraction):
         plan = contraction_plan(dot, width)
-    elif dot.kind in ROUTINES:
-        return LibraryCall((_blas_code(dot),))
     else:
         plan = dot_plan(dot, width)
     parallel = plan.numbers[Word.CHUNKS] > 1
     return LibraryCall(tuple(map(_code, plan.code)), plan.numbers, parallel)
-
-
-def _blas_code(dot: Dot) -> Source:
-    module = target.host().module()
-    emit_blas(module, _BLAS, dot)
-    return Source.of(module.text(), target.QUICK, [_BLAS], (), [ROUTINES[dot.kind]])
 
 
 @lru_cache(maxsize=256)

@@ -4,7 +4,7 @@ Matrices go to the product kernels of library/gemm.py as they lie in memory, upr
 or transposed; another order of dims is copied first. Products with a vector are
 limited by memory and are folds, which fuse with their neighbours. Integers are
 multiplied in 32 or 64 bits, which wrap around to the same in fewer. Complex matrices of
-some size go to BLAS.
+some size are real ones by now (complex_products.py).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem
-from curta.compiler.library import blas
 from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.lower import loop_dims, variables
@@ -31,8 +30,6 @@ Dims = tuple[int, ...]
 KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
          np.dtype("i8"): "i64"}  # fmt: skip
 """How the product kernels call the dtypes that they work in."""
-
-_COMPLEX_KINDS = {np.dtype("complex64"): "c64", np.dtype("complex128"): "c128"}
 
 
 def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
@@ -78,8 +75,6 @@ def _kind(dtype: Any, work: int) -> str | None:
     """How the product kernels call a dtype; None where a fold does better."""
     if dtype.kind != "f" and work < config.tuning.called_dot_work:
         return None
-    if dtype in _COMPLEX_KINDS and blas.available():
-        return _COMPLEX_KINDS[dtype]
     return KINDS.get(dtype)
 
 

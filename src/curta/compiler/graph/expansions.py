@@ -12,7 +12,10 @@ from typing import Any
 from curta.compiler.graph.batched_small_matrices import matrix_program
 from curta.compiler.graph.buckets import together
 from curta.compiler.graph.by_class import by_class
-from curta.compiler.graph.complex_convolutions import by_parts
+from curta.compiler.graph.complex_products import (
+    convolution_by_parts,
+    product_by_parts,
+)
 from curta.compiler.graph.routines import barrier
 from curta.compiler.graph.small_matrices import expanded
 from curta.core.avals import ShapedArray
@@ -20,6 +23,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.convolution.op import ConvGeneralDilated
+from curta.primitives.dot import DotGeneral
 from curta.primitives.fft import Fft
 from curta.primitives.host_collectives import HostBucket
 from curta.primitives.linalg.family import MatrixOp
@@ -64,7 +68,8 @@ def _transformed(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
 
 _RULES: dict[type[Op], Callable[..., ClosedJaxpr | None]] = {
     Fft: _transformed,
-    ConvGeneralDilated: by_parts,
+    ConvGeneralDilated: convolution_by_parts,
+    DotGeneral: product_by_parts,
     MatrixOp: _decomposed,
     OptimizationBarrier: barrier,
     HostBucket: together,

@@ -38,7 +38,7 @@ class Dot:
     """c[s,i,j] = sum over t of a[s,i,t] * b[s,t,j], each array contiguous.
 
     `a_transposed` means that a lies in memory as [s,t,i], `b_transposed` that b lies
-    as [s,j,t]. `kind` is that of the elements: f32, f64, i32, i64; BLAS does c64, c128.
+    as [s,j,t]. `kind` is that of the elements: f32, f64, i32, i64.
     """
 
     batch: int
