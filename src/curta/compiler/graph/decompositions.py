@@ -18,7 +18,6 @@ from curta.compiler.graph.lapack_ops import (
     INT,
     LETTERS,
     Lapack,
-    Permuted,
     Rotated,
     real_space,
     unless,
@@ -98,11 +97,7 @@ def _lu(op: Any, a: Any) -> list[Any]:
     call = Lapack("getrf", arguments, outs, m * n * least)
     factors, pivots, _ = call(swapped(a))
     pivots = sub(pivots, np.int32(1))
-    return [swapped(factors), pivots, Permuted(m)(pivots)]
-
-
-def _permutation(op: Any, pivots: Any) -> list[Any]:
-    return [Permuted(op.permutation_size)(pivots)]
+    return [swapped(factors), pivots, LUPivotsToPermutation(m)(pivots)]
 
 
 def _geqrf(op: Any, a: Any) -> list[Any]:
@@ -229,7 +224,6 @@ def _symmetric_product(op: Any, a: Any, c: Any) -> list[Any]:
 _RULES: dict[type[Op], Callable[..., list[Any]]] = {
     Cholesky: _cholesky,
     LU: _lu,
-    LUPivotsToPermutation: _permutation,
     Geqrf: _geqrf,
     HouseholderProduct: _householder,
     QR: _qr,

@@ -16,12 +16,10 @@ from curta.compiler.graph.complex_products import (
     convolution_by_parts,
     product_by_parts,
 )
-from curta.compiler.graph.routines import barrier
 from curta.compiler.graph.small_matrices import expanded
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
-from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.dot import DotGeneral
 from curta.primitives.fft import Fft
@@ -71,6 +69,5 @@ _RULES: dict[type[Op], Callable[..., ClosedJaxpr | None]] = {
     ConvGeneralDilated: convolution_by_parts,
     DotGeneral: product_by_parts,
     MatrixOp: _decomposed,
-    OptimizationBarrier: barrier,
     HostBucket: together,
 }

@@ -19,6 +19,7 @@ from curta.compiler.graph.index_set_splitting import split_index_set
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
 from curta.compiler.graph.items import Item, loop_item
+from curta.compiler.graph.loop_programs import barrier_items, permutation_items
 from curta.compiler.graph.routines import LibraryOp, routine_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
@@ -49,12 +50,14 @@ from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
+from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.families import Reduction
 from curta.primitives.host_collectives import HostCollective
 from curta.primitives.indexing.windows import WindowUpdate
+from curta.primitives.linalg.lu import LUPivotsToPermutation
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.structure import Transpose
 from curta.primitives.windowed.reductions import WindowReduction
@@ -309,6 +312,8 @@ ITEMS: dict[type[Op], Callable[[ItemLowering, Eqn], bool | None]] = {
     WindowUpdate: _update,
     LibraryOp: _routine,
     BatchedSmallMatrices: batched_matrices_item,
+    OptimizationBarrier: barrier_items,
+    LUPivotsToPermutation: permutation_items,
     HostCollective: lambda lowering, eqn: lowering.collectives.add(eqn),
 }
 """What adds the items of ops that are loops; False if an op has no code after all.

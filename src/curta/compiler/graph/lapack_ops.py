@@ -13,7 +13,6 @@ from curta.compiler.library.lapack_calls import (
     BatchedCall,
     Space,
 )
-from curta.compiler.library.permutation import Permutations
 from curta.compiler.library.rotations import RankOneUpdate
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
@@ -72,22 +71,6 @@ class Lapack(LibraryOp):
 
 def _bytes(aval: ShapedArray, count: int) -> int:
     return aval.size // count * aval.dtype.itemsize
-
-
-@dataclass(frozen=True)
-class Permuted(LibraryOp):
-    """`LUPivotsToPermutation`, natively."""
-
-    name: ClassVar[str] = "permuted"
-    size: int
-
-    def aval(self, *avals: ShapedArray) -> ShapedArray:
-        return ShapedArray((*avals[0].shape[:-1], self.size), INT)
-
-    def routine(self, *avals: ShapedArray) -> Permutations:
-        (pivots,) = avals
-        count = pivots.shape[-1]
-        return Permutations(pivots.size // count, count, self.size)
 
 
 @dataclass(frozen=True)

@@ -6,23 +6,18 @@ Rewrites (sorting.py, ...) express ops of the language by these; no user sees th
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, cast
+from typing import cast
 
 import numpy as np
 
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem
-from curta.compiler.library.copies import Copies
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn
+from curta.core.jaxpr import Atom, Eqn
 from curta.core.op import Op
-from curta.core.stage import stage
-from curta.lazy_dataclass import dataclass
-from curta.primitives.barrier import OptimizationBarrier
 
 
 class LibraryOp(Op):
@@ -31,33 +26,6 @@ class LibraryOp(Op):
     @abstractmethod
     def routine(self, *avals: ShapedArray) -> Routine:
         """The routine for operands of these avals."""
-
-
-@dataclass(frozen=True)
-class Barrier(LibraryOp):
-    """`OptimizationBarrier`: copies, which nothing around them knows to be that."""
-
-    name: ClassVar[str] = "barrier"
-    multiple_results: ClassVar[bool] = True
-
-    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
-        return avals
-
-    def eval(self, *args: Any) -> Any:
-        return [x.copy() for x in args]
-
-    def routine(self, *avals: ShapedArray) -> Copies:
-        return Copies(tuple(a.size * a.dtype.itemsize for a in avals))
-
-
-def barrier(
-    op: OptimizationBarrier, avals: Sequence[ShapedArray]
-) -> ClosedJaxpr | None:
-    """The jaxpr that a barrier stands for; None if keys of random numbers meet it."""
-    plain = all(isinstance(a.dtype, np.dtype) for a in avals)
-    if not avals or not plain:
-        return None
-    return stage(lambda *args: Barrier()(*args), avals)
 
 
 def routine_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -> None:

@@ -25,6 +25,7 @@ from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import (
     Block,
     Call,
+    Copy,
     Expr,
     For,
     If,
@@ -305,6 +306,8 @@ def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
             computed = statement.ordered or not statement.stores[0].buffer.in_memory
             total += _WEIGHT * len(statement.stores) * computed
             continue
+        if isinstance(statement, Copy):
+            total += statement.to.size
         if isinstance(statement, Call):
             total += (_CALL + statement.program.cost) // statement.every
         inner = [block_cost(b, iterations) for b in blocks_in(statement)]

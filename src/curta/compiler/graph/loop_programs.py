@@ -1,0 +1,50 @@
+"""Ops as loop programs: regions that rules write, statement by statement."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.graph.item_builder import ItemBuilder
+from curta.compiler.graph.items import RegionItem
+from curta.compiler.graph.routines import in_memory
+from curta.compiler.loops.index import LoopVar, as_index
+from curta.compiler.loops.nodes import Copy, For, Region, Stage, Store
+from curta.core.jaxpr import Eqn
+
+
+def barrier_items(lowering: ItemBuilder, eqn: Eqn) -> bool | None:
+    """`OptimizationBarrier`: copies, which nothing around them knows to be that."""
+    if not all(isinstance(v.aval.dtype, np.dtype) for v in eqn.invars):
+        return False
+    operands = tuple(in_memory(lowering, v) for v in eqn.invars)
+    results = lowering.results(eqn)
+    copies = Region(tuple(map(Copy, results, operands)))
+    lowering.items.append(RegionItem(eqn, operands, results, copies))
+    return None
+
+
+def permutation_items(lowering: ItemBuilder, eqn: Eqn) -> None:
+    """`LUPivotsToPermutation`: numbers of rows, which are exchanged one by one."""
+    b, (pivots,) = lowering.builder, eqn.invars
+    source, (result,) = in_memory(lowering, pivots), lowering.results(eqn)
+    count, size = pivots.aval.shape[-1], eqn.outvars[0].aval.shape[-1]
+    each = LoopVar("each", result.size // max(1, size))
+    row, step = LoopVar("row", size), LoopVar("step", count)
+    first = as_index(each) * size
+
+    def put(place: Any, value: Any) -> Store:
+        return Store(result, first + place, value)
+
+    start = Stage((), (put(row, b.index_value(row, result.dtype)),), ())
+    pivot = b.load(source, as_index(each) * count + step, source.dtype)
+    # Whatever the pivots are, only the rows are touched.
+    bounds = b.const(0, pivot.dtype), b.const(size - 1, pivot.dtype)
+    chosen = b.min(b.max(pivot, bounds[0]), bounds[1]).as_index()
+    here, there = (b.load(result, first + i, result.dtype) for i in (step, chosen))
+    exchange = Stage((), (put(step, there), put(chosen, here)), (), ordered=True)
+    pairs = (row, start), (step, exchange)
+    body = tuple(For(var, (), (stage,)) for var, stage in pairs if var.extent)
+    region = Region((For(each, (), body),) if result.size else ())
+    lowering.items.append(RegionItem(eqn, (source,), (result,), region))
