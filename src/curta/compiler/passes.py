@@ -1,7 +1,8 @@
 """The passes from jaxpr to jaxpr, in the order in which they run.
 
 `prepare.py` runs `PROGRAM` over a program, then over the jaxprs of its loops and
-branches, then `LOOPS` over what has some. `CURTA_DUMP` prints the program after the
+branches, then `LOOPS` over what has some; the `ORDER` of eqns is found before lowering.
+`CURTA_DUMP` prints the program after the
 passes that it names; with `CURTA_CHECK=1` it is checked after each of them.
 """
 
@@ -15,8 +16,10 @@ from curta.compiler.dump import dump
 from curta.compiler.graph.aliases import without_aliases
 from curta.compiler.graph.dead_results import without_dead_results
 from curta.compiler.graph.gamma import gammas_in_loops
+from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.loop_residuals import recompute
 from curta.compiler.graph.loop_rows import rows_inside
+from curta.compiler.graph.overlap import overlapped
 from curta.compiler.graph.scans import in_blocks
 from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
@@ -57,6 +60,13 @@ LOOPS = (
     Pass("licm", moved_out_of_loops),  # invariant code, products and sums; strip mining
     Pass("simplify", simplify),
     Pass("dce", dce_jaxpr),
+)
+
+
+ORDER = (
+    Pass("dce", dce_jaxpr),
+    Pass("overlap", overlapped),  # collectives begin early and are done late
+    Pass("late-updates", with_late_updates),  # after what reads arrays as they were
 )
 
 

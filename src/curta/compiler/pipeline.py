@@ -2,7 +2,7 @@
 
     inline     calls are replaced by what they call                 graph/inline.py
     ...        the passes from jaxpr to jaxpr                       passes.py
-    overlap    collectives begin early and are done late            graph/overlap.py
+    ...        the order of eqns                                    passes.py
     lower      a loop nest for each value that needs a buffer       item_lowering.py
     fuse       loop nests that share loops form groups              graph/fuse.py
     steps      groups become one native function:                   steps.py
@@ -26,14 +26,13 @@ from curta.compiler.dump import dump
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.fuse import FusionPlan, fuse, separate
-from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_builder import CompilePart, InPlace
 from curta.compiler.graph.item_lowering import Program, lower_to_items
 from curta.compiler.graph.items import RegionItem
-from curta.compiler.graph.overlap import overlapped
 from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.native import NativeProgram
+from curta.compiler.passes import ORDER, run_passes
 from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_plan
 from curta.compiler.steps import make_code
@@ -41,7 +40,6 @@ from curta.core.evaluate import const_as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.recorder import span
-from curta.transforms.dce import dce_jaxpr
 
 
 def compile_jaxpr(
@@ -125,6 +123,6 @@ def planned(
     in_place: InPlace | None = None,
 ) -> tuple[Jaxpr, Program, FusionPlan]:
     """The jaxpr whose values are computed, its items, and which share a kernel."""
-    jaxpr = with_late_updates(overlapped(dce_jaxpr(flat.jaxpr)))
+    jaxpr = run_passes(ORDER, flat.jaxpr)
     program = lower_to_items(jaxpr, compile_part, in_place)
     return jaxpr, program, fuse(program) if optimise else separate(program)
