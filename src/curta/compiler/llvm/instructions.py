@@ -22,6 +22,25 @@ _FLOAT_PREDICATE = {
 }  # fmt: skip
 
 
+_Binary = Callable[["Instructions", Operand, Operand], Value]
+
+
+def _of_bits(opcode: str) -> _Binary:
+    return lambda b, x, y: b._binary(opcode, x, y)
+
+
+def _of_numbers(name: str) -> _Binary:
+    return lambda b, x, y: b._arithmetic(name, x, y)
+
+
+def _comparison(predicate: str) -> _Binary:
+    return lambda b, x, y: b.compare(predicate, x, y)
+
+
+def _intrinsic(name: str) -> Callable[[Instructions, Value], Value]:
+    return lambda b, x: b.intrinsic(name, x.type, x)
+
+
 class Instructions(ABC):
     """Constants, arithmetic, bits, comparisons, intrinsics and conversions."""
 
@@ -106,28 +125,13 @@ class Instructions(ABC):
         opcode = f"f{name} {self.flags}" if a.type.is_float else name
         return self.instruction(f"{opcode} {a.type.text} {a.text}, {b.text}", a.type)
 
-    def add(self, x: Operand, y: Operand) -> Value:
-        return self._arithmetic("add", x, y)
-
-    def sub(self, x: Operand, y: Operand) -> Value:
-        return self._arithmetic("sub", x, y)
-
-    def mul(self, x: Operand, y: Operand) -> Value:
-        return self._arithmetic("mul", x, y)
+    add, sub, mul = map(_of_numbers, ("add", "sub", "mul"))
+    udiv, srem, urem = map(_of_bits, ("udiv", "srem", "urem"))
 
     def div(self, x: Operand, y: Operand) -> Value:
         """Float quotient, or the signed integer one (undefined for a zero divisor)."""
         a, b = self._pair(x, y)
         return self._arithmetic("div" if a.type.is_float else "sdiv", a, b)
-
-    def udiv(self, x: Operand, y: Operand) -> Value:
-        return self._binary("udiv", x, y)
-
-    def srem(self, x: Operand, y: Operand) -> Value:
-        return self._binary("srem", x, y)
-
-    def urem(self, x: Operand, y: Operand) -> Value:
-        return self._binary("urem", x, y)
 
     def neg(self, x: Value) -> Value:
         if x.type.is_float:
@@ -160,26 +164,11 @@ class Instructions(ABC):
 
     # -------------------------------------------------------------------- bits
 
-    def and_(self, x: Operand, y: Operand) -> Value:
-        return self._binary("and", x, y)
-
-    def or_(self, x: Operand, y: Operand) -> Value:
-        return self._binary("or", x, y)
-
-    def xor(self, x: Operand, y: Operand) -> Value:
-        return self._binary("xor", x, y)
+    and_, or_, xor = map(_of_bits, ("and", "or", "xor"))
+    shl, ashr, lshr = map(_of_bits, ("shl", "ashr", "lshr"))
 
     def not_(self, x: Value) -> Value:
         return self.xor(x, 1 if x.type.kind == "i1" else -1)
-
-    def shl(self, x: Operand, y: Operand) -> Value:
-        return self._binary("shl", x, y)
-
-    def ashr(self, x: Operand, y: Operand) -> Value:
-        return self._binary("ashr", x, y)
-
-    def lshr(self, x: Operand, y: Operand) -> Value:
-        return self._binary("lshr", x, y)
 
     def bitcast(self, x: Value, type_: Type) -> Value:
         return self.instruction(f"bitcast {x.type} {x.text} to {type_}", type_)
@@ -204,11 +193,7 @@ class Instructions(ABC):
         text = f"{opcode} {a.type} {a.text}, {b.text}"
         return self.instruction(text, a.type.as_mask)
 
-    def eq(self, x: Operand, y: Operand) -> Value:
-        return self.compare("eq", x, y)
-
-    def ne(self, x: Operand, y: Operand) -> Value:
-        return self.compare("ne", x, y)
+    eq, ne = map(_comparison, ("eq", "ne"))
 
     def is_nan(self, x: Value) -> Value:
         text = f"fcmp uno {x.type} {x.text}, {x.text}"
@@ -231,25 +216,13 @@ class Instructions(ABC):
             return self.intrinsic("fabs", x.type, x)
         return self.intrinsic("abs", x.type, x, self.const(I1, 0))
 
-    def sqrt(self, x: Value) -> Value:
-        return self.intrinsic("sqrt", x.type, x)
+    sqrt, floor, ceil = map(_intrinsic, ("sqrt", "floor", "ceil"))
+    trunc, round_even = map(_intrinsic, ("trunc", "roundeven"))
+    population_count = _intrinsic("ctpop")
 
     def copysign(self, magnitude: Operand, sign: Value) -> Value:
         x = self._operand(magnitude, sign.type)
         return self.intrinsic("copysign", sign.type, x, sign)
-
-    def floor(self, x: Value) -> Value:
-        return self.intrinsic("floor", x.type, x)
-
-    def ceil(self, x: Value) -> Value:
-        return self.intrinsic("ceil", x.type, x)
-
-    def trunc(self, x: Value) -> Value:
-        """Towards zero, still a float."""
-        return self.intrinsic("trunc", x.type, x)
-
-    def round_even(self, x: Value) -> Value:
-        return self.intrinsic("roundeven", x.type, x)
 
     def max(self, x: Operand, y: Operand, unsigned: bool = False) -> Value:
         """The larger; a NaN wins, and +0 is larger than -0."""
@@ -269,9 +242,6 @@ class Instructions(ABC):
         """x * 2**exponent with one rounding; the exponent is i32."""
         name = f"llvm.ldexp.{x.type.suffix}.{exponent.type.suffix}"
         return self.call(name, x.type, x, exponent)
-
-    def population_count(self, x: Value) -> Value:
-        return self.intrinsic("ctpop", x.type, x)
 
     def leading_zeros(self, x: Value) -> Value:
         return self.intrinsic("ctlz", x.type, x, self.const(I1, 0))
