@@ -349,8 +349,12 @@ class Tuning:
     # Operations of a fold in registers or of updates that are compiled at the higher
     # level, which gives them three times the speed.
     optimised_fold: int = limit(1 << 16, shrunk=0)
-    # The same of a map, or a fold of columns, which keeps its sums in memory: a tenth.
-    optimised_map: int = limit(1 << 19, shrunk=0)
+    # The same of a map, or a fold of columns, which keeps its sums in memory: a third.
+    optimised_map: int = limit(1 << 21, shrunk=0)
+    # The same of a map whose body takes longer than what is around it: some percent.
+    optimised_heavy_map: int = limit(1 << 28, shrunk=0)
+    # Operations of such a body at least.
+    heavy_map: int = limit(16, shrunk=3)
     # Operations of the body of a fold of columns that gains nothing, at most.
     plain_fold: int = limit(8, shrunk=0)
     # Updates in a row of which some make an iteration of their loop.
@@ -375,6 +379,8 @@ class Tuning:
     apart_registers: int = limit(2, shrunk=1)
     # Operations from which on a program lets other Python threads run.
     released_cost: int = limit(1 << 20, shrunk=0)
+    # Operations up to which the first call of a program makes no threads: 2 ms.
+    alone_cost: int = limit(1 << 27, shrunk=1 << 6)
     # Bytes of constants that are worth hashing for the name of a program.
     named_bytes: int = limit(1 << 28, shrunk=8)
     # Bytes of constants that the compiler made and that are worth a place in the cache.

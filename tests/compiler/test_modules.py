@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -138,3 +141,51 @@ def test_errors_of_threads_are_raised_and_the_first_wins() -> None:
 
     with pytest.raises(ValueError, match="2"):
         at_once(work, [0, 2], 2)
+
+
+def test_a_program_that_is_called_once_makes_no_threads() -> None:
+    program = """
+import curta, numpy as np
+from curta import numpy as jnp
+from curta.compiler.support.threads import is_pool_made
+x = np.arange(160_000, dtype=np.float32).reshape(400, 400) / 1e5
+for fun in (lambda x: x @ x, lambda x: jnp.sin(x).sum(0), lambda x: jnp.exp(x) * 2):
+    f = curta.jit(fun)
+    first = np.asarray(f(x))
+    assert not is_pool_made(), fun
+    calls.append((f, first))
+for f, first in calls:
+    assert np.asarray(f(x)).tobytes() == first.tobytes()
+assert is_pool_made()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", "calls = []" + program],
+        env={**os.environ, "CURTA_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+LARGE = np.ones((1 << 10, 1 << 10), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("fun", "level"),
+    [
+        (lambda x: jnp.exp(x), target.QUICK),  # a long body, with no branch
+        (lambda x: jnp.sin(x), target.GOOD),
+        (lambda x: x * 2 + x[0], target.GOOD),  # a short one
+        (lambda x: x[:, :100] * 2, target.QUICK),  # little to do
+        (lambda x: x.sum(1), target.GOOD),
+        (lambda x: (x.reshape(-1, 32)[:8192] * 2).sum(1), target.QUICK),  # a vector
+        (lambda x: x.sum(0), target.QUICK),
+    ],
+)
+def test_levels_by_what_kernels_gain(
+    fun: Any, level: int, entries: list[Source]
+) -> None:
+    run(fun, LARGE)
+    (entry,) = entries
+    assert max(m.level for m in (entry, *entry.callees)) == level

@@ -24,7 +24,7 @@ def stepping(fun, *args, donate=(0,)):
     """`fun` jitted, and a first argument for which native code takes the call."""
     f = curta.jit(fun, donate_argnums=donate)
     state, *others = args
-    for _ in range(3):  # arrays that nobody else keeps, and storage to use again
+    for _ in range(4):  # arrays that nobody else keeps, and storage to use again
         state = f(state, *others)
     return f, state
 

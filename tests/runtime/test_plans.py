@@ -44,7 +44,8 @@ def test_what_native_code_finds_goes_with_the_plan():
     f = curta.jit(lambda x: x + 1)
     with tuning(Tuning(plans=2)):
         for n in range(1, 6):
-            assert f(jnp.ones(n)).tolist() == [2.0] * n
+            for _ in range(2):  # native code makes no first call
+                assert f(jnp.ones(n)).tolist() == [2.0] * n
             assert len(f._plans) <= 2 >= len(f._plans.entries)
         kept = [p.entries[0] for p in f._plans.values()]
         assert all(any(e is x for x in kept) for e in f._plans.entries)

@@ -24,7 +24,7 @@ from curta.api.arguments import (
 )
 from curta.api.compiler_options import Inline, is_inlined_early
 from curta.api.jit_advice import advise_of_keys, advise_of_tracing
-from curta.api.jit_cache import CacheStatistics, CallOnRefs, Staged, shared_plans
+from curta.api.jit_cache import CacheStatistics, Staged, shared_plans
 from curta.api.jit_log import Signature, explain_miss, timed
 from curta.api.jit_options import (
     LEFT_OUT,
@@ -114,6 +114,8 @@ class PjitFunction(Generic[P, R]):
                 plan = self._plans.get(key)
                 if plan is not None and plan.call is not None:
                     outs = plan.call(leaves)
+                    if not plan.repeated:
+                        self._make_native(args, leaves, plan, plain=not kwargs)
                     return outs[0] if plan.build is None else plan.build(outs)
             return self._call(args, kwargs)
         except Exception as error:
@@ -138,7 +140,11 @@ class PjitFunction(Generic[P, R]):
                 outs = recorder.call(self._name, run, leaves)
             else:
                 outs = compiled(leaves)
-                self._make_ready(args, kwargs, leaves, plan, compiled)
+                # The next call with these types of arguments goes straight there.
+                plan.call, plan.repeated = compiled, False
+                if isinstance(compiled, CompiledCall):
+                    # A call that runs elsewhere has the next one come here.
+                    compiled.on_other_place = weakref.WeakMethod(plan.forget_call)
         elif self._options.inline:
             inputs = [*plan.captured, *leaves]
             outs = eval_jaxpr(plan.closed.jaxpr, plan.closed.consts, *inputs)
@@ -148,22 +154,15 @@ class PjitFunction(Generic[P, R]):
             outs = plan.results(self._call_op(plan)(*plan.captured, *leaves))
         return tree_util.tree_unflatten(plan.out_tree, outs)
 
-    def _make_ready(
-        self,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        leaves: Sequence[Any],
-        plan: Staged,
-        compiled: CompiledCall | CallOnRefs,
+    def _make_native(
+        self, args: tuple[Any, ...], leaves: Sequence[Any], plan: Staged, plain: bool
     ) -> None:
-        """Let the next call with these types of arguments go straight to `compiled`."""
-        plan.call = compiled
-        plain = not kwargs and all(i >= len(args) for i in self._options.static_argnums)
-        if plain and isinstance(compiled, CompiledCall):
-            # A call that runs elsewhere has the next one come here.
-            compiled.on_other_place = weakref.WeakMethod(plan.forget_call)
-            entry = entry_of_call(args, leaves, compiled, plan.build)
-            if entry is not None:
+        """At a second call, let native code make the next ones of this signature."""
+        plan.repeated = True
+        plain = plain and all(i >= len(args) for i in self._options.static_argnums)
+        call = plan.call
+        if plain and isinstance(call, CompiledCall):
+            if (entry := entry_of_call(args, leaves, call, plan.build)) is not None:
                 self._plans.call_natively(plan, entry)
 
     def _call_op(self, staged: Staged) -> Call:

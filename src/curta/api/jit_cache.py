@@ -60,6 +60,7 @@ class Staged(Plan):
 
     `captured` are the values of enclosing traces that the function closes over; the
     jaxpr takes them as its first inputs. `executed` says whether it was ever called,
+    `repeated` whether it was called again since it has a `call`,
     `moves` whether arguments are brought to `in_shardings` however they are split.
     `in_layouts` and `out_layouts` are those of all arguments and results; [] if nothing
     is said of any.
@@ -82,7 +83,7 @@ class Staged(Plan):
     ):
         super().__init__(build=None if out_tree == _LEAF else out_tree.unflatten)
         self.signature: Signature | None = None
-        self.executed = False
+        self.executed = self.repeated = False
         self.mesh = mesh
         self.keep_unused = keep_unused
         self.moves = moves

@@ -30,10 +30,15 @@ Table = ctypes.Array[ctypes.c_uint64]
 
 
 def table(
-    program: NativeProgram, addresses: Sequence[int], arena: int = 0, token: int = 0
+    program: NativeProgram,
+    addresses: Sequence[int],
+    arena: int = 0,
+    token: int = 0,
+    alone: bool = False,
 ) -> Table:
-    """The words that a program is called with."""
-    first, constants = len(addresses), program.constants
+    """The words that a program is called with; `alone` for a call without threads."""
+    first = len(addresses)
+    constants = program.constants if alone else program.with_threads
     words = (ctypes.c_uint64 * max(first + len(constants), 1))(*addresses, *constants)
     if program.arena_bytes:
         words[first + program.arena_word] = arena
@@ -42,20 +47,25 @@ def table(
     return words
 
 
-def call(program: NativeProgram, addresses: Sequence[int]) -> None:
-    """Run a program on arrays at these addresses.
+def call(
+    program: NativeProgram, addresses: Sequence[int], alone: bool = False
+) -> None:
+    """Run a program on arrays at these addresses; `alone` without threads.
 
     Raises:
         OutOfMemoryError: there is no memory for its arena.
         BaseException: what the handler of a signal raised, or Python that it calls.
     """
-    bound(program, addresses)()
+    bound(program, addresses, alone)()
 
 
-def bound(program: NativeProgram, addresses: Sequence[int]) -> Callable[[], None]:
+def bound(
+    program: NativeProgram, addresses: Sequence[int], alone: bool = False
+) -> Callable[[], None]:
     """A call of a program on arrays at these addresses, which may be repeated."""
     arena = workspace(program.arena_bytes) if program.arena_bytes else None
-    words = table(program, addresses, 0 if arena is None else arena.ctypes.data)
+    address = 0 if arena is None else arena.ctypes.data
+    words = table(program, addresses, address, alone=alone)
     function = _function(program, len(addresses))
     kept = words, arena  # as long as the call
 
@@ -102,7 +112,7 @@ def head(program: NativeProgram) -> list[int]:
     return [
         program.address, len(program.signature), program.results, mode,
         len(program.constants), program.arena_bytes, program.arena_word,
-        program.token_word, *program.constants,
+        program.token_word, *program.with_threads,
     ]  # fmt: skip
 
 

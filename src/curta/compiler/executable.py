@@ -77,7 +77,7 @@ class Executable:
         self.consts: list[np.ndarray[Any, Any]] = list(
             map(np.ascontiguousarray, consts)
         )
-        self._launcher = parallel_for() if parallel_for and code.parallel else 0
+        self._launcher = parallel_for if code.parallel else None
         self.in_place = in_place
 
     @property
@@ -111,13 +111,14 @@ class Executable:
             in_place=self.in_place,
             runs_python=code.runs_python,
             cancellable=code.cancellable,
+            launcher=self._launcher,
         )
 
     @cached_property
     def _constants(self) -> tuple[int, ...]:
-        """The words of the table after the arrays; those for arena and token are 0."""
+        """The words of the table after the arrays; those of services are 0."""
         consts = [x.ctypes.data for x in self.consts]
-        return (*consts, self._launcher, 0, 0, *self.code.words)
+        return (*consts, 0, 0, 0, *self.code.words)
 
     def __call__(self, *args: NDArray) -> list[NDArray]:
         given = list(map(_contiguous, args, self.in_avals))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -23,11 +24,12 @@ class NativeProgram:
     """A program that is one native function, `i64 f(ptr table)`.
 
     `signature` has the dtypes and shapes of the results, then of the arguments, whose
-    addresses come first in the table; `constants` are the words after them. `code`, the
-    executable, keeps all of it in memory. `cost` estimates a call in simple scalar
-    operations; it is UNKNOWN, or more, where nobody knows the trip count of a loop.
-    Results `in_place` lie where arguments lay, which was allowed: their two addresses
-    must be the same.
+    addresses come first in the table; `constants` are the words after them. What runs
+    chunks on threads is 0 there; the `launcher` gives its address when it is needed.
+    `code`, the executable, keeps all of it in memory. `cost` estimates a call in simple
+    scalar operations; it is UNKNOWN, or more, where nobody knows the trip count of a
+    loop. Results `in_place` lie where arguments lay, which was allowed: their two
+    addresses must be the same.
     A call needs an arena of so many bytes, 0 for none, whose address goes to the word
     number `arena_word` of the constants. Its `temporaries` are what it takes of memory,
     the stack included.
@@ -52,6 +54,7 @@ class NativeProgram:
     is_host_call: bool = False
     cancellable: bool = False
     eqn: Eqn | None = None
+    launcher: Callable[[], int] | None = None
 
     @property
     def long(self) -> bool:
@@ -69,6 +72,16 @@ class NativeProgram:
         return int(dtype.itemsize) * math.prod(shape)
 
     @cached_property
+    def with_threads(self) -> tuple[int, ...]:
+        """The constants for calls that share work out to threads, if there is some."""
+        if self.launcher is None:
+            return self.constants
+        place = self.arena_word - 1
+        before, after = self.constants[:place], self.constants[place + 1 :]
+        return (*before, self.launcher(), *after)
+
+    @cached_property
     def words(self) -> ctypes.Array[ctypes.c_uint64]:
         """The constants in memory, for native code that calls this program."""
-        return (ctypes.c_uint64 * max(len(self.constants), 1))(*self.constants)
+        constants = self.with_threads
+        return (ctypes.c_uint64 * max(len(constants), 1))(*constants)

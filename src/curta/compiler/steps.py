@@ -16,6 +16,7 @@ from curta.compiler.executable import Launcher, NativeCode
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import LibraryItem, RegionItem
+from curta.compiler.levels import level_of
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
@@ -40,11 +41,10 @@ from curta.compiler.loops.bufferize import (
     plan_arena,
 )
 from curta.compiler.loops.check import check_kernel, check_region
-from curta.compiler.loops.nodes import Buffer, Kernel, Region
+from curta.compiler.loops.nodes import Buffer, Kernel
 from curta.compiler.loops.outer_vectorisation import vectorise_outer
 from curta.compiler.loops.schedule import (
     block_cost,
-    cost,
     is_cancellable,
     kernel_cost,
     region_schedule,
@@ -66,11 +66,14 @@ def make_code(
 ) -> NativeCode:
     """The code that runs a plan; `often` if it is the body of a loop.
 
-    If it is for threads, the `launcher` is made meanwhile, once in a process.
+    If it is for threads, and the first call too, the `launcher` is made meanwhile,
+    once in a process.
     """
     done = [work for works in works_of(plan, program, often) for work in works]
     dump("kernels", lambda: "\n".join(map(pretty_work, done)))
-    with meanwhile(launcher if any(map(is_parallel, done)) else None):
+    little = not often and sum(map(work_cost, done)) <= config.tuning.alone_cost
+    needed = not little and any(map(is_parallel, done))
+    with meanwhile(launcher if needed else None):
         return native_code(done, ends_of(program), often)
 
 
@@ -170,7 +173,7 @@ def _entry_code(
     kernels = KernelModules(target.host().module)
     for work in works:
         if isinstance(work, Scheduled) and not in_entry(work):
-            kernels.add(work, _level(work, often))
+            kernels.add(work, level_of(work, often))
     apart = kernels.modules
     level, entry = target.QUICK, target.host().module()
     if len(apart) == 1 and len(works) <= config.tuning.short_entry:
@@ -190,20 +193,6 @@ def _entry_code(
 def _shared(module: Module) -> list[Source]:
     """The functions that a module calls and all programs share."""
     return [line_code(x) for x in module.library.values()]
-
-
-def _level(work: Scheduled, often: bool) -> int:
-    """How hard the code generator should try: much work is worth good registers."""
-    tuning, kernel = config.tuning, work.kernel
-    if isinstance(kernel, Region):
-        return target.QUICK if kernel.programs else target.SIMPLIFIED
-    enough = tuning.optimised_map
-    if any(s.ordered or (s.folds and not work.plan.column) for s in kernel.stages):
-        enough = tuning.optimised_fold
-    elif work.plan.column and max(map(cost, kernel.stages)) <= tuning.plain_fold:
-        return target.GOOD if often else target.QUICK
-    worth_it = often or kernel_cost(kernel) > enough
-    return target.GOOD if worth_it else target.QUICK
 
 
 def work_cost(work: Work) -> int:

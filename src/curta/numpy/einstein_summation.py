@@ -1,7 +1,7 @@
 """Einstein summation: products of arrays named by letters, summed over some of them.
 
-opt_einsum finds the order in which to contract pairs of operands; each pair becomes
-one dot product.
+opt_einsum finds the order in which to contract pairs of operands, if there are more
+than two; each pair becomes one dot product.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def einsum(
     Array([3., 3.], dtype=float32)
     """
     refuse_out("einsum", out)
-    arrays, steps = opt_einsum.contract_path(
-        *map(_sized, map(_through_protocol, (subscripts, *operands))),
-        einsum_call=True,
-        use_blas=True,
-        optimize=_optimizer(optimize),
-    )
+    given = list(map(_sized, map(_through_protocol, (subscripts, *operands))))
+    arrays, steps = given[1:], _only_step(given, optimize)
+    if not steps:
+        arrays, steps = opt_einsum.contract_path(
+            *given, einsum_call=True, use_blas=True, optimize=_optimizer(optimize)
+        )
     arrays = [x.array if isinstance(x, _Sized) else x for x in arrays]
     arrays = list(ensure_arraylikes("einsum", *arrays))
     if preferred_element_type is None:
@@ -122,6 +122,36 @@ class _Sized:
 
 def _sized(x: Any) -> Any:
     return _Sized(x) if any(map(is_symbolic_dim, getattr(x, "shape", ()))) else x
+
+
+def _only_step(given: Sequence[Any], optimize: Any) -> Sequence[tuple[Any, ...]]:
+    """The contraction of one or two operands, as opt_einsum gives it.
+
+    There is no order to find then, so a process need not import it. () for more
+    operands, for a path, and for what needs a better reader: ellipses, lists, mistakes.
+    """
+    subscripts, *operands = given
+    if not isinstance(subscripts, str) or not isinstance(optimize, str | bool):
+        return ()
+    inputs, arrow, result = subscripts.replace(" ", "").partition("->")
+    names = inputs.split(",")
+    letters = "".join(names)
+    if not arrow:
+        result = "".join(n for n in sorted(letters) if letters.count(n) == 1)
+    if len(names) != len(operands) or len(operands) > 2:
+        return ()
+    if not letters.isalpha() or len({*result}) < len(result) or {*result} - {*letters}:
+        return ()
+    if any(len(n) != len(getattr(x, "shape", ())) for n, x in zip(names, operands)):
+        return ()
+    sizes: dict[str, set[int]] = {n: set() for n in letters}
+    for own, x in zip(names, operands):
+        for name, size in zip(own, x.shape if own else ()):
+            sizes[name].add(size)
+    if any(len(found - {1}) > 1 for found in sizes.values()):
+        return ()
+    expression = ",".join(reversed(names)) + "->" + result
+    return ((range(len(operands))[::-1], {*letters} - {*result}, expression),)
 
 
 def _optimizer(optimize: Any) -> Any:

@@ -13,6 +13,7 @@ from curta.compiler import calls
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.compiler.support.cancellation import Token
 from curta.compiler.support.entry import native_entry, plain_entry
+from curta.compiler.support.threads import is_pool_made
 from curta.config import config
 from curta.core.buffers import allocator, unshared
 from curta.runtime.executables import Executable
@@ -103,11 +104,13 @@ class NativeExecutable(Executable):
     def _next_entry(self) -> Callable[..., Any]:
         """How to call the program: the second call is when a fast way is worth making.
 
-        Most have one call of this kind; the next ones come from native code.
+        Most have one call of this kind; the next ones come from native code. The first
+        one is done without threads where to make these would take longer.
         """
         if not self._called:
             self._called = True
-            return plain_entry(self.program)
+            little = self.program.cost <= config.tuning.alone_cost
+            return plain_entry(self.program, little and not is_pool_made())
         self._entry = entry = native_entry(self.program)
         return entry
 

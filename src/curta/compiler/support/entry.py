@@ -62,13 +62,16 @@ def native_entry(program: NativeProgram) -> Entry:
     return make((calls.packed(program, words), program, program.code))
 
 
-def plain_entry(program: NativeProgram) -> Entry:
-    """The same in Python: slower to call, and made in no time."""
+def plain_entry(program: NativeProgram, alone: bool = False) -> Entry:
+    """The same in Python: slower to call, and made in no time.
+
+    `alone` is for calls without threads.
+    """
 
     def entry(*arrays: np.ndarray[Any, Any]) -> bool:
         if not calls.fits(program, arrays):
             return False
-        calls.call(program, [a.ctypes.data for a in arrays])
+        calls.call(program, [a.ctypes.data for a in arrays], alone)
         return True
 
     return entry

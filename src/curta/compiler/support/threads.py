@@ -103,6 +103,11 @@ def parallel_for_address() -> int:
     return _pool().address
 
 
+def is_pool_made() -> bool:
+    """Whether a program that asks for the pool need not wait until it is made."""
+    return _pool.cache_info().currsize > 0
+
+
 def parallel_for(function: Callable[[int], Any], count: int) -> None:
     """Run a Python function on the pool: for tests and diagnosis, not for speed."""
     chunk = _CHUNK(lambda _, i: function(i))

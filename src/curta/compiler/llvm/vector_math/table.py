@@ -72,3 +72,6 @@ LONG = frozenset(
     "igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta zeta"
     " polygamma".split()
 )
+
+# Functions with branches, for rare arguments say; the code of others is straight.
+BRANCHING = LONG | frozenset("sin cos tan digamma rem".split())

@@ -1,0 +1,56 @@
+"""How hard LLVM's code generator should try for a kernel.
+
+Level 1 takes it three to five times as long as level 0. It is worth that where an
+iteration of an inner loop is short: at level 0 what a loop carries goes through memory,
+so folds along rows take two or three times as long, and light maps up to half as long
+again. The body of an iteration is as good at level 0, if it has no branches: a map that
+computes much for an element gains a few percent at most.
+"""
+
+from __future__ import annotations
+
+import math
+
+from curta.compiler.llvm import target
+from curta.compiler.llvm.entry import Scheduled
+from curta.compiler.llvm.vector_math import BRANCHING
+from curta.compiler.loops.nodes import Instr, Kernel, Stage
+from curta.compiler.loops.schedule import Schedule, Vectors, cost, kernel_cost
+from curta.config import config
+
+
+def level_of(work: Scheduled, often: bool) -> int:
+    """The level for a kernel or a region; `often` if it runs many times at a call."""
+    kernel = work.kernel
+    if not isinstance(kernel, Kernel):
+        return target.QUICK if kernel.programs else target.SIMPLIFIED
+    worth_it = often or kernel_cost(kernel) > _enough(kernel, work.plan)
+    return target.GOOD if worth_it else target.QUICK
+
+
+def _enough(kernel: Kernel, plan: Schedule) -> float:
+    """The cost above which level 1 saves more than it takes, in a hundred calls."""
+    tuning = config.tuning
+    stages = list(zip(kernel.stages, plan.vectors, strict=True))
+    if any(s.ordered or _folds_in_a_loop(s, v, plan) for s, v in stages):
+        return tuning.optimised_fold
+    if plan.column and max(map(cost, kernel.stages)) <= tuning.plain_fold:
+        return math.inf
+    if all(map(_is_heavy, kernel.stages)):
+        return tuning.optimised_heavy_map
+    return tuning.optimised_map
+
+
+def _folds_in_a_loop(stage: Stage, vectors: Vectors, plan: Schedule) -> bool:
+    """Whether sums are carried in registers from one iteration to the next."""
+    if not stage.folds or plan.column:
+        return False
+    *around, last = (v.extent for v in stage.dims) if stage.dims else (1,)
+    return plan.outer_lanes or any(n > 1 for n in around) or last > vectors.lanes
+
+
+def _is_heavy(stage: Stage) -> bool:
+    """Whether the body is straight code that takes longer than what is around it."""
+    instructions = [e for e in stage.body if isinstance(e, Instr)]
+    names = {e.name.removeprefix("math.") for e in instructions}
+    return cost(stage) >= config.tuning.heavy_map and names.isdisjoint(BRANCHING)
