@@ -1,30 +1,23 @@
-"""Runs the table: `python -m benchmarks [--only softmax] [--seconds 1.5]`."""
+"""Runs the table: `python -m benchmarks [--only softmax] [--group loops]`.
+
+With `--clock processor` what is compared is the time that processors worked, of all
+threads of a process: for machines that do something else meanwhile.
+"""
 
 import argparse
 import importlib
-import itertools
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from benchmarks.array_cases import ARRAY_CASES
-from benchmarks.cases import CASES
-from benchmarks.conv_cases import CONV_CASES
-from benchmarks.donated_cases import DONATED_CASES
-from benchmarks.first_calls import FIRST_CALLS
-from benchmarks.harness import attempt, measure
-from benchmarks.linalg_cases import LINALG_CASES
-from benchmarks.loop_cases import LOOPS
-from benchmarks.lowering import LOWERINGS
+from benchmarks.groups import GROUPS, PROCESS_GROUPS
+from benchmarks.harness import CLOCKS, Clock, attempt, measure
 from benchmarks.machine import Machine, this_machine
-from benchmarks.processes import PROCESSES
-from benchmarks.random_cases import RANDOM_CASES
 from benchmarks.report import HEADER, Row, markdown, save
-from benchmarks.rnn_cases import RNN_CASES, RNN_PROCESSES
-from benchmarks.short_row_cases import SHORT_ROW_CASES
 
-SUBMODULES = ("lax", "nn", "numpy", "ops", "random", "tree")
+SUBMODULES = ("image", "lax", "nn", "numpy", "ops", "random", "scipy", "tree")
 
 
 def library(name: str) -> ModuleType:
@@ -33,25 +26,32 @@ def library(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
-def rows(only: str, seconds: float, machine: Machine) -> Iterator[Row]:
+def rows(
+    machine: Machine,
+    only: str = "",
+    group: str = "",
+    seconds: float = 1.5,
+    clock: Clock = time.perf_counter,
+) -> Iterator[Row]:
     curta, jax = library("curta"), library("jax")
-    one_process = (
-        *(CASES, ARRAY_CASES, LINALG_CASES, RANDOM_CASES, CONV_CASES, LOOPS),
-        *(RNN_CASES, DONATED_CASES, LOWERINGS, SHORT_ROW_CASES),
-    )
-    for case in itertools.chain(*one_process):
-        if only in case.name:
-            timing = attempt(partial(measure, case, curta, jax, seconds))
-            floor = machine.floor(case.read, case.written, case.flops)
-            yield Row(case.name, case.target, timing, floor)
-    for name, measure_processes, target in (*PROCESSES, *RNN_PROCESSES, *FIRST_CALLS):
-        if only in name:
-            yield Row(name, target, attempt(measure_processes), is_size="size" in name)
+    for name, cases in GROUPS.items():
+        for case in cases if group in name else ():
+            if only in case.name:
+                one = partial(measure, case, curta, jax, seconds, clock)
+                floor = machine.floor(case.read, case.written, case.flops)
+                yield Row(case.name, case.target, attempt(one), floor, group=name)
+    for name, processes in PROCESS_GROUPS.items():
+        for title, measured, target in processes if group in name else ():
+            if only in title:
+                size = "size" in title
+                yield Row(title, target, attempt(measured), is_size=size, group=name)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--group", default="", help="groups whose name contains this")
+    parser.add_argument("--clock", default="wall", choices=CLOCKS)
     parser.add_argument("--seconds", type=float, default=1.5, help="a case, at least")
     parser.add_argument("--out", type=Path, default=Path(__file__).parent / "out")
     options = parser.parse_args()
@@ -59,7 +59,8 @@ def main() -> None:
     machine = this_machine()
     print("\t".join(HEADER))
     done = []
-    for row in rows(options.only, options.seconds, machine):
+    clock = CLOCKS[options.clock]
+    for row in rows(machine, options.only, options.group, options.seconds, clock):
         print("\t".join(row.cells()), flush=True)
         done.append(row)
     save(done, machine, options.out)

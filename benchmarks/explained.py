@@ -18,13 +18,7 @@ import numpy as np
 
 import curta
 from benchmarks.__main__ import library
-from benchmarks.array_cases import ARRAY_CASES
-from benchmarks.cases import CASES
-from benchmarks.conv_cases import CONV_CASES
-from benchmarks.linalg_cases import LINALG_CASES
-from benchmarks.loop_cases import LOOPS
-from benchmarks.random_cases import RANDOM_CASES
-from benchmarks.rnn_cases import RNN_CASES
+from benchmarks.groups import GROUPS
 from curta.api.readable import timed
 from curta.compiler.report import measure, report
 from curta.compiler.support.threads import num_threads, parallel_for_address
@@ -47,7 +41,6 @@ PROGRAMS = (
     "GRU-128, 512 steps, batch 32, forward",
 )
 TOLERANCE = 0.1
-GROUPS = (CASES, ARRAY_CASES, LINALG_CASES, RANDOM_CASES, CONV_CASES, LOOPS, RNN_CASES)
 
 
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -116,7 +109,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3, help="of both, in turns")
     parser.add_argument("--list", action="store_true", help="names of all programs")
     options = parser.parse_args()
-    cases = {case.name: case for case in itertools.chain(*GROUPS)}
+    cases = {case.name: case for case in itertools.chain(*GROUPS.values())}
     if options.list:
         print(*cases, sep="\n")
         return 0

@@ -3,6 +3,7 @@
 import importlib.metadata
 import json
 import platform
+import statistics
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 
 from benchmarks.harness import Timing
 from benchmarks.machine import LARGE, Machine
+
+SLOW = 1.0  # the ratio above which a row is named beside the mean of its group
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,7 @@ class Row:
     timing: Timing
     floor: float = 0.0  # seconds; 0 where none is defined
     is_size: bool = False
+    group: str = ""
 
     @property
     def ratio(self) -> float:
@@ -85,8 +89,27 @@ def markdown(rows: list[Row], machine: Machine) -> str:
         *("| " + " | ".join(row.cells()) + " |" for row in rows),
         "",
         f"{sum(row.met for row in rows)} of {len(rows)} targets met.",
+        "",
+        *means(rows),
     ]
     return "\n".join(lines) + "\n"
+
+
+def means(rows: list[Row]) -> list[str]:
+    """A line for each group: its geometric mean, and the rows slower than JAX."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if not row.timing.problem:
+            groups.setdefault(row.group, []).append(row)
+    lines = [
+        f"| geometric means | rows | ratio | above {SLOW:g} |",
+        "|---|---:|---:|---|",
+    ]
+    for group, members in groups.items():
+        mean = statistics.geometric_mean(row.ratio for row in members)
+        slow = [f"{row.name} {row.ratio:.2f}" for row in members if row.ratio > SLOW]
+        lines.append(f"| {group} | {len(members)} | {mean:.2f} | {'; '.join(slow)} |")
+    return lines
 
 
 def as_json(rows: list[Row], machine: Machine) -> str:
