@@ -115,6 +115,8 @@ class Tuning:
     expression_depth: int = limit(24, shrunk=2)
     # Elements of a concatenation whose parts are copied one after the other.
     large_join: int = limit(1 << 14, shrunk=8)
+    # Columns of which a map stores the elements of a row together at most.
+    side_by_side: int = limit(8, shrunk=3)
     # Columns that a concatenation writes side by side at most.
     joined_columns: int = limit(64, shrunk=2)
 
@@ -461,7 +463,9 @@ class Tuning:
     # Arrays among the arguments of a call by native code at most.
     native_leaves: int = limit(20_000, shrunk=2)
     # Bytes of a result of such a call at most.
-    native_result_bytes: int = limit(1 << 16, shrunk=32)
+    native_result_bytes: int = limit(1 << 22, shrunk=128)
+    # Bytes of a result of which each program keeps some to use them again.
+    native_kept_bytes: int = limit(1 << 16, shrunk=32)
     # Bytes of all its results that are not in the memory of arguments at most.
     native_results_bytes: int = limit(1 << 26, shrunk=64)
     # Elements of an array from NumPy that are worth copying to aligned memory.

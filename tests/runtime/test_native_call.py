@@ -203,6 +203,9 @@ def test_settings_and_transformations_are_missed():
     assert native(x) is MISS
 
 
+LARGE = 20_000  # elements of results of which no program keeps one
+
+
 class TestMemory:
     """Memory of dead results is used again, of living ones never."""
 
@@ -224,14 +227,15 @@ class TestMemory:
             lambda y: memoryview(np.asarray(y)),
             np.from_dlpack,
             lambda y: y[1:],
-            lambda y: y.reshape(2, 2),
+            lambda y: y.reshape(2, -1),
             lambda y: curta.device_put(y, curta.devices()[0]),
             lambda y: next(iter(y)),
-            lambda y: list(y),
+            lambda y: list(y[:4]),
         ],
     )
-    def test_views_of_dead_results_stay(self, hold):
-        x = arange(4)
+    @pytest.mark.parametrize("count", [4, LARGE])
+    def test_views_of_dead_results_stay(self, hold, count):
+        x = arange(count)
         f, _ = ready(lambda x: x + 1, x)
         view = hold(f(x))
         before = np.array(view)
@@ -239,11 +243,25 @@ class TestMemory:
             f(x + i)
         np.testing.assert_array_equal(np.array(view), before)
 
-    def test_dead_results_are_used_again(self):
-        x = arange(4)
+    @pytest.mark.parametrize("count", [4, LARGE])
+    def test_dead_results_are_used_again(self, count):
+        x = arange(count)
         f, _ = ready(lambda x: x + 1, x)
         places = {f(x).unsafe_buffer_pointer() for _ in range(20)}
         assert len(places) <= 4
+
+    def test_large_results_come_from_the_pool(self):
+        """A step that makes one array of another takes turns between two blocks."""
+        x = arange(LARGE)
+        others = [x + i for i in range(6)]
+        del others
+        f, native = ready(lambda x: x + 1, x)
+        y, places = f(x), set()
+        for _ in range(20):
+            y = native(y)
+            places.add(y.unsafe_buffer_pointer())
+        assert len(places) == 2
+        assert y[0] == 21
 
     def test_weak_references(self):
         x = arange(4)

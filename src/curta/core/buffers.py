@@ -331,7 +331,18 @@ class _Pool:
 
 
 def _dead(blocks: deque[NDArray], tries: int | None = None) -> NDArray | None:
-    """The first dead block of a ring, among so many; None if there is none."""
+    """The first dead block of a ring, among so many; None if there is none.
+
+    Those handed out last come first, as the caches still have them: the last one, and
+    the one before, which a step that makes one array of another leaves behind.
+    """
+    for place in (-1, -2):
+        try:
+            held = (blocks[place],)
+        except IndexError:
+            break
+        if getrefcount(held[0]) == _ALONE:
+            return held[0]
     for _ in range(len(blocks) if tries is None else min(len(blocks), tries)):
         try:
             held = (blocks[0],)

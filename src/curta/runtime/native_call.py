@@ -118,21 +118,29 @@ def entry_of_call(
         walk = Walk(args, lambda x: (x.aval,))
     except NotReady:
         return None
-    kept, spare = [], []
+    kept: list[Any] = []
+    spare: list[Any] = []
     for k, (dtype, shape) in enumerate(results):
         aval, dtype = compiled.out_avals[k], np.dtype(dtype)
         if k in overwrites:
             kept.append(partial(ArrayImpl, None, aval))
             spare.append(kept[-1])
             continue
-        kept.append(partial(_new, partial(unpooled, shape, dtype), aval))
         spare.append(partial(_new, allocator(shape, dtype), aval))
+        kept.append(_kept_maker(shape, dtype, aval))
     record = _record(program, overwrites, compiled.consumed, walk)
     rings = [None] * ((call_record.RING + 1) * len(results))
     return (
         record, rings, tuple(kept), tuple(spare), build,
         run, config.context, walk.kept,
     )  # fmt: skip
+
+
+def _kept_maker(shape: Any, dtype: np.dtype[Any], aval: ShapedArray) -> Any:
+    """What makes results of which some are kept; None for large ones."""
+    if dtype.itemsize * math.prod(shape) > config.tuning.native_kept_bytes:
+        return None
+    return partial(_new, partial(unpooled, shape, dtype), aval)
 
 
 def _new(make: Callable[[], Any], aval: ShapedArray) -> ArrayImpl:

@@ -4,7 +4,8 @@ Results that nobody holds any more are used again, the array objects included: t
 what makes a small call cheap. `rings` of an entry has RING results of earlier calls for
 each output, and then the storage of a donated argument for each, or None. An array in a
 ring may have no storage: it was donated, or waits for that of an argument, in whose
-memory its result lies.
+memory its result lies. Of large results, for which there are only spare ones, none is
+kept: their memory comes from the pool, which all programs share.
 """
 
 from __future__ import annotations
@@ -62,7 +63,12 @@ class _Results:
         def refilled() -> Value:
             return b.call("refilled", PTR, entry, item_of(b, entry, RINGS), output)
 
-        made = self._search(b, entry, output, self._if_dead, refilled)
+        maker = b.call("PyTuple_GetItem", PTR, item_of(b, entry, MAKERS), output)
+        made = b.if_(
+            b.eq(maker, b.external("none")),
+            lambda: [_make(b, entry, SPARES, output)],
+            lambda: [self._search(b, entry, output, self._if_dead, refilled)],
+        )[0]
         with b.when(~b.is_null(made)):
             data = load(b, made, self.layout.data)
             b.store(load(b, data, self.layout.header + entry_code.DATA, I64), place)
