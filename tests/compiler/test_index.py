@@ -86,6 +86,13 @@ def test_a_reshape_that_splits_a_dim_leaves_no_division() -> None:
     assert unravel(row_major((ROW, COLUMN), (6, 4)), (3, 2, 4))[2] == as_index(COLUMN)
 
 
+@pytest.mark.parametrize("shape", [(24,), (4, 6), (2, 3, 4)])
+def test_a_reshape_of_what_lies_in_memory_leaves_no_division(shape) -> None:
+    """Though no dim of the result is one of the operand."""
+    offset = as_index(LoopVar("f", 8)) * 3 + LoopVar("g", 3) + 1
+    assert row_major(unravel(offset, shape), shape) == offset
+
+
 def test_equal_indices_are_equal() -> None:
     assert as_index(ROW) * 4 + COLUMN == as_index(COLUMN) + as_index(ROW) * 4
     assert hash(as_index(ROW) + 1) == hash(1 + as_index(ROW))

@@ -54,6 +54,16 @@ def test_agrees_with_numpy(function):
         np.testing.assert_allclose(x, y, 1e-4, 1e-4)
 
 
+def test_joined_parts_of_joined_arrays_are_cut_as_well():
+    """As `fftshift` has them: no element is looked for in both halves."""
+    closed = inline_calls(curta.make_jaxpr(jnp.fft.fftshift)(U))
+    program = lower_to_items(closed.jaxpr)
+    assert {s.buffer for i in program.items for s in i.stores} == {*program.outputs}
+    assert len(program.items) == 4
+    assert all(load.where is None for i in program.items for load in i.loads)
+    np.testing.assert_array_equal(curta.jit(jnp.fft.fftshift)(U), np.fft.fftshift(U))
+
+
 def test_gradient_of_a_stencil():
     def loss(u):
         return (heat(jnp, u) ** 2).sum()

@@ -9,14 +9,16 @@ import numpy as np
 import pytest
 from tests.compiler.programs import staged
 
+import curta
 from curta.compiler.graph.simplify import simplify
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import Jaxpr
 from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType
-from curta.primitives.joining import Split, Stack, Unstack
-from curta.primitives.shape import Squeeze
+from curta.primitives.joining import Concatenate, Split, Stack, Unstack
+from curta.primitives.shape import Squeeze, Tile
+from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 from curta.transforms.dce import dce_jaxpr
 
@@ -75,6 +77,26 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
     "less_zero": (lambda x: [ops.sub(x, ZERO)], []),
     "negated_twice": (lambda x: [ops.neg(ops.neg(x))], []),
     "divided_by_power_of_two": (lambda x: [ops.div(x, np.float32(8))], ["mul"]),
+    "power_of_a_half": (
+        lambda x: [ops.pow_(x, np.float32(0.5)), ops.pow_(x, np.float32(-0.5))],
+        ["sqrt", "add", "eq", "broadcast_in_dim", "select_n"] * 2 + ["div"],
+    ),
+    "tile_into_broadcast": (
+        lambda x: [Tile((1, 2))(x), Tile((2, 1))(x)],
+        ["broadcast_in_dim", "reshape"] * 2,
+    ),
+    "joined_twice": (
+        lambda x: [Concatenate(1)(Concatenate(1)(x, x), Concatenate(1)(x))],
+        ["concatenate"],
+    ),
+    "slice_of_a_part": (
+        lambda x: [
+            Slice((0, 5), (2, 7), None)(Concatenate(1)(x, ops.neg(x))),
+            Slice((0, 4), (3, 8), None)(Concatenate(1)(ops.neg(x), x)),
+            Slice((0, 0), (3, 3), (1, 2))(Concatenate(1)(x, x)),
+        ],
+        ["neg", "slice", "slice"],
+    ),
     "split_into_slices": (lambda x: Split((1, 3), 1)(x), ["slice", "slice"]),
     "unstack_into_slices": (
         lambda x: Unstack(0)(x),
@@ -118,8 +140,21 @@ def test_rewrite(name: str) -> None:
         got = evaluate(rewritten, closed.consts, [x])
     for a, b in zip(got, want, strict=True):
         assert a.shape == b.shape
-        np.testing.assert_array_equal(a, b)
+        if name == "power_of_a_half":
+            np.testing.assert_allclose(a, b, 3e-7)  # the root is rounded, the power not
+        else:
+            np.testing.assert_array_equal(a, b)
         np.testing.assert_array_equal(np.signbit(a), np.signbit(b))
+
+
+def test_roots_of_special_values() -> None:
+    """As powers: no sign of zero, and no NaN of -inf; so are single operations."""
+    x = np.array([0.0, -0.0, np.inf, -np.inf, 4.0], np.float32)
+    for y, want in (0.5, [0, 0, np.inf, np.inf, 2]), (-0.5, [np.inf] * 2 + [0, 0, 0.5]):
+        for power in curta.lax.pow, curta.jit(lambda x, y=y: curta.lax.pow(x, y)):
+            found = power(x, np.float32(y)) if power is curta.lax.pow else power(x)
+            np.testing.assert_array_equal(found, want)
+            assert not np.signbit(found).any()
 
 
 def test_what_is_not_rewritten() -> None:

@@ -7,12 +7,15 @@ from tests.compiler.programs import staged
 import curta
 import curta.numpy as jnp
 from curta.compiler.graph.fuse import fuse
+from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.graph.simplify import simplify
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.schedule import schedule
 from curta.tuning import Tuning
 
+U = np.arange(30_000, dtype=np.float32).reshape(200, 150)
 LONG = 2 * Tuning().piece_of_map + 5
 
 
@@ -71,3 +74,40 @@ def test_a_reshaped_transpose_is_walked_by_its_own_dims(shape, order, merged):
         assert atoms and all(isinstance(a, LoopVar) for a in atoms)
         found = curta.jit(fun)(x)[0]
         np.testing.assert_array_equal(found, x.transpose(order).reshape(merged))
+
+
+COLUMNS = {
+    "stack": lambda lib, x: lib.stack([x, x + 1], -1),
+    "stack of three": lambda lib, x: lib.stack([x, x + 1, x - x], -1),
+    "reshaped stack": lambda lib, x: lib.stack([x, x + 1], -1).reshape(x.shape[0], -1),
+    "reshaped stack of five": lambda lib, x: lib.stack([x] * 5, -1).reshape(-1),
+    "repeat": lambda lib, x: lib.repeat(x, 3, 1),
+    "repeat both": lambda lib, x: lib.repeat(lib.repeat(x, 2, 0), 2, 1),
+    "tile": lambda lib, x: lib.tile(x, (2, 3)),
+    "tile of few columns": lambda lib, x: lib.tile(x[:, :3], (1, 40)),
+    "reversed": lambda lib, x: x[:, ::-1] + x[:, 1::2].sum(),
+    "every other": lambda lib, x: x[:, ::2],
+}
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.float32, np.complex64])
+@pytest.mark.parametrize("shape", [(200, 150), (3, 37), (1, 5)])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_columns_side_by_side(name, shape, dtype):
+    """Elements of neighbouring columns are stored together, whole vectors and rests."""
+    fun, x = COLUMNS[name], np.arange(np.prod(shape)).reshape(shape) % 91
+    x = (x % 2 == 1) if dtype is np.bool_ else x.astype(dtype)
+    if dtype is np.bool_ and "stack" in name:
+        x = x.astype(np.int16)
+    if x.shape[1] == 5 and name == "every other":
+        x = x[:, :2]
+    found = curta.jit(lambda x: fun(jnp, x))(x)
+    np.testing.assert_array_equal(found, fun(np, x).astype(found.dtype))
+
+
+@pytest.mark.parametrize("name", ["reshaped stack", "repeat", "tile"])
+def test_reshaped_columns_take_no_divisions(name):
+    closed = inline_calls(curta.make_jaxpr(lambda x: COLUMNS[name](jnp, x))(U))
+    program = lower_to_items(simplify(closed.jaxpr))
+    atoms = [a for i in program.items for x in i.loads for a in x.offset.atoms()]
+    assert atoms and all(isinstance(a, LoopVar) for a in atoms)

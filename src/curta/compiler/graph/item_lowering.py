@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from curta.compiler.graph.batched_small_matrices import (
     BatchedSmallMatrices,
@@ -35,18 +36,18 @@ from curta.compiler.graph.windows import (
 )
 from curta.compiler.host_call import host_call
 from curta.compiler.loops.build import ScalarBuilder
-from curta.compiler.loops.index import as_index, row_major
+from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.lower import (
     CannotLowerEqn,
     loop_dims,
     refusals,
     variables,
 )
-from curta.compiler.loops.nodes import Buffer
+from curta.compiler.loops.nodes import Buffer, Store
 from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
@@ -57,9 +58,10 @@ from curta.primitives.dot import DotGeneral
 from curta.primitives.families import Reduction
 from curta.primitives.host_collectives import HostCollective
 from curta.primitives.indexing.windows import WindowUpdate
+from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.lu import LUPivotsToPermutation
 from curta.primitives.reduction import ArgReduction
-from curta.primitives.structure import Transpose
+from curta.primitives.structure import BroadcastInDim, Transpose
 from curta.primitives.windowed.reductions import WindowReduction
 from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
 
@@ -177,68 +179,121 @@ class ItemLowering(ItemBuilder):
             return
         if is_joined(eqn):
             return self._join(eqn, self._buffer(var, "v"))
-        if var.aval.size >= config.tuning.large_join and self._in_regions(var):
+        large = var.aval.size >= config.tuning.large_join and not self._has_columns(var)
+        if large and self._in_regions(var):
             return
         if not var.aval.size:
             self._buffer(var, "v")
         elif (moved := self._unmerged(eqn)) is not None:
             self._map_in_order_of(moved, var)
+        elif self._has_columns(var):
+            self._columns(var, var)
         else:
             index = loop_dims(var.aval.shape)
             value = self.elements.computed(var, index)
             self.emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
 
     def _unmerged(self, eqn: Eqn) -> Var | None:
-        """What a reshape of a transpose reshapes, whose elements come in its order.
+        """What a reshape reshapes, if its elements are made in its own order.
 
-        Each is found by sums there, and by divisions along dims that were merged.
+        Each is found by sums there, and by divisions along dims that were merged: of a
+        transpose, of repeated rows (`tile`), of columns side by side (`repeat`).
         """
         (operand, *_) = eqn.invars or (None,)
         if not eqn.op.renames_memory or not isinstance(operand, Var):
             return None
         definition = self.values.definitions.get(operand)
-        moves = definition is not None and isinstance(definition.op, Transpose)
-        return operand if moves and operand not in self.buffers else None
+        if definition is None or operand in self.buffers:
+            return None
+        repeats = type(definition.op) is BroadcastInDim
+        long_rows = repeats and operand.aval.shape[-1] >= config.tuning.tile
+        merged = operand.aval.shape[-1] not in eqn.outvars[0].aval.shape[-1:]
+        if isinstance(definition.op, Transpose) or (long_rows and merged):
+            return operand
+        return operand if merged and self._has_columns(operand) else None
 
     def _map_in_order_of(self, operand: Var, var: Var) -> None:
         """The map of a reshape, by the dims of its operand."""
+        if self._has_columns(operand):
+            return self._columns(operand, var)
         index = loop_dims(operand.aval.shape)
         value = self.elements.at(operand, index)
         offset = row_major(index, operand.aval.shape)
         stores = self.stores(self._buffer(var, "v"), offset, value)
         self.items.append(loop_item("reshape", variables(index), (), stores, ()))
+        return None
+
+    def _has_columns(self, var: Var) -> bool:
+        """Whether a map's last dim is a few columns: parts, or the same repeated."""
+        shape, definition = var.aval.shape, self.values.definitions.get(var)
+        most = config.tuning.side_by_side
+        if definition is None or not shape or not 1 < shape[-1] <= most:
+            return False
+        op, last = definition.op, len(shape) - 1
+        if type(op) is BroadcastInDim:
+            return var.aval.size > shape[-1] and last not in op.broadcast_dimensions
+        if not isinstance(op, Concatenate) or op.dimension != last:
+            return False
+        return len(definition.invars) == shape[-1]
+
+    def _columns(self, columns: Var, var: Var) -> None:
+        """The map of columns, or of a reshape of them: a store for each."""
+        *rows, count = columns.aval.shape
+        index, buffer = loop_dims(tuple(rows)), self._buffer(var, "v")
+        stores: list[Store] = []
+        for k in range(count):
+            place = (*index, k)
+            value = self.elements.computed(columns, place)
+            offset = row_major(place, columns.aval.shape)
+            stores += self.stores(buffer, offset, value)
+        item = loop_item(
+            "columns", variables(index), (), tuple(stores), (), partial=True
+        )
+        self.items.append(item)
 
     def _in_regions(self, var: Var) -> bool:
         """Make an item for each region of a map with seams, if it has some."""
-        there = self.values.materialised
-        result = split_index_set(var, self.values.definitions, there.__contains__)
-        if len(result) == 1:
+        regions = self._regions(var)
+        if len(regions) == 1:
             return False
         shape, buffer = var.aval.shape, self._buffer(var, "v")
-        for region in result:
-            index = loop_dims(tuple(high - low for low, high in region))
-            source = [
-                as_index(i) + low for i, (low, _) in zip(index, region, strict=True)
-            ]
-            value = self.elements.computed(var, tuple(source))
-            stores = self.stores(buffer, row_major(source, shape), value)
-            dims = variables(index)
-            self.items.append(loop_item("part", dims, (), stores, (), partial=True))
+        for source in regions:
+            value = self.elements.computed(var, source)
+            self._part(buffer, source, row_major(source, shape), value)
         return True
 
+    def _regions(self, var: Atom) -> list[tuple[Affine, ...]]:
+        """The indices of a map's elements, for each region between seams."""
+        if not isinstance(var, Var) or var in self.buffers:
+            return [tuple(map(as_index, loop_dims(var.aval.shape)))]
+        there = self.values.materialised
+        result = []
+        for region in split_index_set(var, self.values.definitions, there.__contains__):
+            index = loop_dims(tuple(high - low for low, high in region))
+            lows = [low for low, _ in region]
+            result.append(tuple(as_index(i) + low for i, low in zip(index, lows)))
+        return result
+
+    def _part(
+        self, buffer: Buffer, source: Sequence[Affine], offset: Affine, value: Any
+    ) -> None:
+        """An item that stores some elements of a buffer, in the order of `source`."""
+        dims = tuple(a for x in source for a in x.terms if isinstance(a, LoopVar))
+        stores = self.stores(buffer, offset, value)
+        self.items.append(loop_item("part", dims, (), stores, (), partial=True))
+
     def _join(self, eqn: Eqn, buffer: Buffer) -> None:
-        """A concatenation: an item for each part, which stores its rows."""
-        axis, start = eqn.op.params()["dimension"], 0
+        """A concatenation: items for each part, which store its rows."""
+        axis, start, shape = eqn.op.params()["dimension"], 0, self.avals[buffer].shape
         for part in eqn.invars:
-            index = loop_dims(part.aval.shape)
-            source = list(map(as_index, index))
-            source[axis] = source[axis] + start
-            start += part.aval.shape[axis]
+            extent = part.aval.shape[axis]
             if part.aval.size:
-                offset = row_major(source, self.avals[buffer].shape)
-                stores = self.stores(buffer, offset, self.elements.at(part, index))
-                dims = variables(index)
-                self.items.append(loop_item("part", dims, (), stores, (), partial=True))
+                for source in self._regions(part):
+                    place = list(source)
+                    place[axis] = place[axis] + start
+                    value = self.elements.at(part, source)
+                    self._part(buffer, source, row_major(place, shape), value)
+            start += extent
 
     def fold(self, eqn: Eqn) -> None:
         """Add the items of a reduction."""

@@ -6,23 +6,31 @@ None is wrong for NaN, infinities or -0.0; each has a test.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from typing import Any, Final
 
 import numpy as np
 
+from curta.compiler.graph.joins import (
+    joined_twice,
+    reshaped,
+    slice_of_a_part,
+    split_into_slices,
+    stack_into_concatenate,
+    tile_into_broadcast,
+    unstack_into_slices,
+)
 from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.primitives.base import Elementwise
 from curta.primitives.dot import DotGeneral
-from curta.primitives.elementwise.arithmetic import Div, Mul, Neg, Sub
+from curta.primitives.elementwise.arithmetic import Add, Div, Mul, Neg, Sub
+from curta.primitives.elementwise.comparison import Eq
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
+from curta.primitives.elementwise.powers import Pow, Sqrt
 from curta.primitives.elementwise.select import SelectN
-from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.shape import Squeeze
-from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 
 
@@ -59,7 +67,7 @@ def reshaped_twice(eqn: Any, context: Context) -> Results | None:
     """reshape (reshape x) -> reshape x."""
     if context.made_by(eqn.invars[0], Reshape) is None:
         return None
-    return _reshaped(eqn.invars[0], eqn.op.shape, context)
+    return reshaped(eqn.invars[0], eqn.op.shape, context)
 
 
 @rewrites(Transpose)
@@ -125,13 +133,7 @@ def is_reshape(eqn: Any, context: Context) -> Results | None:
     dims = eqn.op.params().get("broadcast_dimensions", ())
     if list(dims) != sorted(dims):
         return None
-    return _reshaped(x, out.aval.shape, context)
-
-
-def _reshaped(x: Atom, shape: tuple[int, ...], context: Context) -> Results:
-    while (before := context.made_by(x, Reshape)) is not None:
-        (x,) = before.invars
-    return [x if x.aval.shape == shape else context.apply(Reshape(shape), x)]
+    return reshaped(x, out.aval.shape, context)
 
 
 @rewrites(Mul)
@@ -182,38 +184,29 @@ def divided_by_power_of_two(eqn: Any, context: Context) -> Results | None:
     return [context.apply(Mul(), x, factor)]
 
 
-@rewrites(Split)
-def split_into_slices(eqn: Any, context: Context) -> Results | None:
-    """split x -> slices of x."""
-    (x,) = eqn.invars
-    starts = itertools.accumulate(eqn.op.sizes, initial=0)
-    pairs = zip(starts, eqn.op.sizes, strict=False)
-    return [_slice(x, eqn.op.axis, start, size, context) for start, size in pairs]
+@rewrites(Pow)
+def power_of_a_half(eqn: Any, context: Context) -> Results | None:
+    """x ** 0.5 -> sqrt x, but for -inf and -0.0; x ** -0.5 -> 1 over that.
 
+    A power has neither a sign of zero nor NaN of -inf.
+    """
+    x, y = eqn.invars
+    number, dtype = _splat(y, context), x.aval.dtype
+    if number is None or dtype not in (np.float32, np.float64) or not x.aval.shape:
+        return None
+    if float(number.val) not in (0.5, -0.5) or number.aval.dtype != dtype:
+        return None
 
-@rewrites(Unstack)
-def unstack_into_slices(eqn: Any, context: Context) -> Results | None:
-    """unstack x -> slices of x, reshaped."""
-    (x,), axis = eqn.invars, eqn.op.axis
-    return [
-        context.apply(Reshape(out.aval.shape), _slice(x, axis, i, 1, context))
-        for i, out in enumerate(eqn.outvars)
-    ]
+    def literal(value: float) -> Literal:
+        return Literal(dtype.type(value), number.aval)
 
-
-@rewrites(Stack)
-def stack_into_concatenate(eqn: Any, context: Context) -> Results | None:
-    """stack x y -> concatenate x y, reshaped."""
-    shape = list(eqn.outvars[0].aval.shape)
-    shape[eqn.op.axis] = 1
-    parts = [_reshaped(x, tuple(shape), context)[0] for x in eqn.invars]
-    return [context.apply(Concatenate(eqn.op.axis), *parts)]
-
-
-def _slice(x: Atom, axis: int, start: int, size: int, context: Context) -> Var:
-    low, high = [0] * x.aval.ndim, list(x.aval.shape)
-    low[axis], high[axis] = start, start + size
-    return context.apply(Slice(tuple(low), tuple(high), None), x)
+    root = context.apply(Add(), context.apply(Sqrt(), x), literal(0))
+    infinite = context.apply(Eq(), x, literal(-math.inf))
+    infinity = context.apply(BroadcastInDim(root.aval.shape, ()), literal(math.inf))
+    root = context.apply(SelectN(), infinite, root, infinity)
+    if float(number.val) < 0:
+        root = context.apply(Div(), literal(1), root)
+    return [root]
 
 
 @rewrites(DotGeneral)
@@ -266,7 +259,7 @@ def sum_of_one(eqn: Any, context: Context) -> Results | None:
     (x,), (out,) = eqn.invars, eqn.outvars
     if x.aval.size != out.aval.size:
         return None
-    return _reshaped(x, out.aval.shape, context)
+    return reshaped(x, out.aval.shape, context)
 
 
 def _is_number(atom: Atom, number: int) -> bool:
@@ -292,9 +285,13 @@ simplify: Final = Rewriting(
     less_zero,
     negated_twice,
     divided_by_power_of_two,
+    power_of_a_half,
     split_into_slices,
     unstack_into_slices,
     stack_into_concatenate,
+    tile_into_broadcast,
+    joined_twice,
+    slice_of_a_part,
     transpose_into_dot,
     transpose_of_dot,
     sum_of_one,

@@ -257,17 +257,18 @@ class Evaluator(IndexValues):
         order = [*range(0, lanes, 2), *range(lanes + 1 + odd, 2 * lanes, 2)]
         return self.b.shuffle(low, high, order)
 
-    def store_pair(
-        self, buffer: Buffer, offset: Affine, parts: tuple[Value, Value], dtype: Any
+    def store_columns(
+        self, buffer: Buffer, offset: Affine, parts: Sequence[Value], dtype: Any
     ) -> bool:
-        """Store neighbours, parts of complex numbers mostly, if lanes are 2 apart."""
+        """Store neighbours for each lane, if they fill what lies between lanes."""
         offset = self._within(buffer, offset)
-        if self.lanes == 1 or self.mask is not None or self._stride(offset) != 2:
+        if self.lanes == 1 or self.mask is not None:
             return False
-        re, im = (self.spread(self._stored(x, dtype)) for x in parts)
-        order = [i + part * self.lanes for i in range(self.lanes) for part in (0, 1)]
-        address = self._address(buffer, offset, re.type.with_lanes(1))
-        self.b.store(self.b.shuffle(re, im, order), address)
+        if self._stride(offset) != len(parts):
+            return False
+        columns = [self.spread(self._stored(x, dtype)) for x in parts]
+        address = self._address(buffer, offset, columns[0].type.with_lanes(1))
+        self.b.store(self.b.interleave(columns), address)
         return True
 
     def _stored(self, value: Value, dtype: Any) -> Value:

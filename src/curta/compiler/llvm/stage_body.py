@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import zip_longest
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import I64, Type, Value
-from curta.compiler.loops.nodes import Fold, Stage, Store
+from curta.compiler.loops.nodes import Fold, Load, Stage, Store, walk
 from curta.compiler.loops.schedule import Schedule
 
 Values = list[Value]
@@ -118,32 +117,45 @@ class StageBody:
             self._put(store, value)
 
     def _store_all(self, stores: Sequence[Store]) -> None:
-        """Stores in order; the two parts of a complex number together."""
+        """Stores in order; those of neighbours, say of complex parts, together."""
         if len(stores) == 1:
             return self._store(stores[0])
-        done: Store | None = None
-        for store, following in zip_longest(stores, stores[1:]):
-            if store is done:
+        done = 0
+        for i, store in enumerate(stores):
+            if i < done:
                 continue
-            if following is not None and self._store_pair(store, following):
-                done = following
+            count = self._side_by_side(stores[i:])
+            if count > 1 and self._store_together(stores[i : i + count]):
+                done = i + count
             else:
                 self._store(store)
         return None
 
-    def _store_pair(self, first: Store, second: Store) -> bool:
-        buffer, offset = first.buffer, first.offset
-        if second.buffer is not buffer or not self.values.in_memory(buffer):
+    def _side_by_side(self, stores: Sequence[Store]) -> int:
+        """How many of the stores, the first ones, go to neighbours."""
+        first, count = stores[0], 0
+        if not self.values.in_memory(first.buffer):
+            return 1
+        for store in stores:
+            together = store.buffer is first.buffer and store.where is None
+            if not together or store.offset != first.offset + count:
+                break
+            count += 1
+        loads = (
+            e for e in walk(s.value for s in stores[:count]) if isinstance(e, Load)
+        )
+        # A number of two parts is read before it is written.
+        return (
+            2 if count > 2 and any(e.buffer is first.buffer for e in loads) else count
+        )
+
+    def _store_together(self, stores: Sequence[Store]) -> bool:
+        first, parts = stores[0], [self.values.compute(s.value) for s in stores]
+        dtype = first.value.dtype
+        if not self.values.store_columns(first.buffer, first.offset, parts, dtype):
             return False
-        if first.where is not None or second.where is not None:
-            return False
-        if second.offset != offset + 1:
-            return False
-        parts = self.values.compute(first.value), self.values.compute(second.value)
-        if not self.values.store_pair(buffer, offset, parts, first.value.dtype):
-            return False
-        for store, value in zip((first, second), parts, strict=True):
-            self.values.forward(buffer, store.offset, value)
+        for store, value in zip(stores, parts, strict=True):
+            self.values.forward(store.buffer, store.offset, value)
         return True
 
     def _store(self, store: Store) -> None:

@@ -24,6 +24,23 @@ class VectorInstructions(Instructions, ABC):
         first = f"insertelement {to} poison, {x.type} {x.text}, i64 0"
         return self.shuffle(self.instruction(first, to), None, [0] * lanes)
 
+    def interleave(self, columns: Sequence[Value]) -> Value:
+        """The first lanes of all vectors, then the second ones, and so on."""
+        count, lanes = len(columns), columns[0].lanes
+        if count == 1:
+            return columns[0]
+        half = (count + 1) // 2
+        low, high = self.interleave(columns[:half]), self.interleave(columns[half:])
+        if high.lanes < low.lanes:
+            rest = [0] * (low.lanes - high.lanes)
+            high = self.shuffle(high, None, [*range(high.lanes), *rest])
+        order: list[int] = []
+        for i in range(lanes):
+            order += range(half * i, half * (i + 1))
+            start = low.lanes + (count - half) * i
+            order += range(start, start + count - half)
+        return self.shuffle(low, high, order)
+
     def shuffle(self, x: Value, y: Value | None, indices: Sequence[int]) -> Value:
         """Lanes of x (0, 1, ...) and of y (counting on after x's), in a new order."""
         to = x.type.with_lanes(len(indices))

@@ -228,7 +228,19 @@ def row_major(index: Iterable[IndexLike], shape: tuple[int, ...]) -> Affine:
         if extent != 1:
             offset = offset + as_index(i) * stride
         stride *= extent
-    return offset
+    return _put_together(offset)
+
+
+def _put_together(index: Affine) -> Affine:
+    """`k*(x % n) + k*n*(x // n)` is `k*x`: a reshape of what lies in memory."""
+    for atom, k in index.terms.items():
+        if isinstance(atom, Remainder):
+            quotient = Quotient(atom.of, atom.by)
+            if index.coefficient(quotient) == k * atom.by:
+                rest = dict(index.terms)
+                del rest[atom], rest[quotient]
+                return _put_together(Affine(rest, index.const) + atom.of * k)
+    return index
 
 
 def unravel(offset: Affine, shape: tuple[int, ...]) -> tuple[Affine, ...]:

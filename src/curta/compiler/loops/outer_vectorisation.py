@@ -60,9 +60,11 @@ def vectorise_outer(
         return plan
     if not plan.outer or not any(s.folds for s in kernel.stages):
         return plan
-    if kernel_cost(kernel) < tuning.little_cost and not often:
-        return plan
     lanes = native_lanes(kernel, vector_bytes)
+    # The rows of a kernel that is not worth optimising may be, which end in shuffles.
+    by_rows = _cost_by_rows(kernel, lanes) * math.prod(v.extent for v in plan.outer)
+    if max(kernel_cost(kernel), by_rows) < tuning.little_cost and not often:
+        return plan
     if plan.outer[-1].extent < tuning.outer_blocks * lanes:
         return plan
     lines = lines_of(kernel, plan.outer[-1])

@@ -116,7 +116,7 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
         piece = block if block == tuning.tile else tuning.piece_of_neighbours
     little = kernel_cost(kernel) < tuning.little_cost and not often
     vectors = tuple(
-        _vectors(s, _lane_extent(s, column), vector_bytes, little)
+        _vectors(s, _lane_extent(s, column), vector_bytes, little, column is None)
         for s in kernel.stages
     )
     pieces = 1 if split is None else -(-split.extent // piece)
@@ -199,11 +199,14 @@ def is_running(stage: Stage) -> bool:
     return any(f.running for f in stage.folds)
 
 
-def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vectors:
+def _vectors(
+    stage: Stage, extent: int, vector_bytes: int, little: bool, rows: bool
+) -> Vectors:
     """As many lanes as make independent chains without spilling registers.
 
-    Where there is little to do, one register is enough: that compiles fastest. A
-    width that divides the extent needs no mask.
+    Where there is little to do, one register is enough: that compiles fastest. But the
+    sums of long rows wait for one another, the more so in quickly made code, which has
+    them in memory. A width that divides the extent needs no mask.
     """
     if stage.ordered and not _in_order(stage):
         return Vectors(1, False)
@@ -214,15 +217,33 @@ def _vectors(stage: Stage, extent: int, vector_bytes: int, little: bool) -> Vect
     )
     native = max(1, vector_bytes // widest)
     heavy = sum(weight(e) for e in body)
-    chains = 1 if little or is_running(stage) else chains_of(heavy)
-    lanes = native * chains
+    chains = 1 if is_running(stage) else chains_of(heavy)
+    wide = native * chains
+    is_long = extent >= 8 * wide
+    waits = rows and bool(stage.folds) and is_long
+    little = little and not waits
+    lanes = native if little else wide
     while lanes > 1 and lanes >= 2 * extent:
         lanes //= 2
     while lanes > native and extent % lanes:
         lanes //= 2
-    if extent % lanes and not little and extent >= 8 * native * chains:
-        lanes = native * chains
-    return Vectors(lanes, little or heavy > tuning.light_body or extent < 4 * lanes)
+    if waits or (extent % lanes and not little and is_long):
+        lanes = wide
+    short = little or heavy > tuning.light_body or extent < 4 * lanes
+    return Vectors(lanes, short and not (rows and _turns(stage)))
+
+
+def _turns(stage: Stage) -> bool:
+    """Whether lanes lie side by side in another order: shuffled where all are there.
+
+    Under a mask each is read or written by itself.
+    """
+    if not stage.dims:
+        return False
+    last, count = stage.dims[-1], len(stage.stores)
+    columns = {s.offset.coefficient(last) for s in stage.stores} == {count} != {1}
+    turned = any(x.offset.coefficient(last) in (-1, 2) for x in stage.loads)
+    return columns or turned
 
 
 def chains_of(weight: int) -> int:

@@ -108,7 +108,9 @@ class Pow(Elementwise):
 
     def eval(self, *args: Any) -> Any:
         x, y = args
-        return np.power(x, y.astype(x.dtype, copy=False))
+        # Of a scalar 0.5 NumPy makes a square root, which has -0.0 and NaN of -inf.
+        y = y.astype(x.dtype, copy=False)
+        return np.power(x, y if y.ndim or not x.ndim else np.full_like(x, y))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         x, y = xs
