@@ -1,7 +1,10 @@
 """The jaxpr checker accepts what tracing makes and names what is wrong."""
 
+import sys
+
 import numpy as np
 import pytest
+from tests.conformance.operations import all_ops
 
 import curta
 import curta.numpy as jnp
@@ -115,3 +118,31 @@ def test_nested_jaxprs_are_checked():
     wrong = call.replace(op=call.op.with_jaxpr(broken))
     with pytest.raises(JaxprTypeError, match="not defined"):
         check_jaxpr(jaxpr.replace(eqns=[wrong]))
+
+
+def holds_jaxprs(cls):
+    """Whether a field is said to be one, or several."""
+    for base in cls.__mro__:
+        names = vars(sys.modules[base.__module__])
+        for text in vars(base).get("__annotations__", {}).values():
+            try:
+                kind = eval(text, dict(names))
+            except (NameError, TypeError):
+                kind = text
+            if "Jaxpr" in str(kind):
+                return True
+    return False
+
+
+def test_ops_with_jaxprs_among_their_parameters_say_so():
+    holding = [cls for cls in all_ops() if holds_jaxprs(cls)]
+    assert {"Cond", "Scan", "While", "Call"} <= {cls.__name__ for cls in holding}
+    assert [cls for cls in holding if not cls.holds_jaxprs] == []
+
+
+def test_an_op_that_does_not_say_so_is_refused(monkeypatch):
+    closed = make_jaxpr(jit(jnp.sin))(1.0)
+    (eqn,) = closed.eqns
+    monkeypatch.setattr(type(eqn.op), "holds_jaxprs", False)
+    with pytest.raises(JaxprTypeError, match="holds_jaxprs"):
+        check_jaxpr(closed.jaxpr)

@@ -2,7 +2,7 @@
 
 import curta
 import curta.numpy as jnp
-from curta import lax
+from curta import lax, nn
 from curta.core import source_info
 from curta.core.name_stack import NameStack, new_name_stack
 from curta.extend.source_info_util import user_context
@@ -132,3 +132,38 @@ def test_excluded_files_are_not_the_users():
     assert __file__ not in str(curta.make_jaxpr(layer)(1.0).eqns[0].source_info)
     source_info.excluded_paths.remove(__file__)
     assert __file__ in str(curta.make_jaxpr(layer)(1.0).eqns[0].source_info)
+
+
+def loss(x):
+    y = jnp.tanh(nn.softmax(x))
+    return (y * x).sum()
+
+
+def lines(fun, *args):
+    """The lines of the eqns, counted from that of `loss`."""
+    first = loss.__code__.co_firstlineno
+    return [e.source_info.line - first for e in curta.make_jaxpr(fun)(*args).eqns]
+
+
+def test_ops_of_the_library_and_of_rules_are_at_the_line_that_calls_for_them():
+    assert {*lines(loss, jnp.ones(3))} == {1, 2}
+    assert {*lines(curta.vmap(loss), jnp.ones((2, 3)))} == {1, 2}
+
+
+def test_a_gradient_goes_back_over_the_lines():
+    found = lines(curta.grad(loss), jnp.ones(3))
+    assert {*found} == {1, 2}
+    last = [n for i, n in enumerate(found) if i and found[i - 1] != n]
+    assert last == [2, 1]
+
+
+def test_after_an_error_in_the_library_lines_are_told_again():
+    def tries(x):
+        try:
+            jnp.dot(x, jnp.ones(5))
+        except TypeError:
+            pass
+        return loss(x)
+
+    assert {1, 2} <= {*lines(tries, jnp.ones(3))}
+    assert {1, 2} <= {*lines(curta.grad(tries), jnp.ones(3))}

@@ -47,9 +47,20 @@ def test_what_native_code_finds_goes_with_the_plan():
             for _ in range(2):  # native code makes no first call
                 assert f(jnp.ones(n)).tolist() == [2.0] * n
             assert len(f._plans) <= 2 >= len(f._plans.entries)
-        kept = [p.entries[0] for p in f._plans.values()]
-        assert all(any(e is x for x in kept) for e in f._plans.entries)
+        kept = [*f._plans.values()]
+        assert all(p in kept for p in f._plans.entry_plans)
         assert f(jnp.ones(1)).tolist() == [2.0]
+
+
+def test_entries_that_native_code_forgot_are_kept_by_nobody():
+    table, plan = PlanTable(), Plan()
+    entries = [type("Entry", (), {})() for _ in range(3)]
+    alive = [*map(weakref.ref, entries)]
+    with tuning(Tuning(native_entries=2)):
+        for entry in entries:
+            table.call_natively(plan, entry)
+    del entries, entry
+    assert [ref() is not None for ref in alive] == [False, True, True]
 
 
 def test_the_oldest_plans_go():

@@ -19,6 +19,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.name_stack import new_name_stack
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
+from curta.import_pause import collector_off
 from curta.on_demand import late
 from curta.primitives.placing import INSPECTS
 from curta.runtime.devices import (
@@ -114,7 +115,8 @@ class Lowered(Stage):
         """
         if dialect != "jaxpr":
             _check_dialect(dialect)
-            return self._module.text(debug_info=debug_info)
+            with collector_off():
+                return self._module.text(debug_info=debug_info)
         if not debug_info:
             return str(self._live)
         path = new_name_stack(f"jit({self.fun_name})")
@@ -140,14 +142,15 @@ class Lowered(Stage):
 
     @functools.cached_property
     def _module(self) -> Any:
-        return lowered_program(
-            self.fun_name,
-            self._staged,
-            self._arg_names,
-            self.abstract_shardings or self._arg_shardings,
-            self.platforms,
-            self.layouts,
-        ).module
+        with collector_off():
+            return lowered_program(
+                self.fun_name,
+                self._staged,
+                self._arg_names,
+                self.abstract_shardings or self._arg_shardings,
+                self.platforms,
+                self.layouts,
+            ).module
 
     @functools.cached_property
     def _live(self) -> ClosedJaxpr:

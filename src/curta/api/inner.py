@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
 from curta.api.evaluation import evaluated, of_its_own
@@ -12,6 +12,7 @@ from curta.api.jit_options import check_statics
 from curta.api.signatures import P, R
 from curta.config import config
 from curta.core.array import Array
+from curta.core.source_info import settle, unsettle
 from curta.core.stage import recording_trace
 from curta.core.trace import thread_state, typeof
 from curta.core.tracebacks import is_boundary, shorten_traceback
@@ -20,6 +21,19 @@ from curta.runtime.native_call import MISS
 from curta.tree_util import all_leaves
 
 _PLAIN = frozenset((bool, int, float, complex, str, tuple, list, type(None)))
+
+
+def in_line(
+    function: Callable[..., R], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> R:
+    """`function(*args, **kwargs)`, all of whose ops are at the line that called it."""
+    if not thread_state.trace.locates:
+        return function(*args, **kwargs)
+    before = settle(True)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        unsettle(before)
 
 
 @overload
@@ -83,8 +97,8 @@ def inner_jit(
                 if isinstance(x, Array) and x.aval.size > most:
                     return jitted(*args, **kwargs)
             check_statics(options, args, kwargs)
-            args = _converted(args)
-            return of_its_own(function(*args, **kwargs), args, *kwargs.values())
+            out = in_line(function, args := _converted(args), kwargs)
+            return of_its_own(out, args, *kwargs.values())
         except Exception as error:
             misuse = jitted.misuse(args, kwargs)  # what a traced call would say
             if misuse is not None:
@@ -129,7 +143,7 @@ def inlined_jit(
                     out = function(*args, **kwargs)
                     out = of_its_own(out, args, *kwargs.values())
                 return out
-            return function(*_converted(args), **kwargs)
+            return in_line(function, _converted(args), kwargs)
         except Exception as error:
             if isinstance(error, Warning):  # to be raised next time, too
                 jitted._plans.forget_first_calls()

@@ -29,6 +29,7 @@ class JaxprOp(TakesRefs):
 
     multiple_results: ClassVar[bool] = True
     places_outputs: ClassVar[bool] = True
+    holds_jaxprs: ClassVar[bool] = True
     jaxpr: ClosedJaxpr
 
     def with_jaxpr(self, jaxpr: ClosedJaxpr) -> JaxprOp:

@@ -53,6 +53,7 @@ class Cond(TakesRefs):
 
     name: ClassVar[str] = "cond"
     places_outputs: ClassVar[bool] = True
+    holds_jaxprs: ClassVar[bool] = True
     multiple_results: ClassVar[bool] = True
     branches: Branches
     branches_platforms: Any = None

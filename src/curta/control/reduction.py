@@ -50,6 +50,7 @@ class Folding(Composed):
     """What both share: operands, then the initial value of each, a scalar."""
 
     multiple_results: ClassVar[bool] = True
+    holds_jaxprs: ClassVar[bool] = True
 
     @property
     def function(self) -> ClosedJaxpr:
@@ -270,6 +271,7 @@ class SelectAndScatter(Op):
     """
 
     name: ClassVar[str] = "select_and_scatter"
+    holds_jaxprs: ClassVar[bool] = True
     select_jaxpr: Jaxpr
     select_consts: tuple[Any, ...]
     scatter_jaxpr: Jaxpr

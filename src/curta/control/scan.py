@@ -57,6 +57,7 @@ class Scan(TakesRefs):
 
     name: ClassVar[str] = "scan"
     places_outputs: ClassVar[bool] = True
+    holds_jaxprs: ClassVar[bool] = True
     param_names: ClassVar[Mapping[str, str | None]] = {
         "_split_transpose": "split_transpose",
     }

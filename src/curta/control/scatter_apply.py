@@ -41,6 +41,7 @@ class ScatterApply(Composed):
     """
 
     name: ClassVar[str] = "scatter"
+    holds_jaxprs: ClassVar[bool] = True
     param_names: ClassVar[Mapping[str, str | None]] = {"update_consts": None}
     dimension_numbers: ScatterDimensionNumbers
     indices_are_sorted: bool

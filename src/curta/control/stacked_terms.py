@@ -25,7 +25,7 @@ from curta.core.jaxpr import (
     Eqn,
     Jaxpr,
     Var,
-    jaxprs_in_params,
+    jaxprs_of,
     with_jaxprs,
 )
 from curta.core.mesh import EMPTY_ABSTRACT_MESH, within
@@ -60,7 +60,7 @@ def has_terms(jaxpr: Jaxpr) -> bool:
 def _eqn_has_terms(eqn: Eqn) -> bool:
     if any(axes_of(v.aval) for v in eqn.outvars):
         return True
-    inner = jaxprs_in_params(eqn.op.params())
+    inner = jaxprs_of(eqn.op)
     return not isinstance(eqn.op, ShardMap) and any(map(has_terms, inner))
 
 
@@ -117,11 +117,11 @@ def _apply(eqn: Eqn, args: Sequence[Any]) -> Sequence[Any]:
         return run_closed(whole_program(op), args)
     if isinstance(op, Reshard):
         return [_resharded(args[0], eqn.invars[0].aval, eqn.outvars[0].aval)]
-    if isinstance(op, JaxprOp) and any(map(has_terms, jaxprs_in_params(op.params()))):
+    if isinstance(op, JaxprOp) and any(map(has_terms, jaxprs_of(op))):
         return _run(op.jaxpr.jaxpr, op.jaxpr.consts, args)
     axes = [axes_of(v.aval) for v in eqn.invars]
     wanted = [axes_of(v.aval) for v in eqn.outvars]
-    inner = [*jaxprs_in_params(op.params())]
+    inner = [*jaxprs_of(op)]
     if not any(axes) and not any(wanted) and not any(map(has_terms, inner)):
         out = op(*args)
         return out if op.multiple_results else [out]
@@ -143,7 +143,7 @@ def _takes_sums(jaxpr: Jaxpr) -> bool:
         kinds = {axes_of(v.aval) for v in (*eqn.invars, *eqn.outvars)}
         if isinstance(eqn.op, (Reshard, ShardMap)) and any(kinds):
             return True
-        if any(map(_takes_sums, jaxprs_in_params(eqn.op.params()))):
+        if any(map(_takes_sums, jaxprs_of(eqn.op))):
             return True
     return False
 

@@ -66,6 +66,7 @@ class While(TakesRefs):
 
     name: ClassVar[str] = "while"
     places_outputs: ClassVar[bool] = True
+    holds_jaxprs: ClassVar[bool] = True
     multiple_results: ClassVar[bool] = True
     may_alias: ClassVar[bool] = True
     cond_jaxpr: ClosedJaxpr

@@ -152,7 +152,8 @@ class ShapedArray(AbstractValue):
 
     def to_tangent_aval(self) -> ShapedArray:
         """The aval of a tangent: the same for inexact dtypes, float0 otherwise."""
-        return self.update(dtype=tangent_dtype(self.dtype))
+        dtype = tangent_dtype(self.dtype)
+        return self if dtype is self.dtype else self.update(dtype=dtype)
 
     at_least_vspace = to_tangent_aval  # its name in older programs
 

@@ -7,7 +7,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
+from curta.core.jaxpr import (
+    Atom,
+    Eqn,
+    Jaxpr,
+    Literal,
+    Var,
+    jaxprs_in_params,
+    jaxprs_of,
+)
 from curta.core.pretty import Printer, Settings, format_jaxpr
 from curta.core.pretty_printer import render
 from curta.errors import JaxprTypeError
@@ -30,9 +38,12 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     for var in (*jaxpr.constvars, *jaxpr.invars):
         checker.bind(var)
     for eqn in jaxpr.eqns:
+        inner = [*jaxprs_in_params(eqn.op.params())]
+        if inner and not eqn.op.holds_jaxprs:
+            checker.fail(f"{type(eqn.op).__name__} must say that it holds_jaxprs", eqn)
         checker.check_eqn(eqn)
-        for inner in jaxprs_in_params(eqn.op.params()):
-            check_jaxpr(inner)
+        for jaxpr_of_eqn in inner:
+            check_jaxpr(jaxpr_of_eqn)
     for atom in jaxpr.outvars:
         checker.read(atom)
 
@@ -75,7 +86,7 @@ class _Checker:
                 eqn,
             )
         if eqn.op.inlined_names:
-            (inner,) = jaxprs_in_params(eqn.op.params())
+            (inner,) = jaxprs_of(eqn.op)
             self._check_arguments(eqn, inner, avals)
         for var, aval in zip(eqn.outvars, inferred, strict=True):
             self.bind(var, eqn)

@@ -8,7 +8,7 @@ from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
-from curta.core.op import Op
+from curta.core.op import Op, may_have_effects
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.source_info import UNKNOWN, Replay, SourceInfo
 from curta.core.trace import typeof
@@ -151,6 +151,7 @@ class Jaxpr:
         "invars",
         "memo",
         "outvars",
+        "used_ops",
     )
 
     def __init__(
@@ -166,15 +167,23 @@ class Jaxpr:
         self.outvars: Any = tuple(outvars)
         self.eqns: tuple[Eqn, ...] = tuple(eqns)
         self.debug_info: DebugInfo = debug_info or DebugInfo()
+        # The classes of the ops: few, so that what most eqns have nothing to do with
+        # is answered without a look at each.
+        self.used_ops: set[type[Op]] = {type(e.op) for e in self.eqns}
         # Of all eqns together; kept, as jaxprs that hold this one ask often.
         self.effects: frozenset[Effect] = _NO_EFFECTS.union(
-            *[e.op.effects for e in self.eqns]
+            *[e.op.effects for e in self.eqns_of(may_have_effects)]
         )
         self.memo: dict[Any, Any] = {}  # see core/memo.py
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = (self.constvars, self.invars, self.outvars, self.eqns, self.debug_info)
         return Jaxpr, parts
+
+    def eqns_of(self, wanted: Callable[[type[Op]], bool]) -> Sequence[Eqn]:
+        """The eqns of those classes of ops of which `wanted` is true."""
+        kinds = {kind for kind in self.used_ops if wanted(kind)}
+        return [e for e in self.eqns if type(e.op) in kinds] if kinds else ()
 
     @property
     def in_avals(self) -> tuple[ShapedArray, ...]:
@@ -368,8 +377,8 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     >>> [len(jaxpr.eqns) for jaxpr in subjaxprs(closed.jaxpr)]
     [1]
     """
-    for eqn in jaxpr.eqns:
-        yield from jaxprs_in_params(eqn.op.params())
+    for eqn in jaxpr.eqns_of(holds_jaxprs):
+        yield from jaxprs_of(eqn.op)
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
@@ -387,6 +396,16 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
+
+
+def holds_jaxprs(kind: type[Op]) -> bool:
+    """Whether parameters of ops of that class may be jaxprs."""
+    return kind.holds_jaxprs
+
+
+def jaxprs_of(op: Op) -> Iterator[Jaxpr]:
+    """The jaxprs among the parameters of an op."""
+    return jaxprs_in_params(op.params()) if op.holds_jaxprs else iter(())
 
 
 def with_jaxprs(op: Any, change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Any:

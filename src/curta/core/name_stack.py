@@ -101,7 +101,9 @@ class NameStack:
         return len(self.stack)
 
     def __add__(self, inner: NameStack) -> NameStack:
-        return NameStack(self.stack + inner.stack) if inner.stack else self
+        if not (self.stack and inner.stack):
+            return self if self.stack else inner
+        return NameStack(self.stack + inner.stack)
 
     def __str__(self) -> str:
         names: list[str] = []

@@ -82,6 +82,8 @@ class Op:
     """What it does with random keys; None if it uses up those it gets."""
     holds_functions: ClassVar[bool] = False
     """Whether parameters may be functions of the program, which no table keeps."""
+    holds_jaxprs: ClassVar[bool] = False
+    """Whether parameters may be jaxprs."""
     runs_python: ClassVar[bool] = False
     """Whether it runs a function of the program, and so only where the program does."""
     reads_elements: ClassVar[bool] = False
@@ -107,12 +109,8 @@ class Op:
     def __hash__(self) -> int:
         return hash(type(self))
 
-    def __call__(self, *args: Any) -> Any:
-        return trace.bind(self, *args)
-
-    def bind(self, *args: Any) -> Any:
-        """Apply the op under the current trace; the same as calling it."""
-        return trace.bind(self, *args)
+    __call__ = trace.bind
+    bind = trace.bind  # the same, by JAX's name
 
     # ---- the rules
 
@@ -271,6 +269,11 @@ class Op:
 
     def _missing(self, rule: str) -> NoReturn:
         raise MissingRule(_missing_text(type(self), rule))
+
+
+def may_have_effects(kind: type[Op]) -> bool:
+    """Whether ops of that class may do more than compute outputs."""
+    return kind.effects is not Op.effects
 
 
 def _missing_text(cls: type, rule: str) -> str:

@@ -94,6 +94,8 @@ UNKNOWN = SourceInfo(None, 0)
 class _Scopes(threading.local):
     names = EMPTY
     location: SourceInfo | None = None  # of the eqn that a transformation is working on
+    # The last location that got other names, those, and what came of it.
+    named: tuple[SourceInfo, NameStack, SourceInfo] = (UNKNOWN, EMPTY, UNKNOWN)
 
 
 _scopes = _Scopes()
@@ -244,18 +246,22 @@ class Replay:
     the end, in any case.
     """
 
-    __slots__ = ("names", "location")
+    __slots__ = ("names", "location", "_within")
 
     def __init__(self) -> None:
         self.names: NameStack = _scopes.names
         self.location: SourceInfo | None = _scopes.location
+        self._within: tuple[NameStack, NameStack] = (EMPTY, self.names)
 
     def at(self, source: SourceInfo) -> None:
         """Go on to the eqn of this location."""
         if source.code is not None:
             _scopes.location = source
-        outer = self.names
-        _scopes.names = outer + source.name_stack if outer else source.name_stack
+        inner, names = self._within
+        if inner is not source.name_stack:
+            names = self.names + source.name_stack
+            self._within = source.name_stack, names
+        _scopes.names = names
 
     def finish(self) -> None:
         """Go back to where it began."""
@@ -324,9 +330,33 @@ def user_frame(outer: int = 0) -> SourceInfo:
     return _named(UNKNOWN, outer)
 
 
+def settle(wanted: bool) -> SourceInfo | None:
+    """Find the user's line once for all that is recorded from now on, if `wanted`.
+
+    What the location was before, which `unsettle` takes. For rules and functions of the
+    library, of whose ops all are at the line that called for them: to find it is a walk
+    up the stack.
+    """
+    before = _scopes.location
+    if wanted and before is None:
+        _scopes.location = user_frame()
+    return before
+
+
+def unsettle(before: SourceInfo | None) -> None:
+    """Go back to the location that `settle` gave."""
+    _scopes.location = before
+
+
 def _named(location: SourceInfo, outer: int) -> SourceInfo:
     names = _scopes.names
     if outer:
         names = names[outer:]
-    same = location.name_stack is names
-    return location if same else SourceInfo(location.code, location.lasti, names)
+    if location.name_stack is names:
+        return location
+    before, with_names, result = _scopes.named
+    if before is not location or with_names is not names:
+        # The ops of a rule share it.
+        result = SourceInfo(location.code, location.lasti, names)
+        _scopes.named = location, names, result
+    return result

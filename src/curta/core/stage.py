@@ -33,6 +33,8 @@ from curta.core.trace import (
     typeof,
 )
 
+_NUMPY = (np.generic, np.ndarray)
+
 
 class JitTracer(Tracer):
     """A variable of the jaxpr being recorded.
@@ -80,8 +82,8 @@ class JaxprTrace(Trace):
     ):
         self.debug_info = debug_info
         # Without `locate`, only where it costs nothing or errors are looked for.
-        everywhere = locate or config.context.debugging
-        self.locate = user_frame if everywhere else current_location
+        self.locates = locate or config.context.debugging
+        self.locate = user_frame if self.locates else current_location
         self.parent: Trace = current_trace() if parent is None else parent
         self.eqns: list[Eqn] = []
         self.invars: list[Var] = []
@@ -89,11 +91,18 @@ class JaxprTrace(Trace):
 
     def new_arg(self, aval: ShapedArray) -> Any:
         """A tracer for one more input."""
-        var = Var(aval)
-        self.invars.append(var)
-        if is_ref_type(aval):
-            return RefTracer(self, var)
-        return self.tracer_type(self, var, self.locate())
+        return self.new_args([aval])[0]
+
+    def new_args(self, avals: Sequence[ShapedArray]) -> list[Any]:
+        """Tracers for further inputs."""
+        invars, source = [*map(Var, avals)], self.locate()
+        self.invars += invars
+        return [
+            RefTracer(self, var)
+            if is_ref_type(var.aval)
+            else self.tracer_type(self, var, source)
+            for var in invars
+        ]
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal for `x`; anything foreign becomes a constant."""
@@ -114,9 +123,9 @@ class JaxprTrace(Trace):
         elif isinstance(x, SymbolicDim):
             return self.atom(x.as_value())
         aval = typeof(x)
-        plain = isinstance(x, np.generic | np.ndarray) and aval.dtype != dtypes.float0
-        if plain and not aval.shape:
-            return Literal(np.asarray(x).astype(aval.dtype)[()], aval)
+        if not aval.shape and isinstance(x, _NUMPY) and aval.dtype != dtypes.float0:
+            same = isinstance(x, np.generic) and x.dtype is aval.dtype
+            return Literal(x if same else np.asarray(x).astype(aval.dtype)[()], aval)
         known = self.constants.get(id(x))
         if known is None:
             known = self.constants[id(x)] = (Var(aval), x)
@@ -131,7 +140,13 @@ class JaxprTrace(Trace):
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         if config.curta_mesh_context is not None:
             args = aligned(op, args)
-        invars = tuple([self.atom(x) for x in args])
+        own = self.tracer_type
+        invars = tuple(
+            [
+                x._var if type(x) is own and x._trace is self else self.atom(x)
+                for x in args
+            ]
+        )
         out = out_aval(op, tuple([v.aval for v in invars]))
         source = self.locate()
         if op.multiple_results:
@@ -360,7 +375,7 @@ def stage(
     """
     trace = trace or JaxprTrace(debug_info or DebugInfo())
     with anew(), running(trace):
-        outs = fun(*[trace.new_arg(aval) for aval in in_avals])
+        outs = fun(*trace.new_args(in_avals))
         if not refs_out:
             trace.check_outputs(outs, fun)
         closed = trace.jaxpr(outs)

@@ -18,6 +18,7 @@ import numpy as np
 from curta import dtypes, errors
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar, scalar_aval
+from curta.dtypes.scalars import ALL
 
 if TYPE_CHECKING:
     from curta.core.op import Op
@@ -48,6 +49,8 @@ class Trace:
     """Whether the function it was made for has returned; its tracers are dead then."""
     records: bool = False
     """Whether ops become eqns of a jaxpr, rather than being applied in the parent."""
+    locates: bool = False
+    """Whether the eqns that ops become in the end are told the user's line."""
     differentiates: bool = False
     """Whether its values have derivatives, which are lost where they are constants."""
     evaluates_known: bool = False
@@ -493,8 +496,15 @@ def _numpy_aval(x: Any) -> ShapedArray:
     return ShapedArray(np.shape(x), dtype)
 
 
+def _number_aval(x: Any) -> ShapedArray:
+    """The aval of a scalar of a dtype that arrays have."""
+    return ShapedArray((), dtypes.canonicalize_dtype(x.dtype))
+
+
 register_aval_rule(np.ndarray, _numpy_aval)
 register_aval_rule(np.generic, _numpy_aval)
+for _dtype in ALL:  # found at once, where the bases of others are looked at
+    register_aval_rule(_dtype.type, _number_aval)
 
 
 def concrete_or_none(x: Any) -> Any:

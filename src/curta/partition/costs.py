@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from curta.control.cond import Cond
 from curta.control.scan import Scan
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_of
 from curta.hosts.traffic import leaving
 from curta.primitives.host_collectives import (
     HostBucket,
@@ -124,7 +124,7 @@ def _collectives(jaxpr: Jaxpr) -> Iterator[Collective]:
             line = str(eqn.source_info)
             yield Collective(name, op.group.axes, members, sent, 1, line)
             continue
-        inner = [[*_collectives(j)] for j in jaxprs_in_params(op.params())]
+        inner = [[*_collectives(j)] for j in jaxprs_of(op)]
         if isinstance(op, Cond):
             inner = [max(inner, key=lambda ms: sum(m.count * m.nbytes for m in ms))]
         times = op.length if isinstance(op, Scan) else 1

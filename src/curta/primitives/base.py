@@ -278,7 +278,8 @@ def full_like(example: Any, value: Any) -> Any:
 
 def scalar_like(example: Any, value: Any) -> Any:
     """The scalar `value` in the dtype of `example`, weak where that is weak."""
-    return scalar_of(typeof(example).update(shape=()), value)
+    aval = typeof(example)
+    return scalar_of(aval.update(shape=()) if aval.shape else aval, value)
 
 
 def scalar_of(aval: ShapedArray, value: Any) -> Any:

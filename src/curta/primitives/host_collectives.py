@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import jaxprs_in_params
+from curta.core.jaxpr import jaxprs_of
 from curta.core.op import Op
 from curta.hosts.engine import Engine, current
 from curta.hosts.group import HostGroup
@@ -244,7 +244,7 @@ def communicates(op: Op) -> bool:
     """Whether hosts meet in an op, or in what it runs."""
     if isinstance(op, HostCollective):
         return not isinstance(op, HostIndex)
-    inner = jaxprs_in_params(op.params())
+    inner = jaxprs_of(op)
     return any(communicates(e.op) for jaxpr in inner for e in jaxpr.eqns)
 
 

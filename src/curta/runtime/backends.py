@@ -33,7 +33,7 @@ from curta.control.platform import PLATFORM
 from curta.control.stacked_terms import has_terms, stacked
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.sharding import Sharding
 from curta.on_demand import late
@@ -253,5 +253,5 @@ def _refuse_checks(jaxpr: Jaxpr) -> None:
     for eqn in jaxpr.eqns:
         if isinstance(eqn.op, Check):
             eqn.op.refuse_programs(eqn.source_info)
-        for inner in jaxprs_in_params(eqn.op.params()):
+        for inner in jaxprs_of(eqn.op):
             _refuse_checks(inner)

@@ -18,7 +18,7 @@ from curta.config import config
 from curta.control.shard_map import ShardMap
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate, watching
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_of
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, SourceInfo, user_frame
 from curta.runtime.executables import Executable
@@ -83,7 +83,7 @@ def check_op(op: Op, args: Sequence[Any], outs: Any, avals: Sequence[Any]) -> No
     operands.
     """
     if bad := special_value(outs, avals):
-        inner = list(jaxprs_in_params(op.params()))
+        inner = list(jaxprs_of(op))
         sharded = isinstance(op, ShardMap) or any(map(_is_sharded, inner))
         if inner:
             with np.errstate(all="ignore"), watching(partial(_look, sharded)):
@@ -94,8 +94,7 @@ def check_op(op: Op, args: Sequence[Any], outs: Any, avals: Sequence[Any]) -> No
 def _is_sharded(jaxpr: Jaxpr) -> bool:
     """Whether devices compute parts of it, as JAX's words for errors tell."""
     return any(
-        isinstance(eqn.op, ShardMap)
-        or any(map(_is_sharded, jaxprs_in_params(eqn.op.params())))
+        isinstance(eqn.op, ShardMap) or any(map(_is_sharded, jaxprs_of(eqn.op)))
         for eqn in jaxpr.eqns
     )
 

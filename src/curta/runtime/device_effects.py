@@ -10,7 +10,7 @@ from curta.control.callback import Debugging
 from curta.control.custom_partitioning import CustomPartitioning
 from curta.control.shard_map import ShardMap
 from curta.core.effects import Effect
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params, with_jaxprs
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_of, with_jaxprs
 from curta.core.mesh import Mesh
 from curta.partition.propagation import Propagation
 from curta.runtime.named_devices import Shardings
@@ -44,7 +44,7 @@ def _inner(op: Any) -> Iterable[Jaxpr]:
     """The jaxprs of an op in which values are whole arrays."""
     if isinstance(op, _OF_PARTS):
         return ()
-    return jaxprs_in_params(op.params())
+    return jaxprs_of(op)
 
 
 def showing_parts(closed: ClosedJaxpr, shardings: Shardings, mesh: Mesh) -> ClosedJaxpr:

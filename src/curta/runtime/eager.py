@@ -18,7 +18,7 @@ from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
+from curta.core.jaxpr import ClosedJaxpr, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
@@ -240,7 +240,7 @@ def _find_plan(
 
 
 def _holds_jaxpr(op: Op) -> bool:
-    return isinstance(op, JaxprOp) or any(jaxprs_in_params(op.params()))
+    return isinstance(op, JaxprOp) or any(jaxprs_of(op))
 
 
 @kept_with_jaxpr

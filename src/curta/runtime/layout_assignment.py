@@ -38,14 +38,18 @@ def row_major(aval: ShapedArray) -> Order:
     return tuple(range(aval.ndim))
 
 
+_CONSTRAINTS = (LayoutConstraint, ShardingConstraint)
+
+
 def constrains_layouts(jaxpr: Jaxpr) -> bool:
     """Whether a program says in which order values of its own are to be stored."""
-    return any(_constraint(eqn) is not None for eqn in jaxpr.eqns)
+    eqns = jaxpr.eqns_of(lambda kind: issubclass(kind, _CONSTRAINTS))
+    return any(_constraint(eqn) is not None for eqn in eqns)
 
 
 def _constraint(eqn: Eqn) -> Order | None:
     op = eqn.op
-    if isinstance(op, (LayoutConstraint, ShardingConstraint)) and op.layout is not None:
+    if isinstance(op, _CONSTRAINTS) and op.layout is not None:
         return op.layout.order
     return None
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta.control.shard_map import ShardMap
-from curta.core.jaxpr import Jaxpr, jaxprs_in_params
+from curta.core.jaxpr import Jaxpr, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
 from curta.core.op import Op
@@ -72,11 +72,15 @@ def needed_devices(
 @kept_with_jaxpr
 def named_mesh(jaxpr: Jaxpr) -> NamedMesh | None:
     """The mesh that a program names, if it names one."""
-    for eqn in jaxpr.eqns:
+    for eqn in jaxpr.eqns_of(_may_name):
         result = mesh_of_op(eqn.op)
         if result is not None:
             return result
     return None
+
+
+def _may_name(kind: type[Op]) -> bool:
+    return kind.holds_jaxprs or issubclass(kind, Placing)
 
 
 def mesh_of_op(op: Op) -> NamedMesh | None:
@@ -88,7 +92,7 @@ def mesh_of_op(op: Op) -> NamedMesh | None:
     if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
         mesh = op.target.mesh  # one without axes is over any devices
         return NamedMesh(mesh, _who(op)) if mesh.axis_names else None
-    for jaxpr in jaxprs_in_params(op.params()):
+    for jaxpr in jaxprs_of(op):
         result = named_mesh(jaxpr)
         if result is not None:
             return result
@@ -108,7 +112,7 @@ def named_devices(jaxpr: Jaxpr, out_shardings: Shardings = ()) -> list[NamedDevi
 @kept_with_jaxpr
 def _named_by_ops(jaxpr: Jaxpr) -> tuple[NamedDevices, ...]:
     result: dict[Any, NamedDevices] = {}
-    for eqn in jaxpr.eqns:
+    for eqn in jaxpr.eqns_of(_may_name):
         for named in devices_of_op(eqn.op):
             result.setdefault(named.devices, named)
     return tuple(result.values())
@@ -125,7 +129,7 @@ def devices_of_op(op: Op) -> tuple[NamedDevices, ...]:
         if named is None or not isinstance(named.mesh, Mesh):
             return ()
         return (NamedDevices(named.mesh.flat_devices, named.by),)
-    inner = (_named_by_ops(jaxpr) for jaxpr in jaxprs_in_params(op.params()))
+    inner = (_named_by_ops(jaxpr) for jaxpr in jaxprs_of(op))
     return tuple(named for group in inner for named in group)
 
 

@@ -14,7 +14,7 @@ where a function closes over values of a trace, with that trace.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
 
@@ -31,10 +31,10 @@ class Plan:
     None.
 
     `out` is the aval of the result; a tuple of avals if there are several, which
-    `build` puts together. `entries` are by what native code knows the plan.
+    `build` puts together.
     """
 
-    __slots__ = ("__weakref__", "build", "call", "entries", "out", "run", "start")
+    __slots__ = ("__weakref__", "build", "call", "out", "run", "start")
 
     build: Callable[..., Any] | None
     call: Callable[..., Any] | None
@@ -51,7 +51,6 @@ class Plan:
     ):
         self.run, self.start, self.call = run, start, call
         self.out, self.build = out, build
-        self.entries: tuple[Any, ...] = ()
 
     def forget_call(self) -> None:
         """Let the next call go the general way."""
@@ -65,13 +64,15 @@ class PlanTable(dict[Any, Any]):
     says that there is no plan, so that the function goes the general way: `make` may
     give it, and it is what the table has while `make` runs.
 
-    `entries` are those of the plans that native code looks for, the newest first.
+    `entries` are those that native code looks for, the newest first; what each is of is
+    in `entry_plans`.
     """
 
     def __init__(self, make: Callable[..., Any] | None = None) -> None:
         super().__init__()
         self._make = make
         self.entries: list[Any] = []
+        self.entry_plans: list[Plan] = []
         _tables.add(self)
 
     __hash__ = object.__hash__  # type: ignore[assignment]
@@ -85,23 +86,26 @@ class PlanTable(dict[Any, Any]):
     def keep(self, key: Any, plan: Any) -> Any:
         """Remember a plan, which is returned."""
         for old in make_room(self, config.tuning.plans):
-            self._forget_entry(old)
+            self._forget_entries(old)
         self[key] = plan
         return plan
 
     def call_natively(self, plan: Plan, entry: Any) -> None:
         """Let native code find a plan, as the first of few."""
-        plan.entries = (entry, *plan.entries)
-        self.entries.insert(0, entry)
-        del self.entries[config.tuning.native_entries :]
+        most = config.tuning.native_entries
+        self._set_entries([(entry, plan), *zip(self.entries, self.entry_plans)][:most])
 
-    def _forget_entry(self, plan: Any) -> None:
-        gone = set() if plan is None else {*map(id, plan.entries)}
-        self.entries[:] = [e for e in self.entries if id(e) not in gone]
+    def _set_entries(self, pairs: Sequence[tuple[Any, Plan]]) -> None:
+        self.entries[:] = [entry for entry, _ in pairs]
+        self.entry_plans[:] = [plan for _, plan in pairs]
+
+    def _forget_entries(self, gone: Plan | None) -> None:
+        pairs = zip(self.entries, self.entry_plans)
+        self._set_entries([(entry, plan) for entry, plan in pairs if plan is not gone])
 
     def forget_fast_calls(self) -> None:
         """Let the next calls go the general way."""
-        self.entries.clear()
+        self._set_entries(())
         for plan in list(self.values()):
             if plan is not None:
                 plan.forget_call()
@@ -109,7 +113,7 @@ class PlanTable(dict[Any, Any]):
     def clear(self) -> None:
         """Forget all plans."""
         super().clear()
-        self.entries.clear()
+        self._set_entries(())
 
 
 _tables: WeakSet[PlanTable] = WeakSet()

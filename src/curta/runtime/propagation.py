@@ -18,9 +18,8 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import (
     ClosedJaxpr,
     Jaxpr,
-    Literal,
     Var,
-    jaxprs_in_params,
+    jaxprs_of,
 )
 from curta.core.memo import kept_by_settings, kept_with_jaxpr
 from curta.core.mesh import Mesh, scope
@@ -54,6 +53,7 @@ from curta.runtime.named_devices import (
     named_mesh,
     needed_devices,
 )
+from curta.transforms.dce import read_atoms
 from curta.transforms.discharge import TakesRefs
 
 
@@ -119,11 +119,7 @@ class Destinations:
     @functools.cached_property
     def _read(self) -> frozenset[Any]:
         """What the program reads or returns."""
-        jaxpr = self.closed.jaxpr
-        eqns = (v for eqn in jaxpr.eqns for v in eqn.invars)
-        return frozenset(
-            v for v in (*eqns, *jaxpr.outvars) if not isinstance(v, Literal)
-        )
+        return frozenset(read_atoms(self.closed.jaxpr))
 
     def devices(self, given: Shardings) -> tuple[Any, ...]:
         """The devices of the program, given where its arguments are to be.
@@ -343,13 +339,12 @@ def _single(op: Op, shardings: Shardings, count: int) -> Shardings:
 
 def _last_placing(jaxpr: Jaxpr) -> Sharding | None:
     """The device to which a program moves values, if it does."""
-    for eqn in reversed(jaxpr.eqns):
-        if not isinstance(eqn.op, DevicePut):
-            continue
-        if isinstance(eqn.op.target, Sharding):
-            return eqn.op.target
-        if isinstance(eqn.op.target, MemorySpace):
-            return default_sharding().with_memory_kind(eqn.op.target.kind)
+    for eqn in reversed(jaxpr.eqns_of(lambda kind: issubclass(kind, DevicePut))):
+        op: Any = eqn.op
+        if isinstance(op.target, Sharding):
+            return op.target
+        if isinstance(op.target, MemorySpace):
+            return default_sharding().with_memory_kind(op.target.kind)
     return None
 
 
@@ -358,7 +353,7 @@ def _show_all(jaxpr: Jaxpr, sharding: Sharding) -> None:
     for eqn in jaxpr.eqns:
         if isinstance(eqn.op, InspectSharding):
             eqn.op.callback(sharding)
-        for inner in jaxprs_in_params(eqn.op.params()):
+        for inner in jaxprs_of(eqn.op):
             _show_all(inner, sharding)
 
 

@@ -20,8 +20,7 @@ from curta.config import TraceContext, config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.buffers import empty
-from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
-from curta.core.op import Op
+from curta.core.jaxpr import ClosedJaxpr, jaxprs_of
 from curta.core.stage import stage
 from curta.core.trace import Tracer, thread_state
 from curta.dtypes import KeyDType
@@ -40,8 +39,9 @@ _KINDS: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}
 class OperatorPlan(Plan):
     """What an operator comes to on operands of certain avals.
 
-    `op` is all there is to it, if that is a single op: what tracers bind. How arrays
-    are computed is found out when the first come.
+    `op` is all there is to it, if that is a single op: what tracers bind, for
+    reflected operators in the other order. How arrays are computed is found out when
+    the first come.
     """
 
     __slots__ = ("_closed", "_context", "_name", "op")
@@ -49,7 +49,7 @@ class OperatorPlan(Plan):
     def __init__(self, closed: ClosedJaxpr, name: str, context: TraceContext):
         super().__init__(out=closed.out_avals[0])
         self._closed, self._name, self._context = closed, name, context
-        self.op: Op | None = _only_op(closed)
+        self.op: Callable[..., Any] | None = _only_op(closed)
 
     def prepare(self) -> bool:
         """Find out how arrays are computed; whether the operator is to do it itself."""
@@ -81,14 +81,17 @@ def _make_plan(
     return OperatorPlan(closed, general.__name__, context)
 
 
-def _only_op(closed: ClosedJaxpr) -> Op | None:
-    """The op that a program comes to; None if it is no op."""
+def _only_op(closed: ClosedJaxpr) -> Callable[..., Any] | None:
+    """The op that a program comes to, on its arguments; None if it is no op."""
     if len(closed.eqns) != 1:
         return None
     (eqn,) = closed.eqns
-    if (eqn.invars, eqn.outvars) != (closed.jaxpr.invars, closed.jaxpr.outvars):
+    op, invars = eqn.op, closed.jaxpr.invars
+    if eqn.outvars != closed.jaxpr.outvars or any(jaxprs_of(op)):
         return None
-    return None if any(jaxprs_in_params(eqn.op.params())) else eqn.op
+    if eqn.invars == invars:
+        return op
+    return (lambda x, y: op(y, x)) if eqn.invars == invars[::-1] else None
 
 
 def _is_spread(x: ArrayImpl) -> bool:
@@ -345,7 +348,6 @@ _BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "matmul"),
     *("and", "or", "xor", "lshift", "rshift"),
 )
-_REFLECTED = frozenset(f"__r{name}__" for name in _BINARY)
 _COMPARISONS = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
@@ -358,7 +360,6 @@ def attach() -> None:
         general = getattr(Array, name)
         plans = _plans_of(general)
         setattr(ArrayImpl, name, binary(general, plans))
-        if name not in _REFLECTED:
-            setattr(Tracer, name, traced(general, plans))
+        setattr(Tracer, name, traced(general, plans))
     for name, shortcut in (("__pow__", power), ("__getitem__", getitem)):
         setattr(ArrayImpl, name, shortcut(getattr(Array, name)))

@@ -12,7 +12,7 @@ from typing import Any
 from curta.compiler.graph.inline import inline_calls
 from curta.config import config
 from curta.core.evaluate import as_numpy
-from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_of
 from curta.runtime.backends import executable
 from curta.runtime.eager import eval_rule, worth_compiling
 from curta.runtime.transfer import to_array
@@ -45,7 +45,7 @@ def _is_for_the_compiler(closed: ClosedJaxpr) -> bool:
         return True
     return any(
         worth_compiling(e.op, [v.aval for v in (*e.invars, *e.outvars)])
-        or any(jaxprs_in_params(e.op.params()))
+        or any(jaxprs_of(e.op))
         for e in jaxpr.eqns
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, with_jaxprs
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, with_jaxprs
 from curta.core.memo import kept_with_jaxpr
+from curta.core.op import Op, may_have_effects
 
 
 def dce_jaxpr(
@@ -23,17 +24,27 @@ def dce_jaxpr(
     outvars = jaxpr.outvars
     if used_outputs is not None:
         outvars = tuple(v for v, u in zip(outvars, used_outputs, strict=True) if u)
-    live: set[Var] = {v for v in outvars if type(v) is Var}
+    live: set[Atom] = set(outvars)
+    ops = jaxpr.used_ops
+    effectful = {op for op in ops if keep_effects and may_have_effects(op)}
+    prunable = {op for op in ops if _is_pruned(op, within)}
     kept: list[Eqn] = []
     for eqn in reversed(jaxpr.eqns):
-        if keep_effects and eqn.op.effects or not live.isdisjoint(eqn.outvars):
-            eqn = _pruned(eqn, live) if within or eqn.op.always_pruned else eqn
-            kept.append(eqn)
-            live.update(v for v in eqn.invars if type(v) is Var)
+        kind = type(eqn.op)
+        if live.isdisjoint(eqn.outvars) and not (kind in effectful and eqn.op.effects):
+            continue
+        if kind in prunable:
+            eqn = _pruned(eqn, live)
+        kept.append(eqn)
+        live.update(eqn.invars)
     return jaxpr.replace(outvars=outvars, eqns=kept[::-1])
 
 
-def _pruned(eqn: Eqn, live: set[Var]) -> Eqn:
+def _is_pruned(kind: type[Op], within: bool) -> bool:
+    return (within or kind.always_pruned) and kind.pruned is not Op.pruned
+
+
+def _pruned(eqn: Eqn, live: set[Atom]) -> Eqn:
     used = tuple(v in live for v in eqn.outvars)
     result = None if all(used) or eqn.effects else eqn.op.pruned(used)
     if result is None:
@@ -90,5 +101,10 @@ def _without_effects(eqn: Eqn, why: str) -> Eqn:
 
 def used_inputs(jaxpr: Jaxpr) -> list[bool]:
     """Which of the inputs an eqn or output reads."""
-    read = {v for e in jaxpr.eqns for v in e.invars} | set(jaxpr.outvars)
+    read = read_atoms(jaxpr)
     return [v in read for v in jaxpr.invars]
+
+
+def read_atoms(jaxpr: Jaxpr) -> set[Atom]:
+    """What the eqns read, and the outputs are."""
+    return set(jaxpr.outvars).union(*[e.invars for e in jaxpr.eqns])

@@ -11,7 +11,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_in_params
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, eval_jaxpr, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.refs import (
@@ -102,7 +102,7 @@ def _is_opened(ref: Ref, trace: Trace, access: int) -> bool:
 
 def _refuse_aliases(op: TakesRefs, args: Sequence[Any]) -> None:
     """Raise ValueError if an argument of the function that `op` calls is so twice."""
-    jaxpr = next(jaxprs_in_params(op.params()), None)
+    jaxpr = next(jaxprs_of(op), None)
     if jaxpr is not None:
         info = jaxpr.debug_info
         count = len(args) - len(info.arg_names)

@@ -10,6 +10,7 @@ from curta.core.avals import tangent_dtype
 from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.refs import Ref
+from curta.core.source_info import settle, unsettle
 from curta.core.stage import refuse_dead_tracer
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import (
@@ -79,6 +80,7 @@ class JVPTrace(Trace):
 
     def __init__(self, parent: Trace):
         self.parent: Trace = parent
+        self.locates = parent.locates
 
     def pair(self, x: Any) -> tuple[Any, Any]:
         """The primal and tangent of `x`; a value of another trace is a constant."""
@@ -93,11 +95,13 @@ class JVPTrace(Trace):
         primals = [p for p, _ in pairs]
         tangents = [t for _, t in pairs]
         before = swap_trace(self.parent)
+        line = settle(self.locates and not op.runs_python)
         try:
             if all(type(t) is Zero for t in tangents):
                 return op(*primals)
             out, out_tangent = op.jvp(primals, tangents)
         finally:
+            unsettle(line)
             swap_trace(before)
         if op.multiple_results:
             return [self.box(p, t) for p, t in zip(out, out_tangent, strict=True)]

@@ -13,7 +13,7 @@ from curta.core.op import Op
 from curta.core.source_info import current_name_stack
 from curta.core.stage import JaxprTrace, JitTracer, stage
 from curta.core.trace import Trace, Tracer, current_trace, swap_trace, use_trace
-from curta.transforms.dce import dce_jaxpr
+from curta.transforms.dce import dce_jaxpr, read_atoms
 
 
 class PartialTrace(Trace):
@@ -27,6 +27,7 @@ class PartialTrace(Trace):
 
     def __init__(self, parent: Trace, debug_info: DebugInfo):
         self.parent: Trace = parent
+        self.locates = parent.locates
         self.recorder: JaxprTrace = JaxprTrace(debug_info, parent, locate=False)
         # What is recorded may be run elsewhere: its names begin here.
         if outer := len(current_name_stack()):
@@ -168,7 +169,7 @@ def _without_repeats(
 def prune(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Without dead eqns, and without the constants that only those read."""
     jaxpr = dce_jaxpr(closed.jaxpr)
-    used = {v for e in jaxpr.eqns for v in e.invars} | set(jaxpr.outvars)
+    used = read_atoms(jaxpr)
     kept = [
         (v, c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True) if v in used
     ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from curta.core.jaxpr import Jaxpr, jaxprs_in_params
+from curta.core.jaxpr import Jaxpr, jaxprs_of
 from curta.core.leaks import leak_check
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
+from curta.core.source_info import settle, unsettle
 from curta.core.stage import refuse_dead_tracer
 from curta.core.trace import (
     Trace,
@@ -76,6 +77,7 @@ class BatchTrace(Trace):
 
     def __init__(self, parent: Trace, axis: BatchAxis, outer: BatchTrace | None = None):
         self.parent: Trace = parent
+        self.locates = parent.locates
         self.axis = axis
         # A custom rule that is batched may close over tracers of the trace that it
         # is batched by.
@@ -110,6 +112,7 @@ class BatchTrace(Trace):
         vals = [v for v, _ in pairs]
         dims = [d for _, d in pairs]
         before = swap_trace(self.parent)
+        line = settle(self.locates and not op.runs_python)
         try:
             if all(d is None for d in dims) and not uses_axis(op, self.axis):
                 return op(*vals)
@@ -119,6 +122,7 @@ class BatchTrace(Trace):
                 _check_examples(op, vals, dims)
             raise
         finally:
+            unsettle(line)
             swap_trace(before)
         if op.multiple_results:
             return [self.box(v, d) for v, d in zip(out, out_dims, strict=True)]
@@ -177,7 +181,7 @@ def _axis_names(op: Op, met: bool = False) -> frozenset[Any]:
 
     With `met`, only those along which examples wait for each other.
     """
-    inner = (_jaxpr_axis_names(j, met) for j in jaxprs_in_params(op.params()))
+    inner = (_jaxpr_axis_names(j, met) for j in jaxprs_of(op))
     own = (
         () if met and not getattr(op, "meets", False) else getattr(op, "axis_names", ())
     )

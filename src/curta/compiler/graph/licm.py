@@ -23,7 +23,7 @@ from curta.core.jaxpr import (
     Jaxpr,
     Literal,
     Var,
-    jaxprs_in_params,
+    jaxprs_of,
 )
 from curta.primitives.dot import DotGeneral, others
 from curta.primitives.structure import Transpose
@@ -76,7 +76,7 @@ def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
 
 def _is_worth_keeping(eqn: Eqn, loop: Loop) -> bool:
     if not loop.length:  # maybe no iteration: what raises or has no end must wait
-        if eqn.op.runs_python or any(jaxprs_in_params(eqn.op.params())):
+        if eqn.op.runs_python or any(jaxprs_of(eqn.op)):
             return False
     return not is_virtual(eqn.op) or op_cost(eqn.op) >= config.tuning.shared_cost
 

@@ -159,31 +159,30 @@ class _Printer:
         yield from self.block(function.body, "    ")
         yield "  }" + self.location(function.location)
 
-    def block(self, block: Block, indent: str) -> Iterator[str]:
+    def block(self, block: Block, indent: str) -> list[str]:
         """The lines of a block."""
         # Names of a block come before those of the regions in it.
         heads = [self._number(op.results) for op in block.operations]
+        lines: list[str] = []
         for operation, results in zip(block.operations, heads, strict=True):
-            yield from self.operation(operation, results, indent)
+            text = self._operation(operation, indent)
+            end = self._where.of(operation.location) if self._where else ""
+            if type(text) is str:
+                lines.append(f"{indent}{results}{text}{end}")
+            else:
+                lines += [f"{indent}{results}{text[0]}", *text[1:-1], text[-1] + end]
+        return lines
 
-    def operation(
-        self, operation: Operation, results: str, indent: str
-    ) -> Iterator[str]:
-        """The lines of an operation, whose results have names already."""
-        form = FORMS.get(operation.name)
+    def _operation(self, operation: Operation, indent: str) -> str | list[str]:
+        """An operation without its results; its lines if it has regions."""
+        name, attributes = operation.name, operation.attributes
+        form = FORMS.get(name)
         if form is None:
-            lines = self._generic(operation, indent)
-        else:
-            lines = form(self, operation, indent)
-        if isinstance(lines, str):
-            if form is not None and operation.name not in _PRINTS_ALL:
-                lines = with_dialects_attributes(lines, operation.attributes)
-            yield f"{indent}{results}{lines}{self.location(operation.location)}"
-            return
-        first, *rest = lines
-        yield f"{indent}{results}{first}"
-        yield from rest[:-1]
-        yield rest[-1] + self.location(operation.location)
+            return self._generic(operation, indent)
+        text = form(self, operation, indent)
+        if attributes and type(text) is str and name not in _PRINTS_ALL:
+            return with_dialects_attributes(text, attributes)
+        return text
 
     def _generic(self, operation: Operation, indent: str) -> str | list[str]:
         head = f'"{operation.name}"({self.names(operation.operands)})'
@@ -201,15 +200,14 @@ class _Printer:
                 lines += self.labelled(region, indent)
         return [*lines, f"{indent}}}){tail}"]
 
-    def labelled(self, region: Block, indent: str) -> Iterator[str]:
+    def labelled(self, region: Block, indent: str) -> list[str]:
         """The lines of a region, which begin with its arguments if it has any."""
-        if region.arguments:
-            arguments = ", ".join(
-                f"{self.argument(v)}: {v.type}{self._argument_location()}"
-                for v in region.arguments
-            )
-            yield f"{indent}^bb0({arguments}):"
-        yield from self.block(region, indent + "  ")
+        arguments = ", ".join(
+            f"{self.argument(v)}: {v.type}{self._argument_location()}"
+            for v in region.arguments
+        )
+        label = [f"{indent}^bb0({arguments}):"] if arguments else []
+        return label + self.block(region, indent + "  ")
 
     # ------------------------------------------------------------ locations
 
@@ -245,13 +243,14 @@ def with_dialects_attributes(line: str, attributes: Mapping[str, Any]) -> str:
 
     The accuracy that is asked for stands among them.
     """
-    _, others = by_dialect(attributes)
-    if "result_accuracy" in attributes:
-        others["result_accuracy"] = attributes["result_accuracy"]
+    others = {k: v for k, v in attributes.items() if "." in k or k == _ACCURACY}
     if not others:
         return line
     before, _, types = line.rpartition(" : ")
     return f"{before} {dictionary(others)} : {types}"
+
+
+_ACCURACY = "result_accuracy"
 
 
 def signature(operation: Operation) -> str:

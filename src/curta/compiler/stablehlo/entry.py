@@ -20,6 +20,7 @@ from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from curta.core.mesh import AbstractMesh
 from curta.core.name_stack import EMPTY
+from curta.core.op import Op
 from curta.core.refs import WRITTEN, is_ref_type
 from curta.core.sharding import NamedSharding, Sharding
 from curta.transforms.dce import dce_jaxpr, used_inputs, with_inputs
@@ -149,11 +150,13 @@ def _device_count(shardings: Sequence[Sharding | None], jaxpr: Jaxpr) -> int:
     return max([*counts, *_counts_within(jaxpr)], default=1)
 
 
+def _may_speak_of_devices(kind: type[Op]) -> bool:
+    return kind.places_outputs or kind.holds_jaxprs
+
+
 def _counts_within(jaxpr: Jaxpr) -> Iterator[int]:
     """Of how many devices the eqns of a jaxpr speak."""
-    for eqn in jaxpr.eqns:
-        if not (eqn.op.places_outputs or eqn.op.param_names):
-            continue
+    for eqn in jaxpr.eqns_of(_may_speak_of_devices):
         params = eqn.op.params()
         for value in params.values():
             if isinstance(value, Sharding):

@@ -64,13 +64,13 @@ _SAME_TYPE = (
 
 @_form(*_SAME_TYPE)
 def _same_type(p: Printer, op: Operation, indent: str) -> str:
-    types = {v.type for v in (*op.operands, *op.results)}
-    if op.name.endswith("optimization_barrier"):
+    kind = op.results[0].type if op.results else ""
+    for v in op.operands:
+        if v.type != kind:
+            kind = _signature(op)
+            break
+    if op.name == "stablehlo.optimization_barrier":
         kind = _types(op.results)
-    elif len(types) == 1:
-        (kind,) = types
-    else:
-        kind = _signature(op)
     operands = f" {p.names(op.operands)}" if op.operands else ""
     return f"{op.name}{operands} : {kind}"
 

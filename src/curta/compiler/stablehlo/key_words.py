@@ -8,7 +8,7 @@ from typing import Any
 
 from curta.compiler.stablehlo.types import physical
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, jaxprs_in_params
+from curta.core.jaxpr import ClosedJaxpr, jaxprs_of
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.dtypes import KeyDType, KeyFill
@@ -20,7 +20,7 @@ def moves_keys(op: Op, avals: Sequence[ShapedArray]) -> bool:
     """Whether keys are among the operands of an op that holds no jaxprs."""
     for aval in avals:
         if type(aval.dtype) is KeyDType:
-            return not any(jaxprs_in_params(op.params()))
+            return not any(jaxprs_of(op))
     return False
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,12 +26,17 @@ from curta.compiler.stablehlo.dims import dynamic_op
 from curta.compiler.stablehlo.ir import Block, Function, Operation, Value
 from curta.compiler.stablehlo.key_words import moves_keys, on_words
 from curta.compiler.stablehlo.locations import EqnLocation
-from curta.compiler.stablehlo.shardings import Manual, Meshes, constrained_results
+from curta.compiler.stablehlo.shardings import (
+    OWN_PLACES,
+    Manual,
+    Meshes,
+    constrained_by_types,
+)
 from curta.compiler.stablehlo.types import TOKEN, Dynamic, tensor_type
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
-from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal
 from curta.core.mesh import AbstractMesh
 from curta.core.name_stack import EMPTY, NameStack
 from curta.core.op import Op
@@ -43,6 +48,7 @@ RULES: dict[type[Op], Rule] = {}
 
 
 F = TypeVar("F", bound=Rule)
+T = TypeVar("T")
 
 
 _KNOW_KEYS: set[Rule] = set()
@@ -60,17 +66,34 @@ def rule(*classes: type[Op], keys: bool = False) -> Callable[[F], F]:
             RULES[cls] = function
         if keys:
             _KNOW_KEYS.add(function)
+        _found.clear()
         return function
 
     return register
 
 
-def rule_of(op: Op) -> Rule | None:
-    """The rule for an op: of its class, or of the first base that has one."""
-    for cls in type(op).__mro__:
-        if cls in RULES:
-            return RULES[cls]
-    return None
+class _Found(NamedTuple):
+    """The rule for a class of ops, and what it sees to itself."""
+
+    rule: Rule
+    knows_keys: bool
+    places_results: bool
+
+
+_found: dict[type[Op], _Found] = {}  # what was looked for
+
+
+def _rule_of(kind: type[Op]) -> _Found | None:
+    """The rule of a class, or of its first base that has one."""
+    try:
+        return _found[kind]
+    except KeyError:
+        pass
+    result = next((RULES[cls] for cls in kind.__mro__ if cls in RULES), None)
+    if result is None:
+        return None
+    places = issubclass(kind, OWN_PLACES)
+    return _found.setdefault(kind, _Found(result, result in _KNOW_KEYS, places))
 
 
 PLATFORM_INDEX = "_platform_index"
@@ -117,7 +140,7 @@ class Program:
         self.callbacks: list[Any] = []
         self._groups = count()
         self._channels = count(2)  # the first is that of collectives
-        self._known: dict[Any, tuple[Function, Any]] = {}
+        self._known: dict[Any, tuple[Any, Any]] = {}
 
     def new_channel(self) -> int:
         """The number of a channel between devices and the host."""
@@ -132,7 +155,7 @@ class Program:
     ) -> Function:
         """A private function for a jaxpr; one for all calls of it."""
         key = closed.jaxpr, name, manual, *map(id, closed.consts)
-        return self._kept(key, lambda: self.define(closed, name, manual=manual), closed)
+        return self.kept(key, lambda: self.define(closed, name, manual=manual), closed)
 
     def helper(
         self,
@@ -159,13 +182,15 @@ class Program:
             return function
 
         shapes = tuple(t.shape if isinstance(t, Dynamic) else t for t in types)
-        return self._kept((name, *types, shapes, key), make)
+        return self.kept((name, *types, shapes, key), make)
 
-    def _kept(self, key: Any, make: Callable[[], Function], *alive: Any) -> Function:
+    def kept(self, key: Any, make: Callable[[], T], *alive: Any) -> T:
+        """What `make` gives, once for each key; what is `alive` is kept with it."""
         result = self._known.get(key)
         if result is None:
             result = self._known[key] = make(), alive
-        return result[0]
+        made: T = result[0]
+        return made
 
     def new_function(
         self, name: str, body: Block, results: Sequence[str], public: bool = False
@@ -272,7 +297,11 @@ class Builder:
             found = dynamic_op(self, name, operands, type_, attributes)
             if found is not None:
                 return found
-        (result,) = self.emit(f"stablehlo.{name}", operands, [type_], **attributes)
+        result = Value(type_)
+        operation = Operation(
+            f"stablehlo.{name}", operands, (result,), attributes, (), self.location
+        )
+        self.block.operations.append(operation)
         return result
 
     def constant(self, value: Any) -> Value:
@@ -366,28 +395,30 @@ def lower_jaxpr(
     b: Builder, jaxpr: Jaxpr, consts: Sequence[Value], args: Sequence[Value]
 ) -> list[Value]:
     """Append the eqns of a jaxpr; the values of its results."""
-    env: dict[Var, Value] = {}
+    env: dict[Atom, Value] = {}
     env.update(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
-    def read(atom: Atom) -> Value:
-        if isinstance(atom, Literal):
-            return b.constant(elements(atom.val, atom.aval))
-        return env[atom]
+    def read(atoms: Iterable[Atom]) -> list[Value]:
+        return [
+            b.constant(elements(v.val, v.aval)) if type(v) is Literal else env[v]
+            for v in atoms
+        ]
 
-    outer = b.ins, b.outs, b.location
+    ins, outs, around = b.ins, b.outs, b.location
     for eqn in jaxpr.eqns:
-        b.ins = tuple(v.aval for v in eqn.invars)
-        b.outs = tuple(v.aval for v in eqn.outvars)
-        b.location = EqnLocation(eqn, jaxpr, outer[2])
-        operands = [read(v) for v in eqn.invars]
+        b.ins = tuple([v.aval for v in eqn.invars])
+        b.outs = tuple([v.aval for v in eqn.outvars])
+        b.location = EqnLocation(eqn, jaxpr, around)
+        operands = read(eqn.invars)
         first = len(b.block.operations)
         results = lower_op(b, eqn.op, operands)
-        if notes := eqn.source_info.name_stack.notes:
+        names = eqn.source_info.name_stack
+        if names.stack and (notes := names.notes):
             annotate(b.block.operations[first:], results, notes)
         env.update(zip(eqn.outvars, results, strict=True))
-    b.ins, b.outs, b.location = outer
-    return [read(v) for v in jaxpr.outvars]
+    b.ins, b.outs, b.location = ins, outs, around
+    return read(jaxpr.outvars)
 
 
 FRONTEND = "mhlo.frontend_attributes"
@@ -407,16 +438,16 @@ def annotate(
 
 def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
     """Append an op from `b.ins` to `b.outs`; the values of its results."""
-    result = rule_of(op)
-    if result is None and isinstance(op, Composed):
+    found = _rule_of(type(op))
+    if found is None and isinstance(op, Composed):
         return lower_closed(b, op.expansion(b.ins), args)
-    if result is None:
+    if found is None:
         raise NotImplementedError(
             f"StableHLO lowering rule for primitive '{op.name}' not found, for"
             f" platforms {b.program.platforms}. {b.line}"
         )
-    if result not in _KNOW_KEYS and moves_keys(op, b.ins):
+    if not found.knows_keys and moves_keys(op, b.ins):
         return lower_closed(b, on_words(op, b.ins), args)
-    results = result(b, op, *args)
-    results = [results] if isinstance(results, Value) else results
-    return constrained_results(b, op, results)
+    result = found.rule(b, op, *args)
+    results = [result] if isinstance(result, Value) else result
+    return results if found.places_results else constrained_by_types(b, results)

@@ -80,7 +80,7 @@ def _reduction(b: Builder, op: Any, x: Value) -> Value:
     def fold(x: Value, dtype: Any) -> Value:
         init = b.constant(op.identity(dtype))
         type_ = tensor_type(ShapedArray(b.outs[0].shape, dtype))
-        body = op_region(b, combine, dtype)
+        body = b.program.kept((combine, dtype), lambda: op_region(b, combine, dtype))
         return reduce(b, [x], [init], op.axes, [type_], body)[0]
 
     if combine in (add, mul):

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from curta.compiler.stablehlo.dims import dynamic_op
@@ -107,17 +108,20 @@ def in_bytes(lower: Rule) -> Rule:
         return [converted(b, x, a.dtype) for x, a in zip(values, outs, strict=True)]
 
     def chosen(b: Builder, op: Op, *xs: Value) -> Value | Sequence[Value]:
-        small = any(a.dtype.name in _BYTES for a in (*b.ins, *b.outs))
+        small = any(a.dtype in _BYTES for a in (*b.ins, *b.outs))
         return (wrapped if small else lower)(b, op, *xs)
 
     return chosen
 
 
-_BYTES = {"int2": np.dtype(np.int8), "uint2": np.dtype(np.uint8)}
+_BYTES = {
+    np.dtype(ml_dtypes.int2): np.dtype(np.int8),
+    np.dtype(ml_dtypes.uint2): np.dtype(np.uint8),
+}
 
 
 def _of_bytes(aval: ShapedArray) -> ShapedArray:
-    return ShapedArray(aval.shape, _BYTES.get(aval.dtype.name, aval.dtype))
+    return ShapedArray(aval.shape, _BYTES.get(aval.dtype, aval.dtype))
 
 
 # -------------------------------------------------------------- elements as they are

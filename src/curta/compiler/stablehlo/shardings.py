@@ -12,7 +12,6 @@ from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.mesh import AbstractMesh, AxisType
-from curta.core.op import Op
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes
 from curta.core.sharding import NamedSharding, Sharding
 from curta.primitives.collective import Collective
@@ -136,15 +135,13 @@ def constrained(
     )
 
 
-_OWN_RULE = (JaxprOp, Placing, Collective, Message)
+OWN_PLACES = (JaxprOp, Placing, Collective, Message)
 """Ops whose rule says where results are, or the eqns of their jaxpr."""
 
 
-def constrained_results(
-    b: Builder, op: Op, results: Sequence[Value]
-) -> Sequence[Value]:
+def constrained_by_types(b: Builder, results: Sequence[Value]) -> Sequence[Value]:
     """The results of an eqn, laid out as their types say."""
-    if isinstance(op, _OWN_RULE):
+    if b.program.mesh is None and not any(a.placement for a in b.outs):
         return results
     return [constrained_by_type(b, x, a) for x, a in zip(results, b.outs, strict=True)]
 

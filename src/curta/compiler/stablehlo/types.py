@@ -86,6 +86,11 @@ def with_element(type_: str, element: str) -> str:
     """The type of a tensor of the same shape with other elements."""
     if isinstance(type_, Dynamic):
         return _dynamic(type_.shape, element)
+    return _static_with_element(type_, element)
+
+
+@functools.lru_cache(4096)
+def _static_with_element(type_: str, element: str) -> str:
     dims = type_.removeprefix("tensor<").removesuffix(">").split("x")
     sizes = [d + "x" for d in dims if d == "?" or d.isdigit()]
     return f"tensor<{''.join(sizes)}{element}>"

@@ -212,6 +212,7 @@ class Scattering(WindowUpdate):
     param_names: ClassVar[Mapping[str, str | None]] = {"update_consts": None}
     combine: ClassVar[np.ufunc | None] = None
     element_op: ClassVar[Op | None] = None
+    holds_jaxprs: ClassVar[bool] = True
     dimension_numbers: ScatterDimensionNumbers
     indices_are_sorted: bool = False
     unique_indices: bool = False
