@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from curta.import_pause import collector_at_rest
+import curta
+from curta.import_pause import collector_at_rest, rare_collections
 
 
 def test_the_collector_works_afterwards():
@@ -46,3 +47,33 @@ def test_garbage_made_meanwhile_is_found():
         del node
     gc.collect()
     assert found
+
+
+def test_tracing_and_compiling_make_collections_rare():
+    seen = []
+
+    def fun(x):
+        seen.append(gc.get_threshold()[0])
+        return curta.jit(lambda x: x + 1)(x)  # the block of the inner one ends nothing
+
+    before = gc.get_threshold()
+    curta.jit(fun)(1.0)
+    with pytest.raises(ZeroDivisionError):
+        curta.jit(lambda x: 1 / (seen.append(gc.get_threshold()[0]) or 0))(1.0)
+    assert all(n > before[0] for n in seen) and len(seen) == 2
+    assert gc.get_threshold() == before
+
+
+@pytest.mark.parametrize("chosen", [(0, 10, 10), (10**6, 5, 5)])
+def test_the_programs_thresholds_stand(chosen):
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(*chosen)
+        with rare_collections():
+            assert gc.get_threshold() == chosen
+        gc.set_threshold(*before)
+        with rare_collections():
+            gc.set_threshold(*chosen)
+        assert gc.get_threshold() == chosen
+    finally:
+        gc.set_threshold(*before)

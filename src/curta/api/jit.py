@@ -62,14 +62,10 @@ from curta.core.shape_struct import (
     no_value_message,
 )
 from curta.core.stage import axes_in_scope, stage
-from curta.core.trace import (
-    Tracer,
-    current_trace,
-    thread_state,
-    typeof,
-)
+from curta.core.trace import Tracer, current_trace, thread_state, typeof
 from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
 from curta.core.wrapping import SignatureOf, update_wrapper
+from curta.import_pause import rare_collections
 from curta.on_demand import late
 from curta.runtime.array import ArrayImpl
 from curta.runtime.debug_checks import refuse_execution
@@ -126,10 +122,12 @@ class PjitFunction(Generic[P, R]):
         """A call of a signature that was not run, or under a transformation."""
         if config.jax_disable_jit:
             return self._fun(*args, **kwargs)
-        plan, leaves = self._plan(args, kwargs)
-        if current_trace().is_evaluating():
-            refuse_execution(f"jit({self._name})")
-            compiled = plan.compiled(self._name)
+        with rare_collections():
+            plan, leaves = self._plan(args, kwargs)
+            if evaluating := current_trace().is_evaluating():
+                refuse_execution(f"jit({self._name})")
+                compiled = plan.compiled(self._name)
+        if evaluating:
             if config.jax_debug_key_reuse:
                 closed = plan.closed
                 outs: Sequence[Any] = call_with_key_checks(compiled, closed, leaves)
