@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from curta.hosts.engine import of_process
 from curta.primitives.placing import DevicePut, Reshard
 from curta.runtime.agreement import different
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import as_sharding
+from curta.runtime.devices import Device, as_sharding
 from curta.runtime.eager import placed_on
 from curta.runtime.guard import guard_transfer
 from curta.runtime.relayout import laid_out
@@ -63,17 +64,20 @@ def device_put(
     """
     if may_alias is None and isinstance(donate, bool) and not _is_tree(device):
         target = _target(device)
+        _check_here(tree_util.tree_leaves(x), device)
         return tree_util.tree_map(lambda leaf: _put(leaf, target, donate), x)
     leaves, tree = tree_util.tree_flatten(x)
     targets = _of_leaves("device", device, x, len(leaves))
+    for leaf, given in zip(leaves, targets, strict=True):
+        _check_here([leaf], given)
     donated = _of_leaves("donate", donate, x, len(leaves))
     aliased = _of_leaves("may_alias", may_alias, x, len(leaves))
     if any(d and a for d, a in zip(donated, aliased, strict=True)):
         raise ValueError("may_alias and donate cannot be True at the same time.")
-    given = zip(leaves, map(_target, targets), donated, aliased, strict=True)
+    settings = zip(leaves, map(_target, targets), donated, aliased, strict=True)
     put = [
         _apart(leaf, _put(leaf, target, d)) if alias is False else _put(leaf, target, d)
-        for leaf, target, d, alias in given
+        for leaf, target, d, alias in settings
     ]
     return tree_util.tree_unflatten(tree, put)
 
@@ -88,6 +92,19 @@ def _apart(x: Any, placed: Any) -> Any:
 
 def _target(given: Any) -> Any:
     return given if isinstance(given, (MemorySpace, Format)) else as_sharding(given)
+
+
+def _check_here(leaves: Sequence[Any], given: Any) -> None:
+    """Refuse a device for arrays over several processes: each may name its own."""
+    for x in leaves if isinstance(given, Device) else ():
+        if type(x) is ArrayImpl and not x.is_fully_addressable:
+            if x.sharding.num_devices > 1:
+                raise ValueError(
+                    "When the second argument to `device_put` is a Device, the first"
+                    " argument must be a fully addressable array or a non-addressable"
+                    " array with a single device sharding. Got value with devices"
+                    f" {x.devices()}"
+                )
 
 
 def _of_leaves(what: str, given: Any, x: Any, count: int) -> list[Any]:

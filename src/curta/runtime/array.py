@@ -224,9 +224,13 @@ class ArrayImpl(ShownArray):
         apart = aval.placement is not None
         apart = apart or (sharding is not None and sharding.num_devices > 1)
         apart = apart or isinstance(self._buffer(), RemoteData)
-        split = aval.placement is not None and not self.is_fully_replicated
-        if split and self.is_fully_addressable:
-            sharding = None  # `self[i]` refuses dims that are split by type
+        if aval.placement is not None and not self.is_fully_replicated:
+            if not self.is_fully_addressable:
+                raise AssertionError(  # JAX's class: its rows are refused by type
+                    "rows of an array over several processes are found by"
+                    " x.at[i].get(out_sharding=...), or process_allgather(x) reads it"
+                )
+            sharding = None
         elif apart or config.context.debugging:
             return iter([self[i] for i in range(aval.shape[0])])
         data = self._storage()

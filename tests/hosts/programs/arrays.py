@@ -54,6 +54,9 @@ def reading(index: int) -> None:
     total = x.sum()
     assert total.is_fully_replicated and float(total) == DATA.sum()
     assert x[5].tolist() == DATA[5].tolist()
+    mesh = curta.make_mesh((2, 2), ("x", "y"), (AxisType.Explicit,) * 2)
+    with pytest.raises(AssertionError, match="rows of an array over several"):
+        iter(curta.device_put(DATA, NamedSharding(mesh, P("x"))))
 
 
 def parts(index: int) -> None:
@@ -151,6 +154,8 @@ def putting(index: int) -> None:
     with pytest.raises(ValueError, match="represents addressable devices"):
         curta.device_put(placed, other)
     x = curta.device_put(DATA, sharded("x"))
+    with pytest.raises(ValueError, match="must be a fully addressable array or"):
+        curta.device_put(x, other)
     for entries in ((None, "x"), ("y", "x"), (("y", "x"),), ()):
         moved = curta.device_put(x, sharded(*entries))
         for shard in moved.addressable_shards:
