@@ -15,6 +15,7 @@ from curta.compiler.loops.index import ZERO, LoopVar, as_index
 from curta.compiler.loops.nodes import (
     Block,
     Buffer,
+    Call,
     Carry,
     Copy,
     For,
@@ -66,6 +67,43 @@ def test_a_scan_is_printed(
         )
     )
     assert SCAN in capsys.readouterr().err
+
+
+WHILE = """
+    v1 = in0
+    while:
+        carry v1.now = v1, then v1.then, at last v1.last
+        carry v1.then = next0, then v1.now, at last v1.other
+        goes_on = call v1.now
+        t0:bool = goes_on[0]
+        goes_on[0] = t0
+    goes on if goes_on, with:
+        v1.then = call v1.now
+    v1 = v1.last
+"""
+
+
+def test_a_loop_around_programs_is_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two places take turns: each carry hands on the address of the other one."""
+    monkeypatch.setenv("CURTA_DUMP", "fuse")
+    monkeypatch.setenv("CURTA_CHECK", "1")
+    def loop(x):
+        return [lax.while_loop(lambda c: c.sum() < 9, lambda c: c + c[::-1], x)]
+
+    compile_jaxpr(staged(loop, np.ones(300, np.float32)))
+    assert WHILE in capsys.readouterr().err
+
+
+def test_programs_are_called_with_what_they_take() -> None:
+    program = compile_jaxpr(staged(lambda x: [x + 1], np.ones(4, np.float32))).native
+    x, y, short = (Buffer(n, FLOAT32, s) for n, s in (("x", 4), ("y", 4), ("short", 3)))
+    check_region(Region((Call(program, (y,), (x,)),)), [x, y])
+    with pytest.raises(InvalidKernel, match="is called with"):
+        check_region(Region((Call(program, (y,), (short,)),)), [y, short])
+    with pytest.raises(InvalidKernel, match="x is not there yet"):
+        check_region(Region((Call(program, (y,), (x,)),)), [y])
 
 
 def value(name: str, size: int = 4) -> Buffer:

@@ -80,7 +80,8 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
     counts = f"{plan.iterations} iterations, {plan.chunks} chunks"
     memory = "  memory " + " ".join(b.name for b in placement.arguments)
     if isinstance(kernel, Region):
-        body = _block_lines(kernel.body, "  ")
+        body, parts = _block_lines(kernel.body, "  "), kernel.parts
+        split += f" for {parts.name}:{parts.extent}" if parts else ""
         return "\n".join([f"region{split}, {counts}", memory, *body])
     dims = " ".join(f"{v.name}:{v.extent}" for v in kernel.dims)
     lines = [f"kernel {dims}{split}, {counts}", memory]

@@ -223,19 +223,20 @@ class _Loop:
             if _memory(first) is not start:
                 number = self.body.results + self.view.consts + i
                 before.append(Copy(first, self._own(start, number)))
-            turns = [first] * 4
+            before_it, after_it, last = first, first, first
             if first is not second:
-                turns = [Buffer(first.name, first.dtype, first.size, "carried")
-                         for _ in range(4)]  # fmt: skip
-                one, other, last, _ = turns
-                carries.append(Carry(first, one, other, last))
-                carries.append(Carry(second, other, one, turns[3]))
-            now.append(turns[0])
-            then.append(turns[1])
+                before_it, after_it, last, other = (
+                    Buffer(f"{first.name}.{x}", first.dtype, first.size, "carried")
+                    for x in ("now", "then", "last", "other")
+                )
+                carries.append(Carry(first, before_it, after_it, last))
+                carries.append(Carry(second, after_it, before_it, other))
+            now.append(before_it)
+            then.append(after_it)
             there = self.memory[i] in (_memory(first), _memory(second))
             if not there or not (known or first is second):
                 # What all parts have alike, each of them stores.
-                after.append(Copy(self._own(self.memory[i], i), turns[2]))
+                after.append(Copy(self._own(self.memory[i], i), last))
         loop = self._for if known else self._while
         body = (*before, loop(tuple(carries), now, then), *after)
         region = Region(body, None, self.part, self.chunk)
