@@ -245,6 +245,8 @@ class Tuning:
 
     # Rows and columns of a matrix whose factors are written out at most.
     small_matrix: int = limit(8, shrunk=2)
+    # Those of matrices of a batch of which registers are quicker than loops over lanes.
+    register_matrix: int = limit(3, shrunk=2)
     # Rows and columns of matrices that are factored side by side at most.
     lane_matrix: int = limit(32, shrunk=6)
     # Elements of the diagonals of such a matrix and of the other side.

@@ -17,6 +17,7 @@ from curta.compiler.graph.complex_products import (
     product_by_parts,
 )
 from curta.compiler.graph.small_matrices import expanded
+from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
@@ -45,7 +46,10 @@ def natively_in_loop(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | Non
 
 
 def _decomposed(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    result = matrix_program(op, avals) or _in_lanes(op, avals)
+    ways = [matrix_program, _in_lanes]
+    if max(avals[0].shape[-op.ranks[0] :]) > config.tuning.register_matrix:
+        ways.reverse()
+    result = ways[0](op, avals) or ways[1](op, avals)
     if result is None:
         others = importlib.import_module("curta.compiler.graph.decompositions")
         result = others.decomposed(op, avals)
