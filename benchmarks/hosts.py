@@ -68,6 +68,8 @@ def steps_of_heat(rows: int, columns: int, mesh: Mesh) -> tuple[Call, int]:
     """Steps of as many rows and columns, on the devices of a mesh."""
     split = on(mesh, "rows", "columns")
     hot = heat.hot_rings(columns)
+    if rows < columns:  # indices of the whole plate
+        hot = hot((slice(0, rows), slice(None))).__getitem__
     u = curta.make_array_from_callback((rows, columns), split, hot)
     steps = 50
 

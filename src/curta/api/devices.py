@@ -182,16 +182,18 @@ def _moved(x: Any, sharding: Any, donate: bool) -> Any:
 def _check_alike(x: ArrayImpl, sharding: Sharding, committed: bool) -> None:
     """Refuse values that other processes do not have, for devices of theirs.
 
-    A process that has none of the devices need not be asked: it gets an array without
-    shards, and others have the value, unless it was placed here.
+    What was placed on devices of this process is its own. A process that has none of
+    the devices need not be asked otherwise: it gets an array without shards.
     """
     here = of_process()
     processes = {d.process_index for d in sharding.devices}
-    if committed and here.index not in processes:
+    if committed:
         raise ValueError(
             "device_put's second argument must be a Device or a Sharding which"
             f" represents addressable devices, but got {sharding}: its devices are"
-            f" those of processes {sorted(processes)}, this is {here.index}."
+            f" those of processes {sorted(processes)}, and the array was placed on"
+            f" process {here.index}. Pass np.asarray(x), or make it by"
+            " jax.make_array_from_process_local_data."
         )
     if len(processes) == here.count and different([x._storage()]):
         raise AssertionError(

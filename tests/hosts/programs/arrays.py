@@ -153,6 +153,8 @@ def putting(index: int) -> None:
     placed = curta.device_put(DATA, curta.local_devices()[0])
     with pytest.raises(ValueError, match="represents addressable devices"):
         curta.device_put(placed, other)
+    with pytest.raises(ValueError, match="represents addressable devices"):
+        curta.device_put(placed, sharded("x"))
     x = curta.device_put(DATA, sharded("x"))
     with pytest.raises(ValueError, match="must be a fully addressable array or"):
         curta.device_put(x, other)
