@@ -89,6 +89,7 @@ def test_a_loop_around_programs_is_printed(
     """Two places take turns: each carry hands on the address of the other one."""
     monkeypatch.setenv("CURTA_DUMP", "fuse")
     monkeypatch.setenv("CURTA_CHECK", "1")
+
     def loop(x):
         return [lax.while_loop(lambda c: c.sum() < 9, lambda c: c + c[::-1], x)]
 

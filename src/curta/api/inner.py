@@ -156,7 +156,6 @@ def inlined_jit(
 def new_arrays(fun: Callable[P, R]) -> Callable[P, R]:
     """Make `fun` give arrays of their own where it would give back its arguments."""
 
-
     @functools.wraps(fun)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         out: R = of_its_own(fun(*args, **kwargs), args, *kwargs.values())

@@ -141,8 +141,8 @@ class PjitFunction(Generic[P, R]):
                 # The next call with these types of arguments goes straight there.
                 plan.call, plan.repeated = compiled, False
                 if isinstance(compiled, CompiledCall):
-                    # A call that runs elsewhere has the next one come here.
-                    compiled.on_other_place = weakref.WeakMethod(plan.forget_call)
+                    # Native code is told of calls that run elsewhere, too.
+                    compiled.on_other_place = weakref.WeakMethod(plan.tell_again)
         elif self._options.inline:
             inputs = [*plan.captured, *leaves]
             outs = eval_jaxpr(plan.closed.jaxpr, plan.closed.consts, *inputs)

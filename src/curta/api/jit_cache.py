@@ -60,7 +60,7 @@ class Staged(Plan):
 
     `captured` are the values of enclosing traces that the function closes over; the
     jaxpr takes them as its first inputs. `executed` says whether it was ever called,
-    `repeated` whether it was called again since it has a `call`,
+    `repeated` whether native code was told of the `call`, at a second one,
     `moves` whether arguments are brought to `in_shardings` however they are split.
     `in_layouts` and `out_layouts` are those of all arguments and results; [] if nothing
     is said of any.
@@ -94,6 +94,10 @@ class Staged(Plan):
         self.has_refs: bool = any(isinstance(a, AbstractRef) for a in closed.in_avals)
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
+
+    def tell_again(self) -> None:
+        """Have native code told of the next call, as of one that is repeated."""
+        self.repeated = False
 
     @property
     def closes_over_tracers(self) -> bool:

@@ -47,9 +47,7 @@ def table(
     return words
 
 
-def call(
-    program: NativeProgram, addresses: Sequence[int], alone: bool = False
-) -> None:
+def call(program: NativeProgram, addresses: Sequence[int], alone: bool = False) -> None:
     """Run a program on arrays at these addresses; `alone` without threads.
 
     Raises:

@@ -17,6 +17,7 @@ from curta.core.stage import stage
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.backends import CompileOptions, backend_of
 from curta.runtime.device_data import DeviceData, moved
+from curta.runtime.donation import refuse_twice
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
 
@@ -52,11 +53,18 @@ class DeviceCall:
             else _given(x, s)
             for x, s in zip(args, where, strict=True)
         ]
+        if self.donated:
+            refuse_twice(self.donated, [*map(_memory, given)])
         outs = self._run(*given)
         for i in self.donated:
             if type(args[i]) is ArrayImpl:
                 args[i].delete()
         return [device_array(x, commit) for x in outs]
+
+
+def _memory(data: DeviceData) -> Any:
+    """What tells elements from others: the first of the buffers that are here."""
+    return data.buffers[0] if data.buffers else data
 
 
 def resharded(given: DeviceData, sharding: Sharding) -> DeviceData:

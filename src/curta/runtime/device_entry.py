@@ -32,6 +32,7 @@ from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.buffers import Buffer
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
+from curta.runtime.pjrt.library import Library
 
 Build = Callable[[Sequence[Any]], Any] | None
 
@@ -79,9 +80,24 @@ def entry(
     sizes = arrays, operands, outputs
     words = record_words(head, walk, sizes, len(donated), [*more, *donated])
     record = _packed(code.address("run_on_device"), *words)
-    make, failed = _maker(client, run, commit, build), client.library.raise_error
+    make, library = _maker(client, run, commit, build), client.library
+    failed = _python_says(library) if donated else library.raise_error
     # What follows is kept for the record, which has addresses of it.
     return record, [], make, failed, run, kept, config.context, walk.kept, code
+
+
+def _python_says(library: Library) -> Callable[[int], Any]:
+    """What a refused call that donates is followed by: the same call by Python.
+
+    The plugin took nothing. What is wrong, an array that is donated and used, say, is
+    told as it is on every device.
+    """
+
+    def failed(error: int) -> Any:
+        library.take_error(error)
+        return MISS
+
+    return failed
 
 
 def _packed(*words: int) -> bytes:

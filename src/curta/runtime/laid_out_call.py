@@ -25,6 +25,7 @@ from curta.runtime.debug_checks import checked
 from curta.runtime.dispatch import CompiledCall, hosts_call
 from curta.runtime.donation import refuse_twice
 from curta.runtime.executables import Executable
+from curta.runtime.host_runs import several_hosts
 from curta.runtime.hosts_data import HostsData, sharding_in_order
 from curta.runtime.laid_out import LaidOutData, Order, in_order, inverse
 from curta.runtime.layout_assignment import computed_orders, row_major
@@ -94,6 +95,8 @@ class LaidOutCall(CompiledCall):
     @cached_property
     def executable(self) -> Executable:
         """What runs the program on this CPU."""
+        if several_hosts():
+            hosts_call.refuse_parts(self.closed.consts)
         return overwriting(self.stored, {} if self._checks else self._fitting)
 
     @property

@@ -12,6 +12,7 @@ import curta.numpy as jnp
 from curta import P, lax, state
 from curta.config import config
 from curta.experimental import multihost_utils
+from curta.experimental.layout import Format, Layout
 from curta.hosts.failures import HostsError
 from curta.sharding import AxisType, Mesh, NamedSharding
 
@@ -43,9 +44,13 @@ def reading(index: int) -> None:
     for read in (np.asarray, curta.device_get, lambda x: x.tolist()):
         with pytest.raises(RuntimeError, match=message):
             read(x)
+    at = curta.sharding.SingleDeviceSharding(curta.local_devices()[0])
     for given in (x, DATA):
         with pytest.raises(RuntimeError, match="Closing over jax.Array that spans"):
             curta.jit(lambda y: y + x)(given)
+    laid_out = curta.jit(lambda y: y + x, out_shardings=Format(Layout((1, 0)), at))
+    with pytest.raises(RuntimeError, match="Closing over jax.Array that spans"):
+        laid_out(np.ones((8, 4), np.float32))
     assert repr(x) == str(x) == "Array(shape=(8, 4), dtype=float32)"
     same = curta.device_put(DATA, sharded())
     assert same.is_fully_replicated and not same.is_fully_addressable
