@@ -136,6 +136,7 @@ class _Writer:
         self.ops: dict[int, tuple[str, Op]] = {}
         self._texts: dict[Op, str] = {}
         self._written: dict[int, str] = {}
+        self._avals: dict[ShapedArray, str] = {}
         self._bytes = 0
 
     def value(self, x: Any) -> None:
@@ -205,7 +206,13 @@ class _Writer:
         self.parts.append(f"{array.dtype!r}{array.shape}{digest}")
 
     def aval(self, x: ShapedArray) -> None:
-        """A type."""
+        """A type, of which many values are."""
+        known = self._avals.get(x)
+        if known is None:
+            known = self._avals[x] = self._aside(self._aval, x)
+        self.parts.append(known)
+
+    def _aval(self, x: ShapedArray) -> None:
         self.parts.append(f"{'~' * x.weak_type}{x.shape}")
         self.value(x.dtype)
         if x.placement is not None:

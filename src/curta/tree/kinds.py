@@ -335,9 +335,8 @@ def _checked_pair(
     result: Any, kind: tuple[str, str] = _PLAIN
 ) -> tuple[Sequence[Any], Any]:
     """What a flatten function returned, if it is a pair of children and metadata."""
-    wanted = _WANTED.format(*kind)
     if not (isinstance(result, tuple) and len(result) == 2):
-        raise ValueError(f"{wanted}, got {result!r}")
+        raise ValueError(f"{_WANTED.format(*kind)}, got {result!r}")
     children, meta = result
     if type(children) is tuple or type(children) is list:
         return children, meta
@@ -345,7 +344,7 @@ def _checked_pair(
         return tuple(children), meta
     except TypeError:
         raise ValueError(
-            f"{wanted} where '{kind[1]}' is iterable, got {result!r}"
+            f"{_WANTED.format(*kind)} where '{kind[1]}' is iterable, got {result!r}"
         ) from None
 
 

@@ -24,13 +24,13 @@ class Node:
     """One level of a structure: a container, or a leaf where `kind` is None."""
 
     __slots__ = (
+        "_treedef",
         "children",
         "kind",
         "meta",
         "num_leaves",
         "num_nodes",
         "shared",
-        "treedef",
     )
 
     num_leaves: int
@@ -43,9 +43,21 @@ class Node:
         self.meta: Any = meta
         self.children: tuple[Node, ...] = children
         self.shared: bool = shared
-        self.num_leaves = sum([c.num_leaves for c in children]) if kind else 1
-        self.num_nodes = 1 + sum([c.num_nodes for c in children])
-        self.treedef: PyTreeDef = PyTreeDef(self)
+        leaves, nodes = 0 if kind else 1, 1
+        for child in children:
+            leaves += child.num_leaves
+            nodes += child.num_nodes
+        self.num_leaves = leaves
+        self.num_nodes = nodes
+        self._treedef: PyTreeDef | None = None
+
+    @property
+    def treedef(self) -> PyTreeDef:
+        """The structure from here on: always the same object."""
+        result = self._treedef
+        if result is None:
+            result = self._treedef = PyTreeDef(self)
+        return result
 
 
 class PyTreeDef:
@@ -90,7 +102,10 @@ class PyTreeDef:
         self._uses += 1
         if self._uses == _USES_BEFORE_COMPILING:
             self._build = _compile_build(node)
-        return _build(node, iter(values))
+        try:
+            return _build(node, iter(values))
+        except RecursionError:  # nested deeper than Python calls
+            return fold(node, iter(values).__next__, _container)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of `tree` that stand where this structure has leaves.
@@ -204,13 +219,17 @@ def _listed(leaves: Iterable[Any]) -> list[Any]:
 
 
 LEAF = Node(None, None, (), shared=True)
+LEAF._treedef = PyTreeDef(LEAF)  # before there are threads: it is asked for by `is`
 _LEAF_HASH = hash((None, None, ()))
 _shared: dict[tuple[Kind, Any, tuple[Node, ...]], Node] = {}
 
 
 def make_node(kind: Kind, meta: Any, children: tuple[Node, ...]) -> Node:
     """The node, taken from those that are shared if it can be."""
-    if not (kind.shared and all(child.shared for child in children)):
+    shared = kind.shared
+    for child in children:
+        shared = shared and child.shared
+    if not shared:
         return Node(kind, meta, children, shared=False)
     # 1, 1.0 and True are equal as keys of a dict but not the same to look at.
     if meta is not None and not all(type(key) is str for key in meta):
@@ -262,10 +281,15 @@ def fold(
     return values[0]
 
 
-def _build(root: Node, leaves: Iterator[Any]) -> Any:
-    if root.kind is None:
+def _build(node: Node, leaves: Iterator[Any]) -> Any:
+    kind = node.kind
+    if kind is None:
         return next(leaves)
-    return fold(root, leaves.__next__, _container)
+    children = [
+        next(leaves) if child.kind is None else _build(child, leaves)
+        for child in node.children
+    ]
+    return kind.unflatten(node.meta, tuple(children))
 
 
 def _container(node: Node, children: list[Any]) -> Any:
