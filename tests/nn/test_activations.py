@@ -32,3 +32,10 @@ def test_names_of_silu_and_hard_silu():
     np.testing.assert_allclose(nn.swish(x), x / (1 + np.exp(-x)), rtol=1e-5)
     hard = x * np.clip(x + 3, 0, 6) / 6
     np.testing.assert_allclose(nn.hard_swish(x), hard, rtol=1e-5, atol=1e-6)
+
+
+def test_one_hot_of_floats_and_in_wide_floats_warns():
+    with pytest.warns(DeprecationWarning, match="should be integer-typed"):
+        assert nn.one_hot(jnp.array([1.0]), 2).tolist() == [[0, 1]]
+    with pytest.warns(UserWarning, match="float64"):
+        assert nn.one_hot(jnp.array([1]), 2, dtype="float64").dtype == np.float32

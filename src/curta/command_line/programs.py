@@ -97,4 +97,5 @@ def run_here(program: Sequence[str], module: bool) -> None:
     if module:
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     else:
-        runpy.run_path(name, run_name="__main__")
+        # Errors name it wherever the program goes, as Python's own command has it.
+        runpy.run_path(os.path.abspath(name), run_name="__main__")

@@ -16,7 +16,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> list[Any]:
     """The `k` greatest elements along a dim, descending, and their int32 indices.
 
     The settings tell an accelerator how many may be missed; on this processor none is.
@@ -54,7 +54,7 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
+) -> list[Any]:
     """The `k` least elements along a dim, ascending, and their int32 indices.
 
     Args:
@@ -87,9 +87,9 @@ def _found(
     recall: Any,
     size: Any,
     aggregate: Any,
-) -> tuple[Any, Any]:
+) -> list[Any]:
     k, dim = integer(f"{name} k", k), integer(f"{name} reduction_dimension", dim)
     real(f"{name} recall_target", recall)
     size = integer(f"{name} reduction_input_size_override", size)
     op = ApproxTopK(k, dim, recall, greatest, size, aggregate)
-    return tuple(op(operand))
+    return list(op(operand))

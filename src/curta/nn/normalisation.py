@@ -25,6 +25,7 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.folds import named_axes
 from curta.numpy.promotion import inexact_operands
+from curta.user_warnings import warn
 
 Axis = int | tuple[int, ...] | None
 
@@ -302,6 +303,11 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
            [0., 0., 1.]], dtype=float32)
     """
     x = jnp.asarray(x)
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        warn(
+            f"jax.nn.one_hot input should be integer-typed; got dtype={x.dtype}",
+            DeprecationWarning,
+        )
     wanted = float if dtype is None else dtype
     chosen = dtypes.check_user_dtype(wanted, "one_hot")
     context = "The error arose in jax.nn.one_hot argument `num_classes`."

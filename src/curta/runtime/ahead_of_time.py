@@ -14,6 +14,7 @@ from curta.runtime.named_devices import Shardings
 from curta.runtime.pjrt import plugins
 from curta.runtime.pjrt.backend import lower_for_devices
 from curta.runtime.pjrt.errors import status_of
+from curta.runtime.pjrt.platforms import platform_of
 from curta.runtime.pjrt.program import Executable
 from curta.runtime.pjrt.topology import Topology, create
 from curta.runtime.propagation import Destinations
@@ -55,7 +56,7 @@ def topology_devices(platform: str, name: str, options: Mapping[str, Any]) -> li
         if status_of(error) == "UNIMPLEMENTED":
             raise NotImplementedError(str(error)) from None
         raise
-    shown = plugins.platform_of(plugin.name).alias or plugin.name
+    shown = platform_of(plugin.name).alias or plugin.name
     seen_platforms.add(plugin.name)
     return TopologyClient(shown, topology).devices()
 

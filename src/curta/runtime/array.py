@@ -78,13 +78,13 @@ class ArrayImpl(ShownArray):
                 if type(data) is DeviceData:
                     guard_transfer("device_to_host", self.aval)
                 data = data.wait()
-        return data  # type: ignore[no-any-return]
+        return data
 
     def _buffer(self) -> _Any | Pending | RemoteData:
         """The elements, or where they are or will be; RuntimeError if deleted."""
         data = self._data
         if data is not None:
-            return data  # type: ignore[no-any-return]
+            return data
         buffer = self._unready()
         if type(buffer) is Pending and buffer.is_ready():
             return self._awaited(buffer)
@@ -144,7 +144,8 @@ class ArrayImpl(ShownArray):
 
     # Python asks for it from 3.12 on.
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self._value).toreadonly()
+        value: Any = self._value  # a buffer, as types know from 3.12 on
+        return memoryview(value).toreadonly()
 
     def __dlpack__(
         self,
@@ -188,14 +189,14 @@ class ArrayImpl(ShownArray):
     def __dlpack_device__(self) -> tuple[Any, int]:
         buffer = self._buffer()
         if type(buffer) is DeviceData:
-            return shared_memory.dlpack_device(buffer)  # type: ignore[no-any-return]
+            return shared_memory.dlpack_device(buffer)
         return self._storage().__dlpack_device__()
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         buffer = getattr(self, "_pending", None)
         if type(buffer) is DeviceData:
-            return shared_memory.cuda_array_interface(buffer)  # type: ignore[no-any-return]
+            return shared_memory.cuda_array_interface(buffer)
         raise AttributeError(
             "__cuda_array_interface__ is only defined for NVidia GPU buffers."
         )
@@ -232,7 +233,8 @@ class ArrayImpl(ShownArray):
                 )
             sharding = None
         elif apart or config.context.debugging:
-            return iter([self[i] for i in range(aval.shape[0])])
+            rows: list[Any] = [self[i] for i in range(aval.shape[0])]
+            return iter(rows)
         data = self._storage()
         return iter([ArrayImpl(data[i, ...], row, sharding) for i in range(len(data))])
 
@@ -365,7 +367,7 @@ class ArrayImpl(ShownArray):
         """The part on the device of number `index`, of as many as hold parts."""
         if self.is_fully_replicated:
             index = 0
-        result: ArrayImpl = self.addressable_shards[index].data
+        result: Any = self.addressable_shards[index].data  # which is there
         return result
 
     # ---- life
@@ -424,7 +426,7 @@ class ArrayImpl(ShownArray):
             return buffer.address()
         own = getattr(self, "_pending", None)
         data = own.stored if type(own) is LaidOutData else self._storage()
-        return data.ctypes.data  # type: ignore[no-any-return]
+        return data.ctypes.data
 
 
 @dataclass(frozen=True, repr=False)
@@ -461,7 +463,8 @@ class Shard:
                 return held(data, data.aval, data.sharding)
             part = data
         else:
-            part = self.whole._storage()[(*self.term, *self.index)]
+            where_it_is: Any = (*self.term, *self.index)
+            part = self.whole._storage()[where_it_is]
         out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
         where, own = on_device(self.device), getattr(self.whole, "_pending", None)
         if type(own) is LaidOutData:

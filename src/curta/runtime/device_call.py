@@ -36,8 +36,8 @@ class DeviceCall:
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         self.told = self.entered = 0
         self.donated: Mapping[int, int] = options.donated
-        self._run: Any = backend_of(options.devices).compile(closed, options)
-        self.program: Any = self._run.program
+        run: Any = backend_of(options.devices).compile(closed, options)
+        self._run, self.program = run, run.program
 
     @property
     def executable(self) -> Any:
@@ -163,10 +163,9 @@ def on_devices(x: Any, sharding: Sharding, stay: bool = False) -> DeviceData:
         if buffer.is_here or buffer.sharding == sharding:
             return moved(buffer, sharding)
         return resharded(buffer, sharding)
-    if type(buffer) is Pending:
-        buffer = array._storage()
+    stored: Any = array._storage() if type(buffer) is Pending else buffer
     backend = backend_of(sharding.devices)
-    data: DeviceData = backend.put(buffer, array.aval, sharding)
+    data: DeviceData = backend.put(stored, array.aval, sharding)
     if array is x and (x._sharding == sharding or (stay and x._sharding is None)):
         x._pending = data
         x._data = None

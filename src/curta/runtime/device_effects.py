@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from curta.control.callback import Debugging
@@ -72,14 +72,12 @@ class _Showing:
 
     def debugging(self, op: Any, eqn: Eqn) -> Any:
         avals = [v.aval for v in eqn.invars]
-        split = [
-            self.propagation.splits.get(v, (None,) * v.aval.ndim) for v in eqn.invars
-        ]
+        known: Mapping[Any, Any] = self.propagation.splits
+        split = [known.get(v, (None,) * v.aval.ndim) for v in eqn.invars]
+        shardings: Any = self.propagation.shardings(split, avals)
         maps = [
             s.devices_indices_map(a.shape)
-            for s, a in zip(
-                self.propagation.shardings(split, avals), avals, strict=True
-            )
+            for s, a in zip(shardings, avals, strict=True)
         ]
         parts = tuple(
             tuple(m[d] for m in maps) for d in self.propagation.mesh.flat_devices

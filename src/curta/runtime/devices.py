@@ -150,7 +150,7 @@ class CompileOnlyDevice(Device):
     @property
     def client(self) -> Client:
         """What the device belongs to: its topology."""
-        return self.topology  # type: ignore[no-any-return]
+        return self.topology
 
 
 class Client:

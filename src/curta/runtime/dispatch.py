@@ -72,9 +72,9 @@ class CompiledCall:
         self.closed = closed
         self.consumed: Any = find_donation(closed, donated) if any(donated) else {}
         self.watched: bool = bool(closed.effects)  # what they do depends on the devices
-        self.made_of: tuple[
-            ClosedJaxpr, str, Sequence[bool], Shardings, Shardings, Mesh | None, bool
-        ] = closed, name, donated, in_shardings, out_shardings, mesh, moves
+        self.made_of: tuple[Any, ...] = (
+            *(closed, name, donated, in_shardings, out_shardings, mesh, moves),
+        )
         self._checks = checks
         # By devices and shardings; by None for arguments on no particular device, where
         # the default device is that of a plugin.
@@ -159,7 +159,7 @@ class CompiledCall:
         if self._native is not None:
             outs = self._native(*args)
             if outs is not native_call.MISS:
-                return outs  # type: ignore[no-any-return]
+                return outs
         plan = self._elsewhere.get(None)
         if plan is not None and not any(map(is_placed, args)):
             return self._called(plan, args, False)
@@ -179,16 +179,16 @@ class CompiledCall:
                     args, given, where, placed_as if devices else None
                 )
         inputs = self.inputs(args)
-        where = [None] * len(self.out_avals)
+        destined: Shardings = [None] * len(self.out_avals)
         if self.known_destinations or any(map(is_placed, args)):
             given, _ = self.devices(args)
             if self.watched and (other := self.over_devices(given)):
                 return other._start(args)
-            where = self.destinations.results(given)
+            destined = self.destinations.results(given)
         outs = (
             self._consuming(args, inputs) if self.consumed else self._run(args, inputs)
         )
-        results: list[Any] = [*map(self.result, outs, range(len(outs)), where)]
+        results: list[Any] = [*map(self.result, outs, range(len(outs)), destined)]
         # Tangents of integers have no bits: they are NumPy arrays everywhere.
         for i in self.without_bits:
             results[i] = outs[i]

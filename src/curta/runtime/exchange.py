@@ -29,7 +29,7 @@ class Transfer(NamedTuple):
     source: int
     target: int
     piece: int
-    index: Index
+    index: Index  # type: ignore[assignment]  # a method of tuples, which nobody calls
 
 
 def exchanged(
@@ -69,11 +69,11 @@ def planned(have: Pieces, want: Mapping[int, Index]) -> list[Transfer]:
     result = []
     for target, wanted in want.items():
         for of_piece in holders.values():
-            index = _common(of_piece[0][2], wanted)
-            if index is None or any(host == target for host, _, _ in of_piece):
+            common = _common(of_piece[0][2], wanted)
+            if common is None or any(host == target for host, _, _ in of_piece):
                 continue
             source, number, _ = of_piece[target % len(of_piece)]
-            result.append(Transfer(source, target, number, index))
+            result.append(Transfer(source, target, number, common))
     return result
 
 

@@ -87,12 +87,13 @@ def _along(dim_factors: Sequence[int], dims: Dims, aval: ShapedArray) -> Order:
     which are not next to each other.
     """
     positions = {f: k for k, f in enumerate(dim_factors)}
-    starts = []
+    starts: list[int] = []
     for dim, size in zip(dims, aval.shape, strict=True):
-        here = [positions.get(f) for f in dim]
         if size == 1:
             starts.append(-1)
-        elif None in here or here != [*range(here[0], here[0] + len(here))]:  # type: ignore
+            continue
+        here = [positions[f] for f in dim if f in positions]
+        if len(here) < len(dim) or here != [*range(here[0], here[0] + len(here))]:
             return row_major(aval)
         else:
             starts.append(here[0])

@@ -350,7 +350,8 @@ def known_layout() -> call_record.ObjectLayout | None:
         return None
     known = [p or 0 for p in offsets]
     weak = ArrayImpl.__weakrefoffset__
-    return call_record.ObjectLayout(header, *known, weak, items)
+    layout: Any = call_record.ObjectLayout
+    return layout(header, *known, weak, items)
 
 
 def field_offset(sample: Any, field: Any) -> int | None:

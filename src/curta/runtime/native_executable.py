@@ -125,7 +125,7 @@ class NativeExecutable(Executable):
         """Queue a call; its pending results. [] where it cannot be queued."""
         make_room(self._bytes)
         overwritten = {*self.overwrites.values()}
-        arrays = [
+        arrays: list[Any] = [
             x.memory(i in overwritten) if type(x) is Pending else x
             for i, x in enumerate(args)
         ]
@@ -150,8 +150,9 @@ class NativeExecutable(Executable):
         for result in pending:
             result.number = number
         for i in overwritten:
-            if type(args[i]) is Pending:
-                args[i].let_go()
+            taken = args[i]
+            if type(taken) is Pending:
+                taken.let_go()
         return pending
 
     def start(self, args: Sequence[Any], borrowed: Sequence[int] = ()) -> Sequence[Any]:

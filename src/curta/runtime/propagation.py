@@ -283,7 +283,7 @@ def _program_shardings(
     propagation = Propagation(mesh)
     result = propagation.shardings(propagated(propagation, closed, shardings), outs)
     result = _spelt_as_given(result, outs, shardings, closed.in_avals)
-    handed_on = [given.get(v) for v in closed.jaxpr.outvars]  # type: ignore
+    handed_on = [given.get(v) for v in closed.jaxpr.outvars]
     return [
         s if s is not None and s.named and s.devices == mesh.flat_devices else f
         for s, f in zip(handed_on, result, strict=True)

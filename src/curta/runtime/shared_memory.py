@@ -25,7 +25,7 @@ def _buffer(data: DeviceData, what: str) -> Buffer:
         )
     if words_of(data.aval) or data.aval.dtype == dtypes.float0:
         raise BufferError(f"{what} has no type for elements of {data.aval.dtype}")
-    return data.buffers[0]  # type: ignore[no-any-return]
+    return data.buffers[0]
 
 
 def capsule(data: DeviceData, versioned: bool) -> Any:

@@ -177,8 +177,7 @@ def binary(
     return method
 
 
-@functools.lru_cache(1024)
-def _scalar_aval(kind: Any, aval: ShapedArray, context: Any) -> ShapedArray | None:
+def _find_scalar_aval(kind: Any, aval: ShapedArray, context: Any) -> ShapedArray | None:
     """The aval as which a Python scalar meets an array of `aval`.
 
     None for other types, and where promotion would change the array: one of 64 bits
@@ -192,6 +191,9 @@ def _scalar_aval(kind: Any, aval: ShapedArray, context: Any) -> ShapedArray | No
     if kind not in _KINDS or dtype.kind not in _KINDS[kind]:
         return None
     return ShapedArray((), dtype, aval.weak_type)
+
+
+_scalar_aval: Callable[..., Any] = functools.lru_cache(1024)(_find_scalar_aval)
 
 
 def _scalar_array(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any] | None:

@@ -97,7 +97,7 @@ def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
         # A view, as another library would hold: `x` may still be donated.
         buffer = x._buffer()
         if type(buffer) is DeviceData:
-            return shared_memory.view(buffer)  # type: ignore[no-any-return]
+            return shared_memory.view(buffer)
         return ArrayImpl(x._storage().view(), x.aval, x._sharding)
     if x.__dlpack_device__()[0] not in HOST_MEMORY:
         return _on_its_device(x, copy)

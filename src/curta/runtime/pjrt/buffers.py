@@ -171,7 +171,7 @@ class Buffer:
         if error := run(ctypes.addressof(args)):
             self.client.library.retry(error, run, args, [layout])
         del keep
-        return args.event, out  # type: ignore[attr-defined]
+        return args.event, out
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The elements, on the host; raises what went wrong while they were made."""
@@ -244,7 +244,7 @@ def from_host(
     code = element_type(array.dtype)
     dense = array if array.flags.c_contiguous else np.ascontiguousarray(array)
     dims = array_of(array.shape)
-    memory = isinstance(target, Memory)
+    device = target.devices[0] if isinstance(target, Memory) else target
     shared = (immutable or dense is not array) and dense.ctypes.data % ALIGNMENT == 0
     result = client.library.call(
         "Client_BufferFromHostBuffer",
@@ -254,8 +254,8 @@ def from_host(
         dims=ctypes.addressof(dims),
         num_dims=array.ndim,
         host_buffer_semantics=ZERO_COPY if shared else ONLY_DURING_CALL,
-        device=target.devices[0].address if memory else target.address,
-        memory=target.address if memory else None,
+        device=device.address,
+        memory=None if device is target else target.address,
     )
     made = Buffer(client, result.buffer, (array.shape, array.dtype))
     event = result.done_with_host_buffer

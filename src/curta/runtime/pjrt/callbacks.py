@@ -40,7 +40,7 @@ def _failed(failed: Callable[..., Any], error: BaseException, args: Any) -> Any:
 
 
 def _report(error: BaseException) -> None:
-    hook = sys.unraisablehook
+    hook: Any = sys.unraisablehook
     hook(_Unraisable(error))
 
 

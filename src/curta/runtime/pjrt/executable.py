@@ -28,8 +28,13 @@ class _Call:
         library = executable.client.library
         devices, results = len(executable.devices), len(executable.results)
         pointer = ctypes.c_void_p
-        self.rows = [(pointer * max(1, operands))() for _ in range(devices)]
-        self.out_rows = [(pointer * max(1, results))() for _ in range(devices)]
+        # Addresses are numbers to C's arrays, or None.
+        self.rows: list[Any] = [
+            (pointer * max(1, operands))() for _ in range(devices)
+        ]
+        self.out_rows: list[Any] = [
+            (pointer * max(1, results))() for _ in range(devices)
+        ]
         self.row, self.out_row = self.rows[0], self.out_rows[0]
         self._ins = (pointer * devices)(*map(ctypes.addressof, self.rows))
         self._outs = (pointer * devices)(*map(ctypes.addressof, self.out_rows))

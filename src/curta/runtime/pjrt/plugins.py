@@ -144,9 +144,9 @@ def _installed(environment: Environment) -> Iterator[Plugin]:
             )
         else:
             yield Plugin(platform_name(module), os.fspath(library), how)
-    library = _tpu_library(environment)
-    if library is not None:
-        yield Plugin("tpu", library, "the library of package libtpu")
+    tpu = _tpu_library(environment)
+    if tpu is not None:
+        yield Plugin("tpu", tpu, "the library of package libtpu")
 
 
 def _modules() -> dict[str, str]:

@@ -76,8 +76,9 @@ class NamedValues:
             entry.type, entry.value = STRING, self._stay(bytes_of(data))
             entry.value_size = len(data)
         elif isinstance(value, Sequence) and all(isinstance(v, int) for v in value):
-            entry.type, entry.value = INT64_LIST, self._stay(array_of(value))
-            entry.value_size = len(value)
+            numbers: Any = value
+            entry.type, entry.value = INT64_LIST, self._stay(array_of(numbers))
+            entry.value_size = len(numbers)
         else:
             raise TypeError(
                 f"option {name}={value!r} of a plugin: expected a string, a boolean, an"
