@@ -348,7 +348,8 @@ class PjitFunction(Generic[P, R]):
         _, key = plan_key(self._options, axes_in_scope(), args, kwargs, type_of)
         staged = self._plans.lookup(key, current_trace().memo())
         if staged is None:
-            staged = self._make_plan(key, arguments, avals)
+            with rare_collections():
+                staged = self._make_plan(key, arguments, avals)
         names = leaf_names(
             self._fun, arguments.dynamic, arguments.options, [*arguments.argnums]
         )
