@@ -56,7 +56,7 @@ def negative(x: ArrayLike, /) -> Array:
 
 @inlined_jit
 def positive(x: ArrayLike, /) -> Array:
-    """`x` itself, as an array.
+    """The elements of `x`, in an array of their own.
 
     >>> from curta import numpy as jnp
     >>> jnp.positive(2)

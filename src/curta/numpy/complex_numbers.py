@@ -16,7 +16,7 @@ from curta.numpy.trigonometry import rad2deg
 
 @inlined_jit
 def real(val: Any, /) -> Array:
-    """The real part; real arrays are returned as they are.
+    """The real part, in an array of its own.
 
     >>> from curta import numpy as jnp
     >>> jnp.real(jnp.array([1 + 2j]))
@@ -40,7 +40,7 @@ def imag(val: Any, /) -> Array:
 
 @inlined_jit
 def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugate; real arrays are returned as they are.
+    """The complex conjugate; a new array of the same elements for real arrays.
 
     >>> from curta import numpy as jnp
     >>> jnp.conjugate(jnp.array([1 + 2j]))
