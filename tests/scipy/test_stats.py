@@ -238,3 +238,10 @@ def test_derivatives_outside_the_support():
 def test_the_derivative_of_the_entropy(mu):
     with curta.enable_x64(True):
         check_grads(stats.poisson.entropy, (mu,), 2)
+
+
+@pytest.mark.parametrize("name", ["t", "chi2", "gennorm", "gamma"])
+def test_parameters_are_numbers_of_the_dtype(name):
+    """A parameter that is a Python number does not widen bfloat16."""
+    x = jnp.ones(3, jnp.bfloat16)
+    assert getattr(stats, name).logpdf(x, 2.0).dtype == jnp.bfloat16

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from curta import dtypes, lax
@@ -176,8 +177,10 @@ def inexact_operands(name: str, *args: Any) -> list[Array]:
     for x in given:
         dtypes.dtype(x)  # raises TypeError where no array has the dtype
     operands = promote_args_inexact(name, *given)
-    # An array of NumPy's says a 64-bit dtype that its elements will not have.
-    return [asarray(x) if isinstance(x, np.ndarray) else x for x in operands]
+    # An array of NumPy's says a 64-bit dtype that its elements will not have; a scalar
+    # of bfloat16 and a Python number make float32.
+    numpy = (np.ndarray, ml_dtypes.bfloat16)
+    return [asarray(x) if isinstance(x, numpy) else x for x in operands]
 
 
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:
