@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from curta import dtypes
 from curta.compiler.graph.joins import (
     joined_twice,
     reshaped,
@@ -192,9 +193,10 @@ def power_of_a_half(eqn: Any, context: Context) -> Results | None:
     """
     x, y = eqn.invars
     number, dtype = _splat(y, context), x.aval.dtype
-    if number is None or dtype not in (np.float32, np.float64) or not x.aval.shape:
+    if number is None or number.aval.dtype != dtype or not x.aval.shape:
         return None
-    if float(number.val) not in (0.5, -0.5) or number.aval.dtype != dtype:
+    floats = dtypes.issubdtype(dtype, np.floating)
+    if not floats or float(number.val) not in (0.5, -0.5):
         return None
 
     def literal(value: float) -> Literal:

@@ -29,7 +29,7 @@ from curta.compiler.llvm.updates import (
 from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, Kernel, Stage
-from curta.compiler.loops.schedule import Schedule, Vectors
+from curta.compiler.loops.schedule import Schedule, Vectors, weight
 from curta.compiler.loops.split import piece_index
 from curta.config import config
 
@@ -358,7 +358,9 @@ class _KernelEmitter(StageBody):
                 self.values.bind(dims[0], loop.index)
                 self._column_nest(stage, dims[1:], lanes)
             return
-        most = config.tuning.rows_at_once
+        tuning, heavy = config.tuning, sum(map(weight, stage.body))
+        # Several rows of a heavy body would spill.
+        most = max(1, tuning.rows_at_once // (2 if heavy > tuning.light_body else 1))
         whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
         for begin, end, rows in ((first, whole, most), (whole, last, 1)):
             with self.b.loop(begin, end, rows) as loop:
@@ -367,31 +369,53 @@ class _KernelEmitter(StageBody):
     def _add_rows(
         self, stage: Stage, dim: LoopVar, first: Value, rows: int, lanes: int
     ) -> None:
+        """Some rows, by whole vectors; then the columns left, row by row, masked."""
         indices = [first if r == 0 else self.b.add(first, r) for r in range(rows)]
-        with self._each_vector(lanes):
-            kept = [self._row(fold) for fold in stage.folds]
-            for index in indices:
-                with self.values.scope():
-                    self.values.bind(dim, index)
-                    self._store_all(stage.stores)
-                    for i, fold in enumerate(stage.folds):
-                        inputs = [self.values.compute_lanes(x) for x in fold.inputs]
-                        kept[i] = self._combine(fold, kept[i], inputs)
-            for fold, values in zip(stage.folds, kept, strict=True):
-                self._put_row(fold, values)
+        lane = self._column()
+        begin, end = self._bounds(lane)
+        rest = lane.extent % lanes != 0 and lanes > 1
+        whole = self.b.sub(end, self.b.urem(self.b.sub(end, begin), lanes))
+        with self._vectors_between((begin, whole if rest else end), lanes, False):
+            self._add_to_row(stage, dim, indices)
+        if rest:
+            with self.b.loop(first, self.b.add(first, rows)) as row:
+                with self._vectors_between((whole, end), lanes, True):
+                    self._add_to_row(stage, dim, [row.index])
+
+    def _add_to_row(self, stage: Stage, dim: LoopVar, indices: list[Value]) -> None:
+        kept = [self._row(fold) for fold in stage.folds]
+        for index in indices:
+            with self.values.scope():
+                self.values.bind(dim, index)
+                self._store_all(stage.stores)
+                for i, fold in enumerate(stage.folds):
+                    inputs = [self.values.compute_lanes(x) for x in fold.inputs]
+                    kept[i] = self._combine(fold, kept[i], inputs)
+        for fold, values in zip(stage.folds, kept, strict=True):
+            self._put_row(fold, values)
+
+    def _column(self) -> LoopVar:
+        assert self.plan.column is not None
+        return self.plan.column
 
     @contextmanager
     def _each_vector(self, lanes: int) -> Iterator[None]:
         """A loop over the vectors of the piece of columns."""
-        lane = self.plan.column
-        assert lane is not None
-        first, last = self._bounds(lane)
-        exact = lane.extent % lanes == 0
+        lane = self._column()
+        masked = lane.extent % lanes != 0 and lanes > 1
+        with self._vectors_between(self._bounds(lane), lanes, masked):
+            yield
+
+    @contextmanager
+    def _vectors_between(
+        self, bounds: tuple[Value, Value], lanes: int, masked: bool
+    ) -> Iterator[None]:
+        first, last = bounds
         with self.b.loop(*_known(first, last), lanes) as loop:
             mask = None
-            if not exact and lanes > 1:
+            if masked:
                 mask = self.b.first_lanes(self.b.sub(last, loop.index), lanes)
-            with self.values.vectorised(lane, loop.index, lanes, mask):
+            with self.values.vectorised(self._column(), loop.index, lanes, mask):
                 yield
 
     def _row_addresses(self, fold: Fold) -> Iterator[tuple[Value, Type]]:

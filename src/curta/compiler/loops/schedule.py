@@ -114,9 +114,11 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
         split = kernel.stages[0].dims[-1]
         block = min(tuning.tile, neighbours.extent)
         piece = block if block == tuning.tile else tuning.piece_of_neighbours
-    little = kernel_cost(kernel) < tuning.little_cost and not often
+    total = kernel_cost(kernel)
+    little = total < tuning.little_cost and not often
+    quick = total < tuning.optimised_map and not often
     vectors = tuple(
-        _vectors(s, _lane_extent(s, column), vector_bytes, little, column is None)
+        _vectors(s, _lane_extent(s, column), vector_bytes, little, quick, column)
         for s in kernel.stages
     )
     pieces = 1 if split is None else -(-split.extent // piece)
@@ -200,13 +202,20 @@ def is_running(stage: Stage) -> bool:
 
 
 def _vectors(
-    stage: Stage, extent: int, vector_bytes: int, little: bool, rows: bool
+    stage: Stage,
+    extent: int,
+    vector_bytes: int,
+    little: bool,
+    quick: bool,
+    column: LoopVar | None,
 ) -> Vectors:
     """As many lanes as make independent chains without spilling registers.
 
     Where there is little to do, one register is enough: that compiles fastest. But the
     sums of long rows wait for one another, the more so in quickly made code, which has
-    them in memory. A width that divides the extent needs no mask.
+    them in memory. A width that divides the extent needs no mask. Masks make shorter
+    code, and slower, above all on AMD's processors: for what need not be `quick`ly made
+    they are for the rest alone.
     """
     if stage.ordered and not _in_order(stage):
         return Vectors(1, False)
@@ -220,7 +229,7 @@ def _vectors(
     chains = 1 if is_running(stage) else chains_of(heavy)
     wide = native * chains
     is_long = extent >= 8 * wide
-    waits = rows and bool(stage.folds) and is_long
+    waits = column is None and bool(stage.folds) and is_long
     little = little and not waits
     lanes = native if little else wide
     while lanes > 1 and lanes >= 2 * extent:
@@ -230,7 +239,7 @@ def _vectors(
     if waits or (extent % lanes and not little and is_long):
         lanes = wide
     short = little or heavy > tuning.light_body or extent < 4 * lanes
-    return Vectors(lanes, short and not (rows and _turns(stage)))
+    return Vectors(lanes, quick and short and not (column is None and _turns(stage)))
 
 
 def _turns(stage: Stage) -> bool:
