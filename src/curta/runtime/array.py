@@ -225,7 +225,8 @@ class ArrayImpl(ShownArray):
         apart = aval.placement is not None
         apart = apart or (sharding is not None and sharding.num_devices > 1)
         apart = apart or isinstance(self._buffer(), RemoteData)
-        if aval.placement is not None and not self.is_fully_replicated:
+        is_split = aval.placement is not None and not self.is_fully_replicated
+        if is_split and not self._has_terms():
             if not self.is_fully_addressable:
                 raise AssertionError(  # JAX's class: its rows are refused by type
                     "rows of an array over several processes are found by"
