@@ -104,10 +104,15 @@ class _Code:
                     with b.when(is_left):
                         b.masked_store(piece, place, there)
             return
-        vectors = [
-            _joined(b, [b.masked_load(part, place, there) for place in rows[r::size]])
-            for r in range(size)
-        ]
+        # Another row behind these: what is read beyond a line is there.
+        behind = b.compare("gt", self.left, self.lanes)
+        fits = b.compare("ge", b.add(self.row, self.width), size)
+        loaded = b.if_(
+            b.and_(behind, fits),
+            lambda: [b.load(part, place) for place in rows],
+            lambda: [b.masked_load(part, place, there) for place in rows],
+        )
+        vectors = [_joined(b, loaded[r::size]) for r in range(size)]
         columns = transposed(b, vectors)
         for i in range(size - 1, -1, -1):  # those that are missing come first
             b.store(columns[i], self.column(i))
