@@ -89,8 +89,10 @@ class HostsCall:
         own = local.closed
         if here.count > 1 and here.index in hosts.hosts:
             own = of_host(own, here.index)
-        run = overwriting(own, {} if checks else self._in_place(own))
-        self._overwritten = [*run.overwrites.values()]
+        pairs_in_place = {} if checks else self._in_place(own)
+        run = overwriting(own, pairs_in_place)
+        # Those that it may work in, also where the result is not left there.
+        self._overwritten = [*pairs_in_place]
         self.run: Any = checked(name, own, run) if checks else run
 
     def __call__(self, args: Sequence[Any]) -> list[HostsData | NDArray]:
