@@ -203,7 +203,7 @@ class ItemLowering(ItemBuilder):
         if not eqn.op.renames_memory or not isinstance(operand, Var):
             return None
         definition = self.values.definitions.get(operand)
-        if definition is None or operand in self.buffers:
+        if definition is None or operand in self.buffers or not operand.aval.shape:
             return None
         repeats = type(definition.op) is BroadcastInDim
         long_rows = repeats and operand.aval.shape[-1] >= config.tuning.tile
