@@ -66,7 +66,6 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "Lapack": "tests/compiler/test_decompositions.py",
         "BatchedSmallMatrices": "tests/compiler/test_decompositions.py",
         "BatchedMatrixLoops": "tests/compiler/test_batched_matrix_loops.py",
-        "Permuted": "tests/compiler/test_decompositions.py",
         "Scan": "tests/control/test_control_flow.py",
         "While": "tests/control/test_control_flow.py",
     }
