@@ -26,7 +26,7 @@ READ = {
     "curta.compiler.routine_code._routine_call": {"tuning", "curta_tuning"},
     "curta.dtypes.promotion._promote": {"jax_enable_x64"},
     "curta.numpy.folds._widened_dtypes": {"jax_enable_x64"},
-    "curta.runtime.shortcuts._scalar_aval": {"jax_enable_x64"},
+    "curta.runtime.shortcuts._find_scalar_aval": {"jax_enable_x64"},
 }
 # Where object files are kept.
 CACHE = {"jax_enable_compilation_cache", "jax_compilation_cache_dir"}

@@ -122,7 +122,10 @@ class FailingNumPy(Failing):
     def __init__(self) -> None:
         self._state = (ctypes.c_int64 * 3)(0, sys.maxsize, sys.maxsize)
         names = [f"failing_{name}" for name in _FUNCTIONS]
-        imports = {name: link.c_function(name) for name in _FUNCTIONS}
+        imports = {
+            name: ctypes.cast(ctypes.pythonapi[name], ctypes.c_void_p).value or 0
+            for name in _FUNCTIONS
+        }
         self._code = link.load(target.compile_text(_handler_module()), names, imports)
         state = ctypes.addressof(self._state)
         places = map(self._code.address, names)

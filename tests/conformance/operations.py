@@ -61,7 +61,6 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "Remat": "tests/api/test_checkpoint.py",
         "SortedRows": "tests/compiler/test_sorting.py",
         "TransformAlong": "tests/compiler/test_fourier.py",
-        "Barrier": "tests/control/test_platforms_and_barriers.py",
         "Rotated": "tests/compiler/test_decompositions.py",
         "Lapack": "tests/compiler/test_decompositions.py",
         "BatchedSmallMatrices": "tests/compiler/test_decompositions.py",

@@ -40,6 +40,7 @@ SYSTEM_NAMES = frozenset(
     "clock_gettime mmap pthread_create pthread_detach pthread_self sched_getcpu "
     "sched_yield sem_init sem_post sem_wait syscall".split()
 )
+_LIBRARY_NAMES = RUNTIME_NAMES | SYSTEM_NAMES
 _counter = itertools.count()
 
 
@@ -80,13 +81,13 @@ class _Imports(Mapping[str, int]):
     def __getitem__(self, name: str) -> int:
         if name in self._given:
             return self._given[name]
-        if name not in RUNTIME_NAMES | SYSTEM_NAMES or not _is_there(name):
+        if name not in _LIBRARY_NAMES or not _is_there(name):
             raise LookupError(f"native code calls {name!r}, which was not imported")
         function = getattr(_library_of(name), name)
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
     def __iter__(self) -> Any:
-        present = filter(_is_there, RUNTIME_NAMES | SYSTEM_NAMES)
+        present = filter(_is_there, _LIBRARY_NAMES)
         return itertools.chain(self._given, present)
 
     def __len__(self) -> int:
