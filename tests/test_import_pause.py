@@ -53,18 +53,18 @@ def test_tracing_and_compiling_make_collections_rare():
     seen = []
 
     def fun(x):
-        seen.append(gc.get_threshold()[0])
+        seen.append(gc.get_threshold()[2])
         return curta.jit(lambda x: x + 1)(x)  # the block of the inner one ends nothing
 
     before = gc.get_threshold()
     curta.jit(fun)(1.0)
     with pytest.raises(ZeroDivisionError):
-        curta.jit(lambda x: 1 / (seen.append(gc.get_threshold()[0]) or 0))(1.0)
-    assert all(n > before[0] for n in seen) and len(seen) == 2
+        curta.jit(lambda x: 1 / (seen.append(gc.get_threshold()[2]) or 0))(1.0)
+    assert all(n > before[2] for n in seen) and len(seen) == 2
     assert gc.get_threshold() == before
 
 
-@pytest.mark.parametrize("chosen", [(0, 10, 10), (10**6, 5, 5)])
+@pytest.mark.parametrize("chosen", [(0, 10, 10), (10**6, 5, 5000)])
 def test_the_programs_thresholds_stand(chosen):
     before = gc.get_threshold()
     try:
@@ -77,3 +77,26 @@ def test_the_programs_thresholds_stand(chosen):
         assert gc.get_threshold() == chosen
     finally:
         gc.set_threshold(*before)
+
+
+def test_young_garbage_is_found_while_a_function_is_traced():
+    class Large:
+        alive = 0
+
+        def __init__(self):
+            self.itself = self
+            Large.alive += 1
+
+        def __del__(self):
+            Large.alive -= 1
+
+    most = []
+
+    def fun(x):
+        for _ in range(5000):
+            Large()
+            most.append(Large.alive)
+        return x
+
+    curta.jit(fun)(1.0)
+    assert max(most) < 4000

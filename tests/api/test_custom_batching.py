@@ -24,6 +24,12 @@ def product():
     return f, rule
 
 
+def test_operations_are_at_the_lines_of_the_rule():
+    f, rule = product()
+    jaxpr = curta.make_jaxpr(curta.vmap(f))(jnp.ones(3), jnp.ones(3))
+    assert all("rule)" in str(e.source_info) for e in jaxpr.eqns)
+
+
 def test_the_rule_replaces_the_function():
     f, rule = product()
     xs, ys = jnp.arange(3.0), jnp.arange(1.0, 4.0)

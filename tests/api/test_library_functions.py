@@ -103,6 +103,20 @@ def test_results_are_arrays_of_their_own(f):
         assert donated(f(x), x)[1].tolist() == [0, 1, 2, 3, 4]
 
 
+def test_what_has_an_array_keeps_it():
+    class Has:
+        def __init__(self, x):
+            self.x = x
+
+        def __jax_array__(self):
+            return self.x
+
+    for _ in range(3):
+        has = Has(jnp.arange(3.0))
+        donated(jnp.squeeze(has), has.x)
+        assert has.x.tolist() == [0, 1, 2]
+
+
 SAME = {
     "around": lambda x: jnp.around(x.astype(int)),
     "atleast_1d": lambda x: jnp.atleast_1d(x, x)[1],

@@ -60,3 +60,14 @@ def test_log_sums_of_nothing():
     x[30_000] = 1.0
     found = np.asarray(curta.jit(lax.cumlogsumexp)(x))
     assert np.isneginf(found[:30_000]).all() and (found[30_000:] == 1.0).all()
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_complex_sums_of_exponentials(axis, reverse):
+    x = (np.arange(12).reshape(3, 4) * (0.1 + 0.2j)).astype(np.complex64)
+    found = curta.jit(lambda x: lax.cumlogsumexp(x, axis, reverse))(x)
+    order = slice(None, None, -1 if reverse else 1)
+    rows = np.moveaxis(np.exp(x), axis, 0)[order]
+    want = np.moveaxis(np.cumsum(rows, 0)[order], 0, axis)
+    np.testing.assert_allclose(np.exp(found), want, rtol=1e-5)

@@ -122,6 +122,10 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
         ["reshape", "reshape"],
     ),
     "sum_of_one": (lambda x: [ReduceSum((1,))(Reshape((2, 1, 6))(x))], ["reshape"]),
+    "no_iterations": (
+        lambda x: [*curta.lax.scan(lambda c, _: (c * 2, c), x, None, length=0)],
+        ["broadcast_in_dim"],
+    ),
 }
 
 
@@ -155,6 +159,27 @@ def test_roots_of_special_values() -> None:
             found = power(x, np.float32(y)) if power is curta.lax.pow else power(x)
             np.testing.assert_array_equal(found, want)
             assert not np.signbit(found).any()
+        for shape in (), (1,), (2, 1):
+            y = np.full(shape[-1:], 0.5, np.float32)
+            base = np.full(shape, -np.inf, np.float32)
+            assert np.all(curta.lax.pow(base, np.broadcast_to(y, shape)) == np.inf)
+            assert np.all(curta.jit(lambda x=base, y=y: curta.numpy.power(x, y))() > 0)
+
+
+def test_what_cannot_run_does_not_where_there_are_no_iterations() -> None:
+    @curta.custom_vjp
+    def f(x: Any) -> Any:
+        return x * 2
+
+    f.defvjp(lambda x: (x * 2, None), lambda _, t: (t * 2,))
+
+    def loop(x: Any) -> Any:
+        return curta.lax.scan(lambda c, _: (c + f(x), f(c)), x, None, length=0)
+
+    x = np.ones(5, np.float32)
+    (out, rows), (tangent, _) = curta.jit(lambda x: curta.jvp(loop, (x,), (x,)))(x)
+    assert np.array_equal(out, x) and np.array_equal(tangent, x)
+    assert rows.shape == (0, 5)
 
 
 def test_what_is_not_rewritten() -> None:

@@ -184,6 +184,16 @@ def test_other_signatures_are_missed():
     assert native({"a": deleted}) is MISS
 
 
+@pytest.mark.parametrize("before", [1, 2])
+def test_arrays_after_an_array_of_numpy(before):
+    f = jit(lambda x: x + 1)
+    for x in [arange(3)] * (before - 1) + [np.ones(3, np.float32)]:
+        f(x)
+    for _ in range(3):
+        assert f(arange(3)).tolist() == [1, 2, 3]
+    assert f._native(arange(3)) is not MISS
+
+
 def test_several_signatures():
     f = jit(lambda x: x * 2)
     for n in range(1, 12):

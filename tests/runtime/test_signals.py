@@ -83,6 +83,16 @@ x = jnp.asarray(np.random.default_rng(0).normal(size=(3000, 3000)).astype("f4"))
 f = curta.jit(jnp.linalg.svd).lower(x).compile()
 run = lambda: f(x)[1].block_until_ready()
 """,
+    "a condition that may call Python": """
+v = np.ones(5, np.float32)
+asked = curta.ShapeDtypeStruct((), bool)
+def seldom(c):
+    ask = lambda c: curta.pure_callback(lambda a: np.asarray(a)[0] > -1, asked, c)
+    return lax.cond(c[0] < 0, ask, lambda c: c[0] > -2, c)
+f = curta.jit(lambda v: lax.while_loop(seldom, lambda c: jnp.sort(c)[::-1], v))
+f = f.lower(v).compile()
+run = lambda: f(v).block_until_ready()
+""",
     "compiling": """
 curta.config.update("jax_enable_compilation_cache", False)
 def many(x):

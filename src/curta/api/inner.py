@@ -158,10 +158,18 @@ def new_arrays(fun: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(fun)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        out: R = of_its_own(fun(*args, **kwargs), args, *kwargs.values())
+        given: Any = tuple(map(_as_array, args))
+        out: R = of_its_own(fun(*given, **kwargs), given, *kwargs.values())
         return out
 
     return call
+
+
+def _as_array(x: Any) -> Any:
+    """What is to be an array, as that."""
+    if type(x) in _PLAIN or isinstance(x, Array):
+        return x
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 
 
 def _converted(args: tuple[Any, ...]) -> tuple[Any, ...]:

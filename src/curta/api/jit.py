@@ -156,6 +156,8 @@ class PjitFunction(Generic[P, R]):
         self, args: tuple[Any, ...], leaves: Sequence[Any], plan: Staged, plain: bool
     ) -> None:
         """At a second call, let native code make the next ones of this signature."""
+        if any(isinstance(x, np.ndarray) for x in leaves):
+            return  # native calls do not take them, but may take what comes next
         plan.repeated = True
         plain = plain and all(i >= len(args) for i in self._options.static_argnums)
         call = plan.call

@@ -103,6 +103,7 @@ class HostCall(Op):
     multiple_results: ClassVar[bool] = True
     holds_functions: ClassVar[bool] = True
     runs_python: ClassVar[bool] = True
+    rules_run_python: ClassVar[bool] = True
 
     def check_operands(self, avals: Sequence[ShapedArray]) -> None:
         """Raise TypeError for random keys, which NumPy does not have."""

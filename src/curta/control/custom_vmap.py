@@ -28,6 +28,7 @@ class CustomVmapCall(JaxprOp):
     """`jaxpr` when evaluated, `rule` when batched."""
 
     name: ClassVar[str] = "custom_vmap_call"
+    rules_run_python: ClassVar[bool] = True
     jaxpr: ClosedJaxpr
     rule: BatchRule
     const_count: int

@@ -86,6 +86,8 @@ class Op:
     """Whether parameters may be jaxprs."""
     runs_python: ClassVar[bool] = False
     """Whether it runs a function of the program, and so only where the program does."""
+    rules_run_python: ClassVar[bool] = False
+    """Whether its rules of transformations run functions of the program."""
     reads_elements: ClassVar[bool] = False
     """Whether its loops read elements of the operands, which then need no memory."""
     renames_memory: ClassVar[bool] = False

@@ -64,6 +64,7 @@ class UserOp(Op):
     primitive: ClassVar[Primitive]
     has_effects: ClassVar[bool] = False
     runs_python: ClassVar[bool] = True
+    rules_run_python: ClassVar[bool] = True
     holds_jaxprs: ClassVar[bool] = True
     items: tuple[tuple[str, Any], ...] = ()
 

@@ -282,6 +282,8 @@ class CumLogSumExp(Cumulative):
         return dtype.type(-np.inf)
 
     def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        if x.dtype.kind == "c":
+            self._missing("lower")
         difference = b.sub(acc, x)
         rest = exp.scalar(b, b.neg(b.abs(difference)))
         out = b.add(b.max(acc, x), log1p.scalar(b, rest))

@@ -95,7 +95,7 @@ class JVPTrace(Trace):
         primals = [p for p, _ in pairs]
         tangents = [t for _, t in pairs]
         before = swap_trace(self.parent)
-        line = settle(self.locates and not op.runs_python)
+        line = settle(self.locates and not op.rules_run_python)
         try:
             if all(type(t) is Zero for t in tangents):
                 return op(*primals)

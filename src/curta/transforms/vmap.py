@@ -112,7 +112,7 @@ class BatchTrace(Trace):
         vals = [v for v, _ in pairs]
         dims = [d for _, d in pairs]
         before = swap_trace(self.parent)
-        line = settle(self.locates and not op.runs_python)
+        line = settle(self.locates and not op.rules_run_python)
         try:
             if all(d is None for d in dims) and not uses_axis(op, self.axis):
                 return op(*vals)

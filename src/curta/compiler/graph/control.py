@@ -312,10 +312,11 @@ class _Loop:
 
     def _signals(self) -> Block:
         """A call that answers signals, in loops that call Python, now and then."""
-        if not self.body.runs_python:
+        if not any(p.runs_python for p in self.programs):
             return ()
         most = config.tuning.interruptible_cost // 4
-        calls = -(-most // max(self.body.cost, 1))  # a program may cost nothing
+        cost = sum(p.cost for p in self.programs)
+        calls = -(-most // max(cost, 1))  # programs may cost nothing
         every = 1 << max(calls - 1, 0).bit_length()
         return (Call(signals_answered(), every=every),)
 

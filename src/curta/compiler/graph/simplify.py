@@ -22,6 +22,8 @@ from curta.compiler.graph.joins import (
     unstack_into_slices,
 )
 from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
+from curta.control.scan import Scan
+from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.primitives.base import Elementwise
@@ -264,6 +266,21 @@ def sum_of_one(eqn: Any, context: Context) -> Results | None:
     return reshaped(x, out.aval.shape, context)
 
 
+@rewrites(Scan)
+def no_iterations(eqn: Any, context: Context) -> Results | None:
+    """scan of no iterations -> its first carry, and arrays without elements."""
+    op = eqn.op
+    outs = [v.aval for v in eqn.outvars[op.num_carry :]]
+    if op.length != 0 or op.effects:
+        return None
+    if any(a.placement or not isinstance(a.dtype, np.dtype) for a in outs):
+        return None
+    _, carry, _ = op.parts(eqn.invars)
+    zeros = (Literal(a.dtype.type(0), ShapedArray((), a.dtype)) for a in outs)
+    empty = (BroadcastInDim(a.shape, ()) for a in outs)
+    return [*carry, *map(context.apply, empty, zeros)]
+
+
 def _is_number(atom: Atom, number: int) -> bool:
     """Whether it is the literal `number` (0 is not -0.0)."""
     if not isinstance(atom, Literal) or not isinstance(atom.aval.dtype, np.dtype):
@@ -297,4 +314,5 @@ simplify: Final = Rewriting(
     transpose_into_dot,
     transpose_of_dot,
     sum_of_one,
+    no_iterations,
 )

@@ -108,9 +108,10 @@ class Pow(Elementwise):
 
     def eval(self, *args: Any) -> Any:
         x, y = args
-        # Of a scalar 0.5 NumPy makes a square root, which has -0.0 and NaN of -inf.
-        y = y.astype(x.dtype, copy=False)
-        return np.power(x, y if y.ndim or not x.ndim else np.full_like(x, y))
+        # Of 0.5 at a stride of 0 NumPy makes a square root: -0.0, and NaN of -inf.
+        base = np.atleast_1d(x)
+        exponents = np.broadcast_to(y.astype(x.dtype, copy=False), base.shape).copy()
+        return np.power(base, exponents).reshape(x.shape)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         x, y = xs
