@@ -7,7 +7,6 @@ limits that would end them otherwise are far longer.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import textwrap
@@ -15,6 +14,7 @@ import textwrap
 import pytest
 
 from accelerators import shim
+from curta.hosts.ports import free_port
 
 # What ends process 1: `die()` at the stage of a test.
 PROGRAM = """
@@ -112,9 +112,7 @@ def ended(process, seconds):
 
 @pytest.mark.parametrize(("stage", "how"), STAGES)
 def test_the_others_end(stage, how, environment, tmp_path):
-    with socket.create_server(("localhost", 0)) as unused:
-        port = unused.getsockname()[1]
-    code = textwrap.dedent(PROGRAM).replace("{port}", str(port))
+    code = textwrap.dedent(PROGRAM).replace("{port}", str(free_port()))
     stays, ends = (
         subprocess.Popen(
             [sys.executable, "-c", code, str(i), how, stage],

@@ -6,7 +6,6 @@ collectives are exchanges of keys. What runs is the binding, and XLA's partition
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import textwrap
@@ -14,6 +13,7 @@ import textwrap
 import pytest
 
 from accelerators import shim
+from curta.hosts.ports import free_port
 from curta.hosts.store import Server
 
 STORE = """
@@ -71,9 +71,7 @@ def of_the_shim(tmp_path_factory):
 
 def program(count, code, environment):
     """Run code in the processes of one program; what each prints."""
-    with socket.create_server(("localhost", 0)) as unused:
-        port = unused.getsockname()[1]
-    head = textwrap.dedent(PROGRAM).format(count=count, port=port)
+    head = textwrap.dedent(PROGRAM).format(count=count, port=free_port())
     end = "\ncurta.distributed.shutdown()\n"
     return started(count, head + textwrap.dedent(code) + end, **environment)
 

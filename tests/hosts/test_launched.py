@@ -1,11 +1,13 @@
 """What the environments of launchers say of the processes that they start."""
 
+import socket
 from types import SimpleNamespace
 
 import pytest
 
 from curta.api import processes
 from curta.hosts.launched import launched
+from curta.hosts.ports import free_port
 
 SLURM = {
     "SLURM_PROCID": "3",
@@ -15,6 +17,14 @@ SLURM = {
     "SLURM_JOB_ID": "4097",
 }
 TPU = {"TPU_WORKER_ID": "1", "TPU_WORKER_HOSTNAMES": "w0,w1,w2"}
+
+
+def test_a_port_that_no_connection_is_given():
+    port = free_port()
+    with socket.create_server(("127.0.0.1", 0)) as given:
+        assert given.getsockname()[1] >= 32_000 > port
+    with socket.create_server(("127.0.0.1", port)):
+        pass
 
 
 def test_open_mpi():

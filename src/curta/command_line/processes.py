@@ -21,7 +21,6 @@ import os
 import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -31,6 +30,7 @@ from typing import IO, Any
 from curta.command_line.usage import UsageError
 from curta.hosts.launched import COORDINATOR, COUNT, INDEX
 from curta.hosts.mpi import is_there as mpi_is_there
+from curta.hosts.ports import free_port
 from curta.hosts.wire import TOKEN
 
 _GRACE = 15.0  # seconds for the others to end when a process has failed
@@ -117,7 +117,7 @@ class _Local:
         self._threads: list[threading.Thread] = []
         self._environment = {
             **os.environ,
-            COORDINATOR: options.coordinator or f"127.0.0.1:{_free_port()}",
+            COORDINATOR: options.coordinator or f"127.0.0.1:{free_port()}",
             COUNT: str(options.of or options.n),
         }
         if not options.coordinator:
@@ -198,9 +198,3 @@ def _relay(source: IO[bytes], sink: Any, prefix: str) -> None:
     for line in source:
         sink.write(prefix + line.decode(errors="replace"))
         sink.flush()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
