@@ -109,9 +109,9 @@ class Pow(Elementwise):
     def eval(self, *args: Any) -> Any:
         x, y = args
         # Of 0.5 at a stride of 0 NumPy makes a square root: -0.0, and NaN of -inf.
-        base = np.atleast_1d(x)
-        exponents = np.broadcast_to(y.astype(x.dtype, copy=False), base.shape).copy()
-        return np.power(base, exponents).reshape(x.shape)
+        shape = np.broadcast_shapes(x.shape, y.shape)
+        exponents = np.broadcast_to(y.astype(x.dtype, copy=False), shape or (1,))
+        return np.power(x, exponents.copy()).reshape(shape)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         x, y = xs
