@@ -16,6 +16,8 @@ from accelerators import shim
 from curta.hosts.ports import free_port
 from curta.hosts.store import Server
 
+TIMEOUT = 300
+
 STORE = """
     import os, sys
     from curta.hosts.store import Store
@@ -89,7 +91,7 @@ def started(count, code, **environment):
         for i in range(count)
     ]
     try:
-        ended = [process.communicate(timeout=300) for process in running]
+        ended = [process.communicate(timeout=TIMEOUT) for process in running]
     finally:
         for process in running:
             process.kill()
@@ -211,6 +213,19 @@ class TestPrograms:
             step = curta.jit(lambda x: x - 0.5, donate_argnums=0)
             assert np.array_equal(here(step(out)), 2 * X[own] + 0.5)
             assert out.is_deleted()
+            print("done")
+            """,
+            of_the_shim,
+        )
+        assert said == ["done\n"] * count
+
+    def test_shutdown_waits_for_programs_that_still_run(self, count, of_the_shim):
+        said = program(
+            count,
+            """
+            total = curta.jit(lambda x: x.sum(0) + x.max(0))
+            for _ in range(20):
+                total(x)
             print("done")
             """,
             of_the_shim,

@@ -50,6 +50,23 @@ def test_a_key_has_one_value(server):
         store.put("k", b"2")
 
 
+def test_a_server_that_has_ended_is_not_waited_for():
+    server = Server()
+    store, errors = Store(server.address, timeout=300), []
+    server.close()
+
+    def ask():  # a thread of its own makes a connection
+        try:
+            store.get("k", 0)
+        except JaxRuntimeError as error:
+            errors.append(str(error))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(20)
+    assert len(errors) == 1 and errors[0].startswith("UNAVAILABLE")
+
+
 def test_a_barrier_can_be_used_again(server):
     store, passed = Store(server.address), []
 

@@ -29,6 +29,8 @@ class Engine:
     """Keys and values of all processes (`store.Store`); simulated hosts have none."""
     polled: bool = False
     """Whether what was begun goes on only while the program looks after it."""
+    unfinished: Sequence[Callable[[], None]] = ()
+    """Wait for what runs with other processes; called before this one leaves them."""
 
     def in_thread_order(self, members: tuple[int, ...], function: Callable[[], T]) -> T:
         """Call what hosts run together, while no other thread of them runs such."""

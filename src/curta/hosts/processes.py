@@ -84,6 +84,8 @@ class SeveralProcesses(Processes):
         set_process_engine(Alone())
 
     def _leave(self) -> None:
+        for wait in self.engine.unfinished:
+            wait()
         self.presence.leave()
         if self.service is not None:
             self.service.wait_until_left(self._index)

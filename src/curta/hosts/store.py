@@ -192,6 +192,7 @@ class Store:
         self.address = address
         self.timeout = timeout
         self._threads = threading.local()
+        self._has_served = False
         self.ask(b"get", b"", b"0")
 
     def put(self, key: str, value: bytes) -> None:
@@ -247,13 +248,20 @@ class Store:
             raise self._unavailable(error) from None
 
     def connect(self) -> socket.socket:
-        """A connection; the server may begin to serve later than others connect."""
+        """A connection; the server may begin to serve later than others connect.
+
+        Once it has served, a server that is not there has ended.
+        """
         end, pause = time.monotonic() + self.timeout, 0.01
         while True:
             try:
-                return wire.connect(self.address, self.timeout)
+                connection = wire.connect(self.address, self.timeout)
+                self._has_served = True
+                return connection
             except OSError as error:
-                if time.monotonic() > end or isinstance(error, wire.WrongToken):
+                ended = self._has_served and isinstance(error, ConnectionRefusedError)
+                late = time.monotonic() > end
+                if ended or late or isinstance(error, wire.WrongToken):
                     raise self._unavailable(error) from None
                 time.sleep(pause)
                 pause = min(1.0, 2 * pause)

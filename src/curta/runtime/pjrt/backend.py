@@ -133,16 +133,15 @@ class DeviceExecutable(Executable):
         )
         #: How many of its devices are of this process.
         self._count = len(self.program.devices)
+        self._is_here = self._count == len(options.devices)
 
     @property
     def is_plain(self) -> bool:
         """Whether its devices are of this process, and it calls nothing of the host."""
-        ends = (*self.in_shardings, *self.out_shardings)
-        here = all(s.num_devices == self._count for s in ends)
-        return here and not self._host_calls
+        return self._is_here and not self._host_calls
 
     def __call__(self, *args: DeviceData) -> list[DeviceData]:
-        if self._count > 1 or self._host_calls:
+        if self._count > 1 or not self.is_plain:
             columns = self._sharded(args)
         else:
             columns = [(b,) for b in self.program(*[x.buffers[0] for x in args])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import functools
 import os
@@ -253,6 +254,15 @@ class Client:
             else:
                 self.waiting.append((function, handle, borrowed))
 
+    def wait_for_programs(self) -> None:
+        """Wait until programs over several processes are done, or have failed."""
+        for function, handle, memory in _taken(self.waiting):
+            if function != "Event_Destroy":
+                self.waiting.append((function, handle, memory))
+                continue
+            with contextlib.suppress(JaxRuntimeError):  # told by their results
+                self.library.wait(handle)
+
     def sweep(self) -> None:
         """Free what nobody has any more."""
         if callbacks.running:
@@ -288,9 +298,7 @@ class Client:
             call("LoadedExecutable_Destroy", executable=handle)
         self.buffers.clear()
         self.executables.clear()
-        for function, handle, _ in _taken(self.waiting):
-            if function == "Event_Destroy":
-                self.library.wait(handle)
+        self.wait_for_programs()
         call("Client_Destroy", client=self.address)
 
     def __repr__(self) -> str:

@@ -35,6 +35,8 @@ class _Call:
         self.out_rows: list[Any] = [
             (pointer * max(1, results))() for _ in range(devices)
         ]
+        #: When each device is done; written only by calls that are followed.
+        self.events: Any = (pointer * devices)()
         self.row, self.out_row = self.rows[0], self.out_rows[0]
         self._ins = (pointer * devices)(*map(ctypes.addressof, self.rows))
         self._outs = (pointer * devices)(*map(ctypes.addressof, self.out_rows))
@@ -55,6 +57,11 @@ class _Call:
         if error := function(self.address):
             library = executable.client.library
             library.retry(error, function, self.arguments, [self.options])
+
+    def follow(self, client: Client, memory: Any) -> None:
+        """Have `client` keep `memory` until the program is done on all devices."""
+        for event in filter(None, self.events):
+            client.borrow(event, memory)
 
 
 class LoadedExecutable:
@@ -183,10 +190,13 @@ class LoadedExecutable:
         for row, to in zip(operands, call.rows):
             to[:count] = [b.handle for b in row]
         kept = {*keep}.union(*map(_lent, operands))
-        if host_calls is None:
-            self._run_keeping(call, kept)
-        else:
-            self._run_calling(call, kept, host_calls)
+        # Devices of other processes take part until the program is done here, too.
+        if host_calls is not None or self.client.store is not None:
+            call.arguments.device_complete_events = ctypes.addressof(call.events)
+        if host_calls is not None:
+            host_calls.install(call.options, len(self.devices))
+        self._run_keeping(call, kept)
+        call.follow(self.client, host_calls)
         self.client.sweep()
         made = [
             [Buffer(self.client, h, kind) for h, kind in zip(row[:], self.results)]
@@ -203,17 +213,6 @@ class LoadedExecutable:
         call.run(self)
         call.options.num_non_donatable_input_indices = 0
         call.options.non_donatable_input_indices = None
-
-    def _run_calling(self, call: _Call, keep: set[int], host_calls: HostCalls) -> None:
-        """Run a program that calls the host, whose functions stay until it is done."""
-        devices = len(self.devices)
-        host_calls.install(call.options, devices)
-        events = (ctypes.c_void_p * devices)()
-        call.arguments.device_complete_events = ctypes.addressof(events)
-        self._run_keeping(call, keep)
-        for event in events:
-            if event:
-                self.client.borrow(event, host_calls)
 
     def _refuse(self, operands: Sequence[Any]) -> None:
         self.client.check_open()

@@ -228,4 +228,6 @@ def client(name: str) -> Client:
     if here.count == 1 or not platform_of(plugin.name).takes_store:
         return plugin.make_client()
     store = Callbacks(here.store, f"{plugin.name}:")
-    return plugin.make_client(store, here.index, here.count)
+    result = plugin.make_client(store, here.index, here.count)
+    here.unfinished = (*here.unfinished, result.wait_for_programs)
+    return result
