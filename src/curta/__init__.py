@@ -63,6 +63,11 @@ with _collector_at_rest():
     )
     from curta.api.explain import explain as explain
     from curta.api.grad import grad as grad, value_and_grad as value_and_grad
+    from curta.api.host_names import (
+        host_count as host_count,
+        host_id as host_id,
+        host_ids as host_ids,
+    )
     from curta.api.jacobian import (
         hessian as hessian,
         jacfwd as jacfwd,
@@ -174,11 +179,6 @@ with _collector_at_rest():
     )
     from curta.runtime.garbage_guard import (
         array_garbage_collection_guard as array_garbage_collection_guard,
-    )
-    from curta.runtime.hosts import (
-        host_count as host_count,
-        host_id as host_id,
-        host_ids as host_ids,
     )
     from curta.tree_util import (
         tree_leaves as tree_leaves,

@@ -11,11 +11,11 @@ import curta.numpy as jnp
 from curta import NamedSharding, P, lax, shard_map
 from curta.config import enable_x64
 from curta.hosts.simulated import run_on_hosts
+from curta.partition.destinations import Destinations
 from curta.partition.host_mesh import grouped
 from curta.partition.own_host import of_host
 from curta.partition.partition import partition
 from curta.runtime.backends import executable
-from curta.runtime.propagation import Destinations
 from curta.sharding import AxisType
 
 RNG = np.random.default_rng(0)

@@ -21,6 +21,7 @@ from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.import_pause import collector_off
 from curta.on_demand import late
+from curta.partition.named_devices import with_devices
 from curta.primitives.placing import INSPECTS
 from curta.runtime.devices import (
     CompileOnlyDevice,
@@ -28,7 +29,6 @@ from curta.runtime.devices import (
     default_device,
     default_is_host,
 )
-from curta.runtime.named_devices import with_devices
 from curta.runtime.relayout import check_donated_layouts
 from curta.transforms.dce import dce_jaxpr
 

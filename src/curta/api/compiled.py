@@ -19,6 +19,7 @@ from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.errors import JaxRuntimeError
 from curta.on_demand import late
+from curta.partition.named_devices import mesh_among
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import (
     CompileOnlyDevice,
@@ -29,7 +30,6 @@ from curta.runtime.devices import (
     placing_of,
 )
 from curta.runtime.dispatch import CompiledCall
-from curta.runtime.named_devices import mesh_among
 from curta.runtime.native_call import MISS, entry_of_call, native_caller
 from curta.runtime.relayout import is_laid_out
 

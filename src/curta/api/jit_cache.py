@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
 from curta.api.jit_shardings import constrained, flat_layouts
 from curta.api.lowered import result_names
+from curta.compiler.layout_assignment import constrains_layouts
 from curta.config import config
 from curta.control.call import Call
 from curta.core.array_layout import Layout
@@ -22,12 +23,11 @@ from curta.core.refs import AbstractRef
 from curta.core.trace import Tracer
 from curta.on_demand import late
 from curta.once import Lock
+from curta.partition.destinations import Destinations
+from curta.partition.named_devices import Shardings
 from curta.runtime.dispatch import CompiledCall
-from curta.runtime.layout_assignment import constrains_layouts
-from curta.runtime.named_devices import Shardings
 from curta.runtime.native_call import native_caller
 from curta.runtime.plans import Plan, PlanTable, forget_plans, plan_tables
-from curta.runtime.propagation import Destinations
 from curta.tree_util import tree_structure
 
 # Few programs say how arrays are stored.

@@ -15,9 +15,9 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Sharding
 from curta.lazy_dataclass import dataclass
+from curta.partition.destinations import Destinations
+from curta.partition.named_devices import Shardings
 from curta.runtime.devices import Device
-from curta.runtime.named_devices import Shardings
-from curta.runtime.propagation import Destinations
 
 
 class StagedFunction(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.core.mesh import AbstractMesh, Mesh
@@ -255,6 +255,19 @@ def on_device(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSha
     True
     """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+_default: list[Callable[[Any], Sharding]] = []
+
+
+def set_default_sharding(find: Callable[[Any], Sharding]) -> None:
+    """Install what says where arrays are that were placed nowhere in particular."""
+    _default[:] = [find]
+
+
+def default_sharding(aval: Any = None) -> Sharding:
+    """Where arrays are that were placed nowhere in particular; see runtime/devices."""
+    return _default[0](aval)
 
 
 class NamedSharding(Sharding):

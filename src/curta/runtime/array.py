@@ -13,14 +13,14 @@ from curta.core.array_layout import Format, stored_format
 from curta.core.avals import ShapedArray
 from curta.core.buffers import locked
 from curta.core.dlpack_types import capsule_of
-from curta.core.sharding import Sharding, on_device
+from curta.core.sharding import Sharding, default_sharding, on_device
 from curta.core.trace import register_aval_rule
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
-from curta.runtime.devices import Device, default_sharding
+from curta.runtime.devices import Device
 from curta.runtime.guard import guard_transfer
 from curta.runtime.laid_out import LaidOutData, without_order
 from curta.runtime.queue import Pending

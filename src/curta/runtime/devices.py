@@ -37,8 +37,10 @@ from curta.core.sharding import (
     NamedSharding,
     Sharding,
     checked_memory,
+    default_sharding,
     normalised,
     on_device,
+    set_default_sharding,
 )
 from curta.errors import JaxRuntimeError
 from curta.hosts.engine import of_process
@@ -479,11 +481,8 @@ def default_is_host() -> bool:
     return default_device().hardware is None
 
 
-def default_sharding(aval: ShapedArray | None = None) -> Sharding:
-    """Where arrays are that were placed nowhere in particular.
-
-    That is the default device; with a mesh in scope, all devices of the mesh.
-    """
+def _default_sharding(aval: ShapedArray | None) -> Sharding:
+    """The default device; for an array all devices of a mesh in scope."""
     if config.curta_mesh_context is None or aval is None:
         return on_device(default_device())
     mesh, abstract = get_concrete_mesh(), get_abstract_mesh()
@@ -493,6 +492,9 @@ def default_sharding(aval: ShapedArray | None = None) -> Sharding:
         grid = mesh.devices.reshape(abstract.axis_sizes)
         mesh = Mesh(grid, abstract.axis_names, abstract.axis_types)
     return on_device(default_device()) if mesh.empty else over_mesh(mesh, aval)
+
+
+set_default_sharding(_default_sharding)
 
 
 def placing_of(aval: ShapedArray) -> Sharding:

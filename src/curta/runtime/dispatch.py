@@ -18,14 +18,16 @@ from curta.core.sharding import Sharding
 from curta.core.trace import typeof
 from curta.errors import CancelledError
 from curta.on_demand import late
-from curta.runtime.array import ArrayImpl, held, wrap
-from curta.runtime.backends import CompileOptions, overwriting, refuse_checks
-from curta.runtime.debug_checks import check_results, checked
-from curta.runtime.device_effects import (
+from curta.partition.destinations import Destinations
+from curta.partition.device_effects import (
     refuse_ordered,
     showing_parts,
     shows_parts,
 )
+from curta.partition.named_devices import NamedDevices, Shardings
+from curta.runtime.array import ArrayImpl, held, wrap
+from curta.runtime.backends import CompileOptions, overwriting, refuse_checks
+from curta.runtime.debug_checks import check_results, checked
 from curta.runtime.devices import (
     default_device,
     default_is_host,
@@ -35,9 +37,7 @@ from curta.runtime.donation import donate, find_donation, take_back
 from curta.runtime.executables import Executable
 from curta.runtime.guard import guard_transfer
 from curta.runtime.host_runs import several_hosts, spans_hosts
-from curta.runtime.named_devices import NamedDevices, Shardings
 from curta.runtime.plans import Plan, PlanTable
-from curta.runtime.propagation import Destinations
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array

@@ -27,6 +27,8 @@ from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace, typeof
 from curta.core.user_op import UserOp
 from curta.errors import as_out_of_memory
+from curta.partition.destinations import op_shardings
+from curta.partition.named_devices import devices_of_op, mesh_of_op, needed_devices
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut, ShardingConstraint
@@ -45,9 +47,7 @@ from curta.runtime.dispatch import (
 from curta.runtime.host_runs import several_hosts, spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.laid_out import LaidOutData
-from curta.runtime.named_devices import devices_of_op, mesh_of_op, needed_devices
 from curta.runtime.plans import Plan, PlanTable
-from curta.runtime.propagation import op_shardings
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import refuse_strings, to_array
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.layout_assignment import Order
 from curta.core.buffers import empty
 from curta.runtime.remote_data import RemoteData
 
 NDArray = np.ndarray[Any, Any]
-Order = tuple[int, ...]
-"""The dims of an array, major to minor."""
 
 
 class LaidOutData:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from curta.compiler.layout_assignment import Order, computed_orders, row_major
 from curta.core.array_layout import Layout
 from curta.core.avals import placed_aval
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -18,6 +19,7 @@ from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.stage import stage
 from curta.core.trace import typeof
+from curta.partition.named_devices import Shardings
 from curta.primitives.structure import Transpose
 from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.backends import overwriting
@@ -27,9 +29,7 @@ from curta.runtime.donation import refuse_twice
 from curta.runtime.executables import Executable
 from curta.runtime.host_runs import several_hosts
 from curta.runtime.hosts_data import HostsData, sharding_in_order
-from curta.runtime.laid_out import LaidOutData, Order, in_order, inverse
-from curta.runtime.layout_assignment import computed_orders, row_major
-from curta.runtime.named_devices import Shardings
+from curta.runtime.laid_out import LaidOutData, in_order, inverse
 from curta.runtime.queue import Pending
 from curta.runtime.relayout import check_donated_layouts, check_layout
 from curta.runtime.transfer import to_array

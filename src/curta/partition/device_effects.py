@@ -12,9 +12,9 @@ from curta.control.shard_map import ShardMap
 from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_of, with_jaxprs
 from curta.core.mesh import Mesh
+from curta.partition.destinations import propagated
+from curta.partition.named_devices import Shardings
 from curta.partition.propagation import Propagation
-from curta.runtime.named_devices import Shardings
-from curta.runtime.propagation import propagated
 
 # In the jaxprs of these values are what one device holds.
 _OF_PARTS = (ShardMap, CustomPartitioning)

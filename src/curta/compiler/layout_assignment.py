@@ -16,7 +16,9 @@ from curta.core.jaxpr import Eqn, Jaxpr, Literal, Var
 from curta.primitives.factors import factors
 from curta.primitives.placing import LayoutConstraint, ShardingConstraint
 from curta.primitives.relation import Dims
-from curta.runtime.laid_out import Order
+
+Order = tuple[int, ...]
+"""The dims of an array, major to minor."""
 
 
 def computed_orders(jaxpr: Jaxpr, given: Sequence[Order]) -> list[Order]:

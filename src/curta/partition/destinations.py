@@ -29,19 +29,11 @@ from curta.core.sharding import (
     MemorySpace,
     NamedSharding,
     Sharding,
+    default_sharding,
     normalised,
     on_device,
 )
-from curta.partition.propagation import Propagation, over_axes, retyped
-from curta.primitives.placing import (
-    INSPECTS,
-    DevicePut,
-    InspectSharding,
-    Placing,
-)
-from curta.primitives.split_query import Entries
-from curta.runtime.devices import default_sharding
-from curta.runtime.named_devices import (
+from curta.partition.named_devices import (
     NamedDevices,
     NamedMesh,
     Shardings,
@@ -53,6 +45,14 @@ from curta.runtime.named_devices import (
     named_mesh,
     needed_devices,
 )
+from curta.partition.propagation import Propagation, over_axes, retyped
+from curta.primitives.placing import (
+    INSPECTS,
+    DevicePut,
+    InspectSharding,
+    Placing,
+)
+from curta.primitives.split_query import Entries
 from curta.transforms.dce import read_atoms
 from curta.transforms.discharge import TakesRefs
 
