@@ -10,12 +10,13 @@ from curta.errors import JaxRuntimeError
 from curta.partition.destinations import Destinations
 from curta.partition.named_devices import Shardings
 from curta.runtime.backends import CompileOptions
-from curta.runtime.devices import Client, CompileOnlyDevice, seen_platforms
+from curta.runtime.devices import Client, CompileOnlyDevice
 from curta.runtime.donation import find_donation
 from curta.runtime.pjrt import plugins
 from curta.runtime.pjrt.backend import lower_for_devices
 from curta.runtime.pjrt.errors import status_of
 from curta.runtime.pjrt.platforms import platform_of
+from curta.runtime.pjrt.presence import seen_platforms
 from curta.runtime.pjrt.program import Executable
 from curta.runtime.pjrt.topology import Topology, create
 

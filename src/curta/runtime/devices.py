@@ -8,14 +8,10 @@ asks for a device.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib.util
-import logging
 import os
 import re
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
@@ -49,9 +45,9 @@ from curta.on_demand import late
 from curta.once import once
 from curta.runtime.host_runs import several_hosts
 from curta.runtime.memories import Memory
+from curta.runtime.pjrt.presence import platforms, seen_platforms
 
 plugins: Any = late("curta.runtime.pjrt.plugins")
-logger: Any = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, repr=False)
@@ -191,29 +187,6 @@ class Client:
         return f"Client({self.platform!r})"
 
 
-def may_have_plugins() -> bool:
-    """Whether there may be plugins: a quick look, without reading packages."""
-    if os.environ.get("PJRT_NAMES_AND_LIBRARY_PATHS"):
-        return True
-    packages = ("jax_plugins", "libtpu")
-    if any(importlib.util.find_spec(name) is not None for name in packages):
-        return True
-    return any(b"jax_plugins" in text for text in _entry_points())
-
-
-def _entry_points() -> Iterator[bytes]:
-    """What installed packages say of themselves to others."""
-    for folder in sys.path:
-        with contextlib.suppress(OSError):
-            names = [n for n in os.listdir(folder or ".") if n.endswith(".dist-info")]
-            for name in names:
-                with contextlib.suppress(OSError):
-                    with open(
-                        os.path.join(folder, name, "entry_points.txt"), "rb"
-                    ) as f:
-                        yield f.read()
-
-
 @once
 def client(platform: str) -> Client:
     """The one client of a platform."""
@@ -222,69 +195,6 @@ def client(platform: str) -> Client:
 
 # JAX's way of asking for several, which it hands on to XLA.
 _FLAG = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
-
-
-def platforms() -> tuple[str, ...]:
-    """The platforms of this process, the default one first.
-
-    Those that `jax_platforms` lists, or the plugins that find a device, and the CPU.
-    Raises RuntimeError if one that is listed is not there.
-    """
-    return _platforms(config.jax_platforms or config.jax_platform_name or "")
-
-
-@once
-def _platforms(wanted: str) -> tuple[str, ...]:
-    if wanted:
-        names = wanted.split(",")
-        there = [n for n in names if not (len(names) > 1 and _is_missing(n))]
-        return tuple(map(_initialised, there or names))
-    if not may_have_plugins():
-        return ("cpu",)
-    result = sorted(plugins.plugins().values(), key=lambda p: -p.priority)
-    return (*[p.name for p in result if _finds_a_device(p.name)], "cpu")
-
-
-def _is_missing(name: str) -> bool:
-    """Whether a known platform has no plugin here, so that the next one will do."""
-    known = plugins.PLATFORMS.values()
-    if not any(name in (p.name, p.alias) for p in known):
-        return False
-    try:
-        plugins.find(name)
-    except RuntimeError as error:
-        logger.warning("%s", error)
-        return True
-    return False
-
-
-def _initialised(name: str) -> str:
-    """The name of a platform that was asked for, once its client is there."""
-    if name == "cpu":
-        return name
-    try:
-        plugin = plugins.find(name)
-    except RuntimeError as error:
-        known = ["cpu", *plugins.plugins()]
-        raise RuntimeError(
-            f"Unable to initialize backend '{name}': Backend '{name}' is not in the"
-            f" list of known backends: {known}. {error} Or set jax_platforms"
-            " (JAX_PLATFORMS, CURTA_PLATFORMS) to cpu, or leave it empty."
-        ) from None
-    plugins.client(plugin.name)
-    return plugin.name
-
-
-def _finds_a_device(name: str) -> bool:
-    try:
-        return bool(plugins.client(name).devices)
-    except RuntimeError as error:
-        logger.warning("%s", error)
-        return False
-
-
-#: The platforms of plugins whose devices somebody asked for, there or not.
-seen_platforms: set[str] = set()
 
 
 @once
