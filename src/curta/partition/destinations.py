@@ -37,6 +37,7 @@ from curta.partition.named_devices import (
     NamedDevices,
     NamedMesh,
     Shardings,
+    check_devices,
     chosen_mesh,
     is_abstract,
     mesh_among,
@@ -110,6 +111,18 @@ class Destinations:
             given = zip(placed, self.in_shardings, avals, strict=True)
             placed = [_moved(*x) for x in given]
         return self.read_alone(placed)
+
+    def of_call(self, placed: Shardings) -> tuple[Shardings, tuple[Any, ...]]:
+        """Where arguments that are `placed` are to be, and the devices of the program.
+
+        There are none if nothing was placed. Raises ValueError if arguments are on
+        other devices than the others.
+        """
+        jaxpr, avals = self.closed.jaxpr, self.closed.in_avals
+        given = self.arguments(placed, avals)
+        needed = self.needed(given)
+        check_devices(self.function, avals, given, needed, self.arg_names, jaxpr)
+        return given, self.devices(given)
 
     def read_alone(self, placed: Shardings) -> Shardings:
         """The same, with None for the arguments that the program does not read."""

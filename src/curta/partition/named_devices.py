@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from curta.control.call_exported import refuse_devices
 from curta.control.shard_map import ShardMap
+from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Jaxpr, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
@@ -161,3 +163,44 @@ def with_devices(sharding: Sharding, devices: Sequence[Any]) -> Sharding:
     shape = tuple(size for _, size in mesh.shape_tuple)
     made = Mesh(grid.reshape(shape), mesh.axis_names, mesh.axis_types)
     return sharding.update(mesh=made)
+
+
+def check_devices(
+    name: str,
+    avals: Sequence[ShapedArray],
+    shardings: Shardings,
+    needed: Sequence[NamedDevices] = (),
+    arg_names: Sequence[str] = (),
+    jaxpr: Jaxpr | None = None,
+) -> None:
+    """Raise ValueError if the arguments are not all on the same devices.
+
+    `needed` are the devices that the program needs, and who needs them; `jaxpr` is the
+    program, whose calls of exported functions say more.
+    """
+    devices_of = {i: s.devices for i, s in enumerate(shardings) if s is not None}
+    for i, named in enumerate(needed):
+        devices_of[~i] = named.devices
+    if len({*devices_of.values()}) < 2:
+        return
+    if jaxpr is not None:
+        placed = [len(d) for i, d in devices_of.items() if i >= 0]
+        refuse_devices(jaxpr, max(placed, default=1))
+    result = []
+    first = next(iter(devices_of.values()))
+    other = next(i for i, devices in devices_of.items() if devices != first)
+    for i in (next(iter(devices_of)), other):
+        devices = devices_of[i]
+        ids = [d.id for d in devices]
+        platform = devices[0].platform.upper()
+        where = f"with device ids {ids} on platform {platform}"
+        if i < 0:
+            result.append(f"{needed[~i].by} {where}")
+            continue
+        arg = arg_names[i] if i < len(arg_names) else f"args[{i}]"
+        shape = avals[i].unplaced().str_short()
+        result.append(f"argument {arg} of {name} with shape {shape} and {where}")
+    raise ValueError(
+        "Received incompatible devices for jitted computation. Got"
+        f" {' and '.join(result)}. Bring them to the same devices with device_put."
+    )

@@ -28,7 +28,12 @@ from curta.core.trace import Trace, set_base_trace, typeof
 from curta.core.user_op import UserOp
 from curta.errors import as_out_of_memory
 from curta.partition.destinations import op_shardings
-from curta.partition.named_devices import devices_of_op, mesh_of_op, needed_devices
+from curta.partition.named_devices import (
+    check_devices,
+    devices_of_op,
+    mesh_of_op,
+    needed_devices,
+)
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut, ShardingConstraint
@@ -38,13 +43,12 @@ from curta.runtime.debug_checks import check_op, refuse_execution
 from curta.runtime.devices import default_is_host, may_be_remote
 from curta.runtime.dispatch import (
     CompiledCall,
-    check_devices,
     device_call,
     host_buffer,
     hosts_call,
     shardings_of,
 )
-from curta.runtime.host_runs import several_hosts, spans_hosts
+from curta.runtime.host_runs import spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.laid_out import LaidOutData
 from curta.runtime.plans import Plan, PlanTable
@@ -148,13 +152,7 @@ class EvalTrace(Trace):
         key = config.context, kind, "devices", *avals
         plan = _plans.get(key) or _find_plan(key, op, avals, _device_plan)
         program: Any = plan.call
-        given, devices = program.devices(args) if several_hosts() else ((), ())
-        if devices and spans_hosts(devices):
-            avals = program.out_avals
-            where = op_shardings(op, program.in_avals, shardings_of(args), avals)
-            outs = program.run_on_hosts(args, given, devices, where, avals)
-        else:
-            outs = program(args)
+        outs = program(args)
         return outs if op.multiple_results else outs[0]
 
     def array(self, x: Any, aval: ShapedArray) -> Any:

@@ -1,0 +1,172 @@
+"""Calls of a program where this CPU does not run it alone: on plugins' devices, hosts.
+
+Arguments that a program is called with say where it runs (`Destinations`). For each
+such place it is compiled once, as a `DeviceCall` or a `HostsCall`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.config import config
+from curta.core.avals import ShapedArray, placed_aval
+from curta.core.mesh import Mesh
+from curta.on_demand import late
+from curta.partition.named_devices import Shardings
+from curta.runtime import native_call
+from curta.runtime.array import held
+from curta.runtime.backends import CompileOptions, refuse_checks
+from curta.runtime.debug_checks import check_results
+from curta.runtime.devices import default_device
+from curta.runtime.dispatch import CompiledCall, is_placed, shardings_of
+from curta.runtime.host_runs import several_hosts, spans_hosts
+from curta.runtime.plans import Plan, PlanTable
+
+device_call: Any = late("curta.runtime.device_call")
+hosts_call: Any = late("curta.runtime.hosts_call")
+
+
+class Elsewhere(PlanTable):
+    """The plans of one program by devices and shardings.
+
+    That of None is for arguments on no particular device, where the default device is
+    that of a plugin.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Native code that makes such calls on one device.
+        self._native: Callable[..., Any] | None = None
+
+    def call(self, program: CompiledCall, args: Sequence[Any]) -> list[Any] | None:
+        """The results; None where this CPU runs the program."""
+        if self._native is not None:
+            outs: list[Any] = self._native(*args)
+            if outs is not native_call.MISS:
+                return outs
+        plan = self.get(None)
+        if plan is not None and not any(map(is_placed, args)):
+            return self._on_device(program, plan, args, False)
+        placed_as = shardings_of(args)
+        plan = self.get(_same(placed_as)) if several_hosts() else None
+        if plan is not None and plan.call is not None:
+            return _held(plan.call(args), plan.out[0], plan.call)
+        given, devices = program.devices(args)
+        where = devices or (default_device(),)
+        if where[0].hardware is not None:
+            plan = self.plan_on_devices(program, given, where, bool(devices))
+            return self._on_device(program, plan, args, bool(devices))
+        if not spans_hosts(where):
+            return None
+        if program.watched and (other := program.over_devices(given)):
+            return other(args)
+        made, avals = self._for_hosts(program, given, where)
+        if devices:  # kept with the plan, as their ids are its key
+            plan = Plan(call=made, out=(avals, placed_as))
+            self.keep(_same(placed_as), plan)
+        return _held(made(args), avals, made)
+
+    # ---- devices of plugins
+
+    def on_device(
+        self, program: CompiledCall, args: Sequence[Any]
+    ) -> tuple[Any, bool] | None:
+        """The `DeviceCall` that arguments go by, and whether results are placed.
+
+        None where that is no device of a plugin.
+        """
+        plan = self.get(None)
+        if plan is not None and not any(map(is_placed, args)):
+            return plan.call, False
+        given, devices = program.devices(args)
+        where = devices or (default_device(),)
+        if where[0].hardware is None:
+            return None
+        plan = self.plan_on_devices(program, given, where, bool(devices))
+        return plan.call, bool(devices)
+
+    def _on_device(
+        self, program: CompiledCall, plan: Plan, args: Sequence[Any], commit: bool
+    ) -> list[Any]:
+        """A call on devices, which native code makes the next time."""
+        call: Any = plan.call
+        outs: list[Any] = call(args, commit)
+        if program.checks:
+            data = [x._storage() for x in outs]
+            check_results(program.name, data, program.out_avals)
+        # Tangents of integers, which have no bits, are on the host.
+        for i in program.without_bits:
+            outs[i] = outs[i]._storage()
+        # The same arrays may be known by several shardings that are equal.
+        if call.entered < config.tuning.native_entries and not program.does_more:
+            call.entered += 1
+            entry = native_call.device_entry.entry(
+                tuple(args), args, call, commit, list
+            )
+            if entry is not None:
+                self.call_natively(plan, entry)
+                self._native = native_call.native_caller(self.entries)
+        return outs
+
+    def plan_on_devices(
+        self,
+        program: CompiledCall,
+        given: Shardings,
+        devices: tuple[Any, ...],
+        commit: bool,
+    ) -> Plan:
+        """The plan of calls there; with `commit` results are placed on the devices."""
+        refuse_checks(program.closed)
+        key = devices, tuple(given)
+        plan: Plan | None = self.get(key)
+        if plan is None:
+            outs = program.destinations.results(given)
+            # Those that no result can take stay, as on the CPU.
+            where = CompileOptions(program.name, devices, given, outs, program.consumed)
+            made = Plan(call=device_call.DeviceCall(program.closed, where))
+            plan = self.keep(key, made)
+            if not (program.on_host or commit or program.known_destinations):
+                self.keep(None, plan)
+        told: Any = plan.call
+        known = told.told >= config.tuning.native_entries or program.does_more
+        if not known and (tell := program.on_other_place()):
+            tell()
+        return plan
+
+    # ---- several hosts
+
+    def _for_hosts(
+        self, program: CompiledCall, given: Shardings, devices: tuple[Any, ...]
+    ) -> tuple[Any, list[ShapedArray]]:
+        """The program partitioned for several hosts, and the types of its results."""
+        outs = program.destinations.results(given)
+        key = tuple(given), tuple(outs), config.context
+        plan = self.get(key)
+        if plan is None:
+            mesh = program.destinations.mesh(given) or Mesh([*devices], ("devices",))
+            made = hosts_call.HostsCall(
+                program.closed,
+                program.name,
+                mesh,
+                program.consumed,
+                given,
+                outs,
+                program.checks,
+            )
+            plan = self.keep(key, Plan(call=made))
+        pairs = zip(program.out_avals, outs, strict=True)
+        return plan.call, [a if s is None else placed_aval(a, s) for a, s in pairs]
+
+
+def _same(shardings: Shardings) -> tuple[Any, ...]:
+    """A key of shardings, by which ones they are, and of the settings."""
+    return (*map(id, shardings), config.context)
+
+
+def _held(outputs: Sequence[Any], avals: Sequence[ShapedArray], call: Any) -> list[Any]:
+    """Arrays of what a call on hosts gives."""
+    triples = zip(outputs, avals, call.out_shardings)
+    return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in triples]
