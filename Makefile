@@ -3,7 +3,7 @@
 #   make demo       train the digit classifier of examples/digits.py
 #   make demo-hosts  the same in four processes: examples/hosts/classifier.py
 #   make test       tests and doctests
-#   make lint       style, types (strict, but for numpy and scipy), floors
+#   make lint       style, types (strict), floors
 #   make types      what pyright says of examples, pages and the interface
 #   make dist       wheel and sdist in dist/, tried in fresh environments (own one)
 #   make docs       the documentation as a web site in site/

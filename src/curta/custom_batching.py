@@ -52,13 +52,13 @@ class custom_vmap(CustomFunction[P, R]):
         return vmap_rule
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        args = self.resolve("custom_vmap", args, kwargs)
+        operands = self.resolve("custom_vmap", args, kwargs)
         if self.vmap_rule is None:
             raise AttributeError(
                 f"No batching rule defined for custom_vmap function {self._name()}"
                 " using def_vmap."
             )
-        leaves, in_tree = tree_util.tree_flatten((args, {}))
+        leaves, in_tree = tree_util.tree_flatten((operands, {}))
         result = traced("custom_vmap fun", self.fun, in_tree, [*map(typeof, leaves)])
         consts, out_tree = result.consts, result.out_tree
         op = CustomVmapCall(

@@ -255,7 +255,7 @@ class _Segments:
             if count < 0:
                 raise ValueError("num_segments must be non-negative.")
         self.count = count
-        self.settings = {
+        self.settings: dict[str, Any] = {
             "indices_are_sorted": indices_are_sorted,
             "unique_indices": unique,
             "mode": lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode,

@@ -257,7 +257,7 @@ class RefView:
     @property
     def shape(self) -> tuple[int, ...]:
         """The dimensions of the part."""
-        return get(self).shape  # type: ignore[no-any-return]
+        return get(self).shape
 
     @property
     def dtype(self) -> Any:
@@ -362,14 +362,18 @@ def _method(function: Any) -> Any:
 
 
 def _attach() -> None:
+    attributes = {
+        "__getitem__": get,
+        "__setitem__": set,
+        "get": get,
+        "set": _method(set),
+        "swap": _method(swap),
+        "addupdate": _method(addupdate),
+        "at": property(_ViewMaker),
+    }
     for kind in (Ref, RefView):
-        kind.__getitem__ = get  # type: ignore[attr-defined]
-        kind.__setitem__ = set  # type: ignore[attr-defined]
-        kind.get = get  # type: ignore[attr-defined]
-        kind.set = _method(set)  # type: ignore[attr-defined]
-        kind.swap = _method(swap)  # type: ignore[attr-defined]
-        kind.addupdate = _method(addupdate)  # type: ignore[attr-defined]
-        kind.at = property(_ViewMaker)  # type: ignore[attr-defined]
+        for name, attribute in attributes.items():
+            setattr(kind, name, attribute)
 
 
 _attach()

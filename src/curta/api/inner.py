@@ -39,6 +39,11 @@ def in_line(
 @overload
 def inner_jit(
     fun: Callable[P, R],
+    *,
+    static_argnames: str | Sequence[str] = ...,
+    name: str | None = ...,
+    inline: bool = ...,
+    whole: bool = ...,
 ) -> Callable[P, R]: ...
 @overload
 def inner_jit(

@@ -97,7 +97,7 @@ class SvdAlgorithm(enum.Enum):
     DIVIDE_AND_CONQUER = "divide_and_conquer"
 
 
-def cholesky(x: Array, *, symmetrize_input: bool = True) -> Array:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with L L^H = x, for Hermitian positive definite matrices.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 from curta.core.array import Array, ArrayLike
 from curta.core.shapes import canonicalize_axis, integer, operand_shape
@@ -11,8 +11,22 @@ from curta.primitives import cumulative
 from curta.primitives.sorting import Sort, TopK
 
 
+@overload
 def sort(
-    operand: Array | Sequence[Array],
+    operand: ArrayLike,
+    dimension: int = ...,
+    is_stable: bool = ...,
+    num_keys: int = ...,
+) -> Array: ...
+@overload
+def sort(
+    operand: Sequence[ArrayLike],
+    dimension: int = ...,
+    is_stable: bool = ...,
+    num_keys: int = ...,
+) -> tuple[Array, ...]: ...
+def sort(
+    operand: ArrayLike | Sequence[ArrayLike],
     dimension: int = -1,
     is_stable: bool = True,
     num_keys: int = 1,
@@ -59,8 +73,8 @@ def sort(
 
 
 def sort_key_val(
-    keys: Array, values: ArrayLike, dimension: int = -1, is_stable: bool = True
-) -> tuple[Any, Any]:
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
+) -> tuple[Array, Array]:
     """`keys` in ascending order, and `values` reordered alike.
 
     Args:

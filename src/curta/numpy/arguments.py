@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import types
 from collections.abc import Callable, Sequence
@@ -30,7 +31,9 @@ def alias(name: str, fun: _Fun, *, in_errors: bool = False) -> _Fun:
     """The function under another name; a copy, so that each knows its own.
 
     With `in_errors`, what the copy calls itself in its errors is the new name too.
+    Of a function of `inner_jit` it is a copy of the Python function.
     """
+    fun = inspect.unwrap(fun)
     code = fun.__code__
     if in_errors:
         constants = [name if c == fun.__name__ else c for c in code.co_consts]
@@ -85,7 +88,7 @@ def ensure_arraylikes(name: str, *args: Any) -> tuple[Array, ...]:
     except TypeError as error:
         if given := [x for x in args if isinstance(x, (str, bytes, memoryview))]:
             raise TypeError(
-                f"asarray: expected ArrayLike, got {given[0]} of type"
+                f"asarray: expected ArrayLike, got {given[0]!s} of type"
                 f" {type(given[0])}. {error}"
             ) from None
         raise

@@ -293,7 +293,7 @@ def remainder(x1: Any, x2: Any, /) -> Array:
     return lax.select(lax.bitwise_and(differ, nonzero), lax.add(mod, x2), mod)
 
 
-mod = inner_jit(alias("mod", remainder.__wrapped__), name="remainder")
+mod = inner_jit(alias("mod", remainder), name="remainder")
 
 
 @inner_jit

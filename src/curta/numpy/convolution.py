@@ -91,7 +91,7 @@ def correlate(
     return lax.rev(_slide(v, a, mode, precision, preferred_element_type), (0,))
 
 
-def _operands(name: str, a: Any, v: Any, dtype: Any) -> list[Any]:
+def _operands(name: str, a: Any, v: Any, dtype: Any) -> list[Array]:
     a, v = ensure_arraylikes(name, a, v)
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError(f"{name}() only support 1-dimensional inputs.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -451,9 +451,17 @@ def meshgrid(
     return tuple(out) if api_version.GRIDS_ARE_TUPLES.applies() else out
 
 
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: Any = ..., sparse: Literal[False] = ...
+) -> Array: ...
+@overload
+def indices(
+    dimensions: Sequence[int], dtype: Any = ..., *, sparse: Literal[True]
+) -> tuple[Array, ...]: ...
 def indices(
     dimensions: Sequence[int], dtype: Any = None, sparse: bool = False
-) -> Array:
+) -> Array | tuple[Array, ...]:
     """The indices of every element of an array of a shape.
 
     Args:

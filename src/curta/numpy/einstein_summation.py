@@ -96,15 +96,15 @@ def einsum(
         contract = _Contraction(
             expression, sorted(summed), dtype, precision, sharding, _dot_general
         )
-        operands = [arrays.pop(i) for i in taken]
-        if len(operands) > 2:
+        taking = [arrays.pop(i) for i in taken]
+        if len(taking) > 2:
             raise NotImplementedError(
                 "jax.numpy.einsum does not support simultaneous contraction of 3 or"
                 " more operands. Typically this means you've passed an unsupported"
                 " path to the einsum optimize parameter."
             )
-        step = contract.one if len(operands) == 1 else contract.two
-        arrays.append(step(*operands))
+        step = contract.one if len(taking) == 1 else contract.two
+        arrays.append(step(*taking))
     return cast(arrays[0], dtype, weak_type)
 
 
@@ -164,7 +164,7 @@ def _optimizer(optimize: Any) -> Any:
 def _in_order() -> Any:
     """Contracts the operands from left to right."""
 
-    class InOrder(opt_einsum.paths.PathOptimizer):  # type: ignore[name-defined]
+    class InOrder(opt_einsum.paths.PathOptimizer):  # type: ignore[name-defined, misc]
         def __call__(self, inputs: Any, *args: Any, **kwargs: Any) -> Any:
             return [(0, 1)] * (len(inputs) - 1)
 

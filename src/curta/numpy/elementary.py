@@ -249,9 +249,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     return _round_real(a, decimals)
 
 
-around = inner_jit(
-    alias("around", round.__wrapped__), name="round", static_argnames=("decimals",)
-)
+around = inner_jit(alias("around", round), name="round", static_argnames=("decimals",))
 
 
 def _round_real(x: Any, decimals: int) -> Any:
@@ -312,9 +310,12 @@ def nan_to_num(
     >>> jnp.nan_to_num(jnp.array([jnp.nan, 1.0]))
     Array([0., 1.], dtype=float32)
     """
-    nan, posinf, neginf = (
-        asarray(v) if isinstance(v, (list, tuple)) else v for v in (nan, posinf, neginf)
-    )
+    if isinstance(nan, (list, tuple)):
+        nan = asarray(nan)
+    if isinstance(posinf, (list, tuple)):
+        posinf = asarray(posinf)
+    if isinstance(neginf, (list, tuple)):
+        neginf = asarray(neginf)
     given = (v for v in (copy, nan, posinf, neginf) if v is not None)
     check_operands("nan_to_num", x, *given)
     x = ensure_arraylike("nan_to_num", x)
@@ -326,15 +327,12 @@ def nan_to_num(
             nan_to_num(lax.imag(x), nan=nan, posinf=posinf, neginf=neginf),
         )
     info = dtypes.finfo(x.dtype)
-    rules = (
-        (lambda v: lax.ne(v, v), nan),
-        (lambda v: lax.eq(v, const(v, np.inf)), info.max if posinf is None else posinf),
-        (
-            lambda v: lax.eq(v, const(v, -np.inf)),
-            info.min if neginf is None else neginf,
-        ),
-    )
-    for test, value in rules:
-        value = cast(value, x.dtype)
-        x = select_where(test(x), value, x)
+    number = cast(nan, x.dtype)
+    x = select_where(lax.ne(x, x), number, x)
+    for infinity, value, limit in (
+        (np.inf, posinf, info.max),
+        (-np.inf, neginf, info.min),
+    ):
+        finite = cast(limit if value is None else value, x.dtype)
+        x = select_where(lax.eq(x, const(x, infinity)), finite, x)
     return x

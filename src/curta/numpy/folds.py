@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,7 +174,7 @@ def reduction_axes(axis: Axis, ndim: int) -> tuple[int, ...]:
     return axes
 
 
-def listed_axes(axis: Any) -> Sequence[Any]:
+def listed_axes(axis: Any) -> Iterable[Any]:
     """One axis or several, as several."""
     return axis if isinstance(axis, (np.ndarray, tuple, list)) else (axis,)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any
 
 import numpy as np
@@ -179,19 +179,20 @@ def histogram2d(
            [0, 1]], dtype=int32)
     """
     x, y = ensure_arraylikes("histogram2d", x, y)
-    try:
-        count = len(bins)
-    except TypeError:
-        count = 1
-    if count not in (1, 2):
-        bins = [asarray(bins)] * 2
+    if isinstance(bins, Sized):
+        try:
+            count = len(bins)
+        except TypeError:
+            count = 1
+        if count not in (1, 2):
+            bins = [asarray(bins)] * 2
     x, y = promote_dtypes(x, y)
     sample = lax.concatenate([lax.expand_dims(x, (0,)), lax.expand_dims(y, (0,))], 0)
     if x.ndim != 1:
-        count = "too many" if x.ndim else "not enough"
+        amount = "too many" if x.ndim else "not enough"
         raise ValueError(
-            f"{count} values to unpack (expected 2): histogram2d takes two vectors, got"
-            f" arrays of shape {x.shape}"
+            f"{amount} values to unpack (expected 2): histogram2d takes two vectors,"
+            f" got arrays of shape {x.shape}"
         )
     sample = lax.transpose(sample, (1, 0))
     counts, edges = histogramdd(sample, bins, range, weights, density)
@@ -245,8 +246,9 @@ def histogramdd(
             f"For sample.shape={(count, dims)}, range must be a sequence of {dims}"
             f" pairs or Nones; got range={range!r}"
         )
-    several = isinstance(bins, (list, tuple)) or np.ndim(bins) > 0
-    each = list(bins) if several else [bins] * dims
+    each: list[Any] = [bins] * dims
+    if isinstance(bins, Iterable) and (isinstance(bins, Sequence) or np.ndim(bins)):
+        each = list(bins)
     if len(each) != dims or isinstance(bins, str):
         raise ValueError("should be a bin for each dimension.")
     columns = lax.unstack(sample, 1)
@@ -353,7 +355,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any
     return out
 
 
-_INTERPOLATIONS = {
+_INTERPOLATIONS: dict[tuple[str, ...], Callable[..., Array]] = {
     names: inner_jit(_interp, static_argnames=names)
     for names in (
         *((), ("left",), ("right",), ("period",)),

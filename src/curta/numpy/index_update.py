@@ -255,7 +255,8 @@ _COMBINE: dict[Callable[..., Any], Any] = {
 
 def _split_get(out_sharding: Any) -> Callable[..., Any]:
     """Indexing whose result is split as said."""
-    return functools.partial(takes_out_sharding(getitem), out_sharding=out_sharding)
+    get: Callable[..., Any] = takes_out_sharding(getitem)
+    return functools.partial(get, out_sharding=out_sharding)
 
 
 @takes_out_sharding

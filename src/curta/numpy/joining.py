@@ -218,11 +218,11 @@ def _block(arrays: Any) -> tuple[Any, int]:
         return asarray(arrays), 1
     if not arrays:
         raise ValueError("jax.numpy.block does not allow empty list arguments")
-    parts, depths = zip(*map(_block, arrays))
+    blocks, depths = zip(*map(_block, arrays))
     if len(set(depths)) > 1:
         raise ValueError("Mismatched list depths in jax.numpy.block")
-    rank = max(depths[0], *(x.ndim for x in parts))
-    parts = [lax.broadcast(x, (1,) * (rank - x.ndim)) for x in parts]
+    rank = max(depths[0], *(x.ndim for x in blocks))
+    parts = [lax.broadcast(x, (1,) * (rank - x.ndim)) for x in blocks]
     return concatenate(parts, axis=-depths[0]), depths[0] + 1
 
 

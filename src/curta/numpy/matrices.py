@@ -109,11 +109,11 @@ def tri(
         dtype = np.float32
     dtype = user_dtype(float if dtype is None else dtype, "tri")
     shape = canonical_shape((N, N if M is None else M))
-    k = ensure_arraylike("tri", as_dim(k) if isinstance(k, float) else k)
-    if not dtypes.issubdtype(k.dtype, np.integer):
-        raise TypeError(f"offset must be an integer, got {k!r}")
+    offset = ensure_arraylike("tri", as_dim(k) if isinstance(k, float) else k)
+    if not dtypes.issubdtype(offset.dtype, np.integer):
+        raise TypeError(f"offset must be an integer, got {offset!r}")
     i = lax.broadcasted_iota(np.int32, shape, 0)
-    below = lax.add(i, cast(k, np.dtype(np.int32)))
+    below = lax.add(i, cast(offset, np.dtype(np.int32)))
     below = lax.ge(below, lax.broadcasted_iota(np.int32, shape, 1))
     return lax.convert_element_type(below, dtype)
 
@@ -148,7 +148,7 @@ def _triangle(name: str, m: Any, k: int) -> tuple[Any, Any]:
     m = ensure_arraylike(name, m)
     if m.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
-    mask = tri(*m.shape[-2:], k=as_dim(k), dtype=bool)
+    mask = tri(m.shape[-2], m.shape[-1], k=as_dim(k), dtype=bool)
     return m, lax.broadcast(mask, m.shape[:-2])
 
 

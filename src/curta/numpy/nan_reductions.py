@@ -311,9 +311,9 @@ def nanmean(
         return mean(a, axis, dtype, keepdims=keepdims, where=where)
     dtype = user_dtype(dtype, "nanmean") or a.dtype
     valid = lax.bitwise_not(lax.ne(a, a))
-    settings = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "where": where}
-    count = sum(valid, **settings)
-    return lax.div(nansum(a, **settings), count)
+    count = sum(valid, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    total = nansum(a, axis=axis, dtype=dtype, keepdims=keepdims, where=where)
+    return lax.div(total, count)
 
 
 @inner_jit(static_argnames=("axis", "dtype", "keepdims"))

@@ -128,6 +128,22 @@ _UNARY: dict[str, Callable[..., Any]] = {
     "__array_namespace__": array_methods.__array_namespace__,
 }
 
+
+def compress(
+    self: Any,
+    condition: ArrayLike,
+    axis: int | None = None,
+    *,
+    out: None = None,
+    size: int | None = None,
+    fill_value: ArrayLike = 0,
+) -> Array:
+    """The slices where `condition` holds; see `numpy.compress`."""
+    return taking.compress(
+        condition, self, axis, out=out, size=size, fill_value=fill_value
+    )
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
     "all": reductions.all,
     "any": reductions.any,
@@ -139,6 +155,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
     "byteswap": array_methods.byteswap,
     "choose": taking.choose,
     "clip": arithmetic.clip,
+    "compress": compress,
     "conj": complex_numbers.conjugate,
     "conjugate": complex_numbers.conjugate,
     "copy": array_methods.copy,
@@ -183,19 +200,7 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def compress(
-    self: Any,
-    condition: ArrayLike,
-    axis: int | None = None,
-    *,
-    out: None = None,
-    size: int | None = None,
-    fill_value: ArrayLike = 0,
-) -> Array:
-    """The slices where `condition` holds; see `numpy.compress`."""
-    return taking.compress(
-        condition, self, axis, out=out, size=size, fill_value=fill_value
-    )
+_METHODS_OF_TRACERS = {"__iter__": array_methods.iterate}
 
 
 def _attach_operator(name: str, method: Any) -> None:
@@ -213,8 +218,8 @@ def _attach() -> None:
         setattr(Array, name, method)
     for name, getter in _PROPERTIES.items():
         setattr(Array, name, property(getter))
-    Array.compress = compress
-    Tracer.__iter__ = array_methods.iterate
+    for name, method in _METHODS_OF_TRACERS.items():
+        setattr(Tracer, name, method)
     shortcuts.attach()
 
 

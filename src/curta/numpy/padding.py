@@ -327,10 +327,10 @@ def _pad_with_function(
     array = _pad_constant(array, widths, asarray(0))
     for axis, pair in enumerate(widths):
         moved = lax.transpose(array, _last(array.ndim, axis))
-        rows = lax.reshape(
+        matrix = lax.reshape(
             moved, (array.size // max(moved.shape[-1], 1), moved.shape[-1])
         )
-        rows = [function(row, pair, axis, keywords) for row in lax.unstack(rows)]
+        rows = [function(row, pair, axis, keywords) for row in lax.unstack(matrix)]
         moved = lax.reshape(lax.stack(rows), moved.shape)
         order = tuple(int(i) for i in np.argsort(_last(array.ndim, axis)))
         array = lax.transpose(moved, order)

@@ -7,7 +7,7 @@ are converted by an op.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import ml_dtypes
 import numpy as np
@@ -34,6 +34,10 @@ from curta.user_warnings import warn
 _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
 
 
+@overload
+def cast(x: Array, dtype: Any, weak_type: bool = ...) -> Array: ...
+@overload
+def cast(x: Any, dtype: Any, weak_type: bool = ...) -> Any: ...
 def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     """`x` with the given dtype and weak type."""
     if isinstance(x, SymbolicDim):
@@ -98,14 +102,14 @@ def promote_dtypes_inexact(*args: Any) -> list[Array]:
     return [cast(x, dtype, weak_type) for x in args]
 
 
-def promote_dtypes_numeric(*args: Any) -> list[Any]:
+def promote_dtypes_numeric(*args: Any) -> list[Array]:
     """Like `promote_dtypes`, with booleans going to integers."""
     dtype, weak_type = dtypes.lattice_result_type(*args)
     dtype = dtypes.to_numeric_dtype(dtype)
     return [cast(x, dtype, weak_type) for x in args]
 
 
-def promote_shapes(name: str, *args: Any) -> list[Any]:
+def promote_shapes(name: str, *args: Any) -> list[Array]:
     """The operands with one rank; those of rank 0 stay as they are."""
     shapes = [np.shape(x) for x in args]
     ranks = {len(s) for s in shapes if s}
@@ -160,12 +164,12 @@ def _rank_promotion(name: str, shapes: Sequence[Any]) -> None:
         )
 
 
-def promote_args(name: str, *args: Any) -> list[Any]:
+def promote_args(name: str, *args: Any) -> list[Array]:
     """Checked operands of one dtype and one rank."""
     return promote_shapes(name, *promote_dtypes(*_checked(name, args)))
 
 
-def promote_args_inexact(name: str, *args: Any) -> list[Any]:
+def promote_args_inexact(name: str, *args: Any) -> list[Array]:
     """Checked operands of one float or complex dtype and one rank."""
     return promote_shapes(name, *promote_dtypes_inexact(*_checked(name, args)))
 
@@ -183,12 +187,12 @@ def inexact_operands(name: str, *args: Any) -> list[Array]:
     return [asarray(x) if isinstance(x, numpy) else x for x in operands]
 
 
-def promote_args_numeric(name: str, *args: Any) -> list[Any]:
+def promote_args_numeric(name: str, *args: Any) -> list[Array]:
     """Checked operands of one dtype that is not boolean, and one rank."""
     return promote_shapes(name, *promote_dtypes_numeric(*_checked(name, args)))
 
 
-def _checked(name: str, args: Sequence[Any]) -> list[Any]:
+def _checked(name: str, args: Sequence[Any]) -> list[Array]:
     check_operands(name, *args)
     args = [_through_protocol(x) for x in args]
     try:

@@ -67,7 +67,7 @@ def put_along_axis(
             f" arr.ndim={arr.ndim} and indices.ndim={indices.ndim}."
         )
     try:
-        values = broadcast_to_shape(values, indices.shape)
+        updates = broadcast_to_shape(values, indices.shape)
     except ValueError:
         raise ValueError(
             "put_along_axis argument 'values' must be broadcastable to 'indices'. Got"
@@ -75,7 +75,7 @@ def put_along_axis(
         ) from None
     index = list(grid_indices(arr.shape, sparse=True))
     index[canonical_axis(axis, arr.ndim)] = indices
-    out = IndexedUpdate(arr, tuple(index)).set(values, mode=mode)
+    out = IndexedUpdate(arr, tuple(index)).set(updates, mode=mode)
     return reshape(out, shape)
 
 

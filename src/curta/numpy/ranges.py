@@ -87,7 +87,7 @@ def arange(
     dtype = user_dtype(dtype, "arange")
     _check_scalars(start, stop, step)
     if stop is None and step is None:
-        names = ("stop",)
+        names: tuple[str, ...] = ("stop",)
         values = [_known("stop", start)]
     else:
         names = ("start", "stop", "step")

@@ -153,7 +153,7 @@ def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
         start = as_dim(-s % size)
         parts = (start, size), (0, start)
         a = lax.concatenate(
-            [lax.slice_in_dim(a, *part, axis=int(i)) for part in parts], int(i)
+            [lax.slice_in_dim(a, low, high, axis=int(i)) for low, high in parts], int(i)
         )
     return a
 
@@ -238,19 +238,19 @@ def repeat(
             )
         return _repeat_each(a, repeats, axis)
     if total_repeat_length is None:
-        repeats = concrete(
+        known = concrete(
             repeats,
             "When jit-compiling jnp.repeat, the total number of repeats must be static."
             " To fix this, either specify a static value for `repeats`, or pass a"
             " static value to `total_repeat_length`.",
             np.asarray,
         )
-        _check_repeats(repeats)
-        if repeats.ndim == 0:
-            return _repeat_each(a, int(repeats), axis)
-        repeats = np.broadcast_to(np.ravel(repeats), (a.shape[axis],))
-        rows = np.repeat(np.arange(a.shape[axis]), repeats)
-        return _take_rows(a, asarray(rows.astype(np.int32)), axis)
+        _check_repeats(known)
+        if known.ndim == 0:
+            return _repeat_each(a, int(known), axis)
+        each = np.broadcast_to(np.ravel(known), (a.shape[axis],))
+        copied = np.repeat(np.arange(a.shape[axis]), each)
+        return _take_rows(a, asarray(copied.astype(np.int32)), axis)
     counts = broadcast_to(ravel(asarray(repeats)), (a.shape[axis],))
     _check_repeats(counts)
     if total_repeat_length == 0 or a.shape[axis] == 0:
@@ -271,7 +271,7 @@ def _check_repeats(repeats: Any) -> None:
         )
 
 
-def _repeat_each(a: Any, count: int, axis: int) -> Any:
+def _repeat_each(a: Any, count: Any, axis: int) -> Any:
     shape = list(a.shape)
     shape.insert(axis + 1, count)
     kept = tuple(i for i in range(len(shape)) if i != axis + 1)

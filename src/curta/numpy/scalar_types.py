@@ -31,7 +31,7 @@ class ScalarType(type):
     def __numpy_dtype__(cls) -> np.dtype[Any]:
         return cls.dtype
 
-    def __call__(cls, x: Any) -> Array:  # type: ignore[override]
+    def __call__(cls, x: Any) -> Array:
         return asarray(x, dtype=cls.dtype)
 
     def __eq__(cls, other: object) -> bool:

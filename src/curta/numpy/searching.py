@@ -362,7 +362,9 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Any, ...]:
     """
     flat = ensure_operand("unravel_index", indices)
     scalar = isinstance(shape, Array) and not shape.ndim
-    sizes = list(shape) if isinstance(shape, Iterable) and not scalar else [shape]
+    sizes: list[Any] = (
+        list(shape) if isinstance(shape, Iterable) and not scalar else [shape]
+    )
     if any(np.ndim(d) for d in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
     result: list[Any] = [0] * len(sizes)

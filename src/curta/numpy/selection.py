@@ -8,12 +8,13 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.core.array import Array
 from curta.numpy.arguments import ensure_operands
 from curta.numpy.promotion import broadcast_to_shape, const, promote_dtypes
 
 
 @inner_jit(name="_where")
-def select_where(condition: Any, x: Any, y: Any) -> Any:
+def select_where(condition: Any, x: Any, y: Any) -> Array:
     """`x` where `condition` holds, else `y`; all three broadcast together."""
     condition, x, y = ensure_operands("where", condition, x, y)
     if not dtypes.issubdtype(condition.dtype, np.bool_):
@@ -26,7 +27,7 @@ def select_where(condition: Any, x: Any, y: Any) -> Any:
     return x if 0 in np.shape(x) else lax.select(condition, x, y)
 
 
-def broadcast_all(*args: Any) -> list[Any]:
+def broadcast_all(*args: Any) -> list[Array]:
     """The operands, repeated to one shape."""
     shapes = [np.shape(x) for x in args]
     if all(s == shapes[0] for s in shapes):

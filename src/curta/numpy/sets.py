@@ -161,8 +161,8 @@ def intersect1d(
     )
     if size is not None and not a.size:
         out = lax.full((size,), 0 if fill_value is None else fill_value, a.dtype)
-        indices = [lax.full((size,), x.size, np.int32) for x in (a, b)]
-        return (out, *indices) if return_indices else out
+        first, second = (lax.full((size,), x.size, np.int32) for x in (a, b))
+        return (out, first, second) if return_indices else out
     if assume_unique:
         return _common_neighbours(a, b, return_indices, size, fill_value)
     values, first = unique(a, return_index=True, size=None if size is None else a.size)

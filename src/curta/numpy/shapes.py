@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -235,6 +235,10 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     return lax.expand_dims(ensure_arraylike("expand_dims", a), index_tuple(axis))
 
 
+@overload
+def atleast_1d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_1d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @inner_jit
 def atleast_1d(*arys: Any) -> Any:
     """Scalars as arrays of rank 1; a list for several arguments.
@@ -247,6 +251,10 @@ def atleast_1d(*arys: Any) -> Any:
     return _one_or_all([with_rank(x, 1) for x in arrays])
 
 
+@overload
+def atleast_2d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_2d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @inner_jit
 def atleast_2d(*arys: Any) -> Any:
     """Arrays with dims in front up to rank 2; a list for several arguments.
@@ -259,6 +267,10 @@ def atleast_2d(*arys: Any) -> Any:
     return _one_or_all([with_rank(x, 2) for x in arrays])
 
 
+@overload
+def atleast_3d(ary: ArrayLike, /) -> Array: ...
+@overload
+def atleast_3d(x: ArrayLike, y: ArrayLike, /, *arys: ArrayLike) -> list[Array]: ...
 @inner_jit
 def atleast_3d(*arys: Any) -> Any:
     """Arrays of rank 3: vectors become (1, n, 1), matrices (n, m, 1).
@@ -312,7 +324,7 @@ def broadcast_to(
 
 
 @new_arrays
-def broadcast_arrays(*args: ArrayLike) -> Sequence[Any]:
+def broadcast_arrays(*args: ArrayLike) -> Sequence[Array]:
     """The arrays repeated to their common shape.
 
     >>> from curta import numpy as jnp
@@ -401,7 +413,7 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     axis1, axis2 = static_axis(axis1), static_axis(axis2)
     order = np.arange(a.ndim)
     order[axis1], order[axis2] = order[axis2], order[axis1]
-    return lax.transpose(a, order)
+    return lax.transpose(a, order.tolist())
 
 
 @new_arrays

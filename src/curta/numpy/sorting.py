@@ -105,7 +105,7 @@ def argsort(
 
 def _along(
     name: str, a: Any, axis: int | None, kind: None, order: None
-) -> tuple[Any, int]:
+) -> tuple[Array, int]:
     a = ensure_arraylike(name, a)
     if kind is not None:
         raise TypeError(
@@ -216,7 +216,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     return lax.sort_key_val(a, indices, dimension=axis)[1]
 
 
-def _partitioned(name: str, a: Any, kth: int, axis: int) -> tuple[Any, int]:
+def _partitioned(name: str, a: Any, kth: int, axis: int) -> tuple[Array, int]:
     a = ensure_arraylike(name, a)
     if is_complex(a):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")

@@ -247,7 +247,8 @@ def _gather_along(
     own = (*a.shape[:axis], 1, *a.shape[axis + 1 :])
     kept = [i for i, d in enumerate(indices.shape) if i == axis or d != 1]
     starts = lax.reshape(indices, (*(out_shape[i] for i in kept), 1))
-    sizes, offset, collapsed, batch, start_batch, gone = [], [], [], [], [], []
+    sizes, offset, collapsed, batch, start_batch = [], [], [], [], []
+    gone: list[int] = []
     for i in range(a.ndim):
         dim = i - len(gone)
         if i == axis:

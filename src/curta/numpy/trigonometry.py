@@ -173,24 +173,18 @@ def arctanh(x: ArrayLike, /) -> Array:
     return lax.atanh(*promote_args_inexact("arctanh", x))
 
 
-asin: Callable[[ArrayLike], Array] = inlined_jit(
-    alias("asin", arcsin.__wrapped__, in_errors=True)
-)
-acos: Callable[[ArrayLike], Array] = inlined_jit(
-    alias("acos", arccos.__wrapped__, in_errors=True)
-)
-atan: Callable[[ArrayLike], Array] = inlined_jit(
-    alias("atan", arctan.__wrapped__, in_errors=True)
-)
+asin: Callable[[ArrayLike], Array] = inlined_jit(alias("asin", arcsin, in_errors=True))
+acos: Callable[[ArrayLike], Array] = inlined_jit(alias("acos", arccos, in_errors=True))
+atan: Callable[[ArrayLike], Array] = inlined_jit(alias("atan", arctan, in_errors=True))
 atan2: Callable[[ArrayLike, ArrayLike], Array] = inlined_jit(
-    alias("atan2", arctan2.__wrapped__, in_errors=True)
+    alias("atan2", arctan2, in_errors=True)
 )
 asinh: Callable[[ArrayLike], Array] = inlined_jit(
-    alias("asinh", arcsinh.__wrapped__, in_errors=True)
+    alias("asinh", arcsinh, in_errors=True)
 )
-acosh = inner_jit(alias("acosh", arccosh.__wrapped__, in_errors=True), name="arccosh")
+acosh = inner_jit(alias("acosh", arccosh, in_errors=True), name="arccosh")
 atanh: Callable[[ArrayLike], Array] = inlined_jit(
-    alias("atanh", arctanh.__wrapped__, in_errors=True)
+    alias("atanh", arctanh, in_errors=True)
 )
 
 

@@ -64,12 +64,18 @@ def _log_sum_of_exps(
     return out if initial is None else log_sums.logaddexp(initial, out)
 
 
-def _log2_sum_of_exps(a: Any, *args: Any, initial: Any = None, **settings: Any) -> Any:
+def _log2_sum_of_exps(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = None,
+) -> Any:
     base = float(np.log(2))
     initial = None if initial is None else initial * base
-    out = _log_sum_of_exps(
-        arithmetic.multiply(a, base), *args, initial=initial, **settings
-    )
+    a = arithmetic.multiply(a, base)
+    out = _log_sum_of_exps(a, axis, dtype, keepdims, initial, where)
     return arithmetic.true_divide(out, base)
 
 

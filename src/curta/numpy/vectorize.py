@@ -283,7 +283,7 @@ def apply_over_axes(
     check_arraylike("apply_over_axes", a)
     a = asarray(a)
     for axis in axes:
-        out = func(a, axis)
+        out: Array = func(a, axis)
         if out.ndim == a.ndim - 1:
             out = expand_dims(out, axis)
         elif out.ndim != a.ndim:

@@ -503,10 +503,10 @@ def _transformed(
         )
     given = axes if axes is not None else s
     rank = x.ndim if given is None else len(given)
-    if axes is None and rank > x.ndim:
+    if axes is None and s is not None and rank > x.ndim:
         raise ValueError(
             f"FFT input shape {x.shape} must have at least as many input dimensions as"
-            f" fft_lengths {tuple(given)}."
+            f" fft_lengths {tuple(s)}."
         )
     last = tuple(range(x.ndim - rank, x.ndim))
     if axes is not None:

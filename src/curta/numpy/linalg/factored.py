@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from curta import lax
@@ -22,7 +23,7 @@ def lu_solve(factors: Any, permutation: Any, b: Any, trans: int) -> Any:
     """
     vector = b.ndim == 1
     columns = expand_dims(b, -1) if vector else b
-    one = functools.partial(_solve_matrix, trans=trans)
+    one: Callable[..., Any] = functools.partial(_solve_matrix, trans=trans)
     if max(factors.ndim, columns.ndim) > 2:
         one = vectorize(one, signature="(n,n),(n),(n,k)->(n,k)")
     x = one(factors, permutation, columns)

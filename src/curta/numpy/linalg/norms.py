@@ -113,7 +113,7 @@ def vector_norm(
     x: ArrayLike,
     /,
     *,
-    axis: int | float | tuple[int, ...] | None = None,
+    axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     ord: int | float | str = 2,
 ) -> Array:
@@ -142,21 +142,20 @@ def vector_norm(
     axis = static_axes(axis)
     if isinstance(ord, str):
         raise ValueError(f"Invalid order '{ord}' for vector norm.")
-    settings = {"axis": axis, "keepdims": keepdims}
     if ord is None or ord == 2:
-        return lax.sqrt(sum(_squares(x), **settings))
+        return lax.sqrt(sum(_squares(x), axis=axis, keepdims=keepdims))
     if ord == np.inf:
-        return max(absolute(x), initial=0, **settings)
+        return max(absolute(x), initial=0, axis=axis, keepdims=keepdims)
     if ord == -np.inf:
-        return min(absolute(x), **settings)
+        return min(absolute(x), axis=axis, keepdims=keepdims)
     if ord == 0:
         dtype = dtypes.finfo(x.dtype).dtype
-        return sum(lax.ne(x, const(x, 0)), dtype=dtype, **settings)
+        return sum(lax.ne(x, const(x, 0)), dtype=dtype, axis=axis, keepdims=keepdims)
     if ord == 1:
-        return sum(absolute(x), **settings)
+        return sum(absolute(x), axis=axis, keepdims=keepdims)
     if not is_arraylike(ord) or np.iscomplexobj(ord):
         raise TypeError(f"The order of a vector norm is a real number, not {ord!r}.")
-    total = sum(power(absolute(x), ord), **settings)
+    total = sum(power(absolute(x), ord), axis=axis, keepdims=keepdims)
     return power(total, 1.0 / ord)
 
 

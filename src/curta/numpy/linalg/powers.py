@@ -40,11 +40,12 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         a, n = inv(a), -n
     if n == 0:
         return broadcast_to(eye(a.shape[-2], dtype=a.dtype), a.shape)
-    out, square = None, a
+    out: Array | None = None
+    square = a
     while True:
         if n % 2:
             out = square if out is None else matmul(out, square)
+            if n == 1:
+                return out
         n //= 2
-        if n == 0:
-            return out
         square = matmul(square, square)

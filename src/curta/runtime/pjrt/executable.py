@@ -29,9 +29,7 @@ class _Call:
         devices, results = len(executable.devices), len(executable.results)
         pointer = ctypes.c_void_p
         # Addresses are numbers to C's arrays, or None.
-        self.rows: list[Any] = [
-            (pointer * max(1, operands))() for _ in range(devices)
-        ]
+        self.rows: list[Any] = [(pointer * max(1, operands))() for _ in range(devices)]
         self.out_rows: list[Any] = [
             (pointer * max(1, results))() for _ in range(devices)
         ]

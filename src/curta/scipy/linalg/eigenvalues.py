@@ -325,6 +325,6 @@ def hessenberg(
         return h
     # The first row and column of Q are those of the unit matrix.
     inner = lax.linalg.householder_product(packed[..., 1:, :-1], factors)
-    edges = [(0, 0)] * (a.ndim - 2) + [(1, 0), (1, 0)]
+    edges = [(0, 0)] * (packed.ndim - 2) + [(1, 0), (1, 0)]
     q = jnp.pad(inner, edges)
     return h, q.at[..., 0, 0].set(1)

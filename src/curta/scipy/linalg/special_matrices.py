@@ -298,7 +298,8 @@ def invhilbert(n: int) -> Array:
 
 def _counting(name: str, n: Any) -> Any:
     """0, 1, ... below n, which may be a float."""
-    if not isinstance(n, numbers.Real):
+    is_number = isinstance(n, numbers.Real)
+    if not is_number:
         raise TypeError(f"{name} takes the size n as a number, got {n!r}.")
     return np.arange(n)
 

@@ -285,7 +285,8 @@ def _minimize_lbfgs(
             (before.evaluations >= maxgrad, 3),
             (before.value - after.value < ftol, 4),
         ]
-        return jnp.select(*map(list, zip(*reasons)), 0)
+        conditions, codes = zip(*reasons)
+        return jnp.select(conditions, codes, 0)
 
     end = _descend(
         fun,

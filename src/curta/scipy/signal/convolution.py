@@ -49,7 +49,7 @@ def fftconvolve(
         raise ValueError("in1 and in2 should have the same dimensionality")
     _check_mode(mode)
     if np.iterable(axes):
-        axes = tuple(axes)  # type: ignore[arg-type]
+        axes = tuple(axes)
     over = canonical_axes(axes, in1.ndim)
     if any(in1.shape[i] != in2.shape[i] for i in range(in1.ndim) if i not in over):
         raise ValueError(

@@ -75,10 +75,10 @@ def _without_line(x: Any) -> Any:
     n = x.shape[-1]
     basis = np.stack([np.ones(n), np.arange(n) - (n - 1) / 2])
     basis /= np.maximum(np.linalg.norm(basis, axis=1, keepdims=True), 1e-30)
-    basis = jnp.asarray(basis.astype(x.dtype))
+    lines = jnp.asarray(basis.astype(x.dtype))
     highest = lax.Precision.HIGHEST
-    along = jnp.matmul(x, basis.T, precision=highest)
-    return x - jnp.matmul(along, basis, precision=highest)
+    along = jnp.matmul(x, lines.T, precision=highest)
+    return x - jnp.matmul(along, lines, precision=highest)
 
 
 def detrending(kind: Detrend) -> Callable[[Any], Any]:

@@ -459,9 +459,9 @@ def istft(
     z = jnp.moveaxis(z, (time_axis, freq_axis), (-2, -1))
     invert = jnp.fft.irfft if input_onesided else jnp.fft.ifft
     segments = invert(z, n=points)[..., :length]
-    window = _inverse_window(window, length, segments.dtype)
-    x = _overlapped(_windowed(segments, jnp.sum(window) * window), length - overlap)
-    squares = jnp.broadcast_to(window * window, segments.shape[-2:])
+    weights = _inverse_window(window, length, segments.dtype)
+    x = _overlapped(_windowed(segments, jnp.sum(weights) * weights), length - overlap)
+    squares = jnp.broadcast_to(weights * weights, segments.shape[-2:])
     norm = _overlapped(squares, length - overlap)
     if boundary:
         x, norm = (s[..., length // 2 : -(length // 2)] for s in (x, norm))

@@ -30,38 +30,37 @@ def window(name: str | tuple[Any, ...], size: int) -> Any:
     A tuple has the parameters after the name: ("kaiser", beta), ("gaussian", std),
     ("tukey", alpha).
     """
-    given = name
     if isinstance(name, tuple) and not (name and isinstance(name[0], str)):
         raise ValueError(f"First tuple entry of parameter window={name} is not a str!")
-    name, *parameters = (name,) if isinstance(name, str) else name
-    name = _ALIASES.get(name, name)
+    kind, *parameters = (name,) if isinstance(name, str) else name
+    kind = _ALIASES.get(kind, kind)
     if size == 1:
         return np.ones(1)
-    if name in _COSINE_SUMS and not parameters:
+    if kind in _COSINE_SUMS and not parameters:
         x = np.arange(size) / size
         return sum(
             (-1) ** k * a * np.cos(2 * np.pi * k * x)
-            for k, a in enumerate(_COSINE_SUMS[name])
+            for k, a in enumerate(_COSINE_SUMS[kind])
         )
     offset = np.arange(size) - size / 2  # from the middle of one period
     share = offset / (size / 2)
-    if name in ("bartlett", "triang") and not parameters:
+    if kind in ("bartlett", "triang") and not parameters:
         whole = size + 1  # of which the last element is left out
         n = np.arange(1, whole + 1) - (whole + 1) / 2
         reach = whole / 2 + (0.5 if whole % 2 else 0)
-        return 1 - abs(share) if name == "bartlett" else (1 - abs(n) / reach)[:-1]
-    if name == "cosine" and not parameters:
+        return 1 - abs(share) if kind == "bartlett" else (1 - abs(n) / reach)[:-1]
+    if kind == "cosine" and not parameters:
         return np.sin(np.pi / (size + 1) * (np.arange(size) + 0.5))
-    if name == "gaussian" and len(parameters) == 1:
+    if kind == "gaussian" and len(parameters) == 1:
         return np.exp(-0.5 * (offset / parameters[0]) ** 2)
-    if name == "kaiser" and len(parameters) == 1:
+    if kind == "kaiser" and len(parameters) == 1:
         (beta,) = parameters
         return np.i0(beta * np.sqrt(1 - share**2)) / np.i0(beta)
-    if name == "tukey" and len(parameters) <= 1:
+    if kind == "tukey" and len(parameters) <= 1:
         alpha = parameters[0] if parameters else 0.5
         return _tukey(1 - abs(share), alpha)
     raise ValueError(
-        f"Invalid window name {name!r} in parameter window={given!r}! Known by name are"
+        f"Invalid window name {kind!r} in parameter window={name!r}! Known by name are"
         f" {sorted([*_COSINE_SUMS, 'bartlett', 'triang', 'cosine', 'tukey'])},"
         " ('kaiser', beta), ('gaussian', std) and ('tukey', alpha); any other can be"
         " passed as an array."

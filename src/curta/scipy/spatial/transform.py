@@ -235,7 +235,8 @@ class Slerp(NamedTuple):
                 f" given, got {len(rotations)} rotations and {times.shape[0]}"
                 " timestamps."
             )
-        before, after = rotations[:-1], rotations[1:]
+        quat = rotations.quat
+        before, after = Rotation(quat[:-1]), Rotation(quat[1:])
         return cls(times, jnp.diff(times), before, (before.inv() * after).as_rotvec())
 
     def __call__(self, times: Any) -> Rotation:

@@ -9,23 +9,24 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta.core.array import Array
 from curta.numpy.promotion import inexact_operands
 
 
-def real(name: str, *args: Any) -> list[Any]:
+def real(name: str, *args: Any) -> list[Array]:
     """The operands as floats of one dtype; raises ValueError for complex ones."""
-    args = inexact_operands(name, *args)
-    if dtypes.issubdtype(args[0].dtype, np.complexfloating):
+    operands = inexact_operands(name, *args)
+    if dtypes.issubdtype(operands[0].dtype, np.complexfloating):
         raise ValueError(f"{name} does not support complex-valued inputs.")
-    return list(args)
+    return operands
 
 
-def real_or_lists(name: str, *args: Any) -> list[Any]:
+def real_or_lists(name: str, *args: Any) -> list[Array]:
     """`real`, of operands that may be lists of numbers as well."""
     return real(name, *[x if x is None else jnp.asarray(x) for x in args])
 
 
-def only_f32_or_f64(x: Any) -> Any:
+def only_f32_or_f64(x: Any) -> Array:
     """`x` as float32 or float64, not weakly typed; TypeError for other dtypes."""
     x = jnp.asarray(x)
     if x.dtype not in (np.float32, np.float64):
@@ -35,7 +36,7 @@ def only_f32_or_f64(x: Any) -> Any:
     return lax.convert_element_type(x, x.dtype)
 
 
-def polynomial(coefficients: Sequence[float], x: Any) -> Any:
+def polynomial(coefficients: Sequence[float] | np.ndarray[Any, Any], x: Any) -> Any:
     """The polynomial at x, highest power first, by Horner's rule."""
     return jnp.polyval(np.asarray(coefficients, x.dtype), x)
 

@@ -44,7 +44,7 @@ def gammasgn(x: ArrayLike) -> Array:
     below = lax.floor(x)
     pole = ((x < 0) & (x == below)) | jnp.isnan(x)
     negative = ((x < 0) & (below % 2 != 0)) | ((x == 0) & jnp.signbit(x))
-    scalar = x.dtype.type
+    scalar: Any = x.dtype.type
     return jnp.select([pole, negative], [scalar(np.nan), scalar(-1)], scalar(1))
 
 

@@ -162,7 +162,8 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
         raise ValueError(
             f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}."
         )
-    dtype, x = x.dtype, _single_or_double(x)
+    dtype = x.dtype
+    x = _single_or_double(x)
     size = jnp.abs(x)
     square = jnp.square(jnp.minimum(size, 4))
     k = range(16, -1, -1)
@@ -179,7 +180,7 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     return (jnp.sign(x) * si).astype(dtype), ci.astype(dtype)
 
 
-def _single_or_double(x: Any) -> Any:
+def _single_or_double(x: Any) -> Array:
     """`x` in a dtype that complex numbers have parts of."""
     return x.astype(dtypes.working_dtype(x.dtype))
 
@@ -223,7 +224,8 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
             "Support for complex-valued inputs is not implemented yet: fresnel takes"
             " real numbers."
         )
-    dtype, x = x.dtype, _single_or_double(x)
+    dtype = x.dtype
+    x = _single_or_double(x)
     size = jnp.abs(x)
     near = jnp.minimum(size, 1.25)
     phase = np.pi / 2 * near * near

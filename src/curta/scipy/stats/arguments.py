@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from curta import lax
+from curta.core.array import Array
 from curta.core.trace import typeof
 from curta.numpy.promotion import inexact_operands
 
 
 def standardise(
     name: str, x: Any, *shape: Any, loc: Any, scale: Any
-) -> tuple[Any, ...]:
+) -> tuple[Array, ...]:
     """(x - loc) / scale, the shape parameters and the scale, in one float dtype."""
     x, *parameters, loc, scale = inexact_operands(name, x, *shape, loc, scale)
     return (lax.div(lax.sub(x, loc), scale), *parameters, scale)

@@ -9,6 +9,7 @@ import math
 
 import numpy as np
 
+import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
@@ -187,4 +188,4 @@ def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     Array(-1.2816, dtype=float32)
     """
     check_arraylike("norm.isf", q, loc, scale)
-    return loc - ndtri(q) * scale
+    return jnp.subtract(loc, ndtri(q) * scale)

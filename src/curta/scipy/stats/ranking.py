@@ -190,7 +190,7 @@ def sem(
     (a,) = inexact_operands("sem", a)
     if nan_policy == "propagate":
         axis = None if axis is None else dim_of("sem axis", axis, a.shape)
-        count = np.array(a.size if axis is None else a.shape[axis])
+        count: Any = np.array(a.size if axis is None else a.shape[axis])
         spread = jnp.std(a, axis, ddof=ddof, keepdims=keepdims)
     elif nan_policy == "omit":
         count = jnp.sum(~jnp.isnan(a), axis, keepdims=keepdims)
