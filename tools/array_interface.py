@@ -107,7 +107,6 @@ def attached() -> Iterator[str]:
         yield declare(f"__{name}__", ["self", other, "/"], "Array", ignored)
     for name, function in (operators._UNARY | operators._METHODS).items():
         yield method(name, function)
-    yield method("compress", operators.compress)
     for name, getter in operators._PROPERTIES.items():
         made = "IndexUpdater" if getter is IndexUpdater else "Array"
         yield prop(name, made)

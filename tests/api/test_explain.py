@@ -42,7 +42,7 @@ def test_bytes_flops_and_lines_of_one_kernel():
     assert kernel.flops == 5 * x.size - 2 * 128
     assert any("e = jnp.exp(x - x.max" in line for line in kernel.lines)
     assert found.cost.memory["arguments"] == found.cost.memory["results"] == x.nbytes
-    assert found.cost.seconds is not None and not found.hints
+    assert found.cost.call is not None and not found.hints
 
 
 def test_results_of_the_kernels_are_those_of_the_program():
@@ -63,6 +63,35 @@ def test_results_of_the_kernels_are_those_of_the_program():
     for buffer, wanted in zip(made.program.outputs, curta.jit(f)(x, i)):
         got = memory[buffer].view(np.float32)[: wanted.size]
         np.testing.assert_array_equal(got, np.asarray(wanted).ravel())
+
+
+def test_times_add_up_to_that_of_a_call():
+    """What a call takes besides its kernels has a row of its own."""
+    x = jnp.ones((64, 64))
+    found = explained(lambda x: jnp.sort(jnp.tanh(x @ x), 1), x)
+    cost = found.cost
+    assert len(cost.kernels) > 2 and all(k.seconds > 0 for k in cost.kernels)
+    assert cost.seconds == max(cost.call, cost.sum_of_kernels)
+    last = str(found).splitlines()[-1]
+    assert "the call: arguments" in last and "%" in last
+    # A program that gives its arguments up cannot be called again and again.
+    donating = explained(curta.jit(lambda x: x + 1, donate_argnums=0), x)
+    assert donating.cost.call is None and not x.is_deleted()
+    assert donating.cost.seconds == donating.cost.sum_of_kernels
+
+
+def test_programs_that_a_loop_runs_are_timed_on_threads_as_they_run():
+    from curta.compiler import report as reports
+    from curta.compiler.llvm.entry import called_programs
+    from curta.compiler.support.threads import parallel_for_address
+
+    def f(x):
+        return curta.lax.fori_loop(0, 3, lambda _, c: jnp.tanh(c) * 2 + c.sum(), x)
+
+    closed = curta.jit(f).trace(np.ones(1_000_000, np.float32)).jaxpr
+    made = reports.report(closed, parallel_for_address)
+    programs = [p for k in made.kernels for p in called_programs(k.works)]
+    assert any(p.launcher is not None for p in programs)
 
 
 def test_loops_show_the_programs_that_they_run():
@@ -88,7 +117,7 @@ def test_a_callback_is_a_step_in_python_and_runs_once():
     assert "debug_callback calls a Python function" in step.reason
     assert any("runs in Python" in hint for hint in found.hints)
     assert "in Python: debug_callback" in str(found)
-    assert found.cost.seconds is None
+    assert found.cost.call is None
 
 
 def test_python_inside_of_a_loop_is_found():
@@ -195,7 +224,7 @@ def test_the_page_is_whole_and_needs_nothing_else(tmp_path):
         tags = Tags()
         tags.feed(page)
         assert tags.open == [] and tags.links == [] and "http" not in page
-        assert page.count("<tr") == 1 + len(found.kernels)
+        assert page.count("<tr") == 2 + len(found.kernels)
         assert "color-scheme: light dark" in page
 
 

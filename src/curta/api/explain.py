@@ -13,6 +13,7 @@ from curta import tree_util
 from curta.api.jit import PjitFunction, jit
 from curta.api.jit_options import split_arguments
 from curta.config import config
+from curta.core.avals import ShapedArray
 from curta.core.evaluate import const_as_numpy
 from curta.core.mesh import Mesh
 from curta.core.shape_struct import ShapeDtypeStruct
@@ -22,13 +23,14 @@ from curta.errors import ConcretizationTypeError
 from curta.on_demand import late
 from curta.partition.costs import traffic_of
 from curta.partition.host_mesh import host_mesh
-from curta.runtime.array import ArrayImpl
+from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.host_runs import spans_hosts
 
 # Few programs ask for it.
 costs: Any = late("curta.api.explain_costs")
 texts: Any = late("curta.api.explain_text")
 pages: Any = late("curta.api.explain_page")
+kernel_traces: Any = late("curta.api.kernel_trace")
 hosts_call: Any = late("curta.runtime.hosts_call")
 
 
@@ -56,9 +58,22 @@ class Explain:
         lowered = traced.lower()
         closed = lowered._live
         values = [*map(_storage, leaves, closed.in_avals)]
+        call = None
+        if kernel_traces.is_one_program(lowered.compile()._run, leaves):
+            call = self._waited_call(args, kwargs)
         name = traced.fun_name
-        cost = costs.program_cost(name, closed, values, self._seconds)
+        cost = costs.program_cost(name, closed, values, self._seconds, call)
         return Explanation(_with_hosts(cost, closed, leaves, lowered))
+
+    def _waited_call(self, args: Any, kwargs: Any) -> Callable[[], None]:
+        """A call by the user, who waits for it; arrays of zeros stand for structs."""
+        args, kwargs = tree_util.tree_map(_as_array, (args, kwargs))
+
+        def call() -> None:
+            for x in tree_util.tree_leaves(self._jitted(*args, **kwargs)):
+                x.block_until_ready()
+
+        return call
 
     def diff(self, other: Callable[..., Any]) -> Callable[..., Difference]:
         """A function that compares this one with another on the same arguments."""
@@ -73,13 +88,13 @@ class Explain:
 def explain(fun: Callable[..., Any], *, seconds: float = 0.3) -> Explain:
     """Show what the compiler makes of a function, and what that costs.
 
-    The function is traced and compiled for the arguments, and each of its kernels is
-    compiled apart and run on them, so that the times are of these arguments. What calls
-    Python is run once.
+    The function is traced and compiled for the arguments, and run on them with a clock
+    that is read between its kernels, so that the times are of these arguments and add
+    up. What calls Python is run once.
 
     Args:
       fun: a function of arrays, under `jit` or not.
-      seconds: for how long kernels are run to time them; the least time counts.
+      seconds: for how long the program is run; the run that takes least counts.
 
     Returns:
       A function of the arguments of `fun`, arrays or `ShapeDtypeStruct`s (then of
@@ -159,6 +174,13 @@ def _with_hosts(cost: Any, closed: Any, leaves: Any, lowered: Any) -> Any:
     local, _ = hosts_call.local_program(closed, first.mesh, shardings, outs, hosts)
     sent = str(traffic_of(local.closed)).splitlines()
     return dataclasses.replace(cost, collectives=(*cost.collectives, *sent))
+
+
+def _as_array(x: Any) -> Any:
+    if not isinstance(x, ShapeDtypeStruct):
+        return x
+    aval = ShapedArray(x.shape, x.dtype)
+    return wrap(_storage(x, aval), aval)
 
 
 def _storage(x: Any, aval: Any) -> np.ndarray[Any, Any]:

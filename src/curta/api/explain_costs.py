@@ -6,7 +6,7 @@ import dataclasses
 import json
 import linecache
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,7 +51,7 @@ class KernelCost:
       lines: the user's lines that they come from, as `file.py:12  text`.
       bytes: what it reads and writes of memory, each element once.
       flops: its operations; a transcendental function counts as one.
-      seconds: the least of its times.
+      seconds: how long it takes as the program runs.
       bound: the limit of the machine that is nearest, `memory` or `arithmetic`.
       share_of_limit: the part of that limit that it reaches.
       reason: why it runs in Python, if it does.
@@ -79,12 +79,15 @@ class KernelCost:
 
 @dataclass(frozen=True, eq=False)
 class ProgramCost:
-    """A program: its kernels, its memory, its collectives, its hints."""
+    """A program: its kernels, its memory, its collectives, its hints.
+
+    `call` is how long a call by the user takes, if one could be timed.
+    """
 
     name: str
     jaxpr: str
     kernels: tuple[KernelCost, ...]
-    seconds: float | None
+    call: float | None
     memory: dict[str, int]
     allocations: int
     collectives: tuple[str, ...]
@@ -95,6 +98,19 @@ class ProgramCost:
     def sum_of_kernels(self) -> float:
         """The seconds of all kernels."""
         return sum(k.seconds for k in self.kernels)
+
+    @property
+    def around_kernels(self) -> float | None:
+        """What a call takes besides its kernels.
+
+        That is looking at arguments, memory for results, and starting the program.
+        """
+        return None if self.call is None else max(0.0, self.call - self.sum_of_kernels)
+
+    @property
+    def seconds(self) -> float:
+        """All of it: the kernels and what is around them."""
+        return self.sum_of_kernels + (self.around_kernels or 0.0)
 
     @property
     def python_steps(self) -> tuple[KernelCost, ...]:
@@ -111,11 +127,15 @@ def every(kernels: Sequence[KernelCost]) -> Iterator[KernelCost]:
 
 
 def program_cost(
-    name: str, closed: ClosedJaxpr, args: Sequence[Any], seconds: float
+    name: str,
+    closed: ClosedJaxpr,
+    args: Sequence[Any],
+    seconds: float,
+    call: Callable[[], None] | None,
 ) -> ProgramCost:
-    """Compile a program kernel by kernel, and time each on arguments."""
-    made = report(closed)
-    times = measure(made, args, parallel_for_address, seconds)
+    """Compile a program and time its kernels on arguments, and the user's `call`."""
+    made = report(closed, parallel_for_address)
+    times = measure(made, args, parallel_for_address, seconds, call=call)
     top = limits()
     kernels = _costs(made, times.kernels, top)
     memory = {
@@ -129,7 +149,7 @@ def program_cost(
         name,
         closed.pretty_print(source_info=True),
         kernels,
-        times.whole,
+        times.call,
         memory,
         len(made.program.outputs) + bool(made.arena),
         tuple(_collectives(closed.jaxpr)),

@@ -10,7 +10,14 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from curta.api.explain_costs import KernelCost, ProgramCost
-from curta.api.explain_text import counted, facts, headline, share_of_limit, title
+from curta.api.explain_text import (
+    AROUND,
+    counted,
+    facts,
+    headline,
+    share_of_limit,
+    title,
+)
 from curta.api.readable import sized, timed
 
 _STYLE = """
@@ -94,9 +101,15 @@ def _page(cost: ProgramCost) -> Iterator[str]:
         button = f'<button type="button">{head}</button>'
         yield f'<th scope="col"{css} aria-sort="{order}">{button}</th>'
     yield "</tr></thead><tbody>"
-    total = cost.sum_of_kernels or 1.0
+    total = cost.seconds or 1.0
     for kernel in sorted(cost.kernels, key=lambda k: -k.seconds):
         yield from _row(kernel, kernel.seconds / total)
+    if (around := cost.around_kernels) is not None:
+        yield f'<tr><td data-v="{len(cost.kernels)}"></td>'
+        yield _cell(around, timed(around)) + _cell(
+            around / total, _share(around / total)
+        )
+        yield _cell(0, "") + _cell(0, "") + f"<td>{escape(AROUND)}</td></tr>"
     yield "</tbody></table></div>"
     yield from _listed("Collectives", cost.collectives)
     yield "<h2>Program</h2><details><summary>The jaxpr, with your lines</summary>"
@@ -113,17 +126,24 @@ def _listed(name: str, items: Sequence[str]) -> Iterator[str]:
 def _row(kernel: KernelCost, share: float) -> Iterator[str]:
     css = ' class="python"' if _has_python(kernel) else ""
     yield f'<tr{css}><td data-v="{kernel.index}">{kernel.index}</td>'
-    bar = f'<div class="bar" style="width: {share:.0%}"></div>'
     for value, shown in (
         (kernel.seconds, timed(kernel.seconds)),
-        (share, f"{share:.1%}{bar}"),
+        (share, _share(share)),
         (kernel.bytes, sized(kernel.bytes)),
         (kernel.flops, counted(kernel.flops)),
     ):
-        yield f'<td class="n" data-v="{value!r}">{shown}</td>'
+        yield _cell(value, shown)
     yield f"<td><details><summary>{escape(title(kernel))}</summary>"
     yield from _details(kernel)
     yield "</details></td></tr>"
+
+
+def _cell(value: float, shown: str) -> str:
+    return f'<td class="n" data-v="{value!r}">{shown}</td>'
+
+
+def _share(share: float) -> str:
+    return f'{share:.1%}<div class="bar" style="width: {share:.0%}"></div>'
 
 
 def _has_python(kernel: KernelCost) -> bool:

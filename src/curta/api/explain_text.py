@@ -8,6 +8,7 @@ from curta.api.explain_costs import KernelCost, ProgramCost
 from curta.api.readable import sized, timed
 
 _LINES = 3  # of the user's, for each kernel
+AROUND = "the call: arguments, memory for results, starting the program"
 
 
 def text(cost: ProgramCost) -> str:
@@ -20,9 +21,11 @@ def _lines(cost: ProgramCost) -> Iterator[str]:
     yield from facts(cost)
     yield ""
     yield f"{'#':>3} {'time':>9} {'share':>6} {'bytes':>10} {'flops':>8}  kernel"
-    total = cost.sum_of_kernels or 1.0
+    total = cost.seconds or 1.0
     for kernel in sorted(cost.kernels, key=lambda k: -k.seconds):
         yield from _kernel_lines(kernel, kernel.seconds / total)
+    if (around := cost.around_kernels) is not None:
+        yield f"    {timed(around):>9} {around / total:>6.1%}{'':>21}{AROUND}"
     for title, items in (("collectives", cost.collectives), ("hints", cost.hints)):
         if items:
             yield ""
@@ -33,7 +36,7 @@ def _lines(cost: ProgramCost) -> Iterator[str]:
 def headline(cost: ProgramCost) -> str:
     """How long the program takes, in how many kernels."""
     count, steps = len(cost.kernels), len(cost.python_steps)
-    whole = "" if cost.seconds is None else f"{timed(cost.seconds)} in all, "
+    whole = "" if cost.call is None else f"{timed(cost.seconds)} in all, "
     python = f", {steps} in Python" if steps else ""
     return (
         f"{cost.name}: {whole}{timed(cost.sum_of_kernels)} in {count}"
@@ -101,7 +104,7 @@ def difference(first: ProgramCost, second: ProgramCost) -> str:
     """Two programs side by side: kernels of the same ops in one line."""
     lines = [f"{'':<12}{first.name[:20]:>20}{second.name[:20]:>20}"]
     rows = [("kernels", str(len(first.kernels)), str(len(second.kernels)))]
-    rows.append(("time", timed(first.sum_of_kernels), timed(second.sum_of_kernels)))
+    rows.append(("time", timed(first.seconds), timed(second.seconds)))
     python = [str(len(c.python_steps)) for c in (first, second)]
     rows.append(("in Python", python[0], python[1]))
     for name, size in first.memory.items():

@@ -27,12 +27,7 @@ def with_kernels(
     Programs that overwrite arguments, or run on other devices or several, are recorded
     as a whole.
     """
-    simple = type(compiled) is CompiledCall and not (
-        compiled.consumed or compiled.known_destinations or compiled.without_bits
-    )
-    if not (recorder.kernels and simple and compiled.on_host) or any(
-        map(is_placed, leaves)
-    ):
+    if not recorder.kernels or not is_one_program(compiled, leaves):
         return compiled
     if config.curta_backend != "llvm" or not binding.available():
         return compiled
@@ -42,12 +37,20 @@ def with_kernels(
     return known[compiled]
 
 
+def is_one_program(compiled: Any, leaves: Sequence[Any]) -> bool:
+    """Whether a call runs one program on this CPU, and all arguments live on."""
+    simple = type(compiled) is CompiledCall and not (
+        compiled.consumed or compiled.known_destinations or compiled.without_bits
+    )
+    return simple and compiled.on_host and not any(map(is_placed, leaves))
+
+
 class KernelTrace:
     """A program with memory of its own, in which its kernels run."""
 
     def __init__(self, recorder: Recorder, compiled: CompiledCall):
         self._recorder, self._compiled = recorder, compiled
-        self._made = made = report(compiled.closed)
+        self._made = made = report(compiled.closed, parallel_for_address)
         zeros = [np.zeros(b.nbytes, np.uint8) for b in made.program.inputs]
         self._memory, calls = kernel_calls(made, zeros, parallel_for_address)
         self._kernels = [*zip(made.kernels, calls, strict=True)]

@@ -66,10 +66,10 @@ def compile_jaxpr(
         flat = prepare(closed) if optimise else inline_calls(closed, natively)
     record_event_duration_secs(LOWERING, time.perf_counter() - start)
     dump("prepared", flat.__str__)
-    return _generated(flat, parallel_for, optimise, in_place, often)
+    return generated(flat, parallel_for, optimise, in_place, often)
 
 
-def _generated(
+def generated(
     flat: ClosedJaxpr,
     parallel_for: Launcher | None,
     optimise: bool,
@@ -80,7 +80,7 @@ def _generated(
 
     def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram:
         ready = part if optimise else inline_calls(part, natively)
-        return _generated(ready, parallel_for, optimise, pairs, True).native
+        return generated(ready, parallel_for, optimise, pairs, True).native
 
     with span("lower and fuse", "phase"):
         jaxpr, program, plan = planned(flat, compile_part, optimise, in_place)

@@ -1,14 +1,16 @@
 """What the compiler makes of a program: kernels, what is fused, how long each takes.
 
-A kernel is timed by compiling it apart and calling it on the arrays that the kernels
-before it have left, as often as the time given allows.
+Kernels are timed as the program runs: it is compiled once more, with the clock read
+between them.
 """
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,14 +18,12 @@ from curta.compiler.executable import Executable, Launcher, NDArray
 from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.item_builder import InPlace
 from curta.compiler.graph.item_lowering import Program
-from curta.compiler.graph.items import (
-    RegionItem,
-    written,
-)
+from curta.compiler.graph.items import LibraryItem, RegionItem, written
+from curta.compiler.library.clock import ReadClock, function_address
 from curta.compiler.llvm.entry import Work, buffers, called_programs
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
-from curta.compiler.pipeline import compile_jaxpr, planned
+from curta.compiler.pipeline import generated, planned
 from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_work
 from curta.compiler.steps import ends_of, native_code, works_of
@@ -83,23 +83,26 @@ class ProgramReport:
         return self.arena + self.results + self.arguments + self.constants
 
 
-def report(closed: ClosedJaxpr) -> ProgramReport:
-    """What the compiler makes of a program.
+def report(closed: ClosedJaxpr, parallel_for: Launcher | None = None) -> ProgramReport:
+    """What the compiler makes of a program; what it calls runs on these threads.
 
     Raises:
         ImportError: llvmlite is not installed.
     """
-    return _report(prepare(closed), False)
+    return _report(prepare(closed), parallel_for, False)
 
 
 def _report(
-    flat: ClosedJaxpr, often: bool, in_place: InPlace | None = None
+    flat: ClosedJaxpr,
+    parallel_for: Launcher | None,
+    often: bool,
+    in_place: InPlace | None = None,
 ) -> ProgramReport:
     parts: dict[NativeProgram, ProgramReport] = {}
 
     def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram:
-        compiled = compile_jaxpr(part, in_place=pairs, often=True).native
-        parts[compiled] = _report(part, True, pairs)
+        compiled = generated(part, parallel_for, True, pairs, True).native
+        parts[compiled] = _report(part, parallel_for, True, pairs)
         return compiled
 
     jaxpr, program, plan = planned(flat, compile_part, in_place=in_place)
@@ -219,18 +222,18 @@ def _reach(
 
 # ---- times
 
-Clock = Callable[[], float]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds: of each kernel, and of the whole program as it runs.
+    """Seconds: of each kernel as the program runs, and of a call by the user.
 
-    The whole is None for programs that run Python, which are run only once.
+    The call is None if there was none to time.
     """
 
     kernels: tuple[float, ...]
-    whole: float | None
+    call: float | None
 
 
 def measure(
@@ -238,39 +241,69 @@ def measure(
     args: Sequence[NDArray],
     parallel_for: Launcher,
     seconds: float = 0.3,
-    clock: Clock = time.perf_counter,
+    clock: int = time.CLOCK_MONOTONIC,
+    call: Callable[[], None] | None = None,
 ) -> Times:
-    """How long the kernels of a program take on arguments: the least of several times.
+    """How long the kernels of a program take on arguments, and a call by the user.
 
-    What runs in Python is called once.
+    The program is run as often as the time given allows, with the clock read between
+    its kernels, and then the `call`, in turns: not one by one, as each finds its own
+    arrays in the caches. The kernels' times are those of the run that took least, so
+    that they add up to it. Programs that run Python are run once, kernel by kernel; the
+    other kernels are then repeated by themselves.
     """
+    if any(k.in_python for k in made.kernels):
+        end = time.perf_counter() + seconds
+        return Times(_apart(made, args, parallel_for, end, clock), None)
+    run = _timed_program(made, args, parallel_for, clock)
+    waited = None if call is None else functools.partial(_seconds, call, clock)
+    turn = seconds / _ROUNDS / (1 if waited is None else 2)
+    kernels: list[tuple[float, ...]] = []
+    calls: list[float] = []
+    for _ in range(_ROUNDS):
+        kernels.append(min(_for_a_while(run, turn), key=sum))
+        if waited is not None:
+            calls.append(min(_for_a_while(waited, turn)))
+    return Times(min(kernels, key=sum), min(calls, default=None))
+
+
+def _for_a_while(measured: Callable[[], T], seconds: float) -> Iterator[T]:
+    """What is measured again and again, twice at least."""
+    end = time.perf_counter() + seconds
+    yield measured()
+    yield measured()
+    while time.perf_counter() < end:
+        yield measured()
+
+
+def _apart(
+    made: ProgramReport,
+    args: Sequence[NDArray],
+    parallel_for: Launcher,
+    end: float,
+    clock: int,
+) -> tuple[float, ...]:
+    """The least times of kernels by themselves, those in Python of one call."""
     memory, calls = kernel_calls(made, args, parallel_for)
     nothing = _bound((), memory, parallel_for)
     overhead = min(_seconds(nothing, clock) for _ in range(20))
     best = [_seconds(call, clock) for call in calls]
     again = [i for i, k in enumerate(made.kernels) if not k.in_python]
-    if len(again) == len(calls):  # the whole as well, in turn, so that all have luck
-        calls.append(_whole(made, memory, parallel_for))
-        best.append(_seconds(calls[-1], clock))
-        again.append(len(calls) - 1)
-    end = time.perf_counter() + seconds
     left = _ROUNDS
-    while left > 0 or time.perf_counter() < end:
+    while again and (left > 0 or time.perf_counter() < end):
         for i in again:
             best[i] = min(best[i], _seconds(calls[i], clock))
         left -= 1
-    count = len(made.kernels)
-    times = [max(0.0, t - overhead) for t in best]
-    return Times(tuple(times[:count]), times[count] if len(times) > count else None)
+    return tuple(max(0.0, t - overhead) for t in best)
 
 
 _ROUNDS = 3  # at least
 
 
-def _seconds(call: Callable[[], None], clock: Clock) -> float:
-    start = clock()
+def _seconds(call: Callable[[], None], clock: int) -> float:
+    start = time.clock_gettime(clock)
     call()
-    return clock() - start
+    return time.clock_gettime(clock) - start
 
 
 Memory = dict[Buffer, NDArray]
@@ -312,12 +345,31 @@ def _bound(
     return Executable((), (), code, arrays, parallel_for).bound(())
 
 
-def _whole(
-    made: ProgramReport, memory: Memory, parallel_for: Launcher
-) -> Callable[[], None]:
-    """A call of the whole program, as it is compiled for its users."""
-    works = [w for k in made.kernels for w in k.works]
-    pointers = ends_of(made.program)
+def _timed_program(
+    made: ProgramReport, args: Sequence[NDArray], parallel_for: Launcher, clock: int
+) -> Callable[[], tuple[float, ...]]:
+    """A call of the whole program that tells how long each kernel took."""
+    memory = _memory(made, args)
+    function = Buffer("clock_gettime", np.dtype(np.uint64), 1)
+    memory[function] = np.array([function_address()], np.uint64)
+    times = np.zeros((len(made.kernels) + 1, 2), np.int64)
+    readings = []
+    for i, row in enumerate(times):
+        result = Buffer(f"time{i}", times.dtype, 2)
+        memory[result] = row
+        readings.append(LibraryItem(ReadClock(clock), (function,), (result,)))
+    works: list[Work] = [readings[0]]
+    for kernel, after in zip(made.kernels, readings[1:], strict=True):
+        works += [*kernel.works, after]
+    ends = [b for item in readings for b in (*item.operands, *item.results)]
+    pointers = [*ends_of(made.program), *dict.fromkeys(ends)]
     code = native_code(works, pointers, False)
     arrays = [memory[b] for b in pointers]
-    return Executable((), (), code, arrays, parallel_for).bound(())
+    call = Executable((), (), code, arrays, parallel_for).bound(())
+
+    def run() -> tuple[float, ...]:
+        call()
+        seconds, rest = np.diff(times, axis=0).T
+        return tuple((seconds + 1e-9 * rest).tolist())
+
+    return run

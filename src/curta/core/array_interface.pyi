@@ -118,6 +118,15 @@ class ArrayInterface:
         min: ArrayLike | None = None,
         max: ArrayLike | None = None,
     ) -> Array: ...
+    def compress(
+        self,
+        condition: ArrayLike,
+        axis: int | None = None,
+        *,
+        out: None = None,
+        size: int | None = None,
+        fill_value: ArrayLike = 0,
+    ) -> Array: ...
     def conj(self) -> Array: ...
     def conjugate(self) -> Array: ...
     def copy(self) -> Array: ...
@@ -283,15 +292,6 @@ class ArrayInterface:
         correction: float | None = None,
     ) -> Array: ...
     def view(self, dtype: Any = None, type: None = None) -> Array: ...
-    def compress(
-        self,
-        condition: ArrayLike,
-        axis: int | None = None,
-        *,
-        out: None = None,
-        size: int | None = None,
-        fill_value: ArrayLike = 0,
-    ) -> Array: ...
     @property
     def T(self) -> Array: ...
     @property

@@ -1,0 +1,41 @@
+"""Reading a clock between the kernels of a program."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+
+from curta.compiler.library.routine import Routine
+from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.types import I32, PTR
+from curta.lazy_dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class ReadClock(Routine):
+    """The time of a clock of POSIX, as seconds and nanoseconds: two words.
+
+    The operand is the address of `clock_gettime`, one word.
+    """
+
+    clock: int = time.CLOCK_MONOTONIC
+
+    @property
+    def work(self) -> int:
+        return 0
+
+    @property
+    def scratch(self) -> int:
+        return 0
+
+    def emit(self, module: Module, name: str) -> None:
+        b = module.function(name, [PTR] * 3)
+        result, function, _ = b.arguments
+        b.call(b.load(PTR, function), I32, b.const(I32, self.clock), result)
+        b.ret()
+
+
+def function_address() -> int:
+    """The address of `clock_gettime`."""
+    found = ctypes.CDLL(None).clock_gettime
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
