@@ -10,6 +10,7 @@
 #   make gallery  run all of examples/, over JAX too: pictures and times in examples/out
 #   make coverage   JAX's public names, present or not: docs/coverage.md
 #   make bench      side by side with JAX (in .venv-bench)
+#   make bench-programs  whole programs with libraries, over Curta and over JAX
 #   make test-simulated-hosts  tests of shardings with the devices on 2, 4 and 8 hosts
 #   make test-shrunk  tests of values with the limits of large arrays at a few elements
 #   make test-all   the tests on every Python that this machine has
@@ -37,7 +38,7 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-browser test-gpu lint types dist docs gallery coverage bench fuzz test-aarch64 test-cpus clean
+.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-browser test-gpu lint types dist docs gallery coverage bench bench-programs fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -158,6 +159,9 @@ coverage: $(VENV)/.stamp-test-$(HASH)
 
 bench: $(BENCH)/.stamp-bench-$(HASH)
 	$(BENCH)/bin/python -m benchmarks $(ARGS)
+
+bench-programs: $(LIBRARIES)/.stamp-libraries-$(HASH)
+	$(LIBRARIES)/bin/python -m benchmarks.programs $(ARGS)
 
 test-all:
 	@./.ci/test-all

@@ -125,7 +125,9 @@ def as_json(rows: list[Row], machine: Machine) -> str:
     return json.dumps(document, indent=1)
 
 
-def save(rows: list[Row], machine: Machine, directory: Path) -> None:
+def save(
+    rows: list[Row], machine: Machine, directory: Path, name: str = "results"
+) -> None:
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "results.md").write_text(markdown(rows, machine))
-    (directory / "results.json").write_text(as_json(rows, machine))
+    (directory / f"{name}.md").write_text(markdown(rows, machine))
+    (directory / f"{name}.json").write_text(as_json(rows, machine))

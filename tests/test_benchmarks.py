@@ -1,10 +1,13 @@
 """The benchmarks run (here against Curta itself, and for no longer than they must)."""
 
+import ast
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from benchmarks import programs
 from benchmarks.__main__ import library
 from benchmarks.cases import CASES, jit_dict
 from benchmarks.conv_cases import CONV_CASES
@@ -13,6 +16,7 @@ from benchmarks.first_calls import FIRST_CALLS
 from benchmarks.harness import Case, Timing, attempt, measure
 from benchmarks.loop_cases import LOOPS
 from benchmarks.machine import Machine
+from benchmarks.programs import PROGRAMS
 from benchmarks.report import Row
 from benchmarks.rnn_cases import RNN_CASES
 
@@ -36,6 +40,14 @@ def test_programs_of_first_calls_are_python():
     for name, measured, _ in cold:
         program, _ = measured.args
         compile(program.format(lib="curta"), name, "exec")
+
+
+def test_whole_programs_are_functions_of_their_modules():
+    for module, names in PROGRAMS.items():
+        source = (Path(programs.__file__).parent / f"{module}.py").read_text()
+        body = ast.parse(source).body
+        functions = [x.name for x in body if isinstance(x, ast.FunctionDef)]
+        assert [name for name in functions if name[0] != "_"] == [*names]
 
 
 def test_measure_times_both(lib):

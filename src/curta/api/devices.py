@@ -290,11 +290,11 @@ def block_until_ready(x: T) -> T:
     Array([1, 2, 3], dtype=int32)
     """
 
-    def wait(leaf: Any) -> Any:
+    for leaf in tree_util.tree_leaves(x):
         ready = getattr(leaf, "block_until_ready", None)
-        return leaf if ready is None else ready()
-
-    return tree_util.tree_map(wait, x)
+        if ready is not None:
+            ready()
+    return x
 
 
 def copy_to_host_async(x: Any) -> Any:
@@ -306,10 +306,8 @@ def copy_to_host_async(x: Any) -> Any:
     {'x': Array([0, 1, 2], dtype=int32)}
     """
 
-    def begin(leaf: Any) -> Any:
+    for leaf in tree_util.tree_leaves(x):
         copy = getattr(leaf, "copy_to_host_async", None)
         if copy is not None:
             copy()
-        return leaf
-
-    return tree_util.tree_map(begin, x)
+    return x

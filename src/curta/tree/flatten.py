@@ -7,6 +7,7 @@ from typing import Any
 
 from curta.tree.keys import KeyPath
 from curta.tree.kinds import DictKind, Kind, NoneKind, kind_of, sorted_keys
+from curta.tree.structures import RecentStructures
 from curta.tree.treedef import (
     LEAF,
     Node,
@@ -31,7 +32,11 @@ def flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTree
     if is_leaf is not None:
         if not callable(is_leaf):
             raise incompatible("flatten", "a function is_leaf", is_leaf)
-        return leaves, _walk(tree, leaves, _opened_until(is_leaf)).treedef
+        try:
+            return leaves, _known(_flatten_until(tree, leaves, is_leaf)).treedef
+        except RecursionError:
+            leaves = []
+            return leaves, _walk(tree, leaves, _opened_until(is_leaf)).treedef
     flatten_one = _flatteners[type(tree)]
     if flatten_one is None:
         return [tree], LEAF.treedef
@@ -77,7 +82,8 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], A
 
 def forget_type(cls: type) -> None:
     """Look up anew how to flatten `cls`, because it was registered."""
-    _flatteners.pop(cls, None)
+    for flatteners in (_flatteners, _flatteners_within):
+        flatteners.pop(cls, None)
 
 
 def _kind_of_node(tree: Any) -> Kind:
@@ -93,21 +99,43 @@ Flattener = Callable[[Any, list[Any]], Node]
 
 
 class _Flatteners(dict[type, Flattener | None]):
-    """Type -> the function that flattens it, or None for leaves."""
+    """Type -> the function that flattens it, or None for leaves.
+
+    Within a tree of a registered class it is of what is below: the structure of the
+    whole is remembered, and no other.
+    """
+
+    def __init__(self, within: _Flatteners | None = None) -> None:
+        self._within = within
 
     def __missing__(self, cls: type) -> Flattener | None:
         kind = kind_of(cls)
-        self[cls] = flattener = None if kind is None else _flattener(kind)
+        self[cls] = flattener = None if kind is None else self._flattener(kind)
         return flattener
 
+    def _flattener(self, kind: Kind) -> Flattener:
+        if isinstance(kind, NoneKind):
+            empty = make_node(kind, None, ())
+            return lambda tree, leaves: empty
+        if isinstance(kind, DictKind):
+            return _dict_flattener(kind, self)
+        if kind.shared:
+            return _sequence_flattener(kind, self)
+        if self._within is None:
+            return _custom_flattener(kind, self)
+        return _remembering_flattener(kind, self._within)
 
-_flatteners = _Flatteners()
+
+_flatteners_within = _Flatteners()
+_flatteners = _Flatteners(_flatteners_within)
 
 
-def _children(values: Iterable[Any], leaves: list[Any]) -> tuple[Node, ...]:
+def _children(
+    values: Iterable[Any], leaves: list[Any], flatteners: _Flatteners
+) -> tuple[Node, ...]:
     nodes = []
     for value in values:
-        flatten_one = _flatteners[type(value)]
+        flatten_one = flatteners[type(value)]
         if flatten_one is None:
             leaves.append(value)
             nodes.append(LEAF)
@@ -116,25 +144,16 @@ def _children(values: Iterable[Any], leaves: list[Any]) -> tuple[Node, ...]:
     return tuple(nodes)
 
 
-def _flattener(kind: Kind) -> Flattener:
-    if isinstance(kind, NoneKind):
-        empty = make_node(kind, None, ())
-        return lambda tree, leaves: empty
-    if isinstance(kind, DictKind):
-        return _dict_flattener(kind)
-    return _sequence_flattener(kind) if kind.shared else _custom_flattener(kind)
-
-
-def _sequence_flattener(kind: Kind) -> Flattener:
+def _sequence_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
     def flatten_sequence(tree: Any, leaves: list[Any]) -> Node:
-        children = _children(tree, leaves)
+        children = _children(tree, leaves, flatteners)
         key = (kind, None, children)
         return find_shared_node(key) or make_node(*key)
 
     return flatten_sequence
 
 
-def _dict_flattener(kind: Kind) -> Flattener:
+def _dict_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
     # Keys as inserted, all strings -> keys in sorted order, and whether they were.
     layouts: dict[tuple[str, ...], tuple[tuple[str, ...], bool]] = {}
 
@@ -144,28 +163,67 @@ def _dict_flattener(kind: Kind) -> Flattener:
         if layout is None:
             keys = sorted_keys(tree)
             if not all(type(key) is str for key in keys):
-                children = _children([tree[key] for key in keys], leaves)
+                ordered = [tree[key] for key in keys]
+                children = _children(ordered, leaves, flatteners)
                 return make_node(kind, keys, children)
             if len(layouts) > 10_000:
                 layouts.clear()
             layout = layouts[present] = keys, keys == present
         keys, in_order = layout
         values = tree.values() if in_order else [tree[key] for key in keys]
-        key = kind, keys, _children(values, leaves)
+        key = kind, keys, _children(values, leaves, flatteners)
         return find_shared_node(key) or make_node(*key)
 
     return flatten_dict
 
 
-def _custom_flattener(kind: Kind) -> Flattener:
+def _custom_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
     def flatten_custom(tree: Any, leaves: list[Any]) -> Node:
         children, meta = kind.flatten(tree)
-        return make_node(kind, meta, _children(children, leaves))
+        return make_node(kind, meta, _children(children, leaves, flatteners))
 
     return flatten_custom
 
 
-# ---- the walk that asks at every node, to any depth
+def _remembering_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
+    flatten_custom = _custom_flattener(kind, flatteners)
+    recent = RecentStructures(_flatteners)
+
+    def flatten_remembering(tree: Any, leaves: list[Any]) -> Node:
+        node = recent.flatten(tree, leaves)
+        return recent.known(flatten_custom(tree, leaves)) if node is None else node
+
+    return flatten_remembering
+
+
+# ---- the walk that asks at every node
+
+
+def _flatten_until(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> Node:
+    kind = None if is_leaf(tree) else kind_of(type(tree))
+    if kind is None:
+        leaves.append(tree)
+        return LEAF
+    children, meta = kind.flatten(tree)
+    nodes = [_flatten_until(child, leaves, is_leaf) for child in children]
+    return make_node(kind, meta, tuple(nodes))
+
+
+# By the class of the root.
+_recent_until: dict[Kind, RecentStructures] = {}
+
+
+def _known(node: Node) -> Node:
+    kind = node.kind
+    if kind is None or kind.shared:
+        return node
+    recent = _recent_until.get(kind)
+    if recent is None:
+        recent = _recent_until.setdefault(kind, RecentStructures())
+    return recent.known(node)
+
+
+# ---- the same to any depth
 
 # A container -> its kind, its metadata, and its children; None if it is a leaf.
 _Open = Callable[[Any], tuple[Kind, Any, Iterable[Any]] | None]

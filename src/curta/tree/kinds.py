@@ -69,6 +69,20 @@ class Kind(abc.ABC):
         """
         return f"{name(self.unflatten)}({name(meta)}, ({children}))"
 
+    def children_source(
+        self, tree: str, meta: Any, name: Callable[[Any], str]
+    ) -> tuple[list[str], str]:
+        """Statements, and a Python expression for the children of a container.
+
+        The statements return False for containers of other metadata.
+
+        Args:
+            tree: the name of the container, which is of this type.
+            meta: the metadata.
+            name: object -> its name in the source.
+        """
+        return [], tree
+
     def data(self, meta: Any) -> Any:
         """The metadata as `PyTreeDef.node_data` shows it."""
         return meta
@@ -103,6 +117,11 @@ class NoneKind(Kind):
 
     def source(self, meta: Any, children: str, name: Callable[[Any], str]) -> str:
         return "None"
+
+    def children_source(
+        self, tree: str, meta: Any, name: Callable[[Any], str]
+    ) -> tuple[list[str], str]:
+        return [], "()"
 
 
 class SequenceKind(Kind):
@@ -174,6 +193,13 @@ class DictKind(Kind):
         pairs = zip(meta, children.split(","))
         items = ", ".join(f"{name(key)}: {child}" for key, child in pairs)
         return f"{{{items}}}"
+
+    def children_source(
+        self, tree: str, meta: Any, name: Callable[[Any], str]
+    ) -> tuple[list[str], str]:
+        keys = name(frozenset(meta))
+        values = "".join(f"{tree}[{name(key)}]," for key in meta)
+        return [f"if {tree}.keys() != {keys}: return False"], f"({values})"
 
     def data(self, meta: tuple[Any, ...]) -> Any:
         return list(meta)
@@ -267,6 +293,16 @@ class CustomKind(Kind):
 
     def unflatten(self, meta: Any, children: Sequence[Any]) -> Any:
         return self.from_children(meta, children)
+
+    def children_source(
+        self, tree: str, meta: Any, name: Callable[[Any], str]
+    ) -> tuple[list[str], str]:
+        known, same = name(meta), name(same_objects)
+        statements = [
+            f"{tree}, meta = {name(self.to_children)}({tree})",
+            f"if meta is not {known} and not {same}(meta, {known}): return False",
+        ]
+        return statements, tree
 
     def parts(self) -> tuple[Callable[[Any], tuple[Any, ...]], int]:
         """A function that gives children and metadata as one tuple.
@@ -376,6 +412,24 @@ def same_metadata(a: Any, b: Any) -> bool:
             "Metadata has to be hashable and comparable with ==; arrays are neither "
             "and belong among the children."
         ) from error
+
+
+_ALIKE = frozenset((str, bytes, int, bool, type(None)))
+
+
+def same_objects(a: Any, b: Any) -> bool:
+    """Whether metadata is so much the same that either may stand for the other.
+
+    That is less than equality: 1, 1.0 and True are equal.
+    """
+    if a is b:
+        return True
+    kind = type(a)
+    if kind is not type(b):
+        return False
+    if kind is tuple:
+        return len(a) == len(b) and all(map(same_objects, a, b))
+    return kind in _ALIKE and a == b
 
 
 # ---- which types are nodes

@@ -24,13 +24,16 @@ class Node:
     """One level of a structure: a container, or a leaf where `kind` is None."""
 
     __slots__ = (
+        "__weakref__",
         "_treedef",
         "children",
+        "flatten",
         "kind",
         "meta",
         "num_leaves",
         "num_nodes",
         "shared",
+        "uses",
     )
 
     num_leaves: int
@@ -50,6 +53,10 @@ class Node:
         self.num_leaves = leaves
         self.num_nodes = nodes
         self._treedef: PyTreeDef | None = None
+        # Of structures.py: how often trees were of this structure, and the function
+        # that takes such a tree apart.
+        self.uses = 0
+        self.flatten: Callable[[Any, list[Any]], bool] | None = None
 
     @property
     def treedef(self) -> PyTreeDef:
