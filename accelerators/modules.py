@@ -6,26 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.conformance.checks import as_list
-from tests.conformance.operations import sampled_ops
 from tests.conformance.samples import Case
 
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.lowering import Program
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.op import Op
 from curta.core.stage import stage
-from curta.primitives.linalg import Eig, Schur
 
 assert rules.FAMILIES  # the table of rules is full
-
-# What is refused for other devices, saying how to get to a CPU.
-ON_CPUS_ONLY = (Eig, Schur)
-
-
-def offered_ops() -> list[type[Op]]:
-    """The sampled ops that accelerators have."""
-    return [cls for cls in sampled_ops() if cls not in ON_CPUS_ONLY]
 
 
 def lower(closed: ClosedJaxpr, platforms: Sequence[str] = ("cpu",)) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from curta.compiler.linalg import factors, reflections
 from curta.compiler.linalg.ops import OpMachine
-from curta.compiler.linalg.tensors import INT, Tensor
+from curta.compiler.linalg.tensors import EXAMPLES, INT, Tensor
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
@@ -151,5 +151,5 @@ def _mapped(
 ) -> list[Any]:
     """A function of single matrices on a batch, as one of `count`."""
     flat = [Reshape((count, *typeof(x).shape[rank:]))(_in_single(x)) for x in args]
-    outs, dims = batch(one, BatchAxis(count), flat, [0] * len(flat))
+    outs, dims = batch(one, BatchAxis(count, EXAMPLES), flat, [0] * len(flat))
     return [batch_dim_at(x, d, count, 0) for x, d in zip(outs, dims, strict=True)]

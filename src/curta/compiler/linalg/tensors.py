@@ -13,25 +13,28 @@ import numpy as np
 
 from curta.control.while_loop import While
 from curta.core.stage import stage
-from curta.core.trace import typeof
+from curta.core.trace import current_trace, typeof
+from curta.primitives.collective import Pmax
 from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
 from curta.primitives.elementwise.bitwise import and_, or_
 from curta.primitives.elementwise.comparison import eq, ge, gt, le, lt, ne
 from curta.primitives.elementwise.complex import imag, real
 from curta.primitives.elementwise.convert import convert_element_type
-from curta.primitives.elementwise.magnitude import abs_, max_
+from curta.primitives.elementwise.magnitude import abs_, max_, min_
 from curta.primitives.elementwise.powers import sqrt
 from curta.primitives.elementwise.rounding import is_finite
 from curta.primitives.elementwise.select import select
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.matrices import conjugate, matmul, swapped
-from curta.primitives.reduction import ArgMax, ReduceMax
+from curta.primitives.reduction import ArgMax, ReduceAnd, ReduceMax
 from curta.primitives.shape import Iota, Rev
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, reduce_sum
 
 INT = np.dtype(np.int32)
+EXAMPLES = "matrices"
+"""The name of the axis along which matrices are a batch."""
 
 
 class Tensor:
@@ -109,6 +112,9 @@ class Tensor:
     def maximum(self, other: Any) -> Tensor:
         return self._with(max_, other)
 
+    def minimum(self, other: Any) -> Tensor:
+        return self._with(min_, other)
+
     def abs(self) -> Tensor:
         return Tensor(abs_(self.value))
 
@@ -116,6 +122,8 @@ class Tensor:
         return Tensor(sqrt(self.value))
 
     def is_finite(self) -> Tensor:
+        if self.is_complex:
+            return self.real.is_finite() & self.imag.is_finite()
         return Tensor(is_finite(self.value))
 
     @property
@@ -159,6 +167,10 @@ class Tensor:
         kept = [1 if i in axes else d for i, d in enumerate(self.shape)]
         return Tensor(Reshape(tuple(kept))(reduce(self.value, axes)))
 
+    def all(self) -> Tensor:
+        """Whether all of conditions hold."""
+        return Tensor(Reshape((1, 1))(ReduceAnd((0, 1))(self.value)))
+
     def argmax(self, axis: int) -> Any:
         """The index, a scalar, of the greatest element of a column or row."""
         result = ArgMax((axis,), INT)(self.value)
@@ -179,16 +191,18 @@ class Tensor:
     def reversed(self, *axes: int) -> Tensor:
         return Tensor(Rev(axes)(self.value))
 
+    def block(self, i: Any, j: Any, m: int, n: int) -> Tensor:
+        """m rows and n columns, from row i and column j on."""
+        return Tensor(DynamicSlice((m, n))(self.value, i, j))
+
     def column(self, j: Any) -> Tensor:
-        window = DynamicSlice((self.shape[0], 1))
-        return Tensor(window(self.value, INT.type(0), j))
+        return self.block(INT.type(0), j, self.shape[0], 1)
 
     def row(self, i: Any) -> Tensor:
-        window = DynamicSlice((1, self.shape[1]))
-        return Tensor(window(self.value, i, INT.type(0)))
+        return self.block(i, INT.type(0), 1, self.shape[1])
 
     def element(self, i: Any, j: Any) -> Tensor:
-        return Tensor(DynamicSlice((1, 1))(self.value, i, j))
+        return self.block(i, j, 1, 1)
 
     def with_part(self, i: Any, j: Any, new: Tensor) -> Tensor:
         """With other elements from row i and column j on."""
@@ -279,16 +293,46 @@ def joined(axis: int, *parts: Tensor) -> Tensor:
 
 def length(x: Tensor) -> Tensor:
     """The Euclidean norm of all elements, without overflow."""
-    size = x.real.abs().max()
-    if x.is_complex:
-        size = size.maximum(x.imag.abs().max())
-    scale = where((size > 0) & size.is_finite(), size, 1)
+    scale = scale_of(x)
     return scale * (x / scale).squared().sum().sqrt()
+
+
+def part_size(x: Tensor) -> Tensor:
+    """max(|re|, |im|), which says whether squares are in range."""
+    return x.real.abs().maximum(x.imag.abs()) if x.is_complex else x.abs()
+
+
+def scale_of(x: Tensor) -> Tensor:
+    """What elements may be divided by to have squares in range: the greatest, or 1."""
+    size = part_size(x).max()
+    return where((size > 0) & size.is_finite(), size, 1)
+
+
+def scaled(a: Tensor, always: bool = False) -> tuple[Tensor, Tensor]:
+    """`a` with elements whose squares are representable, and what it was divided by.
+
+    That is 1 where they are already, unless it is to be the greatest one `always`.
+    """
+    greatest = a.abs().max()
+    limits = np.finfo(greatest.dtype)
+    low, high = float(limits.tiny) ** 0.25, float(limits.max) ** 0.25
+    fits = greatest.equals(0)
+    if not always:
+        fits = fits | ((greatest > low) & (greatest < high))
+    factor = where(fits, 1, greatest)
+    return a / factor, factor
 
 
 def pivot_size(x: Tensor) -> Tensor:
     """What LAPACK compares to find a pivot: |re| + |im|."""
     return x.real.abs() + x.imag.abs() if x.is_complex else x.abs()
+
+
+def greatest_of_batch(x: Tensor) -> Tensor:
+    """The greatest of the numbers that the matrices of a batch have here."""
+    if EXAMPLES not in current_trace().axis_sizes():
+        return x
+    return Tensor(Pmax((EXAMPLES,))(x.value))
 
 
 def repeat(

@@ -18,24 +18,13 @@ from curta.primitives.elementwise.comparison import ne
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.select import select
 from curta.primitives.linalg.cholesky import Cholesky
-from curta.primitives.linalg.eigen import Eig
 from curta.primitives.linalg.family import not_a_number
 from curta.primitives.linalg.matrices import conjugate, diagonal, tril
-from curta.primitives.linalg.schur import Schur
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.reduction import ReduceOr
 from curta.primitives.structure import BroadcastInDim, full
 
 rule(*(PROGRAMS.keys() - CALLED))(as_program)
-
-
-@rule(Eig, Schur)
-def _not_offered(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
-    raise NotImplementedError(
-        f"'{op.name}' has no StableHLO lowering, for platforms {b.program.platforms}:"
-        " the QR algorithm for matrices that are not symmetric runs on CPUs only. Move"
-        f" the operand there first, by device_put(x, devices('cpu')[0]). {b.line}"
-    )
 
 
 def _inlined(

@@ -17,9 +17,10 @@ from curta.compiler.linalg.tensors import (
     column_numbers,
     eye,
     filled,
-    length,
+    part_size,
     repeat,
     row_numbers,
+    scale_of,
     where,
 )
 from curta.primitives.elementwise.arithmetic import add, sub
@@ -29,20 +30,25 @@ from curta.primitives.linalg.updates import Ormqr
 
 
 def reflection(x: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """v, tau and the new element k, for the elements of a column from k on."""
+    """v, tau and the new element k, for the elements of a column from k on.
+
+    All is divided by the greatest element, so that squares are in range.
+    """
     numbers = row_numbers(x.shape[0])
+    scale = scale_of(where(numbers >= k, x, 0))
+    x = x / scale
     alpha = where(numbers.equals(k), x, 0).sum()
-    whole = length(where(numbers >= k, x, 0))
-    done = length(where(numbers > k, x, 0)).equals(0)
+    rest = where(numbers > k, x, 0)
+    whole = (rest.squared().sum() + alpha.squared()).sqrt()
+    done = part_size(rest).max().equals(0)
     if x.is_complex:
         done = done & alpha.imag.equals(0)
     beta = where(alpha.real < 0, whole, -whole)
     safe = where(done, 1, beta)
     tau = where(done, 0, (safe - alpha) / safe)
-    scale = where(done, 1, alpha - beta)
-    v = where(numbers > k, where(done, 0, x / scale), 0)
+    v = where(done, 0, rest / where(done, 1, alpha - beta))
     v = where(numbers.equals(k), 1, v)
-    return v, tau, where(done, alpha, beta)
+    return v, tau, where(done, alpha, beta) * scale
 
 
 def reflected(x: Tensor, v: Tensor, tau: Tensor) -> Tensor:

@@ -23,6 +23,7 @@ from curta.compiler.linalg.tensors import (
     on_diagonal,
     repeat,
     repeat_while,
+    scaled,
     where,
 )
 from curta.compiler.stablehlo.linalg.householder import hermitian, qr_of
@@ -93,16 +94,6 @@ def _even(a: Tensor, rows: bool) -> Tensor:
     return joined(1, a, filled(a.shape[0], 1, a.dtype))
 
 
-def _scaled(a: Tensor) -> tuple[Tensor, Tensor]:
-    """`a` with elements whose squares are representable, and what it was divided by."""
-    greatest = a.abs().max()
-    limits = np.finfo(greatest.dtype)
-    low, high = float(limits.tiny) ** 0.25, float(limits.max) ** 0.25
-    fits = ((greatest > low) & (greatest < high)) | greatest.equals(0)
-    factor = where(fits, 1, greatest)
-    return a / factor, factor
-
-
 # -------------------------------------------------------------- eigenvalues
 
 
@@ -112,7 +103,7 @@ def eigh(op: Eigh, a: Tensor) -> Sequence[Tensor]:
     kind = part_dtype(a.dtype)
     if not n:
         return [a, filled(0, 1, kind)]
-    matrix, factor = _scaled(hermitian(a, op.lower_triangle))
+    matrix, factor = scaled(hermitian(a, op.lower_triangle))
     matrix = _even(matrix, rows=True)
     size = matrix.shape[0]
     carry = [Tensor(INT.type(0)), matrix, eye(n, size, a.dtype)]
@@ -205,9 +196,9 @@ def _tall(op: SVD, a: Tensor) -> list[Tensor]:
     if not n:
         empty = filled(1, 0, kind)
         return [empty, eye(m, width, a.dtype), a.H @ a][: 3 if op.compute_uv else 1]
-    scaled, factor = _scaled(a)
-    columns, v = _orthogonalised(scaled, op.compute_uv)
-    good = scaled.squared().sum().is_finite()
+    a, factor = scaled(a)
+    columns, v = _orthogonalised(a, op.compute_uv)
+    good = a.squared().sum().is_finite()
     s = _lengths(columns)
     s, matrices = sorted_columns(-s, s, columns, *v)
     result = [s * factor]

@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.linalg.programs import Program, algorithm, staged
-from curta.compiler.stablehlo.linalg import householder, jacobi, updates
+from curta.compiler.stablehlo.linalg import (
+    eig,
+    householder,
+    jacobi,
+    schur,
+    updates,
+)
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
 from curta.primitives.linalg.condensed import Hessenberg, Tridiagonal
-from curta.primitives.linalg.eigen import Eigh
+from curta.primitives.linalg.eigen import Eig, Eigh
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
+from curta.primitives.linalg.schur import Schur
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr, SymmetricProduct
@@ -26,7 +33,9 @@ PROGRAMS: dict[type, Program] = {
     Ormqr: householder.ormqr,
     Hessenberg: householder.hessenberg,
     Tridiagonal: householder.tridiagonal,
+    Eig: eig.eig,
     Eigh: jacobi.eigh,
+    Schur: schur.schur,
     SVD: jacobi.svd,
     CholeskyUpdate: updates.cholesky_update,
     SymmetricProduct: updates.symmetric_product,
