@@ -249,7 +249,7 @@ class Compiled(Stage):
         where = devices or (default_device(),)
         if where[0].hardware is None:
             return None
-        call = self._run.on_devices(given, where, bool(devices))
+        call = self._run.on_devices(given, devices)
         return call.program.executable()
 
     def cost_analysis(self) -> dict[str, float]:

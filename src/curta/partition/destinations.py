@@ -12,6 +12,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from curta.config import config
 from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray
@@ -21,7 +22,7 @@ from curta.core.jaxpr import (
     Var,
     jaxprs_of,
 )
-from curta.core.memo import kept_by_settings, kept_with_jaxpr
+from curta.core.memo import kept_by_settings, kept_with_jaxpr, make_room
 from curta.core.mesh import Mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
@@ -58,6 +59,20 @@ from curta.transforms.dce import read_atoms
 from curta.transforms.discharge import TakesRefs
 
 
+class Placed:
+    """Where the arguments of a call are to be, its results, and on which devices.
+
+    There are no devices if nothing was placed.
+    """
+
+    __slots__ = ("__weakref__", "devices", "given", "results")
+
+    def __init__(self, given: tuple[Sharding | None, ...], devices: tuple[Any, ...]):
+        self.given = given
+        self.devices = devices
+        self.results: Shardings | None = None  # not asked for yet
+
+
 class Destinations:
     """Where a compiled program's inputs and outputs are to be.
 
@@ -79,6 +94,8 @@ class Destinations:
         self.out_shardings: tuple[Sharding | None, ...] = tuple(out_shardings)
         self.around = mesh
         self.moves = moves
+        self._calls: dict[Any, tuple[Placed, Shardings]] = {}
+        self._placed: dict[Any, Placed] = {}
         self.named = named_mesh(closed.jaxpr)
         wanted = mesh_among(self.out_shardings)
         if self.named is None and wanted is not None:
@@ -112,17 +129,35 @@ class Destinations:
             placed = [_moved(*x) for x in given]
         return self.read_alone(placed)
 
-    def of_call(self, placed: Shardings) -> tuple[Shardings, tuple[Any, ...]]:
-        """Where arguments that are `placed` are to be, and the devices of the program.
+    def of_call(self, shardings: Shardings) -> Placed:
+        """Where the values of a call are with arguments that were placed so.
 
-        There are none if nothing was placed. Raises ValueError if arguments are on
+        One object for all calls that are alike. Raises ValueError if arguments are on
         other devices than the others.
         """
+        key = *map(id, shardings), config.context
+        known = self._calls.get(key)
+        if known is None:
+            make_room(self._calls, config.tuning.plans)
+            # With the shardings, as their ids are the key.
+            known = self._calls[key] = self._found(shardings), shardings
+        return known[0]
+
+    def _found(self, shardings: Shardings) -> Placed:
         jaxpr, avals = self.closed.jaxpr, self.closed.in_avals
-        given = self.arguments(placed, avals)
+        given = tuple(self.arguments(shardings, avals))
         needed = self.needed(given)
         check_devices(self.function, avals, given, needed, self.arg_names, jaxpr)
-        return given, self.devices(given)
+        devices = self.devices(given)
+        make_room(self._placed, config.tuning.plans)
+        key = given, devices, config.context
+        return self._placed.setdefault(key, Placed(given, devices))
+
+    def results_of(self, placed: Placed) -> Shardings:
+        """Where the results of a call are."""
+        if placed.results is None:
+            placed.results = self.results(placed.given)
+        return placed.results
 
     def read_alone(self, placed: Shardings) -> Shardings:
         """The same, with None for the arguments that the program does not read."""

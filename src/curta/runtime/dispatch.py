@@ -160,10 +160,10 @@ class CompiledCall:
                 return made
         where: Shardings = [None] * len(self.out_avals)
         if self.known_destinations or any(map(is_placed, args)):
-            given, _ = self.devices(args)
-            if self.watched and (other := self.over_devices(given)):
+            known = self.destinations.of_call(shardings_of(args))
+            if self.watched and (other := self.over_devices(known.given)):
                 return other._start(args)
-            where = self.destinations.results(given)
+            where = self.destinations.results_of(known)
         inputs = [
             host_buffer(x) if type(x) is ArrayImpl else self.storage(x) for x in args
         ]
@@ -193,14 +193,6 @@ class CompiledCall:
     def read_alone(self, placed: Shardings) -> Shardings:
         """The shardings of the arguments, None for those that are not read."""
         return self.destinations.read_alone(placed)
-
-    def devices(self, args: Sequence[Any]) -> tuple[Shardings, tuple[Any, ...]]:
-        """Where the arguments are to be, and the devices of the program.
-
-        There are none if nothing was placed. Raises ValueError if arguments are on
-        other devices than the others.
-        """
-        return self.destinations.of_call(shardings_of(args))
 
     def over_devices(self, given: Shardings) -> CompiledCall | None:
         """What runs instead over several devices, if callbacks show parts of arrays.
@@ -232,14 +224,12 @@ class CompiledCall:
         found: tuple[Any, bool] | None = self._elsewhere.on_device(self, args)
         return found
 
-    def on_devices(
-        self, given: Shardings, devices: tuple[Any, ...], commit: bool
-    ) -> Any:
+    def on_devices(self, given: Shardings, devices: tuple[Any, ...]) -> Any:
         """The program compiled for devices of a plugin, and arguments there.
 
-        With `commit` results are placed on them.
+        With no devices that is the default one, and results are placed nowhere.
         """
-        return self._elsewhere.plan_on_devices(self, given, devices, commit).call
+        return self._elsewhere.on_devices(self, given, devices).call
 
 
 def _nothing() -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from curta.config import config
-from curta.core.avals import ShapedArray, placed_aval
+from curta.core.avals import placed_aval
 from curta.core.mesh import Mesh
 from curta.on_demand import late
+from curta.partition.destinations import Placed
 from curta.partition.named_devices import Shardings
 from curta.runtime import native_call
 from curta.runtime.array import held
@@ -22,7 +23,7 @@ from curta.runtime.backends import CompileOptions, refuse_checks
 from curta.runtime.debug_checks import check_results
 from curta.runtime.devices import default_device
 from curta.runtime.dispatch import CompiledCall, is_placed, shardings_of
-from curta.runtime.host_runs import several_hosts, spans_hosts
+from curta.runtime.host_runs import spans_hosts
 from curta.runtime.plans import Plan, PlanTable
 
 device_call: Any = late("curta.runtime.device_call")
@@ -50,24 +51,21 @@ class Elsewhere(PlanTable):
         plan = self.get(None)
         if plan is not None and not any(map(is_placed, args)):
             return self._on_device(program, plan, args, False)
-        placed_as = shardings_of(args)
-        plan = self.get(_same(placed_as)) if several_hosts() else None
-        if plan is not None and plan.call is not None:
-            return _held(plan.call(args), plan.out[0], plan.call)
-        given, devices = program.devices(args)
-        where = devices or (default_device(),)
+        placed = program.destinations.of_call(shardings_of(args))
+        where = placed.devices or (default_device(),)
         if where[0].hardware is not None:
-            plan = self.plan_on_devices(program, given, where, bool(devices))
-            return self._on_device(program, plan, args, bool(devices))
+            plan = self.on_devices(program, placed.given, placed.devices)
+            return self._on_device(program, plan, args, bool(placed.devices))
         if not spans_hosts(where):
             return None
-        if program.watched and (other := program.over_devices(given)):
+        if program.watched and (other := program.over_devices(placed.given)):
             return other(args)
-        made, avals = self._for_hosts(program, given, where)
-        if devices:  # kept with the plan, as their ids are its key
-            plan = Plan(call=made, out=(avals, placed_as))
-            self.keep(_same(placed_as), plan)
-        return _held(made(args), avals, made)
+        plan = self.get(placed)
+        if plan is None:
+            plan = self.keep(placed, _for_hosts(program, placed, where))
+        call: Any = plan.call
+        triples = zip(call(args), plan.out, call.out_shardings)
+        return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in triples]
 
     # ---- devices of plugins
 
@@ -81,12 +79,11 @@ class Elsewhere(PlanTable):
         plan = self.get(None)
         if plan is not None and not any(map(is_placed, args)):
             return plan.call, False
-        given, devices = program.devices(args)
-        where = devices or (default_device(),)
-        if where[0].hardware is None:
+        placed = program.destinations.of_call(shardings_of(args))
+        if (placed.devices or (default_device(),))[0].hardware is None:
             return None
-        plan = self.plan_on_devices(program, given, where, bool(devices))
-        return plan.call, bool(devices)
+        plan = self.on_devices(program, placed.given, placed.devices)
+        return plan.call, bool(placed.devices)
 
     def _on_device(
         self, program: CompiledCall, plan: Plan, args: Sequence[Any], commit: bool
@@ -111,14 +108,11 @@ class Elsewhere(PlanTable):
                 self._native = native_call.native_caller(self.entries)
         return outs
 
-    def plan_on_devices(
-        self,
-        program: CompiledCall,
-        given: Shardings,
-        devices: tuple[Any, ...],
-        commit: bool,
+    def on_devices(
+        self, program: CompiledCall, given: Shardings, devices: tuple[Any, ...]
     ) -> Plan:
-        """The plan of calls there; with `commit` results are placed on the devices."""
+        """The plan of calls on devices; on the default one, for want of others."""
+        commit, devices = bool(devices), devices or (default_device(),)
         refuse_checks(program.closed)
         key = devices, tuple(given)
         plan: Plan | None = self.get(key)
@@ -136,37 +130,15 @@ class Elsewhere(PlanTable):
             tell()
         return plan
 
-    # ---- several hosts
 
-    def _for_hosts(
-        self, program: CompiledCall, given: Shardings, devices: tuple[Any, ...]
-    ) -> tuple[Any, list[ShapedArray]]:
-        """The program partitioned for several hosts, and the types of its results."""
-        outs = program.destinations.results(given)
-        key = tuple(given), tuple(outs), config.context
-        plan = self.get(key)
-        if plan is None:
-            mesh = program.destinations.mesh(given) or Mesh([*devices], ("devices",))
-            made = hosts_call.HostsCall(
-                program.closed,
-                program.name,
-                mesh,
-                program.consumed,
-                given,
-                outs,
-                program.checks,
-            )
-            plan = self.keep(key, Plan(call=made))
-        pairs = zip(program.out_avals, outs, strict=True)
-        return plan.call, [a if s is None else placed_aval(a, s) for a, s in pairs]
-
-
-def _same(shardings: Shardings) -> tuple[Any, ...]:
-    """A key of shardings, by which ones they are, and of the settings."""
-    return (*map(id, shardings), config.context)
-
-
-def _held(outputs: Sequence[Any], avals: Sequence[ShapedArray], call: Any) -> list[Any]:
-    """Arrays of what a call on hosts gives."""
-    triples = zip(outputs, avals, call.out_shardings)
-    return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in triples]
+def _for_hosts(program: CompiledCall, placed: Placed, devices: Sequence[Any]) -> Plan:
+    """The plan of a program that is partitioned for several hosts."""
+    to = program.destinations
+    given, outs = placed.given, to.results_of(placed)
+    mesh = to.mesh(given) or Mesh([*devices], ("devices",))
+    of_hosts = program.consumed, given, outs, program.checks
+    pairs = zip(program.out_avals, outs, strict=True)
+    return Plan(
+        call=hosts_call.HostsCall(program.closed, program.name, mesh, *of_hosts),
+        out=[a if s is None else placed_aval(a, s) for a, s in pairs],
+    )

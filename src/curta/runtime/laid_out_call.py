@@ -22,7 +22,7 @@ from curta.partition.named_devices import Shardings
 from curta.primitives.structure import Transpose
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.devices import default_device
-from curta.runtime.dispatch import CompiledCall
+from curta.runtime.dispatch import CompiledCall, shardings_of
 from curta.runtime.donation import refuse_twice
 from curta.runtime.executables import Executable
 from curta.runtime.hosts_data import HostsData, sharding_in_order
@@ -121,8 +121,8 @@ class LaidOutCall(CompiledCall):
         return result
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
-        given, devices = self.devices(args)
-        if (devices or (default_device(),))[0].hardware is not None:
+        placed = self.destinations.of_call(shardings_of(args))
+        if (placed.devices or (default_device(),))[0].hardware is not None:
             return super()._start(args)
         self._check_layouts(args)
         refuse_twice(self.consumed, args)
@@ -132,14 +132,14 @@ class LaidOutCall(CompiledCall):
             if type(args[i]) is ArrayImpl:
                 args[i].delete()
         try:
-            outs = self._stored_call(given)(stored)
+            outs = self._stored_call(placed.given)(stored)
         except Exception:
             for i in lent:  # what was not used up
                 if type(args[i]) is ArrayImpl and not stored[i].is_deleted():
                     data = LaidOutData(stored[i]._buffer(), self.in_orders[i])
                     args[i].revive(data)
             raise
-        where = self.destinations.results(given)
+        where = self.destinations.results_of(placed)
         return [*map(_as_told, outs, self.out_orders, self.out_avals, where)]
 
     def _check_layouts(self, args: Sequence[Any]) -> None:
