@@ -274,7 +274,8 @@ class TestMeshes:
         double = explicit_axes(lambda x: x * 2)
         with curta.set_mesh(auto):
             out = double(X, in_sharding=P("x"))
-        assert out.sharding == NamedSharding(auto, P("x"))
+            in_program = curta.jit(lambda x: double(x, in_sharding=P("x")))(X)
+        assert out.sharding == in_program.sharding == NamedSharding(auto, P("x"))
 
     def test_axes_of_size_one(self):
         mesh = curta.make_mesh((2, 1), ("x", "one"))

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.config import config
-from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import (
@@ -22,9 +21,8 @@ from curta.core.jaxpr import (
     Var,
     jaxprs_of,
 )
-from curta.core.memo import kept_by_settings, kept_with_jaxpr, make_room
+from curta.core.memo import kept_with_jaxpr, make_room
 from curta.core.mesh import Mesh, scope
-from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import (
     MemorySpace,
@@ -42,12 +40,11 @@ from curta.partition.named_devices import (
     chosen_mesh,
     is_abstract,
     mesh_among,
-    mesh_of_op,
     named_devices,
     named_mesh,
     needed_devices,
 )
-from curta.partition.propagation import Propagation, over_axes, retyped
+from curta.partition.propagation import Propagation, over_axes
 from curta.primitives.placing import (
     INSPECTS,
     DevicePut,
@@ -56,7 +53,6 @@ from curta.primitives.placing import (
 )
 from curta.primitives.split_query import Entries
 from curta.transforms.dce import read_atoms
-from curta.transforms.discharge import TakesRefs
 
 
 class Placed:
@@ -256,50 +252,6 @@ def _split_alike(one: Sharding, other: Sharding, rank: int) -> bool:
     return one.tiling(rank) == other.tiling(rank)
 
 
-def op_shardings(
-    op: Op,
-    avals: Sequence[ShapedArray],
-    shardings: Shardings,
-    outs: Sequence[ShapedArray],
-) -> Shardings:
-    """Where the results of one op are, given where its operands are."""
-    find = _kept_op_shardings if isinstance(op, TakesRefs) else _known_op_shardings
-    return find(op, tuple(avals), tuple(shardings), tuple(outs), scope())
-
-
-def _op_shardings(
-    op: Op,
-    avals: tuple[ShapedArray, ...],
-    shardings: tuple[Sharding | None, ...],
-    outs: tuple[ShapedArray, ...],
-    _scope: Any,
-) -> Shardings:
-    shardings = tuple(s and (s.named or s) for s in shardings)
-    if isinstance(op, DevicePut):
-        target = op.target
-        if isinstance(target, MemorySpace):
-            where = shardings[0] or default_sharding(avals[0])
-            target = where.with_memory_kind(target.kind)
-        return [target] * len(outs)
-    mesh = chosen_mesh(mesh_of_op(op), shardings)
-    if mesh is None:
-        return _single(op, shardings, len(outs))
-    if isinstance(op, ShardMap) and len(op.axes) == len(mesh.axis_names):
-        return [over_axes(mesh, spec) for spec in op.out_specs]
-    if isinstance(op, Placing) and isinstance(op.target, NamedSharding):
-        mesh = retyped(mesh, op.target.mesh)
-    propagation = Propagation(mesh)
-    split = [
-        propagation.entries(s, a.ndim) for s, a in zip(shardings, avals, strict=True)
-    ]
-    result = propagation.shardings(propagation.op(op, avals, split, outs), outs)
-    return _spelt_as_given(result, outs, shardings, avals)
-
-
-_known_op_shardings = kept_by_settings(4096)(_op_shardings)
-_kept_op_shardings = kept_with_jaxpr(_op_shardings)
-
-
 def program_shardings(
     closed: ClosedJaxpr, shardings: Shardings, around: Mesh | None = None
 ) -> Shardings:
@@ -329,13 +281,20 @@ def _program_shardings(
             _show_all(closed.jaxpr, placed[0] if placed else default_sharding())
         return [(last or (placed[0] if placed else None))] * len(outs)
     propagation = Propagation(mesh)
-    result = propagation.shardings(propagated(propagation, closed, shardings), outs)
+    split = propagated(propagation, closed, shardings)
+    result = propagation.shardings(split, outs, _asked(closed.jaxpr))
     result = _spelt_as_given(result, outs, shardings, closed.in_avals)
     handed_on = [given.get(v) for v in closed.jaxpr.outvars]
     return [
         s if s is not None and s.named and s.devices == mesh.flat_devices else f
         for s, f in zip(handed_on, result, strict=True)
     ]
+
+
+def _asked(jaxpr: Jaxpr) -> list[Sharding | None]:
+    """The shardings that the program itself asks for, of its results."""
+    made = {v: e.op for e in jaxpr.eqns for v in e.outvars if isinstance(e.op, Placing)}
+    return [getattr(made.get(v), "target", None) for v in jaxpr.outvars]
 
 
 def program_mesh(
@@ -376,13 +335,6 @@ def _spelt_as_given(
         first if s == plain and out.ndim == rank else s
         for s, out in zip(chosen, outs, strict=True)
     ]
-
-
-def _single(op: Op, shardings: Shardings, count: int) -> Shardings:
-    placed = [s for s in shardings if s is not None]
-    if isinstance(op, Placing) and isinstance(op.target, Sharding):
-        return [op.target] * count
-    return [placed[0] if placed else None] * count
 
 
 def _last_placing(jaxpr: Jaxpr) -> Sharding | None:

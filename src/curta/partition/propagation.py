@@ -88,16 +88,25 @@ class Propagation:
         )
 
     def shardings(
-        self, entries: Sequence[Entries], outs: Sequence[ShapedArray]
+        self,
+        entries: Sequence[Entries],
+        outs: Sequence[ShapedArray],
+        asked: Sequence[Sharding | None] = (),
     ) -> Shardings:
-        """The splits of outputs, as shardings."""
+        """The splits of outputs, as shardings.
+
+        Those that a sharding was `asked` for are over axes of the types it says.
+        """
         result = []
-        for split, aval in zip(entries, outs, strict=True):
+        asked = asked or [None] * len(outs)
+        for split, aval, wanted in zip(entries, outs, asked, strict=True):
             spec = PartitionSpec(*self.possible(split, aval.shape))
             if aval.placement is not None:
                 sums = aval.placement.spec(aval.ndim)
                 spec = spec.update(unreduced=sums.unreduced, reduced=sums.reduced)
             mesh = self.mesh_of(aval)
+            if isinstance(wanted, NamedSharding):
+                mesh = retyped(mesh, wanted.mesh)
             if not mesh.explicit_axes or {*spec.used_axes()} & {*mesh.auto_axes}:
                 spec = normalised(spec)
             result.append(over_axes(mesh, spec))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,41 +19,29 @@ from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.jaxpr import ClosedJaxpr, jaxprs_of
+from curta.core.jaxpr import jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
-from curta.core.sharding import Sharding
+from curta.core.sharding import MemorySpace, Sharding, default_sharding
 from curta.core.stage import stage
-from curta.core.trace import Trace, set_base_trace, typeof
+from curta.core.trace import Trace, set_base_trace
 from curta.core.user_op import UserOp
 from curta.errors import as_out_of_memory
-from curta.partition.destinations import op_shardings
-from curta.partition.named_devices import (
-    check_devices,
-    devices_of_op,
-    mesh_of_op,
-    needed_devices,
-)
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
-from curta.primitives.placing import DevicePut, ShardingConstraint
+from curta.primitives.placing import DevicePut
 from curta.runtime.array import ArrayImpl, held, wrap
-from curta.runtime.backends import executable
 from curta.runtime.debug_checks import check_op, refuse_execution
-from curta.runtime.devices import default_is_host, may_be_remote
-from curta.runtime.dispatch import (
-    CompiledCall,
-    device_call,
-    host_buffer,
-    hosts_call,
-    shardings_of,
-)
+from curta.runtime.devices import default_is_host
+from curta.runtime.dispatch import CompiledCall, device_call, hosts_call
+from curta.runtime.executables import Executable
 from curta.runtime.host_runs import spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
 from curta.runtime.laid_out import LaidOutData
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.queue import Pending
+from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import refuse_strings, to_array
 
 
@@ -94,66 +83,43 @@ class EvalTrace(Trace):
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         data = []
         avals = []
-        placed = pending = False
+        placed = op.places_outputs
+        pending = False
         for x in args:
             if type(x) is not ArrayImpl:
                 x = to_array(x)
             avals.append(x.aval)
             value = x._data
-            if value is None or x._sharding is not None:
+            if x._sharding is not None:
+                placed = True
+            elif value is None:
                 value = x._buffer()
-                placed = placed or x._sharding is not None
-                pending = pending or type(value) is not np.ndarray
+                placed = placed or isinstance(value, RemoteData)
+                pending = True
             data.append(value)
-        if (placed or pending) and may_be_remote():
-            if _is_remote(args):
-                return self._on_devices(op, args, avals)
-            data = [host_buffer(to_array(x)) for x in args]
         # An op without parameters is its class, whose hash costs nothing.
         kind = op if op.__dict__ else type(op)
         context = config.context
         plan = _plans.get((context, kind, *avals))
         if plan is None:
-            plan = _find_plan((context, kind, *avals), op, avals, _host_plan)
+            plan = _find_plan((context, kind, *avals), op, avals)
         run = plan.run
-        if run is None:
-            return self._on_devices(op, args, avals)
-        if pending:
-            run = plan.start or _waiting(run)
-        try:
-            # Compiled ops, and functions of the user, have a `start`: they need no
-            # quiet context.
-            result = quietly(run, *data) if plan.start is None else run(*data)
-        except MemoryError as error:
-            raise as_out_of_memory(error) from error
-        if placed or op.places_outputs:
-            arrays = _placed_results(op, avals, args, plan, result)
-        elif type(plan.out) is tuple:
-            arrays = [wrap(x, a) for x, a in zip(result, plan.out, strict=True)]
+        if placed or run is None:
+            arrays = _by_program(op, plan, args)
         else:
-            arrays = wrap(result, plan.out)
+            if pending:
+                data = [x.wait() if type(x) is Pending else x for x in data]
+            try:
+                result = quietly(run, *data)
+            except MemoryError as error:
+                raise as_out_of_memory(error) from error
+            if type(plan.out) is tuple:
+                arrays = [wrap(x, a) for x, a in zip(result, plan.out, strict=True)]
+            else:
+                arrays = wrap(result, plan.out)
         if context.debugging:
-            refuse_execution(op.name)
-            several = type(plan.out) is tuple
-            outs = (result, plan.out) if several else ([result], [plan.out])
-            check_op(op, data, *outs)
-            if config.jax_debug_key_reuse:
-                _check_keys(op, args, arrays)
+            _look_at(op, args, arrays)
         return arrays
-
-    def _on_devices(
-        self, op: Op, args: Sequence[Any], avals: Sequence[ShapedArray]
-    ) -> Any:
-        """The op as a program of its own on devices of a plugin."""
-        refuse_execution(op.name)
-        if isinstance(op, DevicePut):
-            return _put(op, args)
-        kind = op if op.__dict__ else type(op)
-        key = config.context, kind, "devices", *avals
-        plan = _plans.get(key) or _find_plan(key, op, avals, _device_plan)
-        program: Any = plan.call
-        outs = program(args)
-        return outs if op.multiple_results else outs[0]
 
     def array(self, x: Any, aval: ShapedArray) -> Any:
         return wrap(x, aval)
@@ -165,38 +131,22 @@ class EvalTrace(Trace):
     custom_vjp = custom_jvp
 
 
-def _placed_results(
-    op: Op, avals: Sequence[ShapedArray], args: Sequence[Any], plan: Plan, result: Any
-) -> Any:
-    """The results as arrays that are where the operands, or the op, have them."""
-    several = type(plan.out) is tuple
-    outs = plan.out if several else (plan.out,)
-    where = shardings_of(args)
-    moves = isinstance(op, ShardingConstraint) and op.of_call
-    if not (moves or isinstance(op, DevicePut)):
-        needed = needed_devices(mesh_of_op(op), devices_of_op(op), where)
-        check_devices(op.name, avals, where, needed, "xyz")
-    where = op_shardings(op, avals, where, outs)
-    if several:
-        return [wrap(x, a, s) for x, a, s in zip(result, outs, where, strict=True)]
-    return wrap(result, plan.out, where[0])
+def _by_program(op: Op, plan: OpPlan, args: Sequence[Any]) -> Any:
+    """The results of an op as a program of its own, wherever its operands are."""
+    refuse_execution(op.name)
+    if isinstance(op, DevicePut):
+        outs = [_put(op.target, to_array(args[0]))]
+    else:
+        outs = plan.program()(args)
+    return outs if op.multiple_results else outs[0]
 
 
-def _is_remote(args: Sequence[Any]) -> bool:
-    """Whether operands are on devices of a plugin or several hosts, or by default."""
-    for x in args:
-        if type(x) is ArrayImpl and x._sharding is not None:
-            devices = x._sharding.devices
-            return devices[0].hardware is not None or spans_hosts(devices)
-    return not default_is_host()
-
-
-def _put(op: DevicePut, args: Sequence[Any]) -> list[Any] | Any:
-    """Arrays moved between devices and the host."""
-    x = to_array(args[0])
-    (where,) = op_shardings(op, [x.aval], shardings_of([x]), [x.aval])
-    moved = x if where is None else placed_on(x, where)
-    return [moved] if op.multiple_results else moved
+def _put(target: Any, x: ArrayImpl) -> ArrayImpl:
+    """An array moved between devices and the host."""
+    if isinstance(target, MemorySpace):
+        where = x._sharding or default_sharding(x.aval)
+        target = (where.named or where).with_memory_kind(target.kind)
+    return x if target is None else placed_on(x, target)
 
 
 def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
@@ -213,27 +163,99 @@ def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     return held(device_call.on_devices(x, sharding), aval, sharding)
 
 
-def _check_keys(op: Op, args: Sequence[Any], arrays: Any) -> None:
-    signature = op.key_use([typeof(x) for x in args])
-    check_keys(op.name, signature, args)
-    record_keys(signature, args, arrays if op.multiple_results else [arrays])
+def _look_at(op: Op, args: Sequence[Any], arrays: Any) -> None:
+    """Look at what an op has computed, as the settings ask."""
+    refuse_execution(op.name)
+    outs = arrays if op.multiple_results else [arrays]
+    known = [*map(to_array, args)]
+    if not any(isinstance(x._buffer(), RemoteData) for x in (*known, *outs)):
+        data = [x._storage() for x in known]
+        check_op(op, data, [x._storage() for x in outs], [x.aval for x in outs])
+    if config.jax_debug_key_reuse:
+        signature = op.key_use([x.aval for x in known])
+        check_keys(op.name, signature, args)
+        record_keys(signature, args, outs)
 
 
-# By (settings, op or the class of an op without parameters, *avals), with "devices"
-# in front of the avals for those of a plugin.
+class OpPlan(Plan):
+    """How an op runs on operands of certain avals.
+
+    By NumPy, as `run`, where these are small and nobody placed them; else as a program.
+    """
+
+    __slots__ = ("_avals", "_op", "_rule")
+
+    def __init__(self, op: Op, avals: Sequence[ShapedArray]) -> None:
+        super().__init__()
+        self._op, self._avals = op, tuple(avals)
+        self._rule: Callable[..., Any] | None = None
+        if not default_is_host():
+            return
+        if isinstance(op, UserOp):
+            op.check_evaluated()
+        if _holds_jaxpr(op):
+            return
+        out = placed_out_aval(op, avals)
+        refuse_strings(avals, avals)
+        outs = tuple(out) if op.multiple_results else (out,)
+        large = worth_compiling(op, (*avals, *outs)) and not op.effects
+        if large or any(map(axes_of, (*avals, *outs))):
+            return
+        self.out = outs if op.multiple_results else out
+        self._rule = eval_rule(op, avals)
+        # Functions of the user run in the user's context, not in a quiet one.
+        self.run = None if op.holds_functions else self._rule
+
+    def program(self) -> CompiledCall:
+        """The op as a program, which CPUs run as NumPy does where that is the rule."""
+        if self.call is None:
+            self.call = OpCall(self._op, self._avals, self._rule)
+        call: Any = self.call
+        result: CompiledCall = call
+        return result
+
+
+class OpCall(CompiledCall):
+    """The call of one op; `rule`, if any, is how this CPU runs it."""
+
+    def __init__(
+        self, op: Op, avals: Sequence[ShapedArray], rule: Callable[..., Any] | None
+    ) -> None:
+        self._op, self._rule = op, rule
+        several = op.multiple_results
+        closed = stage(op if several else lambda *args: [op(*args)], avals)
+        super().__init__(op.jaxpr if type(op) is Call else closed, op.name)
+        self.special = self.special or rule is not None
+
+    @cached_property
+    def executable(self) -> Executable:
+        return super().executable if self._rule is None else Executable(self._by_rule)
+
+    @cached_property
+    def run(self) -> Executable:
+        return self.executable  # whoever called the op looks at its results
+
+    def _by_rule(self, *data: Any) -> Sequence[Any]:
+        rule: Any = self._rule
+        try:
+            quiet = not self._op.holds_functions
+            result = quietly(rule, *data) if quiet else rule(*data)
+        except MemoryError as error:
+            raise as_out_of_memory(error) from error
+        return result if self._op.multiple_results else [result]
+
+
+# By (settings, op or the class of an op without parameters, *avals).
 _plans = PlanTable()
-_Make = Callable[[Op, Sequence[ShapedArray]], Plan]
 
 
-def _find_plan(
-    key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray], make: _Make
-) -> Plan:
+def _find_plan(key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray]) -> OpPlan:
     """A plan that is not in the table: made, or kept with the jaxpr of the op."""
     if _holds_jaxpr(op):
-        return _plan_with_jaxpr(op, make, *avals)
+        return _plan_with_jaxpr(op, *avals)
     if op.effects or op.holds_functions:
-        return make(op, avals)  # not kept: each is an op of its own
-    plan: Plan = _plans.keep(key, make(op, avals))
+        return OpPlan(op, avals)  # not kept: each is an op of its own
+    plan: OpPlan = _plans.keep(key, OpPlan(op, avals))
     return plan
 
 
@@ -242,40 +264,8 @@ def _holds_jaxpr(op: Op) -> bool:
 
 
 @kept_with_jaxpr
-def _plan_with_jaxpr(op: Op, make: _Make, *avals: ShapedArray) -> Plan:
-    return make(op, avals)
-
-
-_ON_DEVICES = Plan()
-"""Of ops on arrays on no particular device, if the default device is a plugin's."""
-
-
-def _device_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
-    """The plan that runs an op as a program where arrays are."""
-    several = op.multiple_results
-    closed = stage(op if several else lambda *args: [op(*args)], avals)
-    return Plan(call=CompiledCall(closed, op.name))
-
-
-def _host_plan(op: Op, avals: Sequence[ShapedArray]) -> Plan:
-    """The plan of an op on this CPU."""
-    if not default_is_host():
-        return _ON_DEVICES
-    if isinstance(op, UserOp):
-        op.check_evaluated()
-    if _holds_jaxpr(op):
-        return _compiled_plan(op, avals, op.jaxpr if type(op) is Call else None)
-    out = placed_out_aval(op, avals)
-    refuse_strings(avals, avals)
-    outs = tuple(out) if op.multiple_results else (out,)
-    large = worth_compiling(op, (*avals, *outs)) and not op.effects
-    if large or any(map(axes_of, (*avals, *outs))):
-        return _compiled_plan(op, avals)
-    outs = outs if op.multiple_results else out
-    rule = eval_rule(op, avals)
-    # Functions of the user run in the user's context, not in a quiet one.
-    start = _waiting(rule) if op.holds_functions else None
-    return Plan(rule, start, outs)
+def _plan_with_jaxpr(op: Op, *avals: ShapedArray) -> OpPlan:
+    return OpPlan(op, avals)
 
 
 def worth_compiling(op: Op, avals: Iterable[ShapedArray]) -> bool:
@@ -293,23 +283,6 @@ def eval_rule(op: Op, avals: Sequence[ShapedArray]) -> Callable[..., Any]:
         ufunc: Callable[..., Any] = op.ufunc  # type: ignore[attr-defined]
         return ufunc
     return op.eval
-
-
-def _compiled_plan(
-    op: Op, avals: Sequence[ShapedArray], closed: ClosedJaxpr | None = None
-) -> Plan:
-    """The plan that runs an op as a program, which is `closed` or the op alone."""
-    out = placed_out_aval(op, avals)
-    if op.multiple_results:
-        run = executable(closed or stage(op, avals))
-        return Plan(run.on_ready(), lambda *args: run.start(args), tuple(out))
-    run = executable(stage(lambda *args: [op(*args)], avals))
-    first = run.on_ready()
-    return Plan(lambda *args: first(*args)[0], lambda *args: run.start(args)[0], out)
-
-
-def _waiting(run: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *data: run(*[x.wait() if type(x) is Pending else x for x in data])
 
 
 BASE = EvalTrace()

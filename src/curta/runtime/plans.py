@@ -25,16 +25,14 @@ from curta.core.memo import make_room
 class Plan:
     """How to run a function on arguments of certain avals.
 
-    `run` takes the storage of arrays that are at hand. `start` takes operands of which
-    some may still be computed, too; None where they have to be waited for. `call` takes
-    arrays, wherever they are, and gives a list of arrays. What a plan does not have is
-    None.
+    `run` takes the storage of arrays that are at hand. `call` takes arrays, wherever
+    they are, and gives a list of arrays. What a plan does not have is None.
 
     `out` is the aval of the result; a tuple of avals if there are several, which
     `build` puts together.
     """
 
-    __slots__ = ("__weakref__", "build", "call", "out", "run", "start")
+    __slots__ = ("__weakref__", "build", "call", "out", "run")
 
     build: Callable[..., Any] | None
     call: Callable[..., Any] | None
@@ -44,12 +42,11 @@ class Plan:
     def __init__(
         self,
         run: Callable[..., Any] | None = None,
-        start: Callable[..., Any] | None = None,
         out: Any = None,
         build: Callable[[Any], Any] | None = None,
         call: Callable[[Any], Any] | None = None,
     ):
-        self.run, self.start, self.call = run, start, call
+        self.run, self.call = run, call
         self.out, self.build = out, build
 
     def forget_call(self) -> None:
