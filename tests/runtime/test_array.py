@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
+from curta import lax
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.sharding import SingleDeviceSharding
@@ -323,7 +324,7 @@ class TestDeleted:
         x.delete()
         assert x.is_deleted() and x.shape == (3,)
         message = r"Array has been deleted with shape=float32\[3\]"
-        for use in (np.asarray, list, repr, curta.lax.neg):
+        for use in (np.asarray, list, repr, lax.neg):
             with pytest.raises(RuntimeError, match=message):
                 use(x)
         with pytest.raises(JaxRuntimeError, match="deleted or donated buffer"):
