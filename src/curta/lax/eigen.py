@@ -134,15 +134,15 @@ def eigh(
     return v, w
 
 
-def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> list[Any]:
     """H of a = Q H Q^H, which is zero below its first subdiagonal.
 
     Args:
       a: square matrices (..., n, n).
 
     Returns:
-      Matrices that hold H and, below it, Q as reflections, and the factors of those
-      (..., n - 1); see `householder_product`. ValueError unless a is square.
+      A list: matrices that hold H and, below it, Q as reflections, and the factors of
+      those (..., n - 1); see `householder_product`. ValueError unless a is square.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -151,7 +151,7 @@ def hessenberg(a: ArrayLike) -> tuple[Any, Any]:
     [[1. 2.]
      [3. 4.]]
     """
-    return tuple(ops.Hessenberg()(a))
+    return list(ops.Hessenberg()(a))
 
 
 def schur(
@@ -160,7 +160,7 @@ def schur(
     compute_schur_vectors: bool = True,
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
-) -> tuple[Any, ...]:
+) -> list[Any]:
     """The triangular T and unitary Z of x = Z T Z^H.
 
     Args:
@@ -171,7 +171,7 @@ def schur(
       select_callable: of no effect.
 
     Returns:
-      T and Z, or a tuple of T alone, of the shape and dtype of x.
+      A list of T and Z, or of T alone, of the shape and dtype of x.
 
     Raises:
       NotImplementedError: for `sort_eig_vals`.
@@ -190,18 +190,18 @@ def schur(
             "The sort feature of LAPACK's gees routine is not implemented. Use"
             " sort_eig_vals=False."
         )
-    return tuple(ops.Schur(bool(compute_schur_vectors))(x))
+    return list(ops.Schur(bool(compute_schur_vectors))(x))
 
 
-def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Any]:
     """The tridiagonal T of a = Q T Q^H, for Hermitian matrices (..., n, n).
 
     Only the lower triangle of a is read if `lower`, else the upper one.
 
     Returns:
-      The matrix whose triangle holds Q as reflections, the diagonal (..., n), the
-      off-diagonal (..., n - 1), and the factors of the reflections. ValueError unless
-      the matrix is square.
+      A list: the matrix whose triangle holds Q as reflections, the diagonal (..., n),
+      the off-diagonal (..., n - 1), and the factors of the reflections. ValueError
+      unless the matrix is square.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -209,4 +209,4 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Any, Any, Any, Any
     >>> print(d, e)
     [2. 3.] [1.]
     """
-    return tuple(ops.Tridiagonal(bool(lower))(a))
+    return list(ops.Tridiagonal(bool(lower))(a))

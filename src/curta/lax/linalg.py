@@ -167,18 +167,18 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     return ops.HouseholderProduct()(a, taus)
 
 
-def lu(x: ArrayLike) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> list[Any]:
     """P x = L U with partial pivoting: L and U in one matrix, pivots, permutation.
 
-    The unit diagonal of L is not stored. Row i of P x is row `permutation[i]` of x.
+    They are a list. The unit diagonal of L is not stored. Row i of P x is row
+    `permutation[i]` of x.
 
     >>> import curta
     >>> curta.lax.linalg.lu(curta.numpy.array([[1.0, 2.0], [4.0, 4.0]]))[0]
     Array([[4.  , 4.  ],
            [0.25, 1.  ]], dtype=float32)
     """
-    factors, pivots, permutation = ops.LU()(x)
-    return factors, pivots, permutation
+    return list(ops.LU()(x))
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:

@@ -190,8 +190,8 @@ def _selected(
     return first, last + 1
 
 
-def schur(a: ArrayLike, output: str = "real") -> tuple[Any, Any]:
-    """The triangular T and unitary Z of a = Z T Z^H, for matrices (..., n, n).
+def schur(a: ArrayLike, output: str = "real") -> list[Any]:
+    """The triangular T and unitary Z of a = Z T Z^H, a list, for matrices (..., n, n).
 
     T of a real matrix has 2x2 blocks for pairs of complex eigenvalues, unless `output`
     is "complex".
@@ -212,7 +212,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Any, Any]:
 
 
 @inner_jit(static_argnames=("output",))
-def _schur(a: Any, output: str) -> tuple[Any, Any]:
+def _schur(a: Any, output: str) -> list[Any]:
     if output == "complex":
         a = lax.convert_element_type(a, dtypes.to_complex_dtype(dtypes.dtype(a)))
     return lax.linalg.schur(a)

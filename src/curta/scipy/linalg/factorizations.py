@@ -97,7 +97,8 @@ def lu_factor(
     [1 1]
     """
     (a,) = inexact(a)
-    return lax.linalg.lu(a)[:2]
+    factors, pivots, _ = lax.linalg.lu(a)
+    return factors, pivots
 
 
 @inner_jit(static_argnames=("permute_l", "overwrite_a", "check_finite"))
