@@ -141,6 +141,26 @@ def test_dispatch_asks_the_executable_whatever_its_class():
         assert Started.ways == ["start", "start", "on_ready"]
 
 
+def test_one_slow_call_of_a_loop_does_not_queue_all_others(monkeypatch):
+    compiled = []
+    init = NativeExecutable.__init__
+    monkeypatch.setattr(
+        NativeExecutable,
+        "__init__",
+        lambda self, *args: compiled.append(self) or init(self, *args),
+    )
+    f = curta.jit(lambda x: lax.while_loop(lambda x: x < 10, lambda x: x + 1, x))
+    for _ in range(3):
+        assert f(0).block_until_ready() == 10
+    (run,) = [run for run in compiled if run.measured]
+    run.is_async = True  # as if the system had done something else meanwhile
+    for _ in range(100):  # a call by the queue is slow only now and then
+        assert f(0).block_until_ready() == 10
+        if not run.is_async:
+            break
+    assert not run.is_async
+
+
 def test_a_function_is_an_executable():
     run = Executable(lambda x: [x + 1])
     assert run(1) == run.on_ready()(1) == run.start([1]) == [2]

@@ -96,6 +96,13 @@ class NativeExecutable(Executable):
             self._measure(begin, config.tuning.answer_seconds)
         return outs
 
+    def took(self, seconds: float) -> None:
+        """A call by the queue took so long at most."""
+        if seconds < config.tuning.answer_seconds:
+            self.lingers = False
+        if self.measured and seconds < config.tuning.queued_seconds:
+            self.is_async = False  # one slow call may have been the machine's
+
     def _measure(self, begin: float, most: float) -> None:
         spent = time.perf_counter() - begin
         self.is_async = spent > most

@@ -112,9 +112,10 @@ _donating = Lock()
 class Call(NamedTuple):
     """What a job is a call of: for whom, on what, and how it is cancelled.
 
-    `caller.lingers` says whether a signal would wait too long for its end; it is told
-    if not. A `measured` one may take long whatever it says. `needed` are arguments
-    that were not there when it was queued. It uses `keep`, which stays alive.
+    `caller.lingers` says whether a signal would wait too long for its end; `took` tells
+    it how many seconds that was at most. A `measured` one may take long whatever it
+    says. `needed` are arguments that were not there when it was queued. It uses `keep`,
+    which stays alive.
     """
 
     caller: Any
@@ -286,8 +287,8 @@ class _Queue:
         for job in done:
             spent = time.perf_counter() - job.begin  # at most
             caller = None if job.call.token.cancelled else job.call.caller
-            if caller is not None and spent < config.tuning.answer_seconds:
-                caller.lingers = False
+            if caller is not None:
+                caller.took(spent)
 
     # A forked process has none of the threads, so that nothing may be under way.
 
