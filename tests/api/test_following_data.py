@@ -20,6 +20,14 @@ def put(x, i):
     return curta.device_put(x, curta.devices()[i])
 
 
+@pytest.mark.parametrize("op", [lax.add, lax.atan2, lax.concatenate])
+def test_errors_name_the_op_and_its_operands(op):
+    args = put(jnp.ones(2), 2), put(jnp.ones(2), 3)
+    said = rf"args\[0\] of {op.__name__} .* args\[1\] of {op.__name__} "
+    with pytest.raises(ValueError, match=said):
+        op(args, 0) if op is lax.concatenate else op(*args)
+
+
 @pytest.mark.filterwarnings("ignore:backend and device argument")
 def test_a_jitted_function_with_a_device_moves_its_arguments():
     x, devices = jnp.ones(2), curta.devices()

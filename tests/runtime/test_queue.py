@@ -36,7 +36,7 @@ class Hold:
         self.begun, self.released = threading.Event(), threading.Event()
         self.call = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self.run)
         address = ctypes.cast(self.call, ctypes.c_void_p).value
-        queue.submit(address, b"", 0, queue.Call(None, Token(), (), self))
+        queue.queue().submit(address, b"", 0, queue.Call(None, Token(), (), self))
 
     def run(self, _):
         self.begun.set()
@@ -296,7 +296,7 @@ def test_a_job_has_what_it_needs_wherever_its_submission_is_interrupted():
     class Kept:
         pass
 
-    jobs = queue._queue()
+    jobs = queue.queue()
     gc.collect()
     gc.freeze()  # so that collections are short
     for n in itertools.count():
@@ -426,7 +426,7 @@ def test_what_needs_a_cancelled_result_is_cancelled_too(hold, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(queue._queue(), "_wait", interrupted)
+    monkeypatch.setattr(queue.queue(), "_wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         later.block_until_ready()
     monkeypatch.undo()
@@ -451,7 +451,7 @@ def test_what_was_donated_stays_if_an_argument_was_cancelled(hold, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(queue._queue(), "_wait", interrupted)
+    monkeypatch.setattr(queue.queue(), "_wait", interrupted)
     with pytest.raises(KeyboardInterrupt):
         y.block_until_ready()
     monkeypatch.undo()

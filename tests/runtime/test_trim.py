@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import numpy as np
+import pytest
 
 import curta
 import curta.numpy as jnp
@@ -11,12 +12,23 @@ from curta.core import buffers
 from curta.errors import OutOfMemoryError, as_out_of_memory
 
 
-def test_results_kept_for_fast_calls_are_given_back():
+def jitted(x):
     run = curta.jit(lambda x: x + 1)
+    return run, run._plans
+
+
+def compiled_ahead_of_time(x):
+    run = curta.jit(lambda x: x + 1).lower(x).compile()
+    return run, run._calls
+
+
+@pytest.mark.parametrize("make", [jitted, compiled_ahead_of_time])
+def test_results_kept_for_fast_calls_are_given_back(make):
     x = jnp.ones(1000)
+    run, calls = make(x)
     for _ in range(8):
         out = run(x)
-    rings = [entry[1] for entry in run._plans.entries]
+    rings = [entry[1] for entry in calls.entries]
     kept = [r for ring in rings for r in ring if r is not None]
     assert kept
     alive = [weakref.ref(r) for r in kept]

@@ -31,6 +31,7 @@ from curta.runtime.devices import (
 )
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import MISS, entry_of_call, native_caller
+from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.relayout import is_laid_out
 
 _LEAF = tree_util.tree_structure(0)
@@ -85,8 +86,8 @@ class Compiled(Stage):
     ):
         super().__init__(name, staged, in_tree, arg_names, arg_shardings)
         self._run: Any = staged.compiled(name, arg_shardings) if run is None else run
-        self._entries: list[Any] = []
-        self._native = native_caller(self._entries)
+        self._calls = PlanTable()
+        self._native = native_caller(self._calls.entries)
         self._tried = 0
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -122,7 +123,7 @@ class Compiled(Stage):
             build = None if self.out_tree == _LEAF else self.out_tree.unflatten
             entry = entry_of_call(args, leaves, self._run, build)
             if entry is not None:
-                self._entries.insert(0, entry)
+                self._calls.call_natively(Plan(), entry)
 
     def _check_avals(self, avals: Sequence[ShapedArray]) -> None:
         wrong = [

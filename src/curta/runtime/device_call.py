@@ -17,7 +17,7 @@ from curta.core.stage import stage
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.backends import CompileOptions, backend_of
 from curta.runtime.device_data import DeviceData, moved
-from curta.runtime.donation import refuse_twice
+from curta.runtime.donation import give_up, refuse_twice
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
 
@@ -56,9 +56,7 @@ class DeviceCall:
         if self.donated:
             refuse_twice(self.donated, [*map(_memory, given)])
         outs = self._run(*given)
-        for i in self.donated:
-            if type(args[i]) is ArrayImpl:
-                args[i].delete()
+        give_up(self.donated, args)
         return [device_array(x, commit) for x in outs]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from curta.core.buffers import is_last_reference, unshared
@@ -59,9 +59,7 @@ def donate(
     OutOfMemoryError where there is no room for a copy.
     """
     refuse_twice(donation, inputs)
-    for i in donation:
-        if type(args[i]) is ArrayImpl:
-            args[i].delete()
+    give_up(donation, args)
     forget_finished()
     for i in overwritten:
         if type(inputs[i]) is Pending:
@@ -71,6 +69,13 @@ def donate(
             inputs[i] = inputs[i].wait()
         if not is_last_reference(inputs, i):
             inputs[i] = _copy(inputs[i])
+
+
+def give_up(donated: Iterable[int], args: Sequence[Any]) -> None:
+    """Delete the donated arrays."""
+    for i in donated:
+        if type(args[i]) is ArrayImpl:
+            args[i].delete()
 
 
 def take_back(

@@ -19,7 +19,7 @@ from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.jaxpr import jaxprs_of
+from curta.core.jaxpr import DebugInfo, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
@@ -28,9 +28,10 @@ from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
 from curta.core.user_op import UserOp
 from curta.errors import as_out_of_memory
+from curta.partition.named_devices import is_abstract
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
-from curta.primitives.placing import DevicePut
+from curta.primitives.placing import DevicePut, ShardingConstraint
 from curta.runtime.array import ArrayImpl, held, wrap
 from curta.runtime.debug_checks import check_op, refuse_execution
 from curta.runtime.devices import default_is_host
@@ -137,8 +138,17 @@ def _by_program(op: Op, plan: OpPlan, args: Sequence[Any]) -> Any:
     if isinstance(op, DevicePut):
         outs = [_put(op.target, to_array(args[0]))]
     else:
+        if isinstance(op, ShardingConstraint) and op.of_call:
+            args = [_beside(op.target, to_array(args[0]))]
         outs = plan.program()(args)
     return outs if op.multiple_results else outs[0]
+
+
+def _beside(target: Sharding, x: ArrayImpl) -> ArrayImpl:
+    """An array on the devices that a nested `jit` has it on."""
+    if x._sharding is None or is_abstract(target):
+        return x
+    return x if x._sharding.devices == target.devices else _put(target, x)
 
 
 def _put(target: Any, x: ArrayImpl) -> ArrayImpl:
@@ -222,8 +232,8 @@ class OpCall(CompiledCall):
         self, op: Op, avals: Sequence[ShapedArray], rule: Callable[..., Any] | None
     ) -> None:
         self._op, self._rule = op, rule
-        several = op.multiple_results
-        closed = stage(op if several else lambda *args: [op(*args)], avals)
+        several, info = op.multiple_results, DebugInfo(name=op.name)
+        closed = stage(op if several else lambda *args: [op(*args)], avals, info)
         super().__init__(op.jaxpr if type(op) is Call else closed, op.name)
         self.special = self.special or rule is not None
 

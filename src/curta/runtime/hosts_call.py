@@ -26,7 +26,7 @@ from curta.partition.partition import LocalProgram, partition
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.backends import overwriting
 from curta.runtime.debug_checks import checked
-from curta.runtime.donation import Donation, refuse_twice
+from curta.runtime.donation import Donation, give_up, refuse_twice
 from curta.runtime.host_runs import on_each_host
 from curta.runtime.hosts_data import (
     HostLayout,
@@ -127,9 +127,7 @@ class HostsCall:
         given = [on_hosts(x, y) for x, y in zip(args, self.in_layouts, strict=True)]
         hosts = hosts_here(self.hosts)
         rows = {host: [parts[host] for parts in given] for host in hosts}
-        for i in self._donation:
-            if type(args[first + i]) is ArrayImpl:
-                args[first + i].delete()
+        give_up(self._donation, args[first:])
         return rows
 
     def _in_place(self, own: ClosedJaxpr) -> Donation:

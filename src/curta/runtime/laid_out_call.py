@@ -23,7 +23,7 @@ from curta.primitives.structure import Transpose
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.devices import default_device
 from curta.runtime.dispatch import CompiledCall, shardings_of
-from curta.runtime.donation import refuse_twice
+from curta.runtime.donation import give_up, refuse_twice
 from curta.runtime.executables import Executable
 from curta.runtime.hosts_data import HostsData, sharding_in_order
 from curta.runtime.laid_out import LaidOutData, in_order, inverse
@@ -128,9 +128,7 @@ class LaidOutCall(CompiledCall):
         refuse_twice(self.consumed, args)
         stored = [*map(_as_stored, args, self.in_orders)]
         lent = [i for i in self.consumed if stored[i] is not args[i]]
-        for i in lent:
-            if type(args[i]) is ArrayImpl:
-                args[i].delete()
+        give_up(lent, args)
         try:
             outs = self._stored_call(placed.given)(stored)
         except Exception:

@@ -21,10 +21,8 @@ from curta.runtime.queue import (
     Call,
     Pending,
     answers_signals,
-    arena_of_jobs,
     is_available,
-    make_room,
-    submit,
+    queue,
 )
 
 NDArray = np.ndarray[Any, Any]
@@ -130,7 +128,8 @@ class NativeExecutable(Executable):
 
     def submit(self, args: Sequence[NDArray | Pending]) -> list[Pending]:
         """Queue a call; its pending results. [] where it cannot be queued."""
-        make_room(self._bytes)
+        jobs = queue()
+        jobs.make_room(self._bytes)
         overwritten = {*self.overwrites.values()}
         arrays: list[Any] = [
             x.memory(i in overwritten) if type(x) is Pending else x
@@ -141,7 +140,7 @@ class NativeExecutable(Executable):
         if not calls.fits(program, inputs):
             return []
         size = program.arena_bytes
-        arena = arena_of_jobs(size) if size else None
+        arena = jobs.arena(size) if size else None
         token = Token()
         table = calls.table(
             program,
@@ -153,7 +152,7 @@ class NativeExecutable(Executable):
         kept = [x for i, x in enumerate(args) if i not in overwritten]
         needed = [x for x in args if type(x) is Pending]
         call = Call(self, token, needed, (kept, pending, arena))
-        number = submit(program.address, bytes(table), self._bytes, call)
+        number = jobs.submit(program.address, bytes(table), self._bytes, call)
         for result in pending:
             result.number = number
         for i in overwritten:

@@ -50,12 +50,12 @@ class Pending:
 
     def is_ready(self) -> bool:
         """Whether the result is there."""
-        return _queue().finished() >= self.number
+        return queue().finished() >= self.number
 
     def wait(self, own: bool = False) -> Any:
         """The result, as soon as it is there; otherwise as `memory`."""
         self.refuse_cancelled()
-        _queue().wait(self.number)
+        queue().wait(self.number)
         return self.memory(own)
 
     def memory(self, own: bool = False) -> Any:
@@ -192,7 +192,10 @@ class _Queue:
             self.wait(min(self._finished.value + 1, self._submitted.value))
 
     def submit(self, address: int, table: bytes, size: int, call: Call) -> int:
-        """Add a job; its number. What it needs stays alive until it is done.
+        """Add a call of the function at `address` on a table of words; its number.
+
+        `size` are the bytes of its results. What it needs stays alive until it is done.
+        CancelledError if an argument will never be there.
 
         Once it is submitted it runs, whatever is raised here: a signal, or for want of
         memory. So it is among the jobs before, and native code writes its number.
@@ -219,7 +222,10 @@ class _Queue:
             return number.value
 
     def arena(self, size: int) -> Any:
-        """The arena of the jobs, or one that is large enough from now on."""
+        """Memory for jobs to work in, at least so much, which they keep alive.
+
+        OutOfMemoryError if the system has not enough.
+        """
         arena = self._arena
         if arena is None or arena.size < size:
             self._arena = arena = workspace(size)
@@ -306,7 +312,8 @@ class _Queue:
 
 
 @once
-def _queue() -> _Queue:
+def queue() -> _Queue:
+    """The queue of this process."""
     return _Queue()
 
 
@@ -335,35 +342,10 @@ def is_known_system() -> bool:
 
 def forget_finished() -> None:
     """Let go of what finished jobs have used."""
-    if _queue.cache_info().currsize:
-        _queue().forget()
+    if queue.cache_info().currsize:
+        queue().forget()
 
 
 def submitted() -> int:
     """How many jobs there were up to now."""
-    return _queue().submitted() if _queue.cache_info().currsize else 0
-
-
-def make_room(size: int) -> None:
-    """Wait until a job with so many bytes of results may be added."""
-    _queue().make_room(size)
-
-
-def arena_of_jobs(size: int) -> Any:
-    """Memory for jobs to work in, at least so much, which they keep alive.
-
-    Raises:
-        OutOfMemoryError: the system has not enough.
-    """
-    return _queue().arena(size)
-
-
-def submit(address: int, table: bytes, size: int, call: Call) -> int:
-    """Add a call of the function at `address` on a table of words; its number.
-
-    `size` are the bytes of its results.
-
-    Raises:
-        CancelledError: an argument will never be there.
-    """
-    return _queue().submit(address, table, size, call)
+    return queue().submitted() if queue.cache_info().currsize else 0
