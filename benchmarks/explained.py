@@ -1,27 +1,30 @@
 """Whether `explain` accounts for the time: `python -m benchmarks.explained`.
 
-For programs of the benchmark: the least time of a call, measured apart; the sum of the
-kernels as the program runs; what `explain` counts for the call besides its kernels. The
-last column is the sum of both over the call's time; the end counts those that are off
-by more than 10 %. With CURTA_NUM_THREADS=1 the time is that of the processor, which
-other work on the machine changes little.
+For programs of the benchmark: how long a call takes, and what `explain` sees in a call
+with a clock between the kernels: these, and the rest of the call. The two are called by
+turns, so that other work on the machine meets both alike, and of both the call counts
+that took least, as in `explain`. That is trusted once three calls were within 5 % of
+it: until then calls go on, for `--seconds` at most; a mark says where they did not.
+With `--processor-time` the clock is that of the process, with all its threads, to which
+other work on the machine matters less. The last column is the sum of kernels and rest
+over the call's time; the end counts the programs that are off by more than 10 %.
 """
 
 import argparse
+import heapq
 import itertools
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import curta
 from benchmarks.__main__ import library
 from benchmarks.groups import GROUPS
+from curta.api.explain import waited_call
 from curta.api.readable import timed
-from curta.compiler.report import measure, report
-from curta.compiler.support.threads import num_threads, parallel_for_address
+from curta.compiler.report import clocked, report
+from curta.compiler.support.threads import parallel_for_address
 
 PROGRAMS = (
     "gelu, 1e6",
@@ -41,6 +44,8 @@ PROGRAMS = (
     "GRU-128, 512 steps, batch 32, forward",
 )
 TOLERANCE = 0.1
+LEAST_PAIRS = 10
+CONFIRMING, TRUST = 3, 0.05
 
 
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
@@ -66,50 +71,44 @@ class Recording:
         return call
 
 
-def least_time(call: Callable[[], None], seconds: float, clock: int) -> float:
-    """The least time of a call that is waited for."""
-    best, end = float("inf"), time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.clock_gettime(clock)
-        call()
-        best = min(best, time.clock_gettime(clock) - start)
-    return best
+Sample = tuple[float, tuple[float, ...]]
 
 
-def times(
-    called: Call, seconds: float, rounds: int, clock: int
-) -> tuple[float, float, float]:
-    """Of the call, of its kernels, and what is left of it as `explain` counts."""
+def least(called: Call, seconds: float, clock: int) -> tuple[float, Sample, bool]:
+    """Seconds of a call, and of a call with a clock and the kernels in it.
+
+    Last is whether both are trusted.
+    """
     jitted, args, kwargs = called
-    traced = jitted.trace(*args, **kwargs)
-    values = [np.asarray(x) for x in storage(args, kwargs)]
-    made, apart, explained = report(traced.lower()._live, parallel_for_address), [], []
+    lowered = jitted.lower(*args, **kwargs)
+    made = report(lowered._live, parallel_for_address)
+    program = clocked(made, parallel_for_address, clock)
+    explained = waited_call(lowered.compile(), args, kwargs, program.executable)
+    plain: list[float] = []
+    samples: list[Sample] = []
+    end = time.perf_counter() + seconds
+    trusted = False
+    while not (plain and (trusted or time.perf_counter() > end)):
+        for _ in range(LEAST_PAIRS):
+            start = time.clock_gettime(clock)
+            curta.block_until_ready(jitted(*args, **kwargs))
+            plain.append(time.clock_gettime(clock) - start)
+            samples.append(program.sample(explained))
+        trusted = is_trusted(plain) and is_trusted([s for s, _ in samples])
+    return min(plain), min(samples), trusted
 
-    def call() -> None:
-        curta.block_until_ready(jitted(*args, **kwargs))
 
-    for _ in range(rounds):
-        apart.append(least_time(call, seconds / rounds, clock))
-        t = measure(made, values, parallel_for_address, seconds / rounds, clock, call)
-        explained.append((sum(t.kernels), t.call or 0.0))
-    kernels, waited = map(min, zip(*explained))
-    return min(apart), kernels, max(0.0, waited - kernels)
-
-
-def storage(args: Any, kwargs: Any) -> list[Any]:
-    """The arguments' arrays, of random keys the words."""
-    leaves = curta.tree.leaves((args, kwargs))
-    is_key = curta.dtypes.prng_key
-    return [
-        x._storage() if curta.dtypes.issubdtype(x.dtype, is_key) else x for x in leaves
-    ]
+def is_trusted(times: list[float]) -> bool:
+    """Whether the least of them was met several times, more or less."""
+    first, *others = heapq.nsmallest(CONFIRMING, times)
+    return others[-1] <= first * (1 + TRUST)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="programs whose name contains this")
-    parser.add_argument("--seconds", type=float, default=1.0, help="for each of both")
-    parser.add_argument("--rounds", type=int, default=3, help="of both, in turns")
+    parser.add_argument("--seconds", type=float, default=20.0, help="at most, for each")
+    parser.add_argument("--processor-time", action="store_true")
     parser.add_argument("--list", action="store_true", help="names of all programs")
     options = parser.parse_args()
     cases = {case.name: case for case in itertools.chain(*GROUPS.values())}
@@ -117,18 +116,20 @@ def main() -> int:
         print(*cases, sep="\n")
         return 0
     lib, off = Recording(library("curta")), 0
-    alone = num_threads() == 1
-    clock = time.CLOCK_PROCESS_CPUTIME_ID if alone else time.CLOCK_MONOTONIC
+    of_process = time.CLOCK_PROCESS_CPUTIME_ID
+    clock = of_process if options.processor_time else time.CLOCK_MONOTONIC
     chosen = [n for n in cases if n in PROGRAMS and options.only in n]
-    print(f"{'':<54}{'call':>9}{'kernels':>9}{'around':>9}{'ratio':>7}")
+    print(f"{'':<54}{'call':>9}{'kernels':>9}{'rest':>9}{'ratio':>7}")
     for name in chosen:
         cases[name].make(lib)()
         assert lib.called is not None
-        found = times(lib.called, options.seconds, options.rounds, clock)
-        ratio = (found[1] + found[2]) / found[0]
+        call, (whole, kernels), trusted = least(lib.called, options.seconds, clock)
+        ratio = whole / call
         off += abs(ratio - 1) > TOLERANCE
-        shown = "".join(f"{timed(t):>9}" for t in found)
-        print(f"{name:<54}{shown}{ratio:7.2f}", flush=True)
+        columns = call, sum(kernels), whole - sum(kernels)
+        shown = "".join(f"{timed(t):>9}" for t in columns)
+        mark = "" if trusted else "  (calls vary)"
+        print(f"{name:<54}{shown}{ratio:7.2f}{mark}", flush=True)
     print(f"{len(chosen)} programs, {off} off by more than {TOLERANCE:.0%}")
     return 1 if off else 0
 

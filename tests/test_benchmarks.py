@@ -2,12 +2,13 @@
 
 import ast
 import math
+import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from benchmarks import programs
+from benchmarks import explained, programs
 from benchmarks.__main__ import library
 from benchmarks.cases import CASES, jit_dict
 from benchmarks.conv_cases import CONV_CASES
@@ -53,6 +54,13 @@ def test_whole_programs_are_functions_of_their_modules():
 def test_measure_times_both(lib):
     timing = measure(Case("dict", jit_dict, 1.0), lib, lib, 0.0)
     assert timing.curta > 0 and timing.jax > 0
+
+
+def test_explained_calls_are_those_of_the_program(lib):
+    noted = explained.Recording(lib)
+    jit_dict(noted)()
+    call, (whole, kernels), _ = explained.least(noted.called, 0.0, time.CLOCK_MONOTONIC)
+    assert call > 0 and 0 < sum(kernels) < whole
 
 
 def test_disagreement_is_reported(lib):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -10,8 +11,10 @@ from typing import Any
 import numpy as np
 
 from curta import tree_util
+from curta.api.compiled import Compiled
 from curta.api.jit import PjitFunction, jit
 from curta.api.jit_options import split_arguments
+from curta.compiler.executable import Executable as CompiledProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import const_as_numpy
@@ -24,7 +27,10 @@ from curta.on_demand import late
 from curta.partition.costs import traffic_of
 from curta.partition.host_mesh import host_mesh
 from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.dispatch import CompiledCall
+from curta.runtime.executables import Executable
 from curta.runtime.host_runs import spans_hosts
+from curta.runtime.native_executable import NativeExecutable
 
 # Few programs ask for it.
 costs: Any = late("curta.api.explain_costs")
@@ -58,22 +64,14 @@ class Explain:
         lowered = traced.lower()
         closed = lowered._live
         values = [*map(_storage, leaves, closed.in_avals)]
-        call = None
-        if kernel_traces.is_one_program(lowered.compile()._run, leaves):
-            call = self._waited_call(args, kwargs)
+        compiled = lowered.compile()
+        call_of = None
+        if kernel_traces.is_one_program(compiled._run, leaves):
+            given = arguments.dynamic, arguments.options
+            call_of = functools.partial(waited_call, compiled, *given)
         name = traced.fun_name
-        cost = costs.program_cost(name, closed, values, self._seconds, call)
+        cost = costs.program_cost(name, closed, values, self._seconds, call_of)
         return Explanation(_with_hosts(cost, closed, leaves, lowered))
-
-    def _waited_call(self, args: Any, kwargs: Any) -> Callable[[], None]:
-        """A call by the user, who waits for it; arrays of zeros stand for structs."""
-        args, kwargs = tree_util.tree_map(_as_array, (args, kwargs))
-
-        def call() -> None:
-            for x in tree_util.tree_leaves(self._jitted(*args, **kwargs)):
-                x.block_until_ready()
-
-        return call
 
     def diff(self, other: Callable[..., Any]) -> Callable[..., Difference]:
         """A function that compares this one with another on the same arguments."""
@@ -83,6 +81,36 @@ class Explain:
             return Difference(self(*args, **kwargs), second(*args, **kwargs))
 
         return compare
+
+
+class ReplacedCall(CompiledCall):
+    """A call of a program by another executable, which computes the same."""
+
+    def __init__(self, executable: Executable, made_of: tuple[Any, ...]):
+        self.executable = executable
+        super().__init__(*made_of)
+
+
+def waited_call(
+    compiled: Compiled, args: Any, kwargs: Any, program: CompiledProgram
+) -> Callable[[], Any]:
+    """A user's call of a compiled function, who waits for it, run by a `program`.
+
+    It goes the way of any call: by native code, by the queue, with results in memory of
+    the pool. Arrays of zeros stand for structs.
+    """
+    native = NativeExecutable(program, program.native)
+    run = ReplacedCall(native, compiled._run.made_of)
+    function = compiled.run_by(run)
+    args, kwargs = tree_util.tree_map(_as_array, (args, kwargs))
+
+    def call() -> Any:
+        result = function(*args, **kwargs)
+        for x in tree_util.tree_leaves(result):
+            x.block_until_ready()
+        return result
+
+    return call
 
 
 def explain(fun: Callable[..., Any], *, seconds: float = 0.3) -> Explain:

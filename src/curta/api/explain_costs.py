@@ -14,6 +14,7 @@ import numpy as np
 from curta.api.cost import eqn_flops, eqn_transcendentals
 from curta.api.jit import jit
 from curta.compiler import cache
+from curta.compiler.executable import Executable
 from curta.compiler.report import KernelReport, ProgramReport, measure, report
 from curta.compiler.support.threads import num_threads, parallel_for_address
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
@@ -81,13 +82,15 @@ class KernelCost:
 class ProgramCost:
     """A program: its kernels, its memory, its collectives, its hints.
 
-    `call` is how long a call by the user takes, if one could be timed.
+    `call` is how long the user's call took that took least, whose kernels these are;
+    `typical` is the median of all calls. None where no call could be timed.
     """
 
     name: str
     jaxpr: str
     kernels: tuple[KernelCost, ...]
     call: float | None
+    typical: float | None
     memory: dict[str, int]
     allocations: int
     collectives: tuple[str, ...]
@@ -105,7 +108,7 @@ class ProgramCost:
 
         That is looking at arguments, memory for results, and starting the program.
         """
-        return None if self.call is None else max(0.0, self.call - self.sum_of_kernels)
+        return None if self.call is None else self.call - self.sum_of_kernels
 
     @property
     def seconds(self) -> float:
@@ -131,11 +134,15 @@ def program_cost(
     closed: ClosedJaxpr,
     args: Sequence[Any],
     seconds: float,
-    call: Callable[[], None] | None,
+    call_of: Callable[[Executable], Callable[[], object]] | None,
 ) -> ProgramCost:
-    """Compile a program and time its kernels on arguments, and the user's `call`."""
+    """Compile a program, and time its kernels on arguments, in a user's call.
+
+    `call_of` gives the call of an executable, if there can be one.
+    """
     made = report(closed, parallel_for_address)
-    times = measure(made, args, parallel_for_address, seconds, call=call)
+    times = measure(made, args, parallel_for_address, seconds, call_of)
+    user = call_of is not None
     top = limits()
     kernels = _costs(made, times.kernels, top)
     memory = {
@@ -149,7 +156,8 @@ def program_cost(
         name,
         closed.pretty_print(source_info=True),
         kernels,
-        times.call,
+        times.call if user else None,
+        times.typical if user else None,
         memory,
         len(made.program.outputs) + bool(made.arena),
         tuple(_collectives(closed.jaxpr)),

@@ -38,9 +38,12 @@ def headline(cost: ProgramCost) -> str:
     count, steps = len(cost.kernels), len(cost.python_steps)
     whole = "" if cost.call is None else f"{timed(cost.seconds)} in all, "
     python = f", {steps} in Python" if steps else ""
+    typical = ""
+    if cost.typical is not None:
+        typical = f"; half of the calls took more than {timed(cost.typical)}"
     return (
         f"{cost.name}: {whole}{timed(cost.sum_of_kernels)} in {count}"
-        f" kernel{'s' * (count != 1)}{python}"
+        f" kernel{'s' * (count != 1)}{python}{typical}"
     )
 
 

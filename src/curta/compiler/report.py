@@ -7,6 +7,7 @@ between them.
 from __future__ import annotations
 
 import functools
+import statistics
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -227,13 +228,54 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds: of each kernel as the program runs, and of a call by the user.
+    """Seconds of the call that took least: of each kernel in it, and of all of it.
 
-    The call is None if there was none to time.
+    `typical` is the median of all calls. Both are None where kernels were run one by
+    one.
     """
 
     kernels: tuple[float, ...]
-    call: float | None
+    call: float | None = None
+    typical: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class ClockedProgram:
+    """A program that reads a clock before its kernels and after each of them.
+
+    The `executable` is called as the program itself is. The `readings` are those of the
+    last call: seconds, and nanoseconds.
+    """
+
+    executable: Executable
+    readings: NDArray
+    clock: int
+
+    def sample(self, call: Callable[[], object]) -> tuple[float, tuple[float, ...]]:
+        """The seconds of a call of the executable, and of the kernels in it."""
+        spent = _seconds(call, self.clock)
+        seconds, rest = np.diff(self.readings, axis=0).T
+        return spent, tuple((seconds + 1e-9 * rest).tolist())
+
+
+def clocked(
+    made: ProgramReport, parallel_for: Launcher, clock: int = time.CLOCK_MONOTONIC
+) -> ClockedProgram:
+    """A program with the clock read between its kernels."""
+    function = Buffer("clock_gettime", np.dtype(np.uint64), 1)
+    readings = np.zeros((len(made.kernels) + 1, 2), np.int64)
+    ends = [Buffer(f"time{i}", readings.dtype, 2) for i in range(len(readings))]
+    reads = [LibraryItem(ReadClock(clock), (function,), (end,)) for end in ends]
+    works: list[Work] = [reads[0]]
+    for kernel, after in zip(made.kernels, reads[1:], strict=True):
+        works += [*kernel.works, after]
+    code = native_code(works, [*ends_of(made.program), function, *ends], False)
+    address = np.array([function_address()], np.uint64)
+    # A table has constants last: there the readings go.
+    arrays = [*_consts(made), address, *readings]
+    jaxpr = made.flat.jaxpr
+    executable = Executable(jaxpr.in_avals, jaxpr.out_avals, code, arrays, parallel_for)
+    return ClockedProgram(executable, readings, clock)
 
 
 def measure(
@@ -241,37 +283,37 @@ def measure(
     args: Sequence[NDArray],
     parallel_for: Launcher,
     seconds: float = 0.3,
-    clock: int = time.CLOCK_MONOTONIC,
-    call: Callable[[], None] | None = None,
+    call_of: Callable[[Executable], Callable[[], object]] | None = None,
 ) -> Times:
-    """How long the kernels of a program take on arguments, and a call by the user.
+    """How long a call of a program takes on arguments, and the kernels in it.
 
-    The program is run as often as the time given allows, with the clock read between
-    its kernels, and then the `call`, in turns: not one by one, as each finds its own
-    arrays in the caches. The kernels' times are those of the run that took least, so
-    that they add up to it. Programs that run Python are run once, kernel by kernel; the
-    other kernels are then repeated by themselves.
+    The program is called as often as the time given allows, with the clock read between
+    its kernels; all times are those of the one call that took least, so that they add
+    up. `call_of` gives a user's call of an executable; without it that is called as it
+    is. Programs that run Python are run once, kernel by kernel; the other kernels are
+    then repeated by themselves.
     """
     if any(k.in_python for k in made.kernels):
         end = time.perf_counter() + seconds
-        return Times(_apart(made, args, parallel_for, end, clock), None)
-    run = _timed_program(made, args, parallel_for, clock)
-    waited = None if call is None else functools.partial(_seconds, call, clock)
-    turn = seconds / _ROUNDS / (1 if waited is None else 2)
-    kernels: list[tuple[float, ...]] = []
-    calls: list[float] = []
-    for _ in range(_ROUNDS):
-        kernels.append(min(_for_a_while(run, turn), key=sum))
-        if waited is not None:
-            calls.append(min(_for_a_while(waited, turn)))
-    return Times(min(kernels, key=sum), min(calls, default=None))
+        return Times(_apart(made, args, parallel_for, end, time.CLOCK_MONOTONIC))
+    program = clocked(made, parallel_for)
+    executable = program.executable
+    call: Callable[[], object] = functools.partial(executable, *args)
+    if call_of is not None:
+        call = call_of(executable)
+    samples = [*_for_a_while(functools.partial(program.sample, call), seconds)]
+    least, kernels = min(samples)
+    return Times(kernels, least, statistics.median(s for s, _ in samples))
 
 
 def _for_a_while(measured: Callable[[], T], seconds: float) -> Iterator[T]:
-    """What is measured again and again, twice at least."""
+    """What is measured again and again, a few times at least.
+
+    The first calls make threads and memory, and are looked up in Python.
+    """
+    for _ in range(_ROUNDS):
+        yield measured()
     end = time.perf_counter() + seconds
-    yield measured()
-    yield measured()
     while time.perf_counter() < end:
         yield measured()
 
@@ -300,7 +342,7 @@ def _apart(
 _ROUNDS = 3  # at least
 
 
-def _seconds(call: Callable[[], None], clock: int) -> float:
+def _seconds(call: Callable[[], object], clock: int) -> float:
     start = time.clock_gettime(clock)
     call()
     return time.clock_gettime(clock) - start
@@ -325,13 +367,17 @@ def _memory(made: ProgramReport, args: Sequence[NDArray]) -> Memory:
     for buffer in dict.fromkeys([*ends_of(program), *used]):
         memory[buffer] = empty((max(1, buffer.nbytes),), np.dtype(np.uint8))
         memory[buffer][:] = 0
-    avals = [v.aval for v in made.flat.jaxpr.constvars]
-    consts = map(const_as_numpy, made.flat.consts, avals)
+    consts = _consts(made)
     given = [*zip(program.inputs, args), *zip(program.consts, consts)]
     for buffer, array in given:
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         memory[buffer][: flat.size] = flat
     return memory
+
+
+def _consts(made: ProgramReport) -> list[NDArray]:
+    avals = [v.aval for v in made.flat.jaxpr.constvars]
+    return [*map(const_as_numpy, made.flat.consts, avals)]
 
 
 def _bound(
@@ -343,33 +389,3 @@ def _bound(
     # The arrays stand for constants, with which a table begins.
     arrays = [memory[b] for b in pointers]
     return Executable((), (), code, arrays, parallel_for).bound(())
-
-
-def _timed_program(
-    made: ProgramReport, args: Sequence[NDArray], parallel_for: Launcher, clock: int
-) -> Callable[[], tuple[float, ...]]:
-    """A call of the whole program that tells how long each kernel took."""
-    memory = _memory(made, args)
-    function = Buffer("clock_gettime", np.dtype(np.uint64), 1)
-    memory[function] = np.array([function_address()], np.uint64)
-    times = np.zeros((len(made.kernels) + 1, 2), np.int64)
-    readings = []
-    for i, row in enumerate(times):
-        result = Buffer(f"time{i}", times.dtype, 2)
-        memory[result] = row
-        readings.append(LibraryItem(ReadClock(clock), (function,), (result,)))
-    works: list[Work] = [readings[0]]
-    for kernel, after in zip(made.kernels, readings[1:], strict=True):
-        works += [*kernel.works, after]
-    ends = [b for item in readings for b in (*item.operands, *item.results)]
-    pointers = [*ends_of(made.program), *dict.fromkeys(ends)]
-    code = native_code(works, pointers, False)
-    arrays = [memory[b] for b in pointers]
-    call = Executable((), (), code, arrays, parallel_for).bound(())
-
-    def run() -> tuple[float, ...]:
-        call()
-        seconds, rest = np.diff(times, axis=0).T
-        return tuple((seconds + 1e-9 * rest).tolist())
-
-    return run
