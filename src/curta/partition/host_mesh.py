@@ -63,6 +63,7 @@ class HostMesh:
 
         An axis behind one with several local devices would cut what a host has
         into pieces that are not next to each other; along such axes it is whole.
+        So are dims without elements.
         """
         used: set[Any] = set()
         result = []
@@ -70,7 +71,7 @@ class HostMesh:
             axes: list[Any] = []
             for n in entry_axes(entry):
                 if n in self.sizes and n not in used and n not in axes:
-                    if size % self.size_of([*axes, n]):
+                    if not size or size % self.size_of([*axes, n]):
                         break
                     axes.append(n)
                 if self.local_sizes.get(n, 1) > 1:

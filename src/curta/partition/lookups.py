@@ -55,6 +55,7 @@ from curta.primitives.indexing.gather import (
     Gather,
     Scattering,
 )
+from curta.primitives.indexing.numbers import window_sizes
 from curta.primitives.shape import Iota
 from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar, zeros
 
@@ -103,6 +104,8 @@ def _gather(
     if len(cut) != 1 or not _has_bits(eqn.outvars[0].aval):
         return None
     (d,) = cut
+    if d not in numbers.start_index_map:
+        return None  # all windows have its first row
     axes = table.split[d]
     group, rows = hosts.group(axes), typeof(table.value).shape[d]
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
@@ -185,6 +188,16 @@ def _with_component(indices: Any, component: int, at: Any) -> Any:
     return select_n(mask, indices, BroadcastInDim(shape, tuple(range(rank - 1)))(at))
 
 
+def _moved_inside(op: Scattering, indices: Any, shape: Any, updates: Any) -> Any:
+    """Index vectors moved to where their windows lie inside of the operand."""
+    sizes = window_sizes(op.gather_numbers(), updates, len(shape))
+    dims = op.dimension_numbers.scatter_dims_to_operand_dims
+    last = np.array([shape[d] - sizes[d] for d in dims], _INT32)
+    like = typeof(indices).shape
+    low = BroadcastInDim(like, ())(np.int32(0))
+    return clamp(low, indices, BroadcastInDim(like, (len(like) - 1,))(last))
+
+
 @along_cut.register
 def _scatter(
     op: Scattering, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
@@ -197,10 +210,10 @@ def _scatter(
     parts = [settled(part, hosts) for part in parts]
     table = parts[0]
     cut = [d for d in numbers.inserted_window_dims if table.split[d]]
-    if len(cut) != 1:
+    if len(cut) != 1 or cut[0] not in numbers.scatter_dims_to_operand_dims:
         return None
     (d,) = cut
-    axes, size = table.split[d], eqn.invars[0].aval.shape[d]
+    axes = table.split[d]
     group, rows = hosts.group(axes), typeof(table.value).shape[d]
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     rel = factors(op, avals, outs)
@@ -214,9 +227,9 @@ def _scatter(
     )
     component = numbers.scatter_dims_to_operand_dims.index(d)
     indices = _as_int32(indices)
+    if op.mode is CLIP:  # whichever dim they are outside of: others are dropped here
+        indices = _moved_inside(op, indices, avals[0].shape, avals[2].shape)
     at = _component(indices, component)
-    if op.mode is CLIP:
-        at = _within(at, size)
     at = sub(at, _everywhere(first_row(group, rows), at))
     indices = _with_component(indices, component, at)
     local = dataclasses.replace(op, mode=FILL_OR_DROP)
