@@ -2,10 +2,11 @@
 
     python -m accelerators.on_gpu                    # the GPU
     python -m accelerators.on_gpu --platform tpu
-    python -m accelerators.on_gpu --part arrays --part demo
+    python -m accelerators.on_gpu --part arrays --part demo --workers 12
 
-Each part runs in processes of its own whose default device is one of the platform. At
-the end stands what ran and what did not. Without a device nothing runs: the exit status
+Each part runs in processes of its own whose default device is one of the platform: a
+file in each, or as many tests at a time as there are workers. At the end stands what
+ran and what did not. Without a device nothing runs: the exit status
 is 3 then, and 1 if something fails.
 """
 
@@ -61,6 +62,8 @@ def environment(platform: str) -> dict[str, str]:
         "CURTA_ON_DEVICES": "1",
         "OPENBLAS_NUM_THREADS": "1",
         "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        # GPUs and TPUs compute products of float32 from fewer digits by default.
+        "JAX_DEFAULT_MATMUL_PRECISION": "highest",
         # By default XLA leaves out roundings to small floats between ops.
         "XLA_FLAGS": "--xla_allow_excess_precision=false",
     }
@@ -82,12 +85,14 @@ def missing(platform: str) -> str:
     return (done.stderr.strip().splitlines() or ["?"])[-1]
 
 
-def run_tests(paths: Sequence[str], platform: str) -> tuple[bool, str]:
-    """Whether tests pass, and how many do; each file in a process of its own."""
-    outcomes = [
-        run_pytest([path], environment(platform), ["-rf", "--tb=short"])
-        for path in paths
-    ]
+def run_tests(paths: Sequence[str], platform: str, workers: int) -> tuple[bool, str]:
+    """Whether tests pass, and how many do."""
+    options = ["-rf", "--tb=short"]
+    together = [[path] for path in paths]
+    if workers:
+        options += ["-n", str(workers)]
+        together = [[*paths]]
+    outcomes = [run_pytest(t, environment(platform), options) for t in together]
     counts = sum((o.counts for o in outcomes), Counter())
     said = ", ".join(f"{n} {outcome}" for outcome, n in counts.items())
     return all(o.is_good for o in outcomes), said or "nothing ran"
@@ -119,6 +124,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--platform", default="cuda", help="cuda, rocm, tpu, ...")
     parser.add_argument("--part", action="append", choices=names, help="these alone")
+    parser.add_argument("--workers", type=int, default=0, help="tests at a time")
     args = parser.parse_args()
     if why := missing(args.platform):
         print(f"tier E NOT RUN: no device of platform {args.platform}: {why}")
@@ -129,7 +135,7 @@ def main() -> int:
         if name == "demo":
             passed, said = run_demo(args.platform)
         else:
-            passed, said = run_tests(PARTS[name], args.platform)
+            passed, said = run_tests(PARTS[name], args.platform, args.workers)
         good = good and passed
         spent = time.monotonic() - start
         lines.append(f"  {name}: {'' if passed else 'FAILS: '}{said} ({spent:.0f} s)")

@@ -36,7 +36,7 @@ def program(known):
     for name in FUNCTIONS[:known]:
         yield f'printf("{name} %zu\\n", offsetof(PJRT_Api, PJRT_{name}));'
     for name, cls in structs().items():
-        if name.startswith(("Get_Stream", "Wait_Until")):
+        if name.startswith(("Get_Stream", "Wait_Until", "Gpu_")):
             continue  # of an extension
         size = f"sizeof(PJRT_{name})" if name in BARE else f"PJRT_{name}_STRUCT_SIZE"
         yield f'printf("{name}: %zu\\n", (size_t){size});'

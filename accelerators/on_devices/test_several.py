@@ -67,7 +67,7 @@ def test_collectives(rows, mesh):
     np.testing.assert_array_equal(numbers, range(4))
 
 
-def test_pmap():
+def test_pmap(mesh):
     f = curta.pmap(lambda a: a / curta.lax.psum(a, "i"), axis_name="i")
     given = HOST.reshape(4, 8)[:, 1:]
     np.testing.assert_allclose(f(given), given / given.sum(0), rtol=1e-6)

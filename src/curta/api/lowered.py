@@ -11,6 +11,7 @@ from curta.on_demand import late
 
 # Few programs ask for it.
 entry: Any = late("curta.compiler.stablehlo.entry")
+handlers: Any = late("curta.runtime.pjrt.handlers")
 
 _NAMES = {"gpu": "cuda"}
 
@@ -48,8 +49,15 @@ def lowered_program(
             staged.keep_unused,
             platforms,
             staged.mesh and staged.mesh.abstract_mesh,
+            _targets(platforms),
         ),
     )
+
+
+def _targets(platforms: Sequence[str]) -> frozenset[str]:
+    """The handlers that programs for all these platforms may call."""
+    each = [handlers.registered_targets(p) for p in platforms]
+    return frozenset.intersection(*each) if each else frozenset()
 
 
 def result_names(out_tree: Any) -> list[str]:

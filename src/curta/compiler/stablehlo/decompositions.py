@@ -1,4 +1,4 @@
-"""Linear algebra: two operations of StableHLO, and programs of others."""
+"""Linear algebra that StableHLO has: Cholesky and triangular systems."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.stablehlo.attributes import enum
-from curta.compiler.stablehlo.factorisations import CALLED, as_program
+from curta.compiler.stablehlo.factorisations import routine, staged_call
 from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.linalg.programs import PROGRAMS
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.types import tensor_type
 from curta.core.avals import ShapedArray
@@ -23,8 +22,6 @@ from curta.primitives.linalg.matrices import conjugate, diagonal, tril
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.reduction import ReduceOr
 from curta.primitives.structure import BroadcastInDim, full
-
-rule(*(PROGRAMS.keys() - CALLED))(as_program)
 
 
 def _inlined(
@@ -48,6 +45,9 @@ def _cholesky(b: Builder, op: Cholesky, x: Value) -> Value:
     (given,), (aval,), (out,) = b.ins, _in_single(b), b.outs
     if not out.size:
         return x
+    if found := routine(b, op):
+        (factor,) = lower_closed(b, staged_call(b, op, found), [x])
+        return factor
 
     def finish(factor: Any) -> Any:
         d = diagonal(factor)

@@ -44,6 +44,8 @@ class Entry(NamedTuple):
     keep_unused: bool = False
     platforms: Sequence[str] = ("cpu",)
     mesh: AbstractMesh | None = None
+    targets: frozenset[str] = frozenset()
+    """The handlers that are registered with the plugin, by name."""
     solve: Callable[[Sequence[Any]], Any] | None = None
     """Where dims are symbolic: the values of their variables, from actual shapes."""
 
@@ -65,7 +67,8 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     in_shardings = _shardings(entry.in_shardings, ins)
     out_shardings = _shardings(entry.out_shardings, outs)
     variables = variables_of(ins)
-    program = Program(module_name(entry.name), entry.platforms, variables)
+    name = module_name(entry.name)
+    program = Program(name, entry.platforms, variables, entry.targets)
     program.mesh = entry.mesh
     count = _device_count([*in_shardings, *out_shardings], closed.jaxpr)
     program.module.attributes["mhlo.num_partitions"] = Text(f"{count} : i32")

@@ -1,21 +1,24 @@
-"""Decompositions that XLA's compilers know by name, as custom calls.
+"""Linear algebra: by the best routine that the plugin has, or as a program.
 
-QR by blocks of reflections, with LAPACK's signs, is theirs on all devices; LU is that
-of TPUs. Matrices come in batches of known size; others are programs (`linalg`).
+A vendor's library goes first (`vendor`), then what XLA's compilers expand: QR by blocks
+of reflections, with LAPACK's signs, on all devices, LU on TPUs. They take batches of
+known size; for others, and where there is no routine, programs of other ops stand
+(`linalg`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from curta.compiler.stablehlo.attributes import Text
+from curta.compiler.stablehlo import vendor
+from curta.compiler.stablehlo.custom_calls import CustomCall, Routine
 from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.linalg.programs import program
+from curta.compiler.stablehlo.linalg.programs import PROGRAMS, program
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
-from curta.compiler.stablehlo.types import tensor_type
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
+from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.dtypes import working_dtype
@@ -27,94 +30,97 @@ from curta.primitives.slicing import Pad
 from curta.primitives.structure import full
 
 
-def _calls(b: Builder) -> bool:
-    """Whether a call can be made: sizes are known, and there are elements."""
-    shapes = [a.shape for a in (*b.ins, *b.outs)]
-    return all(not any(map(is_symbolic_dim, s)) and 0 not in s for s in shapes)
+def _geqrf(op: Geqrf, x: Any) -> Sequence[Any]:
+    return _expanded("Qr", op, x, version=1)
 
 
-def as_program(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
-    """A decomposition as a function of other ops."""
-
-    def write(inner: Builder, *args: Value) -> Sequence[Value]:
-        return lower_closed(inner, program(op, inner.ins), args)
-
-    return b.outlined(op, write, args)
-
-
-def _working(aval: ShapedArray) -> ShapedArray:
-    """The type in a precision that compilers have routines for."""
-    if aval.dtype.kind in "iu":
-        return aval
-    return aval.update(dtype=working_dtype(aval.dtype))
-
-
-def _converted(
-    b: Builder, given: Sequence[ShapedArray], to: Sequence[ShapedArray], xs: Any
-) -> Sequence[Value]:
-    def convert(*xs: Any) -> list[Any]:
-        return [convert_element_type(x, a.dtype) for x, a in zip(xs, to, strict=True)]
-
-    return lower_closed(b, stage(convert, given), xs)
-
-
-def _called(b: Builder, name: str, *args: Value, **attributes: Any) -> Sequence[Value]:
-    ins, outs = (list(map(_working, avals)) for avals in (b.ins, b.outs))
-    result = b.emit(
-        "stablehlo.custom_call",
-        _converted(b, b.ins, ins, args),
-        list(map(tensor_type, outs)),
-        call_target_name=name,
-        **attributes,
-    )
-    return _converted(b, outs, b.outs, result)
-
-
-#: Those that are calls where they can be.
-CALLED = {Geqrf, HouseholderProduct, LU, QR}
-
-_VERSION = {"api_version": Text("1 : i32")}
-
-
-@rule(Geqrf)
-def _geqrf(b: Builder, op: Geqrf, x: Value) -> Sequence[Value]:
-    if not _calls(b):
-        return as_program(b, op, x)
-    return _called(b, "Qr", x, **_VERSION)
-
-
-@rule(HouseholderProduct)
-def _product(b: Builder, op: HouseholderProduct, *args: Value) -> Sequence[Value]:
-    if not _calls(b):
-        return as_program(b, op, *args)
+def _householder_product(op: HouseholderProduct, *args: Any) -> Sequence[Any]:
     name = "ProductOfElementaryHouseholderReflectors"
-    return _called(b, name, *args, **_VERSION)
+    return _expanded(name, op, *args, version=1)
 
 
-@rule(LU)
-def _lu(b: Builder, op: LU, x: Value) -> Sequence[Value]:
-    if b.program.platforms != ("tpu",) or not _calls(b):
-        return as_program(b, op, x)
-    return _called(b, "LuDecomposition", x)
+def _lu(op: LU, x: Any) -> Sequence[Any]:
+    return _expanded("LuDecomposition", op, x)
 
 
-@rule(QR)
-def _qr(b: Builder, op: QR, x: Value) -> Sequence[Value]:
-    if op.pivoting or not _calls(b):
-        return as_program(b, op, x)
-    return lower_closed(b, stage(lambda x: _reflected(op, x), b.ins), [x])
+def _expanded(
+    target: str, op: Any, *args: Any, version: int | None = None
+) -> Sequence[Any]:
+    outs = op.aval(*map(typeof, args))
+    results = tuple(outs) if op.multiple_results else (outs,)
+    called: Sequence[Any] = CustomCall(target, results, version)(*args)
+    return called
 
 
-def _reflected(op: QR, given: Any) -> list[Any]:
+def _qr(op: QR, x: Any) -> Sequence[Any]:
     """Q and R, of the reflections and their product."""
-    aval = typeof(given)
+    aval = typeof(x)
     m, n = aval.shape[-2:]
     k = m if op.full_matrices else min(m, n)
-    packed, taus = Geqrf()(convert_element_type(given, working_dtype(aval.dtype)))
+    packed, taus = Geqrf()(x)
     upper = triu(rows(packed, 0, k))
     if k > n:
         zero = full(ShapedArray((), typeof(packed).dtype), 0)
         edges = [*[(0, 0, 0)] * (aval.ndim - 1), (0, k - n, 0)]
         packed = Pad(tuple(edges))(packed, zero)
-    q = HouseholderProduct()(columns(packed, 0, k), taus)
-    return [convert_element_type(x, aval.dtype) for x in (q, upper)]
+    return [HouseholderProduct()(columns(packed, 0, k), taus), upper]
+
+
+_EXPANDED: dict[type, Routine] = {
+    Geqrf: Routine(frozenset({"Qr"}), _geqrf),
+    HouseholderProduct: Routine(
+        frozenset({"ProductOfElementaryHouseholderReflectors"}), _householder_product
+    ),
+    LU: Routine(frozenset({"LuDecomposition"}), _lu),
+    QR: Routine(frozenset(), _qr, lambda op: not op.pivoting),
+}
+
+
+def routine(b: Builder, op: Any) -> Routine | None:
+    """The routine that computes an op; None if there is none, or sizes are unknown."""
+    shapes = [a.shape for a in (*b.ins, *b.outs)]
+    if any(any(map(is_symbolic_dim, s)) or 0 in s for s in shapes):
+        return None
+    for found in _routines(type(op)):
+        if found.targets <= b.program.targets and found.fits(op):
+            return found
+    return None
+
+
+def _routines(cls: type) -> Iterator[Routine]:
+    for table in (vendor.ROUTINES, _EXPANDED):
+        if cls in table:
+            yield table[cls]
+
+
+def staged_call(b: Builder, op: Any, found: Routine) -> ClosedJaxpr:
+    """What a routine does, from the dtypes of the eqn to those of its results.
+
+    It computes in single precision at least, as libraries do.
+    """
+    outs = b.outs
+
+    def call(*xs: Any) -> list[Any]:
+        wide = [convert_element_type(x, _working(typeof(x).dtype)) for x in xs]
+        results = found.function(op, *wide)
+        return [
+            convert_element_type(x, a.dtype) for x, a in zip(results, outs, strict=True)
+        ]
+
+    return stage(call, b.ins)
+
+
+def _working(dtype: Any) -> Any:
+    return dtype if dtype.kind in "iu" else working_dtype(dtype)
+
+
+@rule(*PROGRAMS)
+def _decomposition(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
+    found = routine(b, op)
+    if found is not None:
+        return lower_closed(b, staged_call(b, op, found), args)
+
+    def write(inner: Builder, *args: Value) -> Sequence[Value]:
+        return lower_closed(inner, program(op, inner.ins), args)
+
+    return b.outlined(op, write, args)

@@ -32,6 +32,7 @@ from curta.compiler.stablehlo.shardings import (
     Meshes,
     constrained_by_types,
 )
+from curta.compiler.stablehlo.targets import expanded_targets
 from curta.compiler.stablehlo.types import TOKEN, Dynamic, tensor_type
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -114,9 +115,10 @@ class Program:
 
     `platforms` are those that the module is for; where there are several, its
     functions get the index of the one it runs on. It is among the numbers that all
-    functions get first, by the names `numbers`. `callbacks` are the functions of Python
-    that it calls, by number. Types that say nothing are those of values of which all
-    devices of `mesh` have the whole, if it has explicit axes.
+    functions get first, by the names `numbers`. `targets` are the routines that custom
+    calls may name, `callbacks` the functions of Python that it calls, by number. Types
+    that say nothing are those of values of which all devices of `mesh` have the whole,
+    if it has explicit axes.
     """
 
     def __init__(
@@ -124,8 +126,10 @@ class Program:
         name: str,
         platforms: Sequence[str] = ("cpu",),
         numbers: Sequence[str] = (),
+        targets: Iterable[str] = (),
     ) -> None:
         self.platforms: tuple[str, ...] = tuple(platforms)
+        self.targets: frozenset[str] = expanded_targets(platforms) | {*targets}
         several = len(self.platforms) > 1
         self.numbers: tuple[str, ...] = (*[PLATFORM_INDEX] * several, *numbers)
         self.module: PrintedModule = PrintedModule(

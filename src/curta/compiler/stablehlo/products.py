@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from curta import dtypes
 from curta.compiler.stablehlo.algorithms import way_of
 from curta.compiler.stablehlo.attributes import Text, commas, enum
+from curta.compiler.stablehlo.integer_convolutions import as_products
 from curta.compiler.stablehlo.ir import Value
-from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.shape import converted, full, in_bytes
 from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
+from curta.core.stage import stage
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.fft import Fft, FftType
 from curta.primitives.precision import DotAlgorithm, Precision
+
+_GPUS = {"cuda", "rocm"}
 
 
 def precisions(given: Any) -> list[str]:
@@ -62,10 +68,20 @@ def _conv_general_dilated(
     b: Builder, op: ConvGeneralDilated, x: Value, y: Value
 ) -> Value:
     (out,) = b.outs
+    if not dtypes.issubdtype(out.dtype, np.inexact) and {*b.program.platforms} & _GPUS:
+        return _of_integers(b, op, x, y)
     if out.dtype.kind == "c":
         x, y = (converted(b, v, out.dtype) for v in (x, y))
         return _complex_product(b, x, y, lambda x, y: _convolution(b, op, x, y))
     return _convolution(b, op, x, y)
+
+
+def _of_integers(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Value:
+    (out,) = b.outs
+    if 0 in (*b.ins[0].shape, *b.ins[1].shape, *out.shape):
+        return full(b, out, 0)
+    closed = stage(lambda *xs: [as_products(op, *xs, out.dtype)], b.ins)
+    return lower_closed(b, closed, [x, y])[0]
 
 
 def _convolution(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Value:
@@ -146,6 +162,8 @@ def _fft(b: Builder, op: Fft, x: Value) -> Value:
         return full(b, out, 0)
     if not lengths:
         return converted(b, x, out.dtype)
+    if lengths[-1] == 1 and op.fft_type in (FftType.RFFT, FftType.IRFFT):
+        return _of_one_element(b, op, x)
     if len(lengths) <= _MOST_DIMS:
         return _transformed(b, x, op.fft_type, lengths, b.out_type)
     inner, outer = lengths[-_MOST_DIMS:], len(lengths) - _MOST_DIMS
@@ -155,6 +173,20 @@ def _fft(b: Builder, op: Fft, x: Value) -> Value:
     result = _transformed(b, x, op.fft_type, inner, b.out_type)
     kind = FftType.IFFT if op.fft_type == FftType.IFFT else FftType.FFT
     return _over_first(b, result, kind, out, outer, len(lengths))
+
+
+def _of_one_element(b: Builder, op: Fft, x: Value) -> Value:
+    """A real transform whose last dim has one element: one of complex numbers.
+
+    cuFFT leaves that dim out, and takes the one before it for the dim of which there is
+    only half.
+    """
+    (aval,), (out,) = b.ins, b.outs
+    if op.fft_type == FftType.RFFT:
+        whole = Fft(FftType.FFT, op.fft_lengths)
+        return b.apply(whole, [out], converted(b, x, out.dtype))[0]
+    (result,) = b.apply(Fft(FftType.IFFT, op.fft_lengths), [aval], x)
+    return b.op("real", [result], b.out_type)
 
 
 def _transformed(

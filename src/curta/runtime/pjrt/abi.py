@@ -237,6 +237,9 @@ Chunk data:p size:z deleter:p deleter_arg:p
 Extension_Base struct_size:z type:i next:p
 Get_Stream_For_External_Ready_Events_Args struct_size:z device:p stream:p
 Wait_Until_Buffer_Ready_On_Stream_Args struct_size:z stream:p buffer:p
+Gpu_Register_Custom_Call_Args struct_size:z function_name:p function_name_size:z \
+    api_version:i handler_instantiate:p handler_prepare:p handler_initialize:p \
+    handler_execute:p traits:i
 """
 
 #: Zeroed bytes behind each struct that has a size.
@@ -309,5 +312,6 @@ STATUS = (
 #: PJRT_HostBufferSemantics.
 ONLY_DURING_CALL, UNTIL_TRANSFERRED, ZERO_COPY, MUTABLE_ZERO_COPY = range(4)
 
-#: PJRT_Extension_Type of the extension that knows the streams of a device.
-STREAM_EXTENSION = 3
+#: PJRT_Extension_Type of the extensions that register custom calls of GPUs, and that
+#: know the streams of a device.
+GPU_CUSTOM_CALL_EXTENSION, STREAM_EXTENSION = 0, 3

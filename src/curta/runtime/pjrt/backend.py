@@ -32,6 +32,7 @@ from curta.runtime.device_data import DeviceData, as_words, from_words, put
 from curta.runtime.executables import Executable
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
+from curta.runtime.pjrt.handlers import registered_targets
 from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
 from curta.runtime.pjrt.kept import compile_or_load
 from curta.runtime.pjrt.options import compile_options
@@ -100,6 +101,7 @@ def lower_for_devices(closed: ClosedJaxpr, options: CompileOptions) -> DevicePro
         out_shardings=outs if said else (),
         keep_unused=True,
         platforms=(platform,),
+        targets=registered_targets(platform),
     )
     program = lower_program(closed, entry)
     text = module_text(program.module)
@@ -179,7 +181,13 @@ class PluginExecutable(Executable):
         refuse_tokens(closed)
         self.client = client
         self.in_avals, self.out_avals = closed.in_avals, closed.out_avals
-        entry = Entry("f", keep_unused=True, platforms=(lowered_for(client),))
+        platform = lowered_for(client)
+        entry = Entry(
+            "f",
+            keep_unused=True,
+            platforms=(platform,),
+            targets=registered_targets(platform),
+        )
         program = lower_program(closed, entry)
         _refuse_devices(program)
         self.host_calls: list[HostCall] = [

@@ -19,7 +19,6 @@ from curta.runtime.pjrt.abi import ELEMENT_TYPES, STREAM_EXTENSION, structs
 from curta.runtime.pjrt.buffers import Buffer, dtype_of, element_type
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.devices import Device
-from curta.runtime.pjrt.library import FUNCTION
 from curta.runtime.pjrt.values import array_of, integers
 
 
@@ -261,14 +260,12 @@ def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
 
 def _stream(client: Client, device: Device) -> int | None:
     """The stream on which the plugin waits for others' work; None if it has none."""
-    at = client.library.extension(STREAM_EXTENSION)
-    if at is None:
+    function = client.library.extension_function(STREAM_EXTENSION)
+    if function is None:
         return None
-    head = ctypes.sizeof(structs()["Extension_Base"])
-    function = ctypes.c_void_p.from_address(at + head).value or 0
     args: Any = structs()["Get_Stream_For_External_Ready_Events_Args"]()
     args.struct_size, args.device = type(args).c_size, device.address
-    if error := FUNCTION(function)(ctypes.addressof(args)):
+    if error := function(ctypes.addressof(args)):
         client.library.take_error(error)
         return None
     return args.stream

@@ -153,6 +153,19 @@ class Library:
         result = self.call("Plugin_Attributes")
         return decode(result.attributes, result.num_attributes)
 
+    def extension_function(self, kind: int, number: int = 0) -> Any:
+        """A function of an extension (a PJRT_Extension_Type); None if it is not there.
+
+        As all functions it takes the address of a struct, and returns that of an error.
+        """
+        at = self.extension(kind)
+        if at is None:
+            return None
+        first = at + ctypes.sizeof(structs()["Extension_Base"])
+        slot = first + number * ctypes.sizeof(ctypes.c_void_p)
+        address = ctypes.c_void_p.from_address(slot).value
+        return FUNCTION(address) if address else None
+
     def extension(self, kind: int) -> int | None:
         """The address of an extension (a PJRT_Extension_Type), if it is there."""
         base = structs()["Extension_Base"]

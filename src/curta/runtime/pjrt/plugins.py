@@ -23,6 +23,7 @@ from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.once import once
 from curta.runtime.pjrt.client import Client
+from curta.runtime.pjrt.handlers import register_vendor
 from curta.runtime.pjrt.keyvalue import Callbacks
 from curta.runtime.pjrt.library import Library, open_library
 from curta.runtime.pjrt.platforms import (
@@ -93,7 +94,9 @@ class Plugin:
 def _library(path: str, name: str) -> Library:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     platform_of(name).prepare()
-    return open_library(path, name)
+    result = open_library(path, name)
+    register_vendor(result, name)
+    return result
 
 
 # ---- where plugins are

@@ -1,0 +1,157 @@
+"""Routines that a plugin knows by name, called on batches of matrices and vectors.
+
+XLA's own are expanded by its compilers (`Qr`), others are handlers of its typed
+interface, which somebody has registered: those of NVIDIA's libraries, which read
+matrices column by column.
+"""
+
+from __future__ import annotations
+
+import itertools
+import string
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from curta.compiler.stablehlo.attributes import Text, layouts
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.shardings import uses_shardy
+from curta.core.avals import ShapedArray
+from curta.core.op import Op
+from curta.lazy_dataclass import dataclass
+
+
+class Routine(NamedTuple):
+    """How an op is made of calls of `targets`, if it `fits`: `function(op, *arrays)`.
+
+    The function gets arrays of dtypes that libraries have, and gives a list of them.
+    """
+
+    targets: frozenset[str]
+    function: Callable[..., Sequence[Any]]
+    fits: Callable[[Any], bool] = lambda op: True
+
+
+@dataclass(frozen=True)
+class CustomCall(Op):
+    """A routine that XLA's compilers know: `target`, with results of given types.
+
+    `version` is that of the calling convention in StableHLO's attribute; by default it
+    is left out.
+    """
+
+    name: ClassVar[str] = "custom_call"
+    multiple_results: ClassVar[bool] = True
+    target: str
+    results: tuple[ShapedArray, ...]
+    version: int | None = None
+
+    def aval(self, *avals: ShapedArray) -> Any:
+        return list(self.results)
+
+
+@dataclass(frozen=True)
+class HandlerCall(Op):
+    """A handler of XLA's typed interface, on matrices stored column by column.
+
+    Args:
+      target: the name under which it is registered.
+      results: the types of its results.
+      batch: how many leading dims are a batch, which may be split over devices.
+      settings: its attributes by name: bools, or written as MLIR has them (`0 : ui8`).
+      aliases: numbers of an operand and of the result that is written in its place.
+    """
+
+    name: ClassVar[str] = "handler_call"
+    multiple_results: ClassVar[bool] = True
+    target: str
+    results: tuple[ShapedArray, ...]
+    batch: int = 0
+    settings: tuple[tuple[str, bool | str], ...] = ()
+    aliases: tuple[tuple[int, int], ...] = ()
+
+    def aval(self, *avals: ShapedArray) -> Any:
+        return list(self.results)
+
+
+@rule(CustomCall)
+def _custom_call(b: Builder, op: CustomCall, *xs: Value) -> Sequence[Value]:
+    attributes: dict[str, Any] = {"call_target_name": op.target}
+    if op.version is not None:
+        attributes["api_version"] = Text(f"{op.version} : i32")
+    return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
+
+
+@rule(HandlerCall)
+def _handler_call(b: Builder, op: HandlerCall, *xs: Value) -> Sequence[Value]:
+    operands, results = (
+        [_column_by_column(a.ndim, op.batch) for a in avals]
+        for avals in (b.ins, b.outs)
+    )
+    attributes: dict[str, Any] = {
+        "call_target_name": op.target,
+        "backend_config": "",
+        "mhlo.backend_config": {
+            k: Text(v) if isinstance(v, str) else v for k, v in op.settings
+        },
+        "operand_layouts": layouts(operands),
+        "result_layouts": layouts(results),
+    }
+    if op.aliases:
+        one = len(b.outs) == 1
+        attributes["output_operand_aliases"] = Text(
+            f"[{', '.join(_alias(i, k, one) for i, k in op.aliases)}]"
+        )
+    if uses_shardy():
+        attributes["sdy.sharding_rule"] = sharding_rule(op.batch, b.ins, b.outs)
+    return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
+
+
+def _column_by_column(rank: int, batch: int) -> Sequence[int]:
+    """The dims of a batch of matrices or vectors, from that of the greatest stride."""
+    return (*range(min(batch, rank)), *reversed(range(batch, rank)))
+
+
+def _alias(operand: int, result: int, is_only: bool) -> str:
+    indices = "[]" if is_only else f"[{result}]"
+    return (
+        f"#stablehlo.output_operand_alias<output_tuple_indices = {indices},"
+        f" operand_index = {operand}, operand_tuple_indices = []>"
+    )
+
+
+def sharding_rule(
+    batch: int, ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]
+) -> Text:
+    """Shardy's rule of a routine: the dims of the batch may be split, others not.
+
+    Every dim has a factor; that of the batch is one for all operands and results. A
+    split of other factors is undone before the call, as no result has them.
+
+    >>> matrix = ShapedArray((2, 5, 5), "float32")
+    >>> print(sharding_rule(1, [matrix], [ShapedArray((2,), "int32")]))
+    #sdy.op_sharding_rule<([i, j, k])->([i]) {i=2, j=5, k=5}, custom>
+    """
+    names = _factor_names()
+    shared = [next(names) for _ in range(batch)]
+    sizes: dict[str, int] = {}
+
+    def dims(avals: Sequence[ShapedArray]) -> str:
+        rows = []
+        for aval in avals:
+            leading = shared[: min(batch, aval.ndim)]
+            factors = [*leading, *itertools.islice(names, aval.ndim - len(leading))]
+            sizes.update(zip(factors, aval.shape, strict=True))
+            rows.append(f"[{', '.join(factors)}]")
+        return ", ".join(rows)
+
+    mapping = f"({dims(ins)})->({dims(outs)})"
+    known = ", ".join(f"{name}={size}" for name, size in sizes.items())
+    return Text(f"#sdy.op_sharding_rule<{mapping} {{{known}}}, custom>")
+
+
+def _factor_names() -> Iterator[str]:
+    """`i` to `z`, then `z_1`, `z_2`, ..., as Shardy writes its factors."""
+    yield from string.ascii_lowercase[8:]
+    for n in itertools.count(1):
+        yield f"z_{n}"

@@ -1,0 +1,304 @@
+"""Decompositions by cuSOLVER and cuSPARSE.
+
+NVIDIA's plugin does not call them itself: their handlers come in a package of their
+own, and are registered with it (runtime/pjrt/handlers.py). Targets and results are
+those of the handlers: `info` is LAPACK's, 0 where a routine succeeded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.stablehlo.custom_calls import HandlerCall, Routine
+from curta.core.avals import ShapedArray
+from curta.core.trace import typeof
+from curta.primitives.elementwise.arithmetic import neg, sub
+from curta.primitives.elementwise.comparison import eq, ge, gt, lt
+from curta.primitives.elementwise.complex import complex_, imag, part_dtype
+from curta.primitives.elementwise.select import select
+from curta.primitives.linalg.cholesky import Cholesky
+from curta.primitives.linalg.condensed import Tridiagonal
+from curta.primitives.linalg.eigen import Eig, Eigh
+from curta.primitives.linalg.family import not_a_number
+from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
+from curta.primitives.linalg.matrices import adjoint, columns, rows, tril
+from curta.primitives.linalg.qr import Geqrf, HouseholderProduct
+from curta.primitives.linalg.svd import SVD
+from curta.primitives.linalg.tridiagonal import TridiagonalSolve
+from curta.primitives.linalg.updates import Ormqr
+from curta.primitives.reduction import ReduceAnd
+from curta.primitives.slicing import Pad
+from curta.primitives.structure import BroadcastInDim, full, zeros
+
+_INT = np.dtype(np.int32)
+# SVDs of matrices up to 1024 rows and columns are made by Jacobi's method; up to 32 its
+# routine for batches is called, which makes whole bases.
+_JACOBI, _JACOBI_OF_BATCHES = 1024, 32
+
+
+def _call(target: str, args: Sequence[Any], results: Any, **options: Any) -> list[Any]:
+    """Call a handler on a batch of matrices.
+
+    Args:
+      target: its name.
+      args: the operands; the first is a batch of matrices.
+      results: shapes, without the dims of the batch, and dtypes of the results.
+      **options: `aliases`, else settings of the handler.
+    """
+    batch = _batch(args[-1])
+    types = [ShapedArray((*batch, *shape), dtype) for shape, dtype in results]
+    aliases = options.pop("aliases", ())
+    settings = tuple(sorted(options.items()))
+    made = HandlerCall(target, tuple(types), len(batch), settings, aliases)(*args)
+    return list(made)
+
+
+def _batch(x: Any) -> tuple[int, ...]:
+    return typeof(x).shape[:-2]
+
+
+def _where(ok: Any, x: Any) -> Any:
+    """`x` for the members of the batch that are `ok`, NaN for the others."""
+    aval, rank = typeof(x), typeof(ok).ndim
+    mask = BroadcastInDim(aval.shape, tuple(range(rank)))(ok)
+    return select(mask, x, full(aval, not_a_number(aval.dtype)))
+
+
+def _succeeded(info: Any) -> Any:
+    return eq(info, zeros(typeof(info)))
+
+
+def _finite(x: Any) -> tuple[Any, Any]:
+    """Which matrices have finite elements only, and `x` with zeros for the others.
+
+    Iterations over others may come to no end.
+    """
+    aval = typeof(x)
+    nothing = sub(x, x)  # NaN for infinities, too
+    finite = ReduceAnd((aval.ndim - 2, aval.ndim - 1))(eq(nothing, nothing))
+    mask = BroadcastInDim(aval.shape, tuple(range(aval.ndim - 2)))(finite)
+    return finite, select(mask, x, zeros(aval))
+
+
+def _both(ok: Any, finite: Any) -> Any:
+    return select(ok, finite, ok)
+
+
+# ----------------------------------------------------------------- factorisations
+
+
+def cholesky(op: Cholesky, x: Any) -> list[Any]:
+    n, dtype = typeof(x).shape[-1], typeof(x).dtype
+    results = [((n, n), dtype), ((), _INT)]
+    factor, info = _call(
+        "cusolver_potrf_ffi", [x], results, lower=True, aliases=((0, 0),)
+    )
+    return [_where(_succeeded(info), tril(factor))]
+
+
+def lu(op: LU, x: Any) -> list[Any]:
+    (m, n), dtype = typeof(x).shape[-2:], typeof(x).dtype
+    results = [((m, n), dtype), ((min(m, n),), _INT), ((), _INT)]
+    packed, pivots, info = _call("cusolver_getrf_ffi", [x], results, aliases=((0, 0),))
+    pivots = sub(pivots, full(typeof(pivots), 1))  # they count from 1
+    packed = _where(ge(info, zeros(typeof(info))), packed)  # above 0: singular
+    return [packed, pivots, *permutation(LUPivotsToPermutation(m), pivots)]
+
+
+def permutation(op: LUPivotsToPermutation, pivots: Any) -> list[Any]:
+    batch = typeof(pivots).shape[:-1]
+    result = ShapedArray((*batch, op.permutation_size), _INT)
+    target = "cu_lu_pivots_to_permutation"
+    return list(HandlerCall(target, (result,), len(batch))(pivots))
+
+
+def geqrf(op: Geqrf, x: Any) -> list[Any]:
+    (m, n), dtype = typeof(x).shape[-2:], typeof(x).dtype
+    results = [((m, n), dtype), ((min(m, n),), dtype)]
+    return _call("cusolver_geqrf_ffi", [x], results, aliases=((0, 0),))
+
+
+def householder_product(op: HouseholderProduct, x: Any, taus: Any) -> list[Any]:
+    aval = typeof(x)
+    call = HandlerCall("cusolver_orgqr_ffi", (aval,), aval.ndim - 2, (), ((0, 0),))
+    return list(call(x, taus))
+
+
+def ormqr(op: Ormqr, x: Any, taus: Any, c: Any) -> list[Any]:
+    results = [(typeof(c).shape[-2:], typeof(c).dtype)]
+    settings = {"left": op.left, "transpose": op.transposed}
+    return _call(
+        "cusolver_ormqr_ffi", [x, taus, c], results, aliases=((2, 0),), **settings
+    )
+
+
+def tridiagonal(op: Tridiagonal, x: Any) -> list[Any]:
+    n, dtype = typeof(x).shape[-1], typeof(x).dtype
+    real = part_dtype(dtype) if dtype.kind == "c" else dtype
+    results = [
+        *[((n, n), dtype), ((n,), real), ((n - 1,), real), ((n - 1,), dtype)],
+        ((), _INT),
+    ]
+    *outs, info = _call(
+        "cusolver_sytrd_ffi", [x], results, lower=op.lower_triangle, aliases=((0, 0),)
+    )
+    return [_where(_succeeded(info), out) for out in outs]
+
+
+def tridiagonal_solve(op: TridiagonalSolve, *args: Any) -> list[Any]:
+    right = typeof(args[-1])
+    results = [(right.shape[-2:], right.dtype)]
+    return _call("cusparse_gtsv2_ffi", args, results, aliases=((3, 0),))
+
+
+# ------------------------------------------------------------------- eigenvalues
+
+
+def eigh(op: Eigh, x: Any) -> list[Any]:
+    n, dtype = typeof(x).shape[-1], typeof(x).dtype
+    finite, x = _finite(x)
+    results = [((n, n), dtype), ((n,), part_dtype(dtype)), ((), _INT)]
+    v, w, info = _call(
+        "cusolver_syevd_ffi",
+        [x],
+        results,
+        aliases=((0, 0),),
+        algorithm="0 : ui8",
+        lower=op.lower_triangle,
+    )
+    ok = _both(_succeeded(info), finite)
+    v, w = _where(ok, v), _where(ok, w)
+    if op.subset_by_index is not None:
+        v, w = columns(v, *op.subset_by_index), columns(w, *op.subset_by_index)
+    return [v, w]
+
+
+def eig(op: Eig, x: Any) -> list[Any]:
+    n, dtype = typeof(x).shape[-1], typeof(x).dtype
+    wide = np.result_type(dtype, np.complex64)
+    finite, x = _finite(x)
+    matrix = (n, n), dtype
+    results = [matrix, ((n,), wide), matrix, matrix, ((), _INT)]
+    vectors = op.compute_right_eigenvectors
+    _, w, _, v, info = _call(
+        "cusolver_geev_ffi", [x], results, left=False, right=vectors
+    )
+    ok = _both(_succeeded(info), finite)
+    if not vectors:
+        return [_where(ok, w)]
+    return [_where(ok, w), _where(ok, v if dtype.kind == "c" else _paired(w, v))]
+
+
+def _paired(w: Any, v: Any) -> Any:
+    """Eigenvectors of real matrices, as complex ones.
+
+    Those of a pair are conjugate: the first column has their real part, the second the
+    imaginary one. The first eigenvalue of a pair is the one above the real axis.
+    """
+    aval = typeof(v)
+    along = (*range(aval.ndim - 2), aval.ndim - 1)
+
+    def masked(compare: Any) -> Any:
+        part = imag(w)
+        return BroadcastInDim(aval.shape, along)(compare(part, zeros(typeof(part))))
+
+    def shifted(by: int) -> Any:
+        edges = (*[(0, 0, 0)] * (aval.ndim - 1), (by, -by, 0))
+        return Pad(edges)(v, full(ShapedArray((), aval.dtype), 0))
+
+    first, second = masked(gt), masked(lt)
+    real = select(second, shifted(1), v)
+    imaginary = select(first, shifted(-1), select(second, neg(v), zeros(aval)))
+    return complex_(real, imaginary)
+
+
+def svd(op: SVD, x: Any) -> list[Any]:
+    m, n = typeof(x).shape[-2:]
+    finite, x = _finite(x)
+    by_qr = getattr(op.algorithm, "name", None) == "QR"
+    if max(m, n) <= _JACOBI and not by_qr:
+        s, u, vh, info = _by_jacobi(op, x)
+    elif m >= n:
+        s, u, vh, info = _by_qr(op, x)
+    else:  # the routine is for tall matrices
+        s, v, uh, info = _by_qr(op, adjoint(x))
+        u, vh = (adjoint(uh), adjoint(v)) if op.compute_uv else (uh, v)
+    ok = _both(_succeeded(info), finite)
+    if not op.full_matrices and op.subset_by_index is not None:
+        kept = op.subset_by_index
+        s, u, vh = columns(s, *kept), columns(u, *kept), rows(vh, *kept)
+    return [_where(ok, out) for out in (s, u, vh)[: 3 if op.compute_uv else 1]]
+
+
+def _by_jacobi(op: SVD, x: Any) -> tuple[Any, ...]:
+    (m, n), dtype = typeof(x).shape[-2:], typeof(x).dtype
+    k = min(m, n)
+    whole = op.full_matrices or max(m, n) <= _JACOBI_OF_BATCHES
+    results = [
+        *[((m, n), dtype), ((k,), part_dtype(dtype))],
+        *[((m, m if whole else k), dtype), ((n, n if whole else k), dtype)],
+        ((), _INT),
+    ]
+    _, s, u, v, info = _call(
+        "cusolver_gesvdj_ffi",
+        [x],
+        results,
+        aliases=((0, 0),),
+        compute_uv=op.compute_uv,
+        full_matrices=whole,
+    )
+    vh = adjoint(v)
+    if whole and not op.full_matrices:
+        u, vh = columns(u, 0, k), rows(vh, 0, k)
+    return s, u, vh, info
+
+
+def _by_qr(op: SVD, x: Any) -> tuple[Any, ...]:
+    (m, n), dtype = typeof(x).shape[-2:], typeof(x).dtype
+    batch = _batch(x)
+    bases = [(m, m if op.full_matrices else n), (n, n)]
+    types = [
+        ShapedArray((*batch, m, n), dtype),
+        ShapedArray((*batch, n), part_dtype(dtype)),
+        # Without vectors there are no bases, not even of the batch.
+        *[ShapedArray((*batch, *b) if op.compute_uv else (), dtype) for b in bases],
+        ShapedArray(batch, _INT),
+    ]
+    settings = (
+        ("compute_uv", op.compute_uv),
+        ("full_matrices", op.full_matrices),
+        ("transposed", False),
+    )
+    call = HandlerCall(
+        "cusolver_gesvd_ffi", tuple(types), len(batch), settings, ((0, 0),)
+    )
+    _, *outs = call(x)
+    return tuple(outs)
+
+
+def _routines(*rows: Any) -> dict[type, Routine]:
+    return {cls: Routine(frozenset(targets), *rest) for cls, targets, *rest in rows}
+
+
+ROUTINES: dict[type, Routine] = _routines(
+    (Cholesky, ["cusolver_potrf_ffi"], cholesky),
+    (LU, ["cusolver_getrf_ffi", "cu_lu_pivots_to_permutation"], lu),
+    (LUPivotsToPermutation, ["cu_lu_pivots_to_permutation"], permutation),
+    (Geqrf, ["cusolver_geqrf_ffi"], geqrf),
+    (HouseholderProduct, ["cusolver_orgqr_ffi"], householder_product),
+    (Ormqr, ["cusolver_ormqr_ffi"], ormqr),
+    (Tridiagonal, ["cusolver_sytrd_ffi"], tridiagonal),
+    (
+        *(TridiagonalSolve, ["cusparse_gtsv2_ffi"], tridiagonal_solve),
+        lambda op: not op.perturb_singular,
+    ),
+    (Eigh, ["cusolver_syevd_ffi"], eigh),
+    (
+        *(Eig, ["cusolver_geev_ffi"], eig),
+        lambda op: not op.compute_left_eigenvectors,
+    ),
+    (SVD, ["cusolver_gesvd_ffi", "cusolver_gesvdj_ffi"], svd),
+)
