@@ -38,7 +38,7 @@ def _parse(value: Any) -> str:
     return short
 
 
-jax_api_version = define(
+jax_api_version: Final = define(
     "jax_api_version",
     DEFAULT,
     _parse,

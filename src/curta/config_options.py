@@ -142,7 +142,7 @@ class Config(threading.local):
 
 
 config: Config = Config()
-trace_context = config.trace_context
+trace_context: Callable[[], TraceContext] = config.trace_context
 
 _options: dict[str, Option] = {}
 _traced: list[str] = []

@@ -97,7 +97,7 @@ class Compiled(Stage):
                 return out
         return self._call(args, kwargs)
 
-    def run_by(self, run: CompiledCall) -> Compiled:
+    def run_by(self, run: Any) -> Compiled:
         """The same function, run by another call of its program."""
         rest = self._staged, self.in_tree, self._arg_names, self._arg_shardings
         return Compiled(self.fun_name, *rest, run)

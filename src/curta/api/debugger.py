@@ -82,7 +82,7 @@ class CommandLine(cmd.Cmd):
     index: int
 
     prompt = "(jdb) "
-    intro = "Entering jdb:"
+    intro: str | None = "Entering jdb:"
 
     def __init__(
         self,

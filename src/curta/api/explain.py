@@ -178,10 +178,9 @@ class Explanation:
 class Difference:
     """Two explanations side by side."""
 
-    first: Explanation
-
     def __init__(self, first: Explanation, second: Explanation):
-        self.first, self.second = first, second
+        self.first: Explanation = first
+        self.second: Explanation = second
 
     def __str__(self) -> str:
         return str(texts.difference(self.first.cost, self.second.cost))

@@ -83,7 +83,8 @@ class Staged(Plan):
     ):
         super().__init__(build=None if out_tree == _LEAF else out_tree.unflatten)
         self.signature: Signature | None = None
-        self.executed = self.repeated = False
+        self.executed: bool = False
+        self.repeated: bool = False
         self.mesh = mesh
         self.keep_unused = keep_unused
         self.moves = moves

@@ -111,8 +111,8 @@ class Op:
     def __hash__(self) -> int:
         return hash(type(self))
 
-    __call__ = trace.bind
-    bind = trace.bind  # the same, by JAX's name
+    __call__: ClassVar[Callable[..., Any]] = trace.bind
+    bind: ClassVar[Callable[..., Any]] = trace.bind  # the same, by JAX's name
 
     # ---- the rules
 

@@ -19,7 +19,10 @@ from curta.once import Lock
 if TYPE_CHECKING:
     from pathlib import Path
 
-gzip, json, pathlib, socket = map(late, ("gzip", "json", "pathlib", "socket"))
+gzip: Any = late("gzip")
+json: Any = late("json")
+pathlib: Any = late("pathlib")
+socket: Any = late("socket")
 
 
 class Recorder:

@@ -82,7 +82,7 @@ class JaxprTrace(Trace):
     ):
         self.debug_info = debug_info
         # Without `locate`, only where it costs nothing or errors are looked for.
-        self.locates = locate or config.context.debugging
+        self.locates: bool = locate or config.context.debugging
         self.locate = user_frame if self.locates else current_location
         self.parent: Trace = current_trace() if parent is None else parent
         self.eqns: list[Eqn] = []

@@ -31,7 +31,7 @@ __dir__: Listing = own(__name__)
 # Shorter names, which programs know.
 glorot = glorot_normal
 randn = normal
-logsoftmax = nn.log_softmax
+logsoftmax: Callable[..., Any] = nn.log_softmax
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 

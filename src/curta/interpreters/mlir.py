@@ -82,7 +82,8 @@ class LoweringRuleContext(_Nothing):
         self, primitive: Primitive, avals_in: Sequence[Any], avals_out: Sequence[Any]
     ) -> None:
         self.primitive = primitive
-        self.avals_in, self.avals_out = [*avals_in], [*avals_out]
+        self.avals_in: list[Any] = [*avals_in]
+        self.avals_out: list[Any] = [*avals_out]
         self.module_context: ModuleContext = ModuleContext()
 
 

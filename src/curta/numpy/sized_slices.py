@@ -21,7 +21,9 @@ class Slice:
     def __init__(self, start: Any, size: Any, stride: int = 1):
         if stride < 0:
             raise ValueError(f"`stride` must be >= 0. Got {stride}")
-        self.start, self.size, self.stride = start, size, stride
+        self.start: Any = start
+        self.size: Any = size
+        self.stride: int = stride
 
     def __repr__(self) -> str:
         return f"Slice(start={self.start}, size={self.size}, stride={self.stride})"

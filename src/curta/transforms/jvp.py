@@ -80,7 +80,7 @@ class JVPTrace(Trace):
 
     def __init__(self, parent: Trace):
         self.parent: Trace = parent
-        self.locates = parent.locates
+        self.locates: bool = parent.locates
 
     def pair(self, x: Any) -> tuple[Any, Any]:
         """The primal and tangent of `x`; a value of another trace is a constant."""

@@ -27,7 +27,7 @@ class PartialTrace(Trace):
 
     def __init__(self, parent: Trace, debug_info: DebugInfo):
         self.parent: Trace = parent
-        self.locates = parent.locates
+        self.locates: bool = parent.locates
         self.recorder: JaxprTrace = JaxprTrace(debug_info, parent, locate=False)
         # What is recorded may be run elsewhere: its names begin here.
         if outer := len(current_name_stack()):

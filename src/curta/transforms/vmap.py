@@ -77,7 +77,7 @@ class BatchTrace(Trace):
 
     def __init__(self, parent: Trace, axis: BatchAxis, outer: BatchTrace | None = None):
         self.parent: Trace = parent
-        self.locates = parent.locates
+        self.locates: bool = parent.locates
         self.axis = axis
         # A custom rule that is batched may close over tracers of the trace that it
         # is batched by.

@@ -55,7 +55,7 @@ class Node:
         self._treedef: PyTreeDef | None = None
         # Of structures.py: how often trees were of this structure, and the function
         # that takes such a tree apart.
-        self.uses = 0
+        self.uses: int = 0
         self.flatten: Callable[[Any, list[Any]], bool] | None = None
 
     @property
@@ -248,7 +248,9 @@ def make_node(kind: Kind, meta: Any, children: tuple[Node, ...]) -> Node:
 
 
 # Finds a shared node in one look-up; its metadata must be None or exact strings.
-find_shared_node = _shared.get
+find_shared_node: Callable[[tuple[Kind, Any, tuple[Node, ...]]], Node | None] = (
+    _shared.get
+)
 
 
 def make_treedef(cls: type, meta: Any, children: Iterable[Node]) -> PyTreeDef:

@@ -162,7 +162,9 @@ class _Library(_Machines):
         self.triple = self._string("GetProcessTriple")
         self.host_cpu = self._string("GetHostCPUName")
         self.host_features = self._string("GetHostCPUFeatures")
-        self.cpu, self.features = _chosen(self.host_cpu, self.host_features)
+        chosen = _chosen(self.host_cpu, self.host_features)
+        self.cpu: bytes = chosen[0]
+        self.features: bytes = chosen[1]
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return self._functions[name](*arguments)
@@ -256,7 +258,9 @@ class Public(_Machines):
         self.triple: Any = self._llvm.get_process_triple().encode()
         self.host_cpu: Any = self._llvm.get_host_cpu_name().encode()
         self.host_features: Any = self._llvm.get_host_cpu_features().flatten().encode()
-        self.cpu, self.features = _chosen(self.host_cpu, self.host_features)
+        chosen = _chosen(self.host_cpu, self.host_features)
+        self.cpu: bytes = chosen[0]
+        self.features: bytes = chosen[1]
 
     def _new_machine(self, level: int) -> Any:
         target = self._llvm.Target.from_triple(self.triple.decode())

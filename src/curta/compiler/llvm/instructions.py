@@ -12,7 +12,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, ClassVar
 
 from curta.compiler.llvm import half
 from curta.compiler.llvm.types import I1, Operand, Type, Value, literal
@@ -23,6 +23,7 @@ _FLOAT_PREDICATE = {
 
 
 _Binary = Callable[["Instructions", Operand, Operand], Value]
+_Unary = Callable[["Instructions", Value], Value]
 
 
 def _of_bits(opcode: str) -> _Binary:
@@ -37,7 +38,7 @@ def _comparison(predicate: str) -> _Binary:
     return lambda b, x, y: b.compare(predicate, x, y)
 
 
-def _intrinsic(name: str) -> Callable[[Instructions, Value], Value]:
+def _intrinsic(name: str) -> _Unary:
     return lambda b, x: b.intrinsic(name, x.type, x)
 
 
@@ -125,8 +126,12 @@ class Instructions(ABC):
         opcode = f"f{name} {self.flags}" if a.type.is_float else name
         return self.instruction(f"{opcode} {a.type.text} {a.text}, {b.text}", a.type)
 
-    add, sub, mul = map(_of_numbers, ("add", "sub", "mul"))
-    udiv, srem, urem = map(_of_bits, ("udiv", "srem", "urem"))
+    add: ClassVar[_Binary] = _of_numbers("add")
+    sub: ClassVar[_Binary] = _of_numbers("sub")
+    mul: ClassVar[_Binary] = _of_numbers("mul")
+    udiv: ClassVar[_Binary] = _of_bits("udiv")
+    srem: ClassVar[_Binary] = _of_bits("srem")
+    urem: ClassVar[_Binary] = _of_bits("urem")
 
     def div(self, x: Operand, y: Operand) -> Value:
         """Float quotient, or the signed integer one (undefined for a zero divisor)."""
@@ -164,8 +169,12 @@ class Instructions(ABC):
 
     # -------------------------------------------------------------------- bits
 
-    and_, or_, xor = map(_of_bits, ("and", "or", "xor"))
-    shl, ashr, lshr = map(_of_bits, ("shl", "ashr", "lshr"))
+    and_: ClassVar[_Binary] = _of_bits("and")
+    or_: ClassVar[_Binary] = _of_bits("or")
+    xor: ClassVar[_Binary] = _of_bits("xor")
+    shl: ClassVar[_Binary] = _of_bits("shl")
+    ashr: ClassVar[_Binary] = _of_bits("ashr")
+    lshr: ClassVar[_Binary] = _of_bits("lshr")
 
     def not_(self, x: Value) -> Value:
         return self.xor(x, 1 if x.type.kind == "i1" else -1)
@@ -193,7 +202,8 @@ class Instructions(ABC):
         text = f"{opcode} {a.type} {a.text}, {b.text}"
         return self.instruction(text, a.type.as_mask)
 
-    eq, ne = map(_comparison, ("eq", "ne"))
+    eq: ClassVar[_Binary] = _comparison("eq")
+    ne: ClassVar[_Binary] = _comparison("ne")
 
     def is_nan(self, x: Value) -> Value:
         text = f"fcmp uno {x.type} {x.text}, {x.text}"
@@ -216,9 +226,12 @@ class Instructions(ABC):
             return self.intrinsic("fabs", x.type, x)
         return self.intrinsic("abs", x.type, x, self.const(I1, 0))
 
-    sqrt, floor, ceil = map(_intrinsic, ("sqrt", "floor", "ceil"))
-    trunc, round_even = map(_intrinsic, ("trunc", "roundeven"))
-    population_count = _intrinsic("ctpop")
+    sqrt: ClassVar[_Unary] = _intrinsic("sqrt")
+    floor: ClassVar[_Unary] = _intrinsic("floor")
+    ceil: ClassVar[_Unary] = _intrinsic("ceil")
+    trunc: ClassVar[_Unary] = _intrinsic("trunc")
+    round_even: ClassVar[_Unary] = _intrinsic("roundeven")
+    population_count: ClassVar[_Unary] = _intrinsic("ctpop")
 
     def copysign(self, magnitude: Operand, sign: Value) -> Value:
         x = self._operand(magnitude, sign.type)

@@ -13,7 +13,8 @@ from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.scalar_instructions import constant, memory_kind
 from curta.compiler.llvm.stage_body import StageBody
 from curta.compiler.llvm.types import I64, Type, Value
-from curta.compiler.loops.nodes import Kernel, Stage, Store
+from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store
 from curta.compiler.loops.outer_vectorisation import (
     Line,
     lines_of,
@@ -32,15 +33,17 @@ class OuterVectors(StageBody):
         self, b: Builder, values: Evaluator, kernel: Kernel, plan: Schedule
     ) -> None:
         super().__init__(b, values)
-        self.stages, self.stored = kernel.stages, kernel.stored()
-        self.row, self.lanes = plan.outer[-1], plan.block
+        self.stages: tuple[Stage, ...] = kernel.stages
+        self.stored: list[Buffer] = kernel.stored()
+        self.row: LoopVar = plan.outer[-1]
+        self.lanes: int = plan.block
         # Squares are as wide as a register for the widest values.
-        self.native = min(self.lanes, native_lanes(kernel, b.module.vector_bytes))
+        self.native: int = min(self.lanes, native_lanes(kernel, b.module.vector_bytes))
         lines = lines_of(kernel, self.row)
         assert lines is not None
         self.lines = lines
         self.columns: dict[Line, Value] = {}
-        self.inner = b.const(I64, 0)
+        self.inner: Value = b.const(I64, 0)
 
     def emit(self, first: Value) -> None:
         """The rows from the `first` one on, fewer where they end."""

@@ -221,4 +221,5 @@ def _batched(x: Any, derivative: Any) -> Any:
 
 
 jacfwd: Callable[..., Any] = _jacobian(dense_jacobian.jacfwd)
-jacrev = jacobian = _jacobian(dense_jacobian.jacrev)
+jacrev: Callable[..., Any] = _jacobian(dense_jacobian.jacrev)
+jacobian: Callable[..., Any] = jacrev

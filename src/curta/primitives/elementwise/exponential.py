@@ -40,6 +40,7 @@ class Tolerance:
     """
 
     atol: float
+    rtol: float
     ulps: int
 
     def __init__(self, atol: float = 0.0, rtol: float = 0.0, ulps: int = 0):
