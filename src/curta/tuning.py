@@ -62,6 +62,8 @@ class Tuning:
     piece_of_columns: int = limit(1024, shrunk=8)
     # Rows and columns of the tile of a transpose; a power of two.
     tile: int = limit(16, shrunk=4)
+    # Elements from which one is chosen, and conditions, of a move that needs no dtype.
+    moved_choices: int = limit(32, shrunk=4)
     # Elements between neighbours from which on they lie in different cache lines.
     far_apart: int = limit(8, shrunk=1)
     # Operations of a body for which a vector takes four registers: independent chains,
@@ -130,6 +132,9 @@ class Tuning:
     most_items: int = limit(48, shrunk=3)
     # Rows of which a costly function of each is worth a kernel of its own.
     many_rows: int = limit(64, shrunk=2)
+
+    # Eqns of all iterations of a scan that is written out at most.
+    written_out_eqns: int = limit(256, shrunk=16)
 
     # ---- loops in registers (compiler/graph/registers.py and others)
 

@@ -41,7 +41,8 @@ from curta.compiler.loops.bufferize import (
     plan_arena,
 )
 from curta.compiler.loops.check import check_kernel, check_region
-from curta.compiler.loops.nodes import Buffer, Kernel
+from curta.compiler.loops.moves import by_width
+from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
 from curta.compiler.loops.outer_vectorisation import vectorise_outer
 from curta.compiler.loops.schedule import (
     block_cost,
@@ -93,7 +94,7 @@ def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]
         elif isinstance(item, LibraryItem):
             groups.append([item])
         else:
-            kernel = assemble(group, program.builder)
+            kernel = by_width(assemble(group, program.builder), program.builder)
             groups.append([*split_folds(kernel, program.builder)])
     works = [w for group in groups for w in group]
     users = Counter(b for w in works for b in _touched(w))
@@ -109,7 +110,9 @@ def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]
 
 
 def _touched(work: Work | Kernel) -> Sequence[Buffer]:
-    return work.buffers() if isinstance(work, Kernel) else buffers(work)
+    if isinstance(work, Kernel):
+        return [*map(memory_of, work.buffers())]
+    return buffers(work)
 
 
 def _scheduled(

@@ -17,7 +17,9 @@ from curta.compiler.graph.complex_products import (
     product_by_parts,
 )
 from curta.compiler.graph.small_matrices import expanded
+from curta.compiler.graph.written_out import written_out
 from curta.config import config
+from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
@@ -74,4 +76,5 @@ _RULES: dict[type[Op], Callable[..., ClosedJaxpr | None]] = {
     DotGeneral: product_by_parts,
     MatrixOp: _decomposed,
     HostBucket: together,
+    Scan: written_out,
 }

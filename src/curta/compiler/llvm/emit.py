@@ -126,14 +126,25 @@ class _KernelEmitter(StageBody):
         if self.plan.piece != size:
             return self._rows_of_tile(row, first_row, end)
         first, last = self._bounds(lane)
+        if self.plan.vectors[0].repeats:
+            first = b.min(first, lane.extent - size)
+            return self._square(row, b.min(first_row, row.extent - size), lane, first)
         whole = b.eq(b.add(b.sub(last, first), b.sub(end, first_row)), 2 * size)
+        with b.when(whole):
+            self._square(row, first_row, lane, first)
+        with b.when(b.not_(whole)):
+            return self._rows_of_tile(row, first_row, end)
+
+    def _square(
+        self, row: LoopVar, first_row: Value, lane: LoopVar, first: Value
+    ) -> None:
+        """A tile with all of its rows and columns."""
+        (stage,) = self.kernel.stages
         loads = turnable(stage, row, lane)
-        with b.when(whole), self.values.vectorised(lane, first, size, None):
+        with self.values.vectorised(lane, first, self.plan.block, None):
             for values in turned_rows(self.values, loads, (row, first_row), lane):
                 with values:
                     self._body(stage, [])
-        with b.when(b.not_(whole)):
-            return self._rows_of_tile(row, first_row, end)
 
     def _rows_of_tile(self, row: LoopVar, first: Value, end: Value) -> None:
         with self.b.loop(first, end) as loop, self.values.scope():
@@ -212,16 +223,19 @@ class _KernelEmitter(StageBody):
     def _lane_loop(
         self, stage: Stage, lane: LoopVar, vectors: Vectors, carried: Values
     ) -> Values:
-        """Whole vectors, then what is left under a mask."""
+        """Whole vectors, then what is left: again with others, or under a mask."""
         lanes = vectors.lanes
         if worth_unrolling(stage, lane, lanes):
             self._unrolled_updates(stage, lane)
             return carried
         width = self.b.module.vector_bytes
         streams = streamed(self.kernel, self.plan, stage, lane, width)
-        for first, last, masked in self._vector_ranges(stage, lane, vectors):
-            each = partial(self._vectors, stage, lane, lanes, (first, last), masked)
-            if streams and not masked:
+        for first, last, ragged in self._vector_ranges(stage, lane, vectors):
+            repeats = ragged and vectors.repeats
+            masked = ragged and not repeats and lanes > 1
+            bounds = first, last
+            each = partial(self._vectors, stage, lane, lanes, bounds, masked, repeats)
+            if streams and not ragged:
                 self._streamed(stage, streams, each)
             else:
                 carried = each(carried)
@@ -247,16 +261,20 @@ class _KernelEmitter(StageBody):
         lanes: int,
         bounds: tuple[Value, Value],
         masked: bool,
+        repeats: bool,
         carried: Values,
     ) -> Values:
-        """A loop over vectors along `lane`."""
+        """A loop over vectors along `lane`, none of which goes beyond its end."""
         first, last = bounds
         with self.b.loop(*_known(first, last), lanes, carried) as loop:
-            mask = None
-            if masked and lanes > 1:
+            mask, index = None, loop.index
+            if masked:
                 left = self.b.sub(last, loop.index)
                 mask = self.b.first_lanes(left, lanes)
-            with self.values.vectorised(lane, loop.index, lanes, mask):
+            if repeats:
+                _, end = self._bounds(lane)
+                index = self.b.min(index, self.b.sub(end, lanes))
+            with self.values.vectorised(lane, index, lanes, mask):
                 loop.next(*self._body(stage, loop.carried))
         return loop.results
 
@@ -309,7 +327,7 @@ class _KernelEmitter(StageBody):
         step = self.plan.piece if lane == self.plan.split else lane.extent
         if lane.extent % lanes == 0 and step % lanes == 0:
             yield first, last, False
-        elif vectors.masked:
+        elif vectors.short:
             yield first, last, True
         else:
             left = self.b.urem(self.b.sub(last, first), lanes)

@@ -27,7 +27,7 @@ from curta.compiler.llvm.program_calls import Callee
 from curta.compiler.llvm.regions import emit_region, run_region
 from curta.compiler.llvm.types import I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
-from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region
+from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region, memory_of
 from curta.compiler.loops.schedule import Schedule, is_cancellable
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.compiler.routine_code import LibraryCall
@@ -54,7 +54,7 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
     """The buffers in memory that a piece of work touches."""
     if isinstance(work, LibraryItem):
         return *work.results, *work.operands, *work.temporaries
-    return work.placement.arguments
+    return tuple(map(memory_of, work.placement.arguments))
 
 
 LibraryKey = Dot | Contraction | Routine

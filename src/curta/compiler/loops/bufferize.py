@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 
 from curta.compiler.loops.index import Affine, LoopVar
-from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store
+from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store, memory_of
 from curta.compiler.loops.schedule import Schedule
 from curta.config import config
 from curta.lazy_dataclass import dataclass
@@ -46,7 +46,7 @@ def placement_of(
     tuning = config.tuning
     left = tuning.rows_bytes
     for buffer in stored:
-        if buffer in seen:
+        if memory_of(buffer) in seen:
             continue
         if _in_registers(buffer, kernel, plan):
             registers.add(buffer)

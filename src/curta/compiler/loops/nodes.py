@@ -166,6 +166,11 @@ class Buffer:
         return self.size * max(1, int(self.dtype.itemsize))
 
 
+def memory_of(buffer: Buffer) -> Buffer:
+    """The buffer itself, or the one whose memory it is a view of."""
+    return buffer.storage.of if isinstance(buffer.storage, View) else buffer
+
+
 # ----------------------------------------------------------------------- stages
 
 

@@ -21,9 +21,10 @@ import math
 
 from curta.compiler.llvm.vector_math import LONG
 from curta.compiler.loops.element_types import computed_dtype
-from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import (
     Block,
+    Buffer,
     Call,
     Copy,
     Expr,
@@ -51,12 +52,14 @@ _CALL = 64  # what a call of a program costs besides the program
 class Vectors:
     """How a stage walks its lane variable.
 
-    What is left after whole vectors goes under a mask: in code of its own, or, where
-    `masked`, in the same code, which is then slower but half as long to compile.
+    What is left after whole vectors is done by one more vector that ends where the dim
+    does, if the stage `repeats` elements without harm; else under a mask. It is code of
+    its own or, if `short`, the same code, which takes half as long to compile.
     """
 
     lanes: int
-    masked: bool
+    short: bool
+    repeats: bool = False
 
 
 @dataclass(frozen=True)
@@ -118,7 +121,15 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
     little = total < tuning.little_cost and not often
     quick = total < tuning.optimised_map and not often
     vectors = tuple(
-        _vectors(s, _lane_extent(s, column), vector_bytes, little, quick, column)
+        _vectors(
+            s,
+            _lane_extent(s, column, split, piece),
+            vector_bytes,
+            little,
+            quick,
+            column,
+            column is None and may_repeat(s, kernel),
+        )
         for s in kernel.stages
     )
     pieces = 1 if split is None else -(-split.extent // piece)
@@ -175,10 +186,15 @@ def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]
     return (first, piece) if first.extent >= 2 * piece else (None, 1)
 
 
-def _lane_extent(stage: Stage, column: LoopVar | None) -> int:
+def _lane_extent(
+    stage: Stage, column: LoopVar | None, split: LoopVar | None, piece: int
+) -> int:
     if column is not None:
         return min(column.extent, config.tuning.piece_of_columns)
-    return stage.dims[-1].extent if stage.dims else 1
+    lane = stage.dims[-1] if stage.dims else None
+    if lane is None:
+        return 1
+    return min(lane.extent, piece) if lane == split else lane.extent
 
 
 def prefers_columns(kernel: Kernel) -> bool:
@@ -208,6 +224,7 @@ def _vectors(
     little: bool,
     quick: bool,
     column: LoopVar | None,
+    repeats: bool,
 ) -> Vectors:
     """As many lanes as make independent chains without spilling registers.
 
@@ -232,14 +249,38 @@ def _vectors(
     waits = column is None and bool(stage.folds) and is_long
     little = little and not waits
     lanes = native if little else wide
-    while lanes > 1 and lanes >= 2 * extent:
+    while lanes > 1 and lanes >= (extent + 1 if repeats else 2 * extent):
         lanes //= 2
-    while lanes > native and extent % lanes:
+    while lanes > native and extent % lanes and not repeats:
         lanes //= 2
+    if repeats:
+        return Vectors(lanes, quick, repeats=True)
     if waits or (extent % lanes and not little and is_long):
         lanes = wide
     short = little or heavy > tuning.light_body or extent < 4 * lanes
     return Vectors(lanes, quick and short and not (column is None and _turns(stage)))
+
+
+def may_repeat(stage: Stage, kernel: Kernel) -> bool:
+    """Whether elements may be computed twice: they read nothing that may be replaced.
+
+    That is what the stage stores, unless it has just been stored, or an argument at the
+    element that is stored: its memory may be that of the result (graph/replace.py).
+    """
+    if stage.ordered or stage.folds or not stage.dims:
+        return False
+    inside = {s.buffer for g in kernel.stages for s in g.written()}
+    own, places = {s.buffer for s in stage.stores}, {s.offset for s in stage.stores}
+    order, now = {e: i for i, e in enumerate(stage.body)}, -1
+    stored: dict[tuple[Buffer, Affine], int] = {}
+    for s in stage.stores:
+        now = max(now, *(order[e] for e in s.operands()))
+        stored.setdefault((s.buffer, s.offset), now)
+    return not any(
+        x.buffer in own or (x.buffer not in inside and x.offset in places)
+        for x in stage.loads
+        if order[x] <= stored.get((x.buffer, x.offset), order[x])
+    )
 
 
 def _turns(stage: Stage) -> bool:

@@ -1,0 +1,188 @@
+"""Elements that are only moved, as unsigned integers of their width.
+
+What moves needs no dtype: a bool is then a byte and not a bit of a mask, half floats go
+by vectors, and a complex number, whose parts are stored one after the other, is one
+element of 64 bits. So moves of all dtypes of one width are the same code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.index import Affine
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Const,
+    Expr,
+    Instr,
+    Kernel,
+    Load,
+    Stage,
+    Store,
+    View,
+    operands,
+    walk,
+)
+from curta.config import config
+
+_UNSIGNED = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
+
+Element = tuple[Expr, ...]
+"""The parts of an element: two of a complex number, else one."""
+
+
+def by_width(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
+    """The kernel, with other views of the buffers whose elements it only moves."""
+    for parts in (2, 1):
+        kernel = _Moves(kernel, builder, parts).kernel()
+    return kernel
+
+
+class _Moves:
+    """What a kernel moves, elements of so many parts."""
+
+    def __init__(self, kernel: Kernel, builder: ScalarBuilder, parts: int) -> None:
+        self.old, self.builder, self.parts = kernel, builder, parts
+        self.views: dict[Buffer, Buffer] = {}
+        self.done: dict[Element, Expr] = {}
+
+    def kernel(self) -> Kernel:
+        """The kernel with the views; the same one if it moves nothing."""
+        moved = self._moved()
+        if all(self._unsigned(b) == b.dtype for b in moved):
+            return self.old
+        for b in moved:
+            size, view = b.size // self.parts, View(b, Affine({}, 0))
+            self.views[b] = Buffer(b.name, self._unsigned(b), size, view)
+        return replace(self.old, stages=tuple(map(self._stage, self.old.stages)))
+
+    def _unsigned(self, buffer: Buffer) -> Any:
+        """The dtype that elements of a buffer are moved as, or None."""
+        if buffer.storage != "planned":
+            return None
+        return _UNSIGNED.get(self.parts * buffer.dtype.itemsize)
+
+    def _moved(self) -> set[Buffer]:
+        """The buffers of which nothing else is made, and that get nothing else."""
+        moves: list[set[Buffer]] = []
+        others: set[Buffer] = set()
+        read: list[Expr] = []
+        for stage in self.old.stages:
+            for stores in self._elements(stage):
+                used = self._move(stores, read)
+                if used is None:
+                    others.update(s.buffer for s in stores)
+                    read += (e for s in stores for e in s.operands())
+                else:
+                    moves.append(used)
+        if not moves:
+            return set()
+        for fold in (f for s in self.old.stages for f in s.folds):
+            others.update(s.buffer for s in fold.stores)
+            read += (*fold.inputs, *fold.combined)
+            read += (e for s in fold.stores for e in s.operands())
+        others.update(e.buffer for e in walk(read) if isinstance(e, Load))
+        moved = {b for used in moves for b in used if self._unsigned(b) is not None}
+        moved -= others
+        while rest := {b for used in moves if not used <= moved for b in used & moved}:
+            moved -= rest
+        return moved
+
+    def _elements(self, stage: Stage) -> Iterator[tuple[Store, ...]]:
+        """The stores of a stage, as many at a time as an element has parts."""
+        for i in range(0, len(stage.stores), self.parts):
+            yield stage.stores[i : i + self.parts]
+
+    def _move(self, stores: tuple[Store, ...], read: list[Expr]) -> set[Buffer] | None:
+        """The buffers an element moves between, if it does; what else is `read`."""
+        first, used = stores[0], {stores[0].buffer}
+        inside: list[Expr] = list(first.operands()[1:])
+        values, seen = [tuple(s.value for s in stores)], set[Element]()
+        while values:
+            element = values.pop()
+            if element in seen:
+                continue
+            seen.add(element)
+            source, args = element[0], _choices(element)
+            if isinstance(source, Load) and self._neighbours(element):
+                used.add(source.buffer)
+                inside += operands(source)
+            elif args is not None and len(seen) <= config.tuning.moved_choices:
+                inside.append(args[0])
+                values += args[1:]
+            elif not all(isinstance(e, Const) for e in element):
+                return None
+        if not self._neighbours(stores):
+            return None
+        read += inside
+        return used
+
+    def _neighbours(self, places: tuple[Any, ...]) -> bool:
+        """Whether stores or loads are of the parts of one element."""
+        first = places[0]
+        if len(places) != self.parts or self._divided(first.offset) is None:
+            return False
+        return all(
+            type(x) is type(first)
+            and x.buffer is first.buffer
+            and x.offset == first.offset + i
+            and x.where is first.where
+            for i, x in enumerate(places)
+        )
+
+    def _divided(self, offset: Affine) -> Affine | None:
+        """The offset in elements; None if they begin elsewhere."""
+        if any(k % self.parts for k in (offset.const, *offset.terms.values())):
+            return None
+        terms = {a: k // self.parts for a, k in offset.terms.items()}
+        return Affine(terms, offset.const // self.parts)
+
+    # -------------------------------------------------------------- rewriting
+
+    def _stage(self, stage: Stage) -> Stage:
+        stores: list[Store] = []
+        for element in self._elements(stage):
+            first = element[0]
+            if first.buffer not in self.views:
+                stores += element
+                continue
+            value = self._value(tuple(s.value for s in element))
+            offset = self._divided(first.offset)
+            assert offset is not None
+            stores.append(Store(self.views[first.buffer], offset, value, first.where))
+        return replace(stage, stores=tuple(stores))
+
+    def _value(self, element: Element) -> Expr:
+        """An element as an unsigned integer."""
+        if element not in self.done:
+            self.done[element] = self._made(element)
+        return self.done[element]
+
+    def _made(self, element: Element) -> Expr:
+        b, first = self.builder, element[0]
+        dtype = _UNSIGNED[self.parts * first.dtype.itemsize]
+        if isinstance(first, Const):
+            parts = [np.asarray(e.value, e.dtype) for e in element]  # type: ignore
+            bits = b"".join(x.tobytes() for x in parts)
+            return b.value(b.const(int.from_bytes(bits, "little"), dtype))
+        if isinstance(first, Load):
+            offset = self._divided(first.offset)
+            assert offset is not None
+            return b.load_where(self.views[first.buffer], offset, first.where, dtype)
+        args = _choices(element)
+        assert args is not None
+        condition, x, y = args
+        return b.instruction("select", dtype, condition, self._value(x), self._value(y))
+
+
+def _choices(element: Element) -> tuple[Expr, Element, Element] | None:
+    """The condition and the two elements of which one is selected, if that is so."""
+    args = [e.args for e in element if isinstance(e, Instr) and e.name == "select"]
+    if len(args) < len(element) or any(a[0] is not args[0][0] for a in args):
+        return None
+    return args[0][0], tuple(a[1] for a in args), tuple(a[2] for a in args)
