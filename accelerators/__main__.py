@@ -43,7 +43,7 @@ class Part(NamedTuple):
 
 
 # By file; those that no part names are of tier A.
-_D = ("test_pjrt_processes", "test_pjrt_endings")
+_D = ("test_pjrt_processes", "test_pjrt_endings", "test_pjrt_delays")
 _C = ("test_pjrt_header", "test_pjrt_cpu", "test_pjrt_backend")
 _B = (
     *("test_pjrt_ahead_of_time", "test_topologies", "test_pjrt_models"),

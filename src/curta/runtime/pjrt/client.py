@@ -7,6 +7,7 @@ import contextlib
 import ctypes
 import functools
 import os
+import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -75,6 +76,8 @@ class Client:
         #: not be freed at once, and memory of the host that the plugin still reads,
         #: with events that say when it does no more.
         self.waiting: deque[tuple[str, int, Any]] = deque()
+        #: Who has taken some of `waiting`, one by one, to look at it.
+        self._looking: set[object] = set()
         self._by_address: dict[int, Any] = {}
         #: Free the handle of a buffer, perhaps a little later. Finalizers call it,
         #: anywhere: within a callback, too, which a plugin may make while it holds a
@@ -248,27 +251,38 @@ class Client:
 
     def wait_for(self, memory: Any) -> None:
         """Wait until nobody uses what was borrowed; raises what went wrong."""
-        for function, handle, borrowed in _taken(self.waiting):
-            if borrowed is memory:
-                self.library.wait(handle)
-            else:
-                self.waiting.append((function, handle, borrowed))
+        self._await_events(lambda borrowed: borrowed is memory)
 
     def wait_for_programs(self) -> None:
         """Wait until programs over several processes are done, or have failed."""
-        for function, handle, memory in _taken(self.waiting):
-            if function != "Event_Destroy":
-                self.waiting.append((function, handle, memory))
-                continue
+        done = False
+        while not done:
             with contextlib.suppress(JaxRuntimeError):  # told by their results
-                self.library.wait(handle)
+                self._await_events(lambda borrowed: True)
+                done = True
+
+    def _await_events(self, wanted: Callable[[Any], bool]) -> None:
+        """Wait for the events of certain memory; raises what went wrong for the first.
+
+        Other threads may have taken some, to look at them: those are awaited, too.
+        """
+        others = True
+        while others:
+            others = bool(self._looking)
+            for function, handle, memory in self._taken():
+                if function == "Event_Destroy" and wanted(memory):
+                    self.library.wait(handle)
+                else:
+                    self.waiting.append((function, handle, memory))
+            if others:
+                time.sleep(0.001)
 
     def sweep(self) -> None:
         """Free what nobody has any more."""
         if callbacks.running:
             return
         # Other threads, and finalizers in this one, may be at it, too.
-        for function, handle, memory in _taken(self.waiting):
+        for function, handle, memory in self._taken():
             if function == "Buffer_Destroy":
                 self.buffers.discard(handle)
                 self.library.call(function, buffer=handle)
@@ -279,6 +293,19 @@ class Client:
                 self.library.call(function, event=handle)
             else:
                 self.waiting.append((function, handle, memory))
+
+    def _taken(self) -> Iterator[Any]:
+        """As many of `waiting` as there are now, taken one by one."""
+        token = object()
+        self._looking.add(token)
+        try:
+            for _ in range(len(self.waiting)):
+                try:
+                    yield self.waiting.popleft()
+                except IndexError:
+                    return
+        finally:
+            self._looking.discard(token)
 
     def _end(self, why: str) -> None:
         self.closed = why
@@ -307,15 +334,6 @@ class Client:
 
 def _leave(handle: int) -> None:
     """What is left of a buffer when its client is gone."""
-
-
-def _taken(items: deque[Any]) -> Iterator[Any]:
-    """As many items as there are now, taken one by one."""
-    for _ in range(len(items)):
-        try:
-            yield items.popleft()
-        except IndexError:
-            return
 
 
 _open: weakref.WeakSet[Client] = weakref.WeakSet()

@@ -1,0 +1,70 @@
+"""What is under way on a plugin is awaited, whoever looks at it meanwhile."""
+
+import threading
+
+import pytest
+from tests.runtime.fake_pjrt import Fake, FakeError
+
+from curta.errors import JaxRuntimeError
+from curta.runtime.pjrt.client import Client
+
+
+class Plugin:
+    """A client with events that a test lets happen, by their numbers."""
+
+    def __init__(self):
+        self.asked, self.answer = threading.Event(), threading.Event()
+        self.awaited, self.failing = [], set()
+        rules = {
+            "Client_Create": lambda args: setattr(args, "client", 1),
+            "Client_Destroy": lambda args: None,
+            "Event_IsReady": self.is_ready,
+            "Event_Await": self.wait,
+            "Event_Destroy": lambda args: None,
+            "Buffer_Destroy": lambda args: None,
+        }
+        self.client = Client(Fake(rules).library())
+
+    def is_ready(self, args):
+        self.asked.set()
+        self.answer.wait(10)
+        args.is_ready = False
+
+    def wait(self, args):
+        self.awaited.append(args.event)
+        if args.event in self.failing:
+            raise FakeError("INTERNAL", "it failed")
+
+
+@pytest.fixture
+def plugin():
+    made = Plugin()
+    yield made
+    made.client.close()
+
+
+@pytest.mark.parametrize("which", ["programs", "memory"])
+def test_what_another_thread_looks_at_is_awaited(plugin, which):
+    client, memory = plugin.client, object()
+    client.borrow(7, memory)
+    sweeping = threading.Thread(target=client.sweep)
+    sweeping.start()
+    assert plugin.asked.wait(10)  # the other thread has taken the event
+    threading.Timer(0.1, plugin.answer.set).start()
+    if which == "programs":
+        client.wait_for_programs()
+    else:
+        client.wait_for(memory)
+    sweeping.join()
+    assert plugin.awaited == [7]
+
+
+def test_programs_that_failed_end_no_wait(plugin):
+    plugin.failing = {7}
+    for event in (7, 8):
+        plugin.client.borrow(event, None)
+    plugin.client.wait_for_programs()
+    assert plugin.awaited == [7, 8]
+    plugin.client.borrow(7, memory := object())
+    with pytest.raises(JaxRuntimeError, match="it failed"):
+        plugin.client.wait_for(memory)
