@@ -94,7 +94,7 @@ def test_arguments_of_numpy_and_python(x):
         assert jnp.sum(x, axis=np.int64(0)) == 10
 
 
-@pytest.mark.parametrize("f", [jnp.abs, jnp.floor, jnp.sum])
+@pytest.mark.parametrize("f", [jnp.abs, jnp.conj, jnp.floor, jnp.sum])
 def test_results_are_arrays_of_their_own(f):
     for _ in range(3):
         x = jnp.arange(5, dtype="uint32")

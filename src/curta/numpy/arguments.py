@@ -30,10 +30,10 @@ _ARRAY_TYPES = (Array, np.ndarray, np.generic, int, float, complex)
 def alias(name: str, fun: _Fun, *, in_errors: bool = False) -> _Fun:
     """The function under another name; a copy, so that each knows its own.
 
-    With `in_errors`, what the copy calls itself in its errors is the new name too.
-    Of a function of `inner_jit` it is a copy of the Python function.
+    With `in_errors`, what the copy calls itself in its errors is the new name too: it
+    is a copy of the Python function, without its decorators.
     """
-    fun = inspect.unwrap(fun)
+    fun = inspect.unwrap(fun) if in_errors else fun
     code = fun.__code__
     if in_errors:
         constants = [name if c == fun.__name__ else c for c in code.co_consts]

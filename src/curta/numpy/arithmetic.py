@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -293,7 +294,7 @@ def remainder(x1: Any, x2: Any, /) -> Array:
     return lax.select(lax.bitwise_and(differ, nonzero), lax.add(mod, x2), mod)
 
 
-mod = inner_jit(alias("mod", remainder), name="remainder")
+mod = inner_jit(alias("mod", inspect.unwrap(remainder)), name="remainder")
 
 
 @inner_jit

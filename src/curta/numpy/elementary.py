@@ -5,6 +5,7 @@ All compute in floats: integers and booleans are converted first.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import numpy as np
@@ -249,7 +250,9 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     return _round_real(a, decimals)
 
 
-around = inner_jit(alias("around", round), name="round", static_argnames=("decimals",))
+around = inner_jit(
+    alias("around", inspect.unwrap(round)), name="round", static_argnames=("decimals",)
+)
 
 
 def _round_real(x: Any, decimals: int) -> Any:
