@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from curta.lazy_dataclass import dataclass
 from curta.partition.host_mesh import HostMesh, Split, host_mesh
 from curta.runtime.exchange import exchanged
 from curta.runtime.remote_data import NDArray, RemoteData
+
+S = TypeVar("S", bound=Sharding | None)
 
 
 @dataclass(frozen=True)
@@ -54,9 +56,9 @@ def stored_sharding(sharding: Sharding, aval: ShapedArray) -> Sharding:
     return NamedSharding(named.mesh, PartitionSpec(*named.unreduced_axes, *entries))
 
 
-def sharding_in_order(sharding: Sharding, order: Sequence[int]) -> Sharding:
+def sharding_in_order(sharding: S, order: Sequence[int]) -> S | NamedSharding:
     """The sharding of the array whose dims are these in another order."""
-    named = sharding.named
+    named = None if sharding is None else sharding.named
     if named is None:
         return sharding
     entries = named.spec.for_rank(len(order)).partitions

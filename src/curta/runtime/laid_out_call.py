@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from curta.compiler.layout_assignment import Order, computed_orders, row_major
-from curta.config import config
 from curta.core.array_layout import Layout
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from curta.core.sharding import Sharding
 from curta.core.stage import stage
-from curta.partition.named_devices import Shardings
 from curta.primitives.structure import Transpose
 from curta.runtime.array import ArrayImpl, held
 from curta.runtime.devices import default_device
@@ -27,7 +27,6 @@ from curta.runtime.donation import give_up, refuse_twice
 from curta.runtime.executables import Executable
 from curta.runtime.hosts_data import HostsData, sharding_in_order
 from curta.runtime.laid_out import LaidOutData, in_order, inverse
-from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.relayout import check_donated_layouts, check_layout
 from curta.runtime.transfer import to_array
 
@@ -74,13 +73,12 @@ class LaidOutCall(CompiledCall):
         self.out_layouts: Sequence[Any] = out_layouts or [None] * len(closed.out_avals)
         orders = chosen_orders(closed, in_layouts, out_layouts)
         self.in_orders, self.out_orders = orders
-        self._stored_calls = PlanTable()
         super().__init__(closed, *rest)
         self.special = self.known_destinations = True
 
     @cached_property
-    def stored(self) -> ClosedJaxpr:
-        """The program of arrays as they are stored."""
+    def stored(self) -> CompiledCall:
+        """The call of the program of arrays as they are stored."""
         closed, ins, outs = self.closed, self.in_orders, self.out_orders
 
         def run(*args: Any) -> list[Any]:
@@ -89,40 +87,26 @@ class LaidOutCall(CompiledCall):
             return [*map(_transposed, result, outs)]
 
         avals = stage(lambda *xs: [*map(_transposed, xs, ins)], closed.in_avals)
-        return stage(run, avals.out_avals, closed.jaxpr.debug_info)
+        program = stage(run, avals.out_avals, closed.jaxpr.debug_info)
+        types = [a.strip_weak_type() for a in (*program.in_avals, *program.out_avals)]
+        first, taken = len(ins), self.consumed
+        donated = [
+            i in taken and types[i] == types[first + taken[i]] for i in range(first)
+        ]
+        to = self.destinations
+        in_shardings = [*map(sharding_in_order, to.in_shardings, ins)]
+        out_shardings = [*map(sharding_in_order, to.out_shardings, outs)]
+        rest = in_shardings, out_shardings, to.around, to.moves
+        return CompiledCall(program, self.name, donated, *rest)
 
     @property
     def executable(self) -> Executable:
         """What runs the program on this CPU."""
-        return self._stored_call(self.destinations.in_shardings).executable
-
-    def _stored_call(self, given: Shardings) -> CompiledCall:
-        """The call of the program of stored arrays, for arguments that are `given`."""
-        key = config.context, *given
-        plan = self._stored_calls.get(key)
-        if plan is None:
-            ins, stored = self.stored.in_avals, self.stored.out_avals
-            donated = [
-                i in self.consumed and _alike(ins[i], stored[self.consumed[i]])
-                for i in range(len(ins))
-            ]
-            outs = self.destinations.results(given) if any(given) else ()
-            call = CompiledCall(
-                self.stored,
-                self.name,
-                donated,
-                _in_order(given, self.in_orders),
-                _in_order(outs, self.out_orders),
-                self.destinations.around,
-                moves=True,
-            )
-            plan = self._stored_calls.keep(key, Plan(call=call))
-        result: CompiledCall = plan.call
-        return result
+        return self.stored.executable
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
-        placed = self.destinations.of_call(shardings_of(args))
-        if (placed.devices or (default_device(),))[0].hardware is not None:
+        devices = self.destinations.of_call(shardings_of(args)).devices
+        if (devices or (default_device(),))[0].hardware is not None:
             return super()._start(args)
         self._check_layouts(args)
         refuse_twice(self.consumed, args)
@@ -130,15 +114,14 @@ class LaidOutCall(CompiledCall):
         lent = [i for i in self.consumed if stored[i] is not args[i]]
         give_up(lent, args)
         try:
-            outs = self._stored_call(placed.given)(stored)
+            outs = self.stored(stored)
         except Exception:
             for i in lent:  # what was not used up
                 if type(args[i]) is ArrayImpl and not stored[i].is_deleted():
                     data = LaidOutData(stored[i]._buffer(), self.in_orders[i])
                     args[i].revive(data)
             raise
-        where = self.destinations.results_of(placed)
-        return [*map(_as_told, outs, self.out_orders, self.out_avals, where)]
+        return [*map(_as_told, outs, self.out_orders, self.out_avals)]
 
     def _check_layouts(self, args: Sequence[Any]) -> None:
         """Raise ValueError for arguments that are not stored as `jit` was told."""
@@ -147,19 +130,6 @@ class LaidOutCall(CompiledCall):
                 check_layout(layout, x)
         placed = [type(x) is ArrayImpl and x.committed for x in args]
         check_donated_layouts(self.consumed, self.in_layouts, self.out_layouts, placed)
-
-
-def _alike(one: ShapedArray, other: ShapedArray) -> bool:
-    return one.strip_weak_type() == other.strip_weak_type()
-
-
-def _in_order(shardings: Shardings, orders: Sequence[Order]) -> list[Sharding | None]:
-    if not any(shardings):
-        return []
-    return [
-        None if s is None else sharding_in_order(s, order)
-        for s, order in zip(shardings, orders, strict=True)
-    ]
 
 
 def _as_stored(x: Any, order: Order) -> ArrayImpl:
@@ -174,22 +144,28 @@ def _as_stored(x: Any, order: Order) -> ArrayImpl:
         data = array._buffer()
         remote = type(data) is HostsData
         data = in_order(data if remote else array._storage(), order)
+    where = sharding_in_order(array._sharding, order)
+    aval = array.aval.unplaced().update(shape=tuple(array.shape[d] for d in order))
     if type(data) is HostsData:
-        return held(data.shared(), data.aval, data.sharding)
-    return ArrayImpl(data, array.aval.unplaced().update(shape=data.shape))
+        data = data.shared()
+    return _placed(data, aval, where)
 
 
-def _as_told(
-    x: Any, order: Order, aval: ShapedArray, sharding: Sharding | None
-) -> ArrayImpl:
+def _as_told(x: Any, order: Order, aval: ShapedArray) -> ArrayImpl:
     """A result, which a program gives as it is to be stored, with the dims it has."""
     if _is_row_major(order) or type(x) is not ArrayImpl:
         return x
-    if sharding is not None:
-        aval = placed_aval(aval, sharding)
     data = x._buffer()
     data = data if type(data) is HostsData else x._storage()
-    return held(LaidOutData(data, order), aval, sharding)
+    where = sharding_in_order(x._sharding, inverse(order))
+    return _placed(LaidOutData(data, order), aval, where)
+
+
+def _placed(data: Any, aval: ShapedArray, sharding: Sharding | None) -> ArrayImpl:
+    aval = aval if sharding is None else placed_aval(aval, sharding)
+    if type(data) is np.ndarray:
+        return ArrayImpl(data, aval, sharding)
+    return held(data, aval, sharding)
 
 
 def _is_row_major(order: Order) -> bool:
