@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -64,9 +64,14 @@ quiet: Quiet = Quiet()
 
 
 def quietly(fun: Callable[..., Any], *args: Any) -> Any:
-    """`fun(*args)` with NumPy's floating point warnings off."""
+    """`fun(*args)` with NumPy's floating point warnings off.
+
+    Raises OutOfMemoryError for want of memory.
+    """
     try:
         return quiet.enter(fun, *args)
+    except MemoryError as error:
+        raise as_out_of_memory(error) from error
     except RuntimeError as error:
         # `fun` is called while another runs quietly: a callback into the program.
         if not str(error).startswith("cannot enter context"):
@@ -110,10 +115,7 @@ class EvalTrace(Trace):
         else:
             if pending:
                 data = [x.wait() if type(x) is Pending else x for x in data]
-            try:
-                result = quietly(run, *data)
-            except MemoryError as error:
-                raise as_out_of_memory(error) from error
+            result = run(*data)
             if type(plan.out) is tuple:
                 arrays = [wrap(x, a) for x, a in zip(result, plan.out, strict=True)]
             else:
@@ -134,7 +136,6 @@ class EvalTrace(Trace):
 
 def _by_program(op: Op, plan: OpPlan, args: Sequence[Any]) -> Any:
     """The results of an op as a program of its own, wherever its operands are."""
-    refuse_execution(op.name)
     if isinstance(op, DevicePut):
         outs = [_put(op.target, to_array(args[0]))]
     else:
@@ -175,7 +176,6 @@ def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
 
 def _look_at(op: Op, args: Sequence[Any], arrays: Any) -> None:
     """Look at what an op has computed, as the settings ask."""
-    refuse_execution(op.name)
     outs = arrays if op.multiple_results else [arrays]
     known = [*map(to_array, args)]
     if not any(isinstance(x._buffer(), RemoteData) for x in (*known, *outs)):
@@ -193,12 +193,12 @@ class OpPlan(Plan):
     By NumPy, as `run`, where these are small and nobody placed them; else as a program.
     """
 
-    __slots__ = ("_avals", "_op", "_rule")
+    __slots__ = ("_avals", "_op")
 
     def __init__(self, op: Op, avals: Sequence[ShapedArray]) -> None:
         super().__init__()
+        refuse_execution(op.name)
         self._op, self._avals = op, tuple(avals)
-        self._rule: Callable[..., Any] | None = None
         if not default_is_host():
             return
         if isinstance(op, UserOp):
@@ -212,47 +212,38 @@ class OpPlan(Plan):
         if large or any(map(axes_of, (*avals, *outs))):
             return
         self.out = outs if op.multiple_results else out
-        self._rule = eval_rule(op, avals)
+        rule = eval_rule(op, avals)
         # Functions of the user run in the user's context, not in a quiet one.
-        self.run = None if op.holds_functions else self._rule
+        self.run = rule if op.holds_functions else partial(quietly, rule)
 
-    def program(self) -> CompiledCall:
+    def program(self) -> Callable[[Any], Any]:
         """The op as a program, which CPUs run as NumPy does where that is the rule."""
         if self.call is None:
-            self.call = OpCall(self._op, self._avals, self._rule)
-        call: Any = self.call
-        result: CompiledCall = call
-        return result
+            self.call = OpCall(self._op, self._avals, self.run)
+        return self.call
 
 
 class OpCall(CompiledCall):
-    """The call of one op; `rule`, if any, is how this CPU runs it."""
+    """The call of one op; `rule`, if any, is how this CPU runs it.
+
+    Whoever called the op looks at its results.
+    """
 
     def __init__(
         self, op: Op, avals: Sequence[ShapedArray], rule: Callable[..., Any] | None
     ) -> None:
-        self._op, self._rule = op, rule
         several, info = op.multiple_results, DebugInfo(name=op.name)
         closed = stage(op if several else lambda *args: [op(*args)], avals, info)
+        if rule is not None:
+            self.executable = Executable(
+                rule if several else lambda *data: [rule(*data)]
+            )
         super().__init__(op.jaxpr if type(op) is Call else closed, op.name)
         self.special = self.special or rule is not None
 
     @cached_property
-    def executable(self) -> Executable:
-        return super().executable if self._rule is None else Executable(self._by_rule)
-
-    @cached_property
     def run(self) -> Executable:
-        return self.executable  # whoever called the op looks at its results
-
-    def _by_rule(self, *data: Any) -> Sequence[Any]:
-        rule: Any = self._rule
-        try:
-            quiet = not self._op.holds_functions
-            result = quietly(rule, *data) if quiet else rule(*data)
-        except MemoryError as error:
-            raise as_out_of_memory(error) from error
-        return result if self._op.multiple_results else [result]
+        return self.executable
 
 
 # By (settings, op or the class of an op without parameters, *avals).

@@ -10,7 +10,7 @@ not apply, the general function does.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -44,41 +44,36 @@ class OperatorPlan(Plan):
     the first come.
     """
 
-    __slots__ = ("_closed", "_context", "_name", "op")
+    __slots__ = ("_closed", "_name", "op")
 
-    def __init__(self, closed: ClosedJaxpr, name: str, context: TraceContext):
+    def __init__(self, closed: ClosedJaxpr, name: str):
         super().__init__(out=closed.out_avals[0])
-        self._closed, self._name, self._context = closed, name, context
+        self._closed, self._name = closed, name
         self.op: Callable[..., Any] | None = _only_op(closed)
 
-    def prepare(self) -> bool:
-        """Find out how arrays are computed; whether the operator is to do it itself."""
-        if self._context.debugging:
-            return False
-        if default_is_host():
-            self.run: Callable[..., Any] = single_result(self._closed)
-        else:
-            self.call: CompiledCall = CompiledCall(self._closed, self._name)
-        return True
+    def find_run(self) -> Any:
+        """What computes arrays: `run`, in NumPy, or None if their `call` does."""
+        if self.call is None:
+            if default_is_host():
+                self.run = single_result(self._closed)
+            else:
+                self.call = CompiledCall(self._closed, self._name)
+        return self.run
 
 
 def _plans_of(general: Callable[..., Any]) -> PlanTable:
     """A table of the plans of an operator; None for those that it has none for."""
 
     def make(context: TraceContext, *avals: ShapedArray) -> OperatorPlan | None:
-        return _make_plan(general, context, avals)
+        if context.debugging:
+            return None
+        try:
+            closed = stage(lambda *args: [general(*args)], avals)
+        except Exception:  # the general function will raise it where the user sees it
+            return None
+        return OperatorPlan(closed, general.__name__)
 
     return PlanTable(make)
-
-
-def _make_plan(
-    general: Callable[..., Any], context: TraceContext, avals: Sequence[ShapedArray]
-) -> OperatorPlan | None:
-    try:
-        closed = stage(lambda *args: [general(*args)], avals)
-    except Exception:  # the general function will raise it where the user sees it
-        return None
-    return OperatorPlan(closed, general.__name__, context)
 
 
 def _only_op(closed: ClosedJaxpr) -> Callable[..., Any] | None:
@@ -107,31 +102,19 @@ def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     @functools.wraps(general)
     def method(self: ArrayImpl) -> Any:
-        if thread_state.trace is BASE:
-            result = _of_one_array(plans, self)
-            if result is not None:
-                return result
-        return general(self)
+        if thread_state.trace is not BASE or _is_spread(self):
+            return general(self)
+        plan = plans[config.context, self.aval]
+        if plan is None:
+            return general(self)
+        run = plan.run or plan.find_run()
+        if run is None:
+            return plan.call((self,))[0]
+        if self._data is None:
+            return general(self)
+        return wrap(quietly(run, self._data), plan.out, self._sharding)
 
     return method
-
-
-def _of_one_array(plans: PlanTable, x: ArrayImpl, *static: Any) -> Any:
-    """The result of the plan for an array; None if there is none."""
-    data = x._data
-    if _is_spread(x):
-        return None
-    plan = plans[config.context, *static, x.aval]
-    if plan is None:
-        return None
-    if plan.run is None:
-        if plan.call is None and not plan.prepare():
-            return None
-        if plan.call is not None:
-            return plan.call((x,))[0]
-    if data is None:
-        return None
-    return wrap(quietly(plan.run, data), plan.out, x._sharding)
 
 
 def binary(
@@ -156,20 +139,18 @@ def binary(
         plan = plans[config.context, self.aval, aval]
         if plan is None or value is None and type(other) is not ArrayImpl:
             return general(self, other)
-        if plan.run is None:
-            if plan.call is None and not plan.prepare():
-                return general(self, other)
-            if plan.call is not None:
-                if type(other) is not ArrayImpl:
-                    other = device_call.beside(value, self, aval)
-                return plan.call((self, other))[0]
+        run = plan.run or plan.find_run()
+        if run is None:
+            if type(other) is not ArrayImpl:
+                other = device_call.beside(value, self, aval)
+            return plan.call((self, other))[0]
         if data is None or value is None:
             return general(self, other)
         # Written out: this is the path of every small `x + y`.
         try:
-            result = quiet.enter(plan.run, data, value)
-        except RuntimeError:
-            result = quietly(plan.run, data, value)
+            result = quiet.enter(run, data, value)
+        except (MemoryError, RuntimeError):
+            result = quietly(run, data, value)
         if type(result) is np.ndarray and result.flags.c_contiguous:
             return ArrayImpl(result, plan.out, sharding)
         return wrap(result, plan.out, sharding)
@@ -210,27 +191,21 @@ def power(general: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """
     between_arrays = binary(general, _plans_of(general))
 
-    def make(
-        context: TraceContext, kind: type, exponent: Any, aval: ShapedArray
-    ) -> OperatorPlan | None:
-        def of_exponent(x: Any) -> Any:
+    def make(kind: type, exponent: Any) -> Callable[[Any], Any]:
+        def power_of(x: Any) -> Any:
             return general(x, exponent)
 
-        return _make_plan(of_exponent, context, [aval])
+        return unary(power_of)
 
-    plans = PlanTable(make)
+    of_exponents = PlanTable(make)
 
     @functools.wraps(general)
     def method(self: ArrayImpl, other: Any) -> Any:
-        if type(other) not in _SCALARS:
-            if type(other) is ArrayImpl and not other.aval.shape:
-                return general(self, other)
-            return between_arrays(self, other)
-        if thread_state.trace is BASE:
-            result = _of_one_array(plans, self, type(other), other)
-            if result is not None:
-                return result
-        return general(self, other)
+        if type(other) in _SCALARS:
+            return of_exponents[type(other), other](self)
+        if type(other) is ArrayImpl and not other.aval.shape:
+            return general(self, other)
+        return between_arrays(self, other)
 
     return method
 
