@@ -47,7 +47,7 @@ _D = ("test_pjrt_processes", "test_pjrt_endings", "test_pjrt_delays")
 _C = ("test_pjrt_header", "test_pjrt_cpu", "test_pjrt_backend")
 _B = (
     *("test_pjrt_ahead_of_time", "test_topologies", "test_pjrt_models"),
-    "test_pjrt_corpus",
+    *("test_pjrt_corpus", "test_vendor"),
 )
 _SAMPLES = ("test_conformance",)
 _SUITE = (

@@ -143,8 +143,8 @@ HANDLERS = {
 
 def called(op, *args):
     """What a handler gives for a batch, with the shapes and dtypes that are said."""
-    batch = args[0].shape[: op.batch]
-    flat = [x.reshape(-1, *x.shape[op.batch :]) for x in args]
+    batch = args[0].shape[: op.batch_rank]
+    flat = [x.reshape(-1, *x.shape[op.batch_rank :]) for x in args]
     rows = [HANDLERS[op.target](op, *each) for each in zip(*flat, strict=True)]
     outs = []
     for parts, aval in zip(zip(*rows, strict=True), op.results, strict=True):

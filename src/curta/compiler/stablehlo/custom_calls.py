@@ -57,7 +57,7 @@ class HandlerCall(Op):
     Args:
       target: the name under which it is registered.
       results: the types of its results.
-      batch: how many leading dims are a batch, which may be split over devices.
+      batch_rank: how many leading dims are a batch, which may be split over devices.
       settings: its attributes by name: bools, or written as MLIR has them (`0 : ui8`).
       aliases: numbers of an operand and of the result that is written in its place.
     """
@@ -66,7 +66,7 @@ class HandlerCall(Op):
     multiple_results: ClassVar[bool] = True
     target: str
     results: tuple[ShapedArray, ...]
-    batch: int = 0
+    batch_rank: int = 0
     settings: tuple[tuple[str, bool | str], ...] = ()
     aliases: tuple[tuple[int, int], ...] = ()
 
@@ -85,7 +85,7 @@ def _custom_call(b: Builder, op: CustomCall, *xs: Value) -> Sequence[Value]:
 @rule(HandlerCall)
 def _handler_call(b: Builder, op: HandlerCall, *xs: Value) -> Sequence[Value]:
     operands, results = (
-        [_column_by_column(a.ndim, op.batch) for a in avals]
+        [_column_by_column(a.ndim, op.batch_rank) for a in avals]
         for avals in (b.ins, b.outs)
     )
     attributes: dict[str, Any] = {
@@ -103,7 +103,7 @@ def _handler_call(b: Builder, op: HandlerCall, *xs: Value) -> Sequence[Value]:
             f"[{', '.join(_alias(i, k, one) for i, k in op.aliases)}]"
         )
     if uses_shardy():
-        attributes["sdy.sharding_rule"] = sharding_rule(op.batch, b.ins, b.outs)
+        attributes["sdy.sharding_rule"] = sharding_rule(op.batch_rank, b.ins, b.outs)
     return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
 
 

@@ -80,7 +80,7 @@ def _of_integers(b: Builder, op: ConvGeneralDilated, x: Value, y: Value) -> Valu
     (out,) = b.outs
     if 0 in (*b.ins[0].shape, *b.ins[1].shape, *out.shape):
         return full(b, out, 0)
-    closed = stage(lambda *xs: [as_products(op, *xs, out.dtype)], b.ins)
+    closed = stage(lambda x, y: [as_products(op, x, y, out.dtype)], b.ins)
     return lower_closed(b, closed, [x, y])[0]
 
 

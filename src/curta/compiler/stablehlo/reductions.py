@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from curta import dtypes
 from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
@@ -15,6 +17,7 @@ from curta.compiler.stablehlo.shape import converted, in_bytes
 from curta.compiler.stablehlo.types import tensor_type
 from curta.control.reduction import Reduce
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.op import Op
 from curta.primitives.elementwise.arithmetic import add, mul
 from curta.primitives.elementwise.bitwise import and_, or_, xor
@@ -107,16 +110,32 @@ def _arg_reduction(b: Builder, op: ArgReduction, x: Value) -> Sequence[Value]:
 def _index(b: Builder, op: ArgReduction, x: Value) -> Value:
     """Reduce pairs of an element and its index."""
     ((aval,), (out,), (axis,)) = b.ins, b.outs, op.axes
+    dtype = _counting(out.dtype, aval.shape[axis])
     indices = b.op(
         "iota",
         [],
-        tensor_type(ShapedArray(aval.shape, out.dtype)),
+        tensor_type(ShapedArray(aval.shape, dtype)),
         iota_dimension=axis,
     )
-    inits = [b.constant(op.identity(aval.dtype)), b.constant(out.dtype.type(0))]
-    types = [tensor_type(ShapedArray(out.shape, aval.dtype)), tensor_type(out)]
-    body = _better_pair(b, op, aval.dtype, out.dtype)
-    return reduce(b, [x, indices], inits, [axis], types, body)[1]
+    inits = [b.constant(op.identity(aval.dtype)), b.constant(dtype.type(0))]
+    types = [tensor_type(ShapedArray(out.shape, d)) for d in (aval.dtype, dtype)]
+    body = _better_pair(b, op, aval.dtype, dtype)
+    index = reduce(b, [x, indices], inits, [axis], types, body)[1]
+    return converted(b, index, out.dtype)
+
+
+def _counting(dtype: Any, size: Any) -> Any:
+    """The dtype in which indices below `size` are compared, to be `dtype` then.
+
+    One that is too narrow would have the last of equal elements be the first. XLA ends
+    the process in programs for GPUs where indices are smaller than a byte.
+    """
+    if is_symbolic_dim(size):
+        return dtype
+    info = dtypes.iinfo(dtype)
+    if size - 1 <= info.max and info.bits >= 8:
+        return dtype
+    return np.dtype(np.int32 if size <= 1 << 31 else np.int64)
 
 
 def _better_pair(b: Builder, op: ArgReduction, dtype: Any, index_dtype: Any) -> Block:
