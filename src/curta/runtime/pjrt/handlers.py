@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curta.runtime.pjrt.abi import GPU_CUSTOM_CALL_EXTENSION, structs
+from curta.runtime.pjrt.abi import GPU_CUSTOM_CALL_EXTENSION, STATUS, structs
 from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.values import bytes_of
 
@@ -39,10 +39,10 @@ def register_vendor(library: Library, platform: str) -> None:
     register = library.extension_function(GPU_CUSTOM_CALL_EXTENSION)
     if platform != "cuda" or version is None or register is None:
         return
-    known = dict(_vendor(f"jax_cuda{version[1]}_plugin"))
-    for name, stages in known.items():
-        _register(library, register, name, stages)
-    _registered[platform] = frozenset(known)
+    known = _vendor(f"jax_cuda{version[1]}_plugin")
+    _registered[platform] = frozenset(
+        [name for name, stages in known if _register(library, register, name, stages)]
+    )
 
 
 def _vendor(package: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -72,7 +72,8 @@ def _cusolver_version(package: str) -> int:
 
 def _register(
     library: Library, register: Any, name: str, stages: Mapping[str, Any]
-) -> None:
+) -> bool:
+    """Register a handler; whether programs may call it now."""
     encoded = name.encode()
     data = bytes_of(encoded)
     args: Any = structs()["Gpu_Register_Custom_Call_Args"]()
@@ -81,8 +82,14 @@ def _register(
     args.api_version = 1
     for stage, capsule in stages.items():
         setattr(args, f"handler_{stage}", _address(capsule))
-    if error := register(ctypes.addressof(args)):
-        library.raise_error(error)
+    error = register(ctypes.addressof(args))
+    if not error:
+        return True
+    code, message = library.take_error(error)
+    if STATUS[code] == "ALREADY_EXISTS":  # JAX, in the same process, came first
+        return True
+    logger.warning("%s of NVIDIA's libraries is not used: %s", name, message)
+    return False
 
 
 def _address(capsule: Any) -> int:
