@@ -6,10 +6,11 @@ import pytest
 import curta
 import curta.numpy as jnp
 from accelerators import xla
-from curta import lax
+from curta import P, lax
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.entry import Entry, lower_program
 from curta.experimental import io_callback
+from curta.sharding import AbstractMesh
 
 X = np.arange(3, dtype=np.float32)
 
@@ -58,3 +59,23 @@ def test_messages_are_valid(platform):
     _, program = run(fun, X, platform=platform)
     channels = [(len(c.sends), len(c.receives)) for c in program.callbacks]
     assert channels == [(1, 1), (1, 0), (1, 1), (1, 1)]
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
+def test_each_device_calls(platform):
+    """Under `shard_map` each dim of a result has a sharding, that of no axis."""
+    mesh = AbstractMesh((2,), ("x",))
+    like = curta.ShapeDtypeStruct((2,), np.float32)
+
+    def body(x):
+        pair = like, curta.ShapeDtypeStruct((1, 2), np.float32)
+        y, _ = curta.pure_callback(lambda x: (x, x[None]), pair, x)
+        curta.debug.callback(print, x)
+        return y + io_callback(np.sin, like, x)
+
+    f = curta.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
+    closed = curta.make_jaxpr(curta.jit(f))(np.arange(4, dtype=np.float32))
+    text = module_text(lower_program(closed, Entry("f", platforms=(platform,))).module)
+    xla.parse(text)
+    if platform == "cpu":
+        assert "[<@empty_mesh, [{}]>, <@empty_mesh, [{}, {}]>]" in text

@@ -157,9 +157,6 @@ def test_programs_are_found_again(monkeypatch):
 
 
 def test_what_cannot_run_there_says_so(x):
-    if curta.devices()[0].platform_name.lower() == "cpu":
-        with pytest.raises(NotImplementedError, match="cannot call Python"):
-            curta.jit(lambda x: curta.pure_callback(np.sin, x, x))(x)
     with pytest.raises(NotImplementedError, match="ordered effects"):
         curta.jit(lambda x: curta.debug.print("{}", x, ordered=True))(x)
 
@@ -185,13 +182,6 @@ def test_ahead_of_time(x):
     assert compiled.memory_analysis().argument_size_in_bytes == x.nbytes
     assert compiled.runtime_executable().results == [((2, 2), np.dtype("float32"))]
     np.testing.assert_array_equal(compiled(x), np.asarray(x) @ np.asarray(x).T)
-
-
-def test_calls_of_python(x):
-    if curta.devices()[0].platform_name.lower() == "cpu":
-        pytest.skip("CPUs of plugins have no sends and receives")
-    y = curta.jit(lambda x: curta.pure_callback(np.sin, x, x))(x)
-    np.testing.assert_allclose(y, np.sin(np.asarray(x)), rtol=1e-6)
 
 
 @pytest.mark.parametrize("number", [0.0, -0.0, 2, 2.0, 1 + 2j, float("nan"), -7])

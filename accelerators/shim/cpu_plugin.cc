@@ -12,10 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "xla/ffi/api/c_api.h"
 #include "xla/hlo/builder/xla_computation.h"
 #include "xla/hlo/ir/hlo_module.h"
 #include "xla/literal.h"
 #include "xla/pjrt/c/pjrt_c_api.h"
+#include "xla/pjrt/c/pjrt_c_api_ffi_extension.h"
 #include "xla/pjrt/distributed/key_value_store_interface.h"
 #include "xla/pjrt/distributed/protocol.pb.h"
 #include "xla/pjrt/distributed/topology_util.h"
@@ -34,6 +36,9 @@ namespace xla {
 absl::Status ParseMlirModuleStringAndConvertToXlaComputation(absl::string_view,
                                                              XlaComputation&, bool,
                                                              bool);
+namespace ffi {
+const XLA_FFI_Api* GetXlaFfiApi();
+}
 }
 
 // ---- The handles of the interface.
@@ -852,12 +857,38 @@ FUNCTION(Buffer_DecreaseExternalReferenceCount) {
   return nullptr;
 }
 
+// ---- Handlers of XLA's typed interface.
+
+PJRT_Error* RegisterHandler(PJRT_FFI_Register_Handler_Args* a) {
+  SIZED(PJRT_FFI_Register_Handler_Args, a);
+  const XLA_FFI_Api* ffi = xla::ffi::GetXlaFfiApi();
+  XLA_FFI_Handler_Register_Args r{XLA_FFI_Handler_Register_Args_STRUCT_SIZE};
+  r.name = {a->target_name, a->target_name_size};
+  r.platform = {a->platform_name, a->platform_name_size};
+  r.bundle.execute = reinterpret_cast<XLA_FFI_Handler*>(a->handler);
+  r.traits = a->traits;
+  XLA_FFI_Error* error = ffi->XLA_FFI_Handler_Register(&r);
+  if (error == nullptr) return nullptr;
+  XLA_FFI_Error_GetMessage_Args m{XLA_FFI_Error_GetMessage_Args_STRUCT_SIZE};
+  m.error = error;
+  ffi->XLA_FFI_Error_GetMessage(&m);
+  auto* made = new PJRT_Error{absl::StatusCode::kInvalidArgument, m.message};
+  XLA_FFI_Error_Destroy_Args d{XLA_FFI_Error_Destroy_Args_STRUCT_SIZE};
+  d.error = error;
+  ffi->XLA_FFI_Error_Destroy(&d);
+  return made;
+}
+
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi() {
   static const PJRT_Api* made = [] {
     auto* api = new PJRT_Api{};
     api->struct_size = PJRT_Api_STRUCT_SIZE;
+    static PJRT_FFI_Extension ffi{
+        {PJRT_FFI_Extension_STRUCT_SIZE, PJRT_Extension_Type_FFI, nullptr},
+        nullptr, nullptr, RegisterHandler};
+    api->extension_start = &ffi.base;
     api->pjrt_api_version = {PJRT_Api_Version_STRUCT_SIZE, nullptr, PJRT_API_MAJOR,
                              PJRT_API_MINOR};
 #define HAS(name) api->PJRT_##name = name;

@@ -154,7 +154,7 @@ def test_what_is_called_once_or_by_each_device():
         " tensor<1xindex>], result_layouts = [dense<0> : tensor<1xindex>],"
         " sdy.sharding = #sdy.sharding_per_value<[<@maximal_mesh_0, []>]>}"
     ) in text
-    assert "[<@empty_mesh, []>]>}" in lowered(mapped(fun), X)
+    assert "[<@empty_mesh, [{}, {}]>]>}" in lowered(mapped(fun), X)
 
 
 def test_tokens():

@@ -22,6 +22,7 @@ from curta.control.callback import (
     MixedCallback,
     OrderedDebugEffect as OrderedDebugEffect,
     PureCallback,
+    barriers,
     logger,
 )
 from curta.core.avals import ShapedArray
@@ -379,10 +380,16 @@ _checker = _FormatChecker()
 def effects_barrier() -> None:
     """Wait until all callbacks of programs called so far were made.
 
-    They have been made when this is called: a program returns after its callbacks.
+    On the CPU they have been made when this is called: a program returns after its
+    callbacks. On devices of plugins it waits for them.
+
+    Raises:
+      JaxRuntimeError: if one of them failed.
 
     >>> import curta
     >>> curta.jit(lambda x: curta.debug.print("x = {}", x))(1)
     x = 1
     >>> curta.effects_barrier()
     """
+    for wait in barriers:
+        wait()

@@ -37,6 +37,9 @@ logger: Any = logging.getLogger("curta.debugging")
 # The name by which libraries know the logger of callbacks that raise, to filter it.
 failures: Any = logging.getLogger("jax._src.callback")
 
+#: What waits for callbacks that programs on plugins' devices make by themselves.
+barriers: list[Callable[[], None]] = []
+
 VMAP_METHODS = (
     "sequential",
     "sequential_unrolled",

@@ -22,13 +22,16 @@ from curta.core.avals import ShapedArray
 from curta.primitives.checks import Check
 from curta.primitives.effects import DceSink
 
+#: The handler that calls Python, as JAX names it.
+PYTHON_TARGET = "xla_ffi_python_cpu_callback"
+
 
 class Callback(NamedTuple):
     """What a program calls: `run` takes arrays and gives a list of arrays.
 
     `sends` and `receives` are the numbers of the channels of operands and results,
     where these are sent; a program that has none sends a number that is not read, and
-    receives one if something is to come after it.
+    receives one if something is to come after it. Custom calls have a `number` instead.
     """
 
     run: Callable[..., Sequence[Any]]
@@ -36,6 +39,7 @@ class Callback(NamedTuple):
     out_avals: Sequence[ShapedArray]
     sends: Sequence[int] = ()
     receives: Sequence[int] = ()
+    number: int | None = None
 
 
 @rule(Debugging)
@@ -87,12 +91,12 @@ def _called(
 def _custom_call(
     b: Builder, op: Any, xs: Sequence[Value], token: Value | None, *, effect: bool
 ) -> tuple[Value | None, Sequence[Value]]:
-    number = len(b.program.callbacks)
-    b.program.callbacks.append(Callback(op.eval, b.ins, b.outs))
+    number = next(b.program.call_numbers)
+    b.program.callbacks.append(Callback(op.eval, b.ins, b.outs, number=number))
     before = [] if token is None else [token]
     tokens: list[Sequence[int]] = [()] * len(before)
     attributes: dict[str, Any] = {
-        "call_target_name": "xla_ffi_python_cpu_callback",
+        "call_target_name": PYTHON_TARGET,
         "backend_config": "",
         "mhlo.backend_config": {"index": Text(f"{number} : ui64")},
         "operand_layouts": layouts([*tokens, *[range(a.ndim) for a in b.ins]]),
@@ -101,20 +105,24 @@ def _custom_call(
     if effect:
         attributes["has_side_effect"] = True
     if b.outs or token is None:
-        count = max(len(b.outs), 1) + (len(before) if b.outs else 0)
-        key, sharding = _one_device(b, count)
+        ranks = [a.ndim for a in b.outs]
+        key, sharding = _one_device(b, [0] * len(before) + ranks if ranks else [0])
         attributes[key] = sharding
     types = [*[TOKEN] * len(before), *b.out_types]
     result = b.emit("stablehlo.custom_call", [*before, *xs], types, **attributes)
     return (result[0] if before else None), result[len(before) :]
 
 
-def _one_device(b: Builder, count: int) -> tuple[str, Any]:
-    """Where a function is called: on the first device, or on each under `shard_map`."""
+def _one_device(b: Builder, ranks: Sequence[int]) -> tuple[str, Any]:
+    """Where a function is called: on the first device, or on each under `shard_map`.
+
+    It is said of each result, the ranks of which are given.
+    """
     if not uses_shardy():
         return "mhlo.sharding", "{manual}" if b.manual else "{maximal device=0}"
     mesh = b.program.meshes.name((), only=None if b.manual else 0)
-    each = ", ".join([f"<@{mesh}, []>"] * count)
+    dims = [", ".join(["{}"] * rank) if b.manual else "" for rank in ranks]
+    each = ", ".join(f"<@{mesh}, [{d}]>" for d in dims)
     return "sdy.sharding", Text(f"#sdy.sharding_per_value<[{each}]>")
 
 
@@ -131,25 +139,26 @@ def _messages(
     sends, receives, results = [], [], []
     for x in xs or [b.constant(np.zeros(1, np.float32))]:
         sends.append(b.program.new_channel())
-        (token,) = b.emit(
-            "stablehlo.send", [x, token], [TOKEN], **_channel(b, sends[-1], _TO_HOST, 1)
-        )
-    wanted = b.out_types or ["tensor<f32>"] * waits
-    for type_ in wanted:
+        channel = _channel(b, sends[-1], _TO_HOST, [0])
+        (token,) = b.emit("stablehlo.send", [x, token], [TOKEN], **channel)
+    wanted = [(t, a.ndim) for t, a in zip(b.out_types, b.outs, strict=True)]
+    for type_, rank in wanted or [("tensor<f32>", 0)] * waits:
         receives.append(b.program.new_channel())
         x, token = b.emit(
             "stablehlo.recv",
             [token],
             [type_, TOKEN],
-            **_channel(b, receives[-1], _FROM_HOST, 2),
+            **_channel(b, receives[-1], _FROM_HOST, [rank, 0]),
         )
         results.append(x)
     b.program.callbacks.append(Callback(op.eval, b.ins, b.outs, sends, receives))
     return token, results[: len(b.outs)]
 
 
-def _channel(b: Builder, number: int, kind: int, values: int) -> dict[str, Any]:
-    key, sharding = _one_device(b, values)
+def _channel(
+    b: Builder, number: int, kind: int, ranks: Sequence[int]
+) -> dict[str, Any]:
+    key, sharding = _one_device(b, ranks)
     return {
         "channel_handle": Text(
             f"#stablehlo.channel_handle<handle = {number}, type = {kind}>"

@@ -46,6 +46,8 @@ class Entry(NamedTuple):
     mesh: AbstractMesh | None = None
     targets: frozenset[str] = frozenset()
     """The handlers that are registered with the plugin, by name."""
+    call_numbers: Iterator[int] | None = None
+    """The numbers of custom calls of Python; from 0 on if not given."""
     solve: Callable[[Sequence[Any]], Any] | None = None
     """Where dims are symbolic: the values of their variables, from actual shapes."""
 
@@ -69,6 +71,8 @@ def lower_program(closed: ClosedJaxpr, entry: Entry) -> Program:
     variables = variables_of(ins)
     name = module_name(entry.name)
     program = Program(name, entry.platforms, variables, entry.targets)
+    if entry.call_numbers is not None:
+        program.call_numbers = entry.call_numbers
     program.mesh = entry.mesh
     count = _device_count([*in_shardings, *out_shardings], closed.jaxpr)
     program.module.attributes["mhlo.num_partitions"] = Text(f"{count} : i32")

@@ -142,6 +142,7 @@ class Program:
         self.meshes: Meshes = Meshes(self.module)
         self.mesh: AbstractMesh | None = None
         self.callbacks: list[Any] = []
+        self.call_numbers: Iterator[int] = count()
         self._groups = count()
         self._channels = count(2)  # the first is that of collectives
         self._known: dict[Any, tuple[Any, Any]] = {}

@@ -240,6 +240,8 @@ Wait_Until_Buffer_Ready_On_Stream_Args struct_size:z stream:p buffer:p
 Gpu_Register_Custom_Call_Args struct_size:z function_name:p function_name_size:z \
     api_version:i handler_instantiate:p handler_prepare:p handler_initialize:p \
     handler_execute:p traits:i
+FFI_Register_Handler_Args struct_size:z target_name:p target_name_size:z handler:p \
+    platform_name:p platform_name_size:z traits:i
 """
 
 #: Zeroed bytes behind each struct that has a size.
@@ -284,9 +286,13 @@ def structs() -> dict[str, type[Struct]]:
     for name, fields in _rows(PLAIN).items():
         spare = 0 if name == "NamedValue" else SPARE  # they stand in arrays
         result[name] = _struct(f"PJRT_{name}", [*_HEAD, *fields], spare)
-    for name, fields in _rows(BARE).items():
-        result[name] = _struct(f"PJRT_{name}", fields, 0)
-    return result
+    return result | bare_structs(BARE, "PJRT_")
+
+
+def bare_structs(table: str, prefix: str) -> dict[str, type[Struct]]:
+    """The structs of a table that says all of their fields."""
+    rows = _rows(table).items()
+    return {name: _struct(prefix + name, fields, 0) for name, fields in rows}
 
 
 #: PJRT_Buffer_Type for names of dtypes.
@@ -312,6 +318,6 @@ STATUS = (
 #: PJRT_HostBufferSemantics.
 ONLY_DURING_CALL, UNTIL_TRANSFERRED, ZERO_COPY, MUTABLE_ZERO_COPY = range(4)
 
-#: PJRT_Extension_Type of the extensions that register custom calls of GPUs, and that
-#: know the streams of a device.
-GPU_CUSTOM_CALL_EXTENSION, STREAM_EXTENSION = 0, 3
+#: PJRT_Extension_Type of the extensions that register custom calls of GPUs, that know
+#: the streams of a device, and that register handlers of XLA's typed interface.
+GPU_CUSTOM_CALL_EXTENSION, STREAM_EXTENSION, FFI_EXTENSION = 0, 3, 5

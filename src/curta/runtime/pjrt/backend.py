@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta.compiler.stablehlo.asm import module_text
+from curta.compiler.stablehlo.callbacks import Callback
 from curta.compiler.stablehlo.entry import Entry, lower_program
 from curta.compiler.stablehlo.lowering import Program, ordered_effects
 from curta.compiler.stablehlo.shardings import uses_shardy
@@ -30,6 +31,12 @@ from curta.runtime.backends import (
 )
 from curta.runtime.device_data import DeviceData, as_words, from_words, put
 from curta.runtime.executables import Executable
+from curta.runtime.pjrt.call_frames import (
+    PythonCalls,
+    call_numbers,
+    can_call_python,
+)
+from curta.runtime.pjrt.called import CalledByPrograms
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
 from curta.runtime.pjrt.handlers import registered_targets
@@ -102,6 +109,7 @@ def lower_for_devices(closed: ClosedJaxpr, options: CompileOptions) -> DevicePro
         keep_unused=True,
         platforms=(platform,),
         targets=registered_targets(platform),
+        call_numbers=call_numbers,
     )
     program = lower_program(closed, entry)
     text = module_text(program.module)
@@ -128,7 +136,7 @@ class DeviceExecutable(Executable):
         self.out_shardings: list[Sharding] = [
             same.setdefault(s, s) for s in lowered.out_shardings
         ]
-        self._host_calls = [host_call(c) for c in lowered.callbacks]
+        self._host_calls = host_calls(self._client, lowered.callbacks)
         said = lowered.options()
         self.program: LoadedExecutable = compile_or_load(
             self._client, lowered.text, said
@@ -140,7 +148,7 @@ class DeviceExecutable(Executable):
     @property
     def is_plain(self) -> bool:
         """Whether its devices are of this process, and it calls nothing of the host."""
-        return self._is_here and not self._host_calls
+        return self._is_here and self._host_calls is None
 
     def __call__(self, *args: DeviceData) -> list[DeviceData]:
         if self._count > 1 or not self.is_plain:
@@ -153,9 +161,9 @@ class DeviceExecutable(Executable):
     def _sharded(self, args: Sequence[DeviceData]) -> list[tuple[Any, ...]]:
         """A call on several devices, or of a program that calls Python."""
         rows = [*zip(*[x.buffers for x in args], strict=True)] or [()] * self._count
-        if not self._host_calls:
+        if self._host_calls is None:
             return [*zip(*self.program.sharded(rows), strict=True)]
-        calls = HostCalls(self._client.library, self._host_calls)
+        calls = self._host_calls()
         return [*zip(*self.program.sharded(rows, host_calls=calls), strict=True)]
 
 
@@ -187,12 +195,11 @@ class PluginExecutable(Executable):
             keep_unused=True,
             platforms=(platform,),
             targets=registered_targets(platform),
+            call_numbers=call_numbers,
         )
         program = lower_program(closed, entry)
         _refuse_devices(program)
-        self.host_calls: list[HostCall] = [
-            host_call(callback) for callback in program.callbacks
-        ]
+        self._host_calls = host_calls(client, program.callbacks)
         device = client.local_devices[0]
         options = compile_options(devices=[device.id])
         self.loaded: LoadedExecutable = compile_or_load(
@@ -204,8 +211,8 @@ class PluginExecutable(Executable):
             self.client.put(as_words(x, aval))
             for x, aval in zip(args, self.in_avals, strict=True)
         ]
-        if self.host_calls:
-            calls = HostCalls(self.client.library, self.host_calls)
+        if self._host_calls is not None:
+            calls = self._host_calls()
             (outs,) = self.loaded.sharded([buffers], host_calls=calls)
             self.client.wait_for(calls)
         else:
@@ -237,13 +244,29 @@ def _refuse_devices(program: Program) -> None:
         )
 
 
-def host_call(callback: Any) -> HostCall:
-    """A function of Python that a program calls, as messages bring its operands."""
-    if len(callback.sends) < len(callback.in_avals):
+def host_calls(
+    client: Client, called: Sequence[Callback]
+) -> Callable[[], CalledByPrograms] | None:
+    """What makes the functions of Python that a run calls; None if there are none.
+
+    Raises NotImplementedError if the plugin can call none.
+    """
+    if not called:
+        return None
+    if all(c.number is None for c in called):
+        calls = [host_call(c) for c in called]
+        return lambda: HostCalls(client.library, calls)
+    if not can_call_python(client.library):
         raise NotImplementedError(
             "this plugin's programs cannot call Python (callbacks, debug.print): put"
             " the arguments on the CPU, by device_put(..., devices('cpu')[0])."
         )
+    functions = PythonCalls(called)
+    return lambda: functions
+
+
+def host_call(callback: Callback) -> HostCall:
+    """A function of Python that a program calls, as messages bring its operands."""
 
     def channels(numbers: Sequence[int], avals: Sequence[Any]) -> tuple[Channel, ...]:
         known = [(a.shape, np.dtype(a.dtype)) for a in avals]

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curta.control.callback import barriers
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.buffers import Buffer, from_host
+from curta.runtime.pjrt.called import CalledByPrograms
 from curta.runtime.pjrt.devices import Device, Memory
 from curta.runtime.pjrt.executable import LoadedExecutable, compiled, deserialized
 from curta.runtime.pjrt.library import Library
@@ -261,6 +263,13 @@ class Client:
                 self._await_events(lambda borrowed: True)
                 done = True
 
+    def wait_for_host_calls(self) -> None:
+        """Wait until functions of Python that programs call have been called.
+
+        Raises what went wrong.
+        """
+        self._await_events(lambda borrowed: isinstance(borrowed, CalledByPrograms))
+
     def _await_events(self, wanted: Callable[[Any], bool]) -> None:
         """Wait for the events of certain memory; raises what went wrong for the first.
 
@@ -353,5 +362,11 @@ def _forked() -> None:
         )
 
 
+def _wait_for_host_calls() -> None:
+    for client in tuple(_open):
+        client.wait_for_host_calls()
+
+
 atexit.register(close_all)
+barriers.append(_wait_for_host_calls)
 os.register_at_fork(after_in_child=_forked)

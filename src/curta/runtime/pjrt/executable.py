@@ -12,9 +12,9 @@ from curta.runtime.pjrt.program import Executable, Module
 from curta.runtime.pjrt.values import array_of, bytes_of, pointers
 
 if TYPE_CHECKING:
+    from curta.runtime.pjrt.called import CalledByPrograms
     from curta.runtime.pjrt.client import Client
     from curta.runtime.pjrt.devices import Device
-    from curta.runtime.pjrt.host_calls import HostCalls
 
 
 class _Call:
@@ -161,14 +161,14 @@ class LoadedExecutable:
         self,
         operands: Sequence[Sequence[Buffer]],
         keep: Sequence[int] = (),
-        host_calls: HostCalls | None = None,
+        host_calls: CalledByPrograms | None = None,
     ) -> list[list[Buffer]]:
         """Run the program on all of its devices.
 
         Args:
           operands: for each device of `devices` its part of each operand.
           keep: numbers of operands that the program must not take over.
-          host_calls: what the program's sends and receives are.
+          host_calls: what the program calls.
         """
         if len(operands) != len(self.devices):
             raise TypeError(

@@ -17,6 +17,7 @@ from curta.lazy_dataclass import dataclass
 from curta.once import Lock
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.abi import STATUS, structs
+from curta.runtime.pjrt.called import CalledByPrograms
 from curta.runtime.pjrt.errors import status_of
 from curta.runtime.pjrt.library import Library
 
@@ -67,7 +68,7 @@ class HostCall:
     receives: tuple[Channel, ...]
 
 
-class HostCalls:
+class HostCalls(CalledByPrograms):
     """What a program's host calls need for one run on some devices.
 
     The functions of C live as long as this object: keep it until the run is over.

@@ -58,6 +58,8 @@ class Library:
         self.functions: Any = {f: FUNCTION(p) for f, p in zip(FUNCTIONS, table) if p}
         #: Sizes of structs that this plugin wants larger than they are known here.
         self.sizes: dict[str, int] = {}
+        #: Whether programs can call Python by a handler; None until somebody asks.
+        self.calls_python: bool | None = None
         self.call("Plugin_Initialize")
 
     def _check_version(self) -> None:

@@ -1,0 +1,12 @@
+"""What programs call on the host, whatever way they do it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class CalledByPrograms:
+    """The functions of Python that a run of a program calls; kept until it is over."""
+
+    def install(self, options: Any, devices: int) -> None:
+        """Say in PJRT_ExecuteOptions what this run needs, on so many devices."""
