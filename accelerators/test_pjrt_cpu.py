@@ -446,7 +446,28 @@ def test_buffers_die_in_callbacks_without_harm(client):
         callbacks.running.discard(token)
 
 
-def run(code):
+def test_buffers_that_die_in_callbacks_hold_no_shutdown():
+    """Their memory of the host is the plugin's until they are freed, later."""
+    done = run(
+        """
+        from curta.runtime.pjrt import callbacks
+        room = np.zeros(64, np.float32)
+        begin = -room.ctypes.data % 64 // 4
+        y = client.put(room[begin : begin + 16], immutable=True)
+        assert y.more.host is not None
+        callbacks.running.add(0)
+        del y
+        callbacks.running.discard(0)
+        assert len(client.waiting) == 2
+        client.wait_for_programs()
+        print("done")
+        """,
+        timeout=60,
+    )
+    assert done.stdout == "done\n", done.stderr
+
+
+def run(code, timeout=300):
     """What a process of Python says that runs code."""
     given = {**os.environ, "SHIM": str(shim.build()), "TF_CPP_MIN_LOG_LEVEL": "2"}
     head = """
@@ -465,7 +486,7 @@ def run(code):
         capture_output=True,
         text=True,
         env=given,
-        timeout=300,
+        timeout=timeout,
     )
 
 

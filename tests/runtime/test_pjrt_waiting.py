@@ -2,10 +2,12 @@
 
 import threading
 
+import numpy as np
 import pytest
 from tests.runtime.fake_pjrt import Fake, FakeError
 
 from curta.errors import JaxRuntimeError
+from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms
 from curta.runtime.pjrt.client import Client
 
 
@@ -45,7 +47,7 @@ def plugin():
 
 @pytest.mark.parametrize("which", ["programs", "memory"])
 def test_what_another_thread_looks_at_is_awaited(plugin, which):
-    client, memory = plugin.client, object()
+    client, memory = plugin.client, CalledByPrograms()
     client.borrow(7, memory)
     sweeping = threading.Thread(target=client.sweep)
     sweeping.start()
@@ -62,9 +64,21 @@ def test_what_another_thread_looks_at_is_awaited(plugin, which):
 def test_programs_that_failed_end_no_wait(plugin):
     plugin.failing = {7}
     for event in (7, 8):
-        plugin.client.borrow(event, None)
+        plugin.client.borrow(event, NOTHING_CALLED)
     plugin.client.wait_for_programs()
     assert plugin.awaited == [7, 8]
     plugin.client.borrow(7, memory := object())
     with pytest.raises(JaxRuntimeError, match="it failed"):
         plugin.client.wait_for(memory)
+
+
+def test_memory_of_buffers_that_are_freed_later_is_not_awaited(plugin):
+    """It would be for ever: the plugin lets go of it when the buffer is freed."""
+    client = plugin.client
+    client.borrow(7, np.zeros(3))
+    client.borrow(8, NOTHING_CALLED)
+    client.borrow(9, CalledByPrograms())
+    client.wait_for_host_calls()
+    assert plugin.awaited == [9]
+    client.wait_for_programs()
+    assert plugin.awaited == [9, 8]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 
 class CalledByPrograms:
@@ -10,3 +10,7 @@ class CalledByPrograms:
 
     def install(self, options: Any, devices: int) -> None:
         """Say in PJRT_ExecuteOptions what this run needs, on so many devices."""
+
+
+#: For runs that are followed to their end, but call nothing.
+NOTHING_CALLED: Final = CalledByPrograms()

@@ -19,7 +19,7 @@ from curta.control.callback import barriers
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.buffers import Buffer, from_host
-from curta.runtime.pjrt.called import CalledByPrograms
+from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms
 from curta.runtime.pjrt.devices import Device, Memory
 from curta.runtime.pjrt.executable import LoadedExecutable, compiled, deserialized
 from curta.runtime.pjrt.library import Library
@@ -256,11 +256,15 @@ class Client:
         self._await_events(lambda borrowed: borrowed is memory)
 
     def wait_for_programs(self) -> None:
-        """Wait until programs over several processes are done, or have failed."""
+        """Wait until programs over several processes are done, or have failed.
+
+        Memory of the host that a buffer uses is not waited for: the plugin lets go of
+        it once the buffer is freed, which may be still to come.
+        """
         done = False
         while not done:
             with contextlib.suppress(JaxRuntimeError):  # told by their results
-                self._await_events(lambda borrowed: True)
+                self._await_events(lambda it: isinstance(it, CalledByPrograms))
                 done = True
 
     def wait_for_host_calls(self) -> None:
@@ -268,7 +272,9 @@ class Client:
 
         Raises what went wrong.
         """
-        self._await_events(lambda borrowed: isinstance(borrowed, CalledByPrograms))
+        self._await_events(
+            lambda it: isinstance(it, CalledByPrograms) and it is not NOTHING_CALLED
+        )
 
     def _await_events(self, wanted: Callable[[Any], bool]) -> None:
         """Wait for the events of certain memory; raises what went wrong for the first.

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from curta.runtime.pjrt.buffers import Buffer, refuse_foreign
+from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms
 from curta.runtime.pjrt.program import Executable, Module
 from curta.runtime.pjrt.values import array_of, bytes_of, pointers
 
 if TYPE_CHECKING:
-    from curta.runtime.pjrt.called import CalledByPrograms
     from curta.runtime.pjrt.client import Client
     from curta.runtime.pjrt.devices import Device
 
@@ -194,7 +194,7 @@ class LoadedExecutable:
         if host_calls is not None:
             host_calls.install(call.options, len(self.devices))
         self._run_keeping(call, kept)
-        call.follow(self.client, host_calls)
+        call.follow(self.client, host_calls or NOTHING_CALLED)
         self.client.sweep()
         made = [
             [Buffer(self.client, h, kind) for h, kind in zip(row[:], self.results)]
