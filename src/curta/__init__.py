@@ -86,6 +86,14 @@ with _collector_at_rest():
         set_mesh as set_mesh,
     )
     from curta.api.placing import reshard as reshard
+    from curta.api.platforms import (
+        default_backend as default_backend,
+        device_count as device_count,
+        local_device_count as local_device_count,
+        process_count as process_count,
+        process_index as process_index,
+        process_indices as process_indices,
+    )
     from curta.api.pmap import pmap as pmap
     from curta.api.scopes import named_call as named_call, named_scope as named_scope
     from curta.api.shard_map import shard_map as shard_map, smap as smap
@@ -168,14 +176,8 @@ with _collector_at_rest():
     from curta.runtime.array import Shard as Shard
     from curta.runtime.devices import (
         Device as Device,
-        default_backend as default_backend,
-        device_count as device_count,
         devices as devices,
-        local_device_count as local_device_count,
         local_devices as local_devices,
-        process_count as process_count,
-        process_index as process_index,
-        process_indices as process_indices,
     )
     from curta.runtime.garbage_guard import (
         array_garbage_collection_guard as array_garbage_collection_guard,

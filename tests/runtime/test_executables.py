@@ -164,5 +164,5 @@ def test_one_slow_call_of_a_loop_does_not_queue_all_others(monkeypatch):
 def test_a_function_is_an_executable():
     run = Executable(lambda x: [x + 1])
     assert run(1) == run.on_ready()(1) == run.start([1]) == [2]
-    asked = run.is_async, run.may_be_async, run.measured, run.borrows, run.native
+    asked = run.is_async, run.measured, run.borrows, run.native
     assert not any(asked) and not run.overwrites and not run.temporary_bytes

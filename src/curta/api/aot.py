@@ -24,7 +24,6 @@ from curta.on_demand import late
 from curta.partition.named_devices import with_devices
 from curta.primitives.placing import INSPECTS
 from curta.runtime.devices import (
-    CompileOnlyDevice,
     Device,
     default_device,
     default_is_host,
@@ -189,7 +188,7 @@ class Lowered(Stage):
         rest = self._staged, self.in_tree, self._arg_names, self._arg_shardings
         to, given, devices = self._target
         run = None
-        if devices and isinstance(devices[0], CompileOnlyDevice):
+        if devices and devices[0].topology is not None:
             closed, donated = self._staged.closed, self._staged.donated
             run = ahead_of_time.ProgramAhead(
                 closed, to, given, donated, compiler_options or {}

@@ -22,7 +22,6 @@ from curta.on_demand import late
 from curta.partition.named_devices import mesh_among
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import (
-    CompileOnlyDevice,
     default_device,
     default_is_host,
     has_plugin_devices,
@@ -248,7 +247,7 @@ class Compiled(Stage):
     def _of_plugin(self) -> Any:
         """What a plugin made of the program; None on our own CPU."""
         _, given, devices = self._target
-        if devices and isinstance(devices[0], CompileOnlyDevice):
+        if devices and devices[0].topology is not None:
             return self._run.executable
         if not isinstance(self._run, CompiledCall) or (
             default_is_host() and not has_plugin_devices()

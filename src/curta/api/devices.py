@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta.api.device_arguments import as_sharding
 from curta.api.jit_shardings import check_layout_fits, constrained
 from curta.api.signatures import T
 from curta.config import config, transfer_guard_host_to_device
@@ -21,7 +22,7 @@ from curta.hosts.engine import of_process
 from curta.primitives.placing import DevicePut, Reshard
 from curta.runtime.agreement import different
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import Device, as_sharding
+from curta.runtime.devices import Device
 from curta.runtime.eager import placed_on
 from curta.runtime.guard import guard_transfer
 from curta.runtime.relayout import laid_out

@@ -1,8 +1,8 @@
-"""Older names of what `runtime/devices.py` says of processes."""
+"""Older names of what `platforms.py` says of processes."""
 
 from __future__ import annotations
 
-from curta.runtime.devices import process_count, process_index, process_indices
+from curta.api.platforms import process_count, process_index, process_indices
 from curta.user_warnings import warn
 
 

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 from curta import tree_util
 from curta.api.arguments import argnums_in_range
+from curta.api.device_arguments import as_sharding
 from curta.lazy_dataclass import dataclass
-from curta.runtime.devices import as_sharding, devices
+from curta.runtime.devices import devices
 from curta.user_warnings import warn
 
 _POSITIONAL = (

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta.api.device_arguments import device_grid
 from curta.api.signatures import P
 from curta.api_version import AXIS_SHAPES
 from curta.config import mesh_context
@@ -19,7 +20,7 @@ from curta.core.mesh import (
     scope,
 )
 from curta.core.trace import current_trace
-from curta.runtime.devices import device_grid, devices as all_devices
+from curta.runtime.devices import devices as all_devices
 
 
 def _axis_shapes_too(make: Callable[P, Mesh]) -> Callable[P, Mesh]:

@@ -13,9 +13,11 @@ import numpy as np
 from curta import tree_util
 from curta.api.aot import Lowered
 from curta.api.arguments import as_result, check_callable, leaf_names
+from curta.api.device_arguments import device_grid
 from curta.api.jit import jit
 from curta.api.jit_options import check_hashable, indices
 from curta.api.multihost import host_local_array_to_global_array, to_local
+from curta.api.platforms import process_count, process_index
 from curta.api.shard_map import axes_to_specs, shard_map
 from curta.api.vmap import vmap
 from curta.core.mesh import Mesh, get_abstract_mesh
@@ -25,12 +27,7 @@ from curta.core.wrapping import wraps
 from curta.dtypes import float0
 from curta.primitives.shape import Squeeze
 from curta.primitives.structure import BroadcastInDim, move_dim
-from curta.runtime.devices import (
-    device_grid,
-    local_devices,
-    process_count,
-    process_index,
-)
+from curta.runtime.devices import local_devices
 
 _UNNAMED = "_internal_pmap_axis_name"
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta.api.device_arguments import as_sharding, device_grid
 from curta.api.devices import device_put
 from curta.core.array_layout import Format, concrete_layout
 from curta.core.avals import ShapedArray, placed_aval
@@ -19,9 +20,9 @@ from curta.core.trace import current_trace
 from curta.errors import UnexpectedTracerError
 from curta.hosts.engine import of_process
 from curta.on_demand import late
-from curta.runtime.array import ArrayImpl, held, wrap
+from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData, assembled
-from curta.runtime.devices import Device, as_sharding, device_grid
+from curta.runtime.devices import Device
 from curta.runtime.eager import placed_on
 from curta.runtime.host_runs import spans_hosts
 from curta.runtime.queue import Pending
@@ -336,7 +337,7 @@ def held_in_parts(
         away = isinstance(x, (Pending, RemoteData)) and not stays
         result[device] = x.wait() if away else x
     make = assembled if on_plugin else hosts_data.assembled
-    return held(make(aval, sharding, result), aval, sharding)
+    return wrap(make(aval, sharding, result), aval, sharding)
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:

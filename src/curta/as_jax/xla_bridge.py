@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.extend.backend import backends as backends, get_backend as get_backend
-from curta.runtime.devices import (
+from curta.api.platforms import (
     default_backend as default_backend,
     device_count as device_count,
-    devices as devices,
-    devices_are_counted,
     local_device_count as local_device_count,
-    local_devices as local_devices,
     process_count as process_count,
     process_index as process_index,
+)
+from curta.extend.backend import backends as backends, get_backend as get_backend
+from curta.runtime.devices import (
+    devices as devices,
+    devices_are_counted,
+    local_devices as local_devices,
 )
 
 

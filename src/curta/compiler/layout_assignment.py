@@ -9,16 +9,47 @@ single ops but those that fix an order.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from curta.control.call import JaxprOp
+from curta.core.array_layout import Layout
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, eval_jaxpr
+from curta.core.stage import stage
 from curta.primitives.factors import factors
 from curta.primitives.placing import LayoutConstraint, ShardingConstraint
 from curta.primitives.relation import Dims
+from curta.primitives.structure import Transpose
 
 Order = tuple[int, ...]
 """The dims of an array, major to minor."""
+Layouts = Sequence[Any]
+"""For each value a `Layout`, `Layout.AUTO`, or None where nothing is said."""
+
+
+def chosen_orders(
+    closed: ClosedJaxpr, in_layouts: Layouts, out_layouts: Layouts
+) -> tuple[list[Order], list[Order]]:
+    """How arguments and results are stored: as is said, else in row-major order.
+
+    What is left to the compiler is so for arguments; results are as computed.
+    """
+    ins = _said(in_layouts, [row_major(a) for a in closed.in_avals])
+    outs = [row_major(a) for a in closed.out_avals]
+    if Layout.AUTO in out_layouts:
+        computed = computed_orders(closed.jaxpr, ins)
+        outs = [
+            c if wanted is Layout.AUTO else order
+            for c, wanted, order in zip(computed, out_layouts, outs, strict=True)
+        ]
+    return ins, _said(out_layouts, outs)
+
+
+def _said(layouts: Layouts, orders: list[Order]) -> list[Order]:
+    return [
+        layout.order if isinstance(layout, Layout) else order
+        for layout, order in zip(layouts or [None] * len(orders), orders, strict=True)
+    ]
 
 
 def computed_orders(jaxpr: Jaxpr, given: Sequence[Order]) -> list[Order]:
@@ -33,6 +64,37 @@ def computed_orders(jaxpr: Jaxpr, given: Sequence[Order]) -> list[Order]:
             if order != row_major(v.aval):
                 known[v] = order
     return [_order(v, known) for v in jaxpr.outvars]
+
+
+def inverse(order: Sequence[int]) -> Order:
+    """The permutation that takes another one back."""
+    return tuple(sorted(range(len(order)), key=order.__getitem__))
+
+
+def is_sorted(order: Order) -> bool:
+    """Whether the dims are in their own order."""
+    return order == tuple(range(len(order)))
+
+
+def stored_program(
+    closed: ClosedJaxpr, ins: Sequence[Order], outs: Sequence[Order]
+) -> ClosedJaxpr:
+    """The program of arrays as they are stored, with transposes at both ends.
+
+    They become the indices of its loops, so that an order costs no pass over the array.
+    """
+
+    def run(*args: Any) -> list[Any]:
+        given = map(_transposed, args, map(inverse, ins))
+        result = eval_jaxpr(closed.jaxpr, closed.consts, *given)
+        return [*map(_transposed, result, outs)]
+
+    avals = stage(lambda *xs: [*map(_transposed, xs, ins)], closed.in_avals)
+    return stage(run, avals.out_avals, closed.jaxpr.debug_info)
+
+
+def _transposed(x: Any, order: Order) -> Any:
+    return x if is_sorted(order) else Transpose(order)(x)
 
 
 def row_major(aval: ShapedArray) -> Order:

@@ -10,7 +10,7 @@ from curta.errors import JaxRuntimeError
 from curta.partition.destinations import Destinations
 from curta.partition.named_devices import Shardings
 from curta.runtime.backends import CompileOptions
-from curta.runtime.devices import Client, CompileOnlyDevice
+from curta.runtime.devices import Client, Device
 from curta.runtime.donation import find_donation
 from curta.runtime.pjrt import plugins
 from curta.runtime.pjrt.backend import lower_for_devices
@@ -29,7 +29,7 @@ class TopologyClient(Client):
         self.platform_version: str = topology.platform_version
         self.runtime_type = "compile_only_runtime"
         self._devices = [
-            CompileOnlyDevice(d.id, platform, d.kind, d.process_index, d, topology=self)
+            Device(d.id, platform, d.kind, d.process_index, d, topology=self)
             for d in topology.devices
         ]
 

@@ -24,7 +24,7 @@ from curta.runtime.devices import Device
 from curta.runtime.guard import guard_transfer
 from curta.runtime.laid_out import LaidOutData, without_order
 from curta.runtime.queue import Pending
-from curta.runtime.remote_data import RemoteData
+from curta.runtime.remote_data import Held, RemoteData
 from curta.user_warnings import warn
 
 _Any = np.ndarray[Any, Any]
@@ -48,7 +48,7 @@ class ArrayImpl(ShownArray):
 
     aval: ShapedArray
     _data: Any
-    _pending: Pending | RemoteData | LaidOutData | None
+    _pending: Any  # what is `Held`, or None
     _sharding: Sharding | None
 
     def __init__(self, data: Any, aval: ShapedArray, sharding: Sharding | None = None):
@@ -276,7 +276,7 @@ class ArrayImpl(ShownArray):
         """The same elements in memory of their own."""
         buffer = self._buffer()
         if isinstance(buffer, RemoteData):
-            return held(buffer.copy(), self.aval, self._sharding)
+            return wrap(buffer.copy(), self.aval, self._sharding)
         return ArrayImpl(self._storage().copy(), self.aval, self._sharding)
 
     def __copy__(self) -> ArrayImpl:
@@ -461,7 +461,7 @@ class Shard:
         if isinstance(buffer, RemoteData):
             data = buffer.shard(self.device, self.index, self.term)
             if isinstance(data, RemoteData):
-                return held(data, data.aval, data.sharding)
+                return wrap(data, data.aval, data.sharding)
             part = data
         else:
             where_it_is: Any = (*self.term, *self.index)
@@ -469,7 +469,7 @@ class Shard:
         out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
         where, own = on_device(self.device), getattr(self.whole, "_pending", None)
         if type(own) is LaidOutData:
-            return held(own.like(part), out, where)
+            return wrap(own.like(part), out, where)
         return wrap(part, out, where)
 
     def __repr__(self) -> str:
@@ -480,25 +480,19 @@ class Shard:
 
 
 def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> ArrayImpl:
-    """A result that nobody else writes to, or a future of it, as an array of `aval`."""
-    if type(data) is Pending:
+    """An array of `aval`, of elements that nobody else writes to.
+
+    They are there, or `data` says where they are or will be.
+    """
+    if type(data) is np.ndarray:
+        data = data if data.flags.c_contiguous else data.copy()
+    elif isinstance(data, Held):
         array = ArrayImpl(None, aval, sharding)
         array._pending = data
         return array
-    if type(data) is not np.ndarray:
+    else:
         data = np.asarray(data)
-    elif not data.flags.c_contiguous:
-        data = data.copy()
     return ArrayImpl(data, aval, sharding)
-
-
-def held(
-    data: RemoteData | LaidOutData, aval: ShapedArray, sharding: Sharding | None
-) -> ArrayImpl:
-    """An array whose elements are not one buffer of this CPU in row-major order."""
-    array = ArrayImpl(None, aval, sharding)
-    array._pending = data
-    return array
 
 
 def _unpickle(data: _Any, aval: ShapedArray) -> ArrayImpl:

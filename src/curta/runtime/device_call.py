@@ -14,7 +14,7 @@ from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.stage import stage
-from curta.runtime.array import ArrayImpl, held
+from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.backends import CompileOptions, backend_of
 from curta.runtime.device_data import DeviceData, moved
 from curta.runtime.donation import give_up, refuse_twice
@@ -99,8 +99,8 @@ def _resharding(aval: ShapedArray, before: Sharding, after: Sharding) -> Any:
 def device_array(data: DeviceData, commit: bool) -> ArrayImpl:
     """An array of what a program gave."""
     if not commit:
-        return held(data, data.aval, None)
-    return held(data, placed_aval(data.aval, data.sharding), data.sharding)
+        return wrap(data, data.aval, None)
+    return wrap(data, placed_aval(data.aval, data.sharding), data.sharding)
 
 
 def _given(x: Any, sharding: Sharding) -> DeviceData:
@@ -146,7 +146,7 @@ def _kept_array(
     kind: Any, said: Any, aval: ShapedArray | None, at: Sharding
 ) -> ArrayImpl:
     data = _kept_number(kind, said, at)
-    return held(data, data.aval if aval is None else aval, None)
+    return wrap(data, data.aval if aval is None else aval, None)
 
 
 def on_devices(x: Any, sharding: Sharding, stay: bool = False) -> DeviceData:

@@ -11,23 +11,17 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-import numpy as np
-
 from curta.config import config
-from curta.core.array_layout import Format
 from curta.core.avals import ShapedArray
 from curta.core.mesh import (
-    AbstractMesh,
     Mesh,
     concrete_mesh,
     get_abstract_mesh,
     get_concrete_mesh,
 )
-from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import (
     MEMORIES,
     NamedSharding,
@@ -44,10 +38,31 @@ from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 from curta.once import once
 from curta.runtime.host_runs import several_hosts
-from curta.runtime.memories import Memory
 from curta.runtime.pjrt.presence import platforms, seen_platforms
 
 plugins: Any = late("curta.runtime.pjrt.plugins")
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a sharding of a memory kind names on a device: the memory of the host."""
+
+    device: Any
+    kind: str
+
+    @property
+    def platform(self) -> str:
+        """The platform of the device."""
+        return self.device.platform
+
+    @property
+    def process_index(self) -> int:
+        """The process the device belongs to."""
+        return self.device.process_index
+
+    def addressable_by_devices(self) -> list[Any]:
+        """The devices that read it as this memory."""
+        return [self.device]
 
 
 @dataclass(frozen=True, repr=False)
@@ -66,6 +81,8 @@ class Device:
     """The plugin's device, None for a CPU of our own compiler."""
     simulated_host: int | None = None
     """The host that the device poses to be on; None for that of its process."""
+    topology: Any = None
+    """What it is a device of if it need not be there: programs are compiled for it."""
 
     @property
     def platform_name(self) -> str:
@@ -90,8 +107,8 @@ class Device:
 
     @property
     def client(self) -> Client:
-        """What the device belongs to: its platform."""
-        return client(self.platform)
+        """What the device belongs to: its platform, or its topology."""
+        return self.topology or client(self.platform)
 
     def memory_stats(self) -> dict[str, int] | None:
         """Figures of memory use in bytes; the CPU keeps none."""
@@ -135,22 +152,6 @@ class Device:
         return self.platform_name if self.platform == "gpu" else self.platform
 
 
-@dataclass(frozen=True, repr=False)
-class CompileOnlyDevice(Device):
-    """A device of a topology, which need not be there: programs are compiled for it.
-
-    It equals no device that is there, and none of another topology.
-    """
-
-    topology: Any = None
-    """What the devices of the topology have in common."""
-
-    @property
-    def client(self) -> Client:
-        """What the device belongs to: its topology."""
-        return self.topology
-
-
 class Client:
     """A platform: what its devices have in common.
 
@@ -181,7 +182,7 @@ class Client:
 
     def process_index(self) -> int:
         """The number of this process."""
-        return process_index()
+        return of_process().index
 
     def __repr__(self) -> str:
         return f"Client({self.platform!r})"
@@ -296,70 +297,6 @@ def local_devices(
     return [d for d in devices(backend) if d.process_index == wanted]
 
 
-def device_count(backend: str | None = None) -> int:
-    """How many devices there are.
-
-    >>> import curta
-    >>> curta.device_count() == len(curta.devices())
-    True
-    """
-    return len(devices(backend))
-
-
-def local_device_count(backend: str | None = None) -> int:
-    """How many devices this process has.
-
-    >>> import curta
-    >>> curta.local_device_count() == curta.device_count()
-    True
-    """
-    return len(local_devices(backend=backend))
-
-
-def process_index(backend: str | None = None) -> int:
-    """The number of this process among the cooperating ones.
-
-    >>> import curta
-    >>> curta.process_index()
-    0
-    """
-    devices(backend)
-    return of_process().index
-
-
-def process_count(backend: str | None = None) -> int:
-    """How many processes cooperate.
-
-    >>> import curta
-    >>> curta.process_count()
-    1
-    """
-    return len(process_indices(backend))
-
-
-def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of the cooperating processes.
-
-    RuntimeError for a `backend` that is not there.
-
-    >>> import curta
-    >>> curta.process_indices()
-    [0]
-    """
-    return sorted({device.process_index for device in devices(backend)})
-
-
-def default_backend() -> str:
-    """The platform that runs what is placed nowhere in particular.
-
-    >>> import curta
-    >>> curta.default_backend()
-    'cpu'
-    """
-    result = platforms()[0]
-    return "gpu" if result in ("cuda", "rocm") else result
-
-
 def default_device() -> Device:
     """The device of new arrays; see `jax_default_device`.
 
@@ -418,45 +355,3 @@ def over_mesh(mesh: Mesh, aval: ShapedArray) -> NamedSharding:
     """The sharding over a mesh that the type of an array says."""
     spec = aval.sharding.spec.for_rank(aval.ndim)
     return NamedSharding(mesh, spec if mesh.explicit_axes else normalised(spec))
-
-
-def as_sharding(given: Any) -> Sharding | None:
-    """The sharding that a user's `device` argument means; None if it means none.
-
-    A device, a sharding, one in a format, a spec over the axes of the mesh in scope.
-    Raises ValueError for anything else.
-    """
-    if isinstance(given, Format):
-        given = given.sharding
-    if isinstance(given, NamedSharding) and isinstance(given.mesh, AbstractMesh):
-        mesh = concrete_mesh(given.mesh)
-        return given if mesh is None else given.update(mesh=mesh)
-    if given is None or isinstance(given, Sharding):
-        return given
-    if isinstance(given, Device):
-        return on_device(given)
-    if isinstance(given, PartitionSpec):
-        return named(given, "device_put")
-    raise ValueError(
-        "`jax.device_put` only accepts `None`, `jax.sharding.Sharding`,"
-        " `jax.Device`, `Format`, `jax.memory.Space` or a pytree of these values."
-        f" Received invalid value: {given}"
-    )
-
-
-def named(spec: PartitionSpec, user: str) -> NamedSharding:
-    """The sharding of a spec over the mesh in scope; ValueError if there is none."""
-    mesh = get_concrete_mesh()
-    if mesh.empty:
-        raise ValueError(
-            f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to"
-            f" {user}: {spec} names axes of a mesh."
-        )
-    return NamedSharding(mesh, spec)
-
-
-def device_grid(mesh_shape: Sequence[int], chosen: Sequence[Device]) -> Any:
-    """Devices as an array of a shape."""
-    grid = np.empty(len(chosen), object)
-    grid[:] = chosen
-    return grid.reshape(tuple(mesh_shape))

@@ -32,7 +32,7 @@ from curta.partition.named_devices import is_abstract
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut, ShardingConstraint
-from curta.runtime.array import ArrayImpl, held, wrap
+from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.debug_checks import check_op, refuse_execution
 from curta.runtime.devices import default_is_host
 from curta.runtime.dispatch import CompiledCall, device_call, hosts_call
@@ -169,9 +169,9 @@ def placed_on(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     if sharding.devices[0].hardware is None:
         buffer = getattr(x, "_pending", None)
         if type(buffer) is LaidOutData and type(buffer.stored) is np.ndarray:
-            return held(buffer, aval, sharding)
+            return wrap(buffer, aval, sharding)
         return ArrayImpl(x._storage(), aval, sharding)
-    return held(device_call.on_devices(x, sharding), aval, sharding)
+    return wrap(device_call.on_devices(x, sharding), aval, sharding)
 
 
 def _look_at(op: Op, args: Sequence[Any], arrays: Any) -> None:

@@ -18,7 +18,7 @@ from curta.on_demand import late
 from curta.partition.destinations import Placed
 from curta.partition.named_devices import Shardings
 from curta.runtime import native_call
-from curta.runtime.array import held
+from curta.runtime.array import wrap
 from curta.runtime.backends import CompileOptions, refuse_checks
 from curta.runtime.debug_checks import check_results
 from curta.runtime.devices import default_device
@@ -65,7 +65,7 @@ class Elsewhere(PlanTable):
             plan = self.keep(placed, _for_hosts(program, placed, where))
         call: Any = plan.call
         triples = zip(call(args), plan.out, call.out_shardings)
-        return [x if type(x) is np.ndarray else held(x, a, s) for x, a, s in triples]
+        return [x if type(x) is np.ndarray else wrap(x, a, s) for x, a, s in triples]
 
     # ---- devices of plugins
 

@@ -20,8 +20,6 @@ class Executable:
 
     is_async: bool = False
     """Whether calls are left to the queue."""
-    may_be_async: bool = False
-    """Whether they are, or may be once it is known how long they take."""
     measured: bool = False
     """Whether the last call says how long the next one takes."""
     borrows: bool = False

@@ -23,7 +23,7 @@ from curta.hosts.engine import of_process
 from curta.partition.host_mesh import HostMesh, host_mesh
 from curta.partition.own_host import of_host
 from curta.partition.partition import LocalProgram, partition
-from curta.runtime.array import ArrayImpl, held
+from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.backends import overwriting
 from curta.runtime.debug_checks import checked
 from curta.runtime.donation import Donation, give_up, refuse_twice
@@ -229,4 +229,4 @@ def placed_on_hosts(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
         data = moved(buffer, sharding)
     else:
         data = split(x._storage(), aval, sharding)
-    return held(HostsData(aval, sharding, data.layout, data.parts), aval, sharding)
+    return wrap(HostsData(aval, sharding, data.layout, data.parts), aval, sharding)

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.layout_assignment import Order
+from curta.compiler.layout_assignment import Order, inverse
 from curta.core.buffers import empty
-from curta.runtime.remote_data import RemoteData
+from curta.runtime.remote_data import Held, RemoteData
 
 NDArray = np.ndarray[Any, Any]
 
 
-class LaidOutData:
+class LaidOutData(Held):
     """The elements of an array whose dims are stored in the order `major_to_minor`.
 
     `stored` is a C-contiguous array with the dims in that order, or parts of one on
@@ -54,8 +54,3 @@ def in_order(data: Any, order: Sequence[int]) -> Any:
     out = empty(source.shape, source.dtype)
     np.copyto(out, source)
     return out
-
-
-def inverse(order: Sequence[int]) -> Order:
-    """The permutation that takes another one back."""
-    return tuple(sorted(range(len(order)), key=order.__getitem__))

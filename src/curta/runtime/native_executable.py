@@ -55,11 +55,9 @@ class NativeExecutable(Executable):
         self._bytes = _bytes(results)
         tuning = config.tuning
         moved = _bytes(program.signature)
-        self.may_be_async = (
-            program.cost > tuning.queued_cost or moved > tuning.queued_bytes
-        )
+        long = program.cost > tuning.queued_cost or moved > tuning.queued_bytes
         # A loop may have any number of iterations: the last call says what to expect.
-        self.is_async = self.may_be_async and program.cost < UNKNOWN
+        self.is_async = long and program.cost < UNKNOWN
         self.measured = program.cost >= UNKNOWN
         # Whether a signal would wait too long for the end of a call: if it may, and
         # the first calls do not show that it does not.
@@ -180,7 +178,7 @@ class NativeExecutable(Executable):
         )
 
     def on_ready(self) -> Callable[..., Sequence[Any]]:
-        if self.may_be_async:
+        if self.is_async or self.measured:
             return lambda *args: self.start(args)
         return self
 

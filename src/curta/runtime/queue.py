@@ -34,10 +34,11 @@ from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, workspace
 from curta.errors import CancelledError
 from curta.once import Lock, once
+from curta.runtime.remote_data import Held
 from curta.signals import is_main_thread
 
 
-class Pending:
+class Pending(Held):
     """The memory of a result, and the number of the job that writes to it."""
 
     __slots__ = ("_data", "_donated", "_token", "number")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from curta.core.array_layout import Layout
-from curta.runtime.array import ArrayImpl, held
+from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData
 from curta.runtime.laid_out import LaidOutData, in_order
 from curta.runtime.remote_data import RemoteData
@@ -32,10 +32,9 @@ def laid_out(x: ArrayImpl, layout: Layout) -> ArrayImpl:
     if not isinstance(data, RemoteData):
         data = x._storage()
     if layout.is_row_major:
-        if isinstance(data, RemoteData):
-            return held(data.shared(), x.aval, x._sharding)
-        return ArrayImpl(data, x.aval, x._sharding)
-    return held(LaidOutData(in_order(data, order), order), x.aval, x._sharding)
+        own = data.shared() if isinstance(data, RemoteData) else data
+        return wrap(own, x.aval, x._sharding)
+    return wrap(LaidOutData(in_order(data, order), order), x.aval, x._sharding)
 
 
 def check_layout(layout: Any, x: ArrayImpl) -> None:

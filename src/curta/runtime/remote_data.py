@@ -13,7 +13,13 @@ from curta.core.sharding import Sharding
 NDArray = np.ndarray[Any, Any]
 
 
-class RemoteData:
+class Held:
+    """What an array has in place of its elements, which are not one buffer at hand."""
+
+    __slots__ = ()
+
+
+class RemoteData(Held):
     """What an array holds whose elements lie on devices of a plugin, or on hosts."""
 
     __slots__ = ()

@@ -9,7 +9,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.sharding import on_device
-from curta.runtime.array import ArrayImpl, held
+from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData, words_of
 from curta.runtime.devices import Device, devices
 from curta.runtime.pjrt import dlpack
@@ -76,7 +76,7 @@ def view(data: DeviceData) -> ArrayImpl:
 def _over(buffer: Buffer, device: Device) -> ArrayImpl:
     aval = ShapedArray(buffer.shape, np.dtype(buffer.dtype))
     sharding = on_device(device)
-    return held(DeviceData([buffer], aval, sharding), aval, sharding)
+    return wrap(DeviceData([buffer], aval, sharding), aval, sharding)
 
 
 def _device(platform: str, number: int) -> Device:

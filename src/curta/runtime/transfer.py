@@ -15,7 +15,7 @@ from curta.core.dlpack_types import HOST_MEMORY, array_from
 from curta.core.stage import foreign_tracer
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.on_demand import late
-from curta.runtime.array import ArrayImpl, held
+from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData, put
 from curta.runtime.guard import guard_transfer
 
@@ -121,7 +121,7 @@ def _on_its_device(x: Any, copy: bool | None) -> ArrayImpl:
         raise _unshared()
     data = result._storage().astype(aval.dtype)
     assert result._sharding is not None
-    return held(put(data, aval, result._sharding), aval, result._sharding)
+    return wrap(put(data, aval, result._sharding), aval, result._sharding)
 
 
 def _unshared() -> ValueError:
