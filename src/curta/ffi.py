@@ -20,21 +20,26 @@ that ctypes has loaded.
 Array([-0., -1., -2.], dtype=float32)
 
 Handlers for XLA's typed interface (version 4, JAX's default) read call frames that only
-XLA makes: they can be registered, and a call of one raises NotImplementedError.
+XLA makes. Registered for the platform of a plugin (`platform="cuda"`) they are called
+by programs on its devices; on the CPU a call of one raises NotImplementedError.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
 from curta import tree_util
 from curta.api.callbacks import io_callback, pure_callback
+from curta.control.ffi_call import FfiCall, FrozenDict, HashableArray
+from curta.core.avals import ShapedArray
 from curta.errors import JaxRuntimeError
-from curta.on_demand import Listing, listed
+from curta.on_demand import Listing, late, listed
+
+given_handlers: Any = late("curta.runtime.pjrt.given_handlers")
 
 __all__ = [
     "build_ffi_lowering_function",
@@ -82,16 +87,19 @@ def register_ffi_target(
     Args:
       name: the name.
       fn: a capsule of its address, or a dictionary of them.
-      platform: functions for others than "cpu" are passed over.
+      platform: "cpu", or the name of a plugin, as `cuda`.
       api_version: 0 for functions of addresses alone, 1 for handlers of XLA's typed
-        interface, which cannot be called.
+        interface, which are called on devices of plugins.
       **kwargs: taken as JAX takes them; they change nothing.
 
     Returns:
       None.
     """
-    if platform.lower() in ("cpu", "host"):
+    where = platform.lower()
+    if where in ("cpu", "host"):
         _targets[name] = _Target(fn, api_version)
+    elif api_version == 1:
+        given_handlers.give(where, name, fn)
 
 
 def ffi_call(
@@ -115,12 +123,13 @@ def ffi_call(
       vmap_method: how it is mapped, as for `curta.pure_callback`.
       input_layouts, output_layouts: row-major, as all arrays are.
       input_output_aliases: results that may have the memory of arguments; none has.
-      custom_call_api_version: 1.
+      custom_call_api_version: 1; 4 for handlers of a plugin's platform, which take
+        attributes by keyword: numbers, texts, arrays and dictionaries of these.
       legacy_backend_config: not for version 1.
 
     Raises:
       ValueError: for an unknown `vmap_method`, and where it is differentiated.
-      NotImplementedError: for other versions and layouts.
+      NotImplementedError: for other versions and layouts; for 4, on the CPU.
       JaxRuntimeError: in a call, if nothing has that name.
 
     Returns:
@@ -131,7 +140,9 @@ def ffi_call(
             f"vmap_method must be on of the allowed methods {[*_VMAP_METHODS]}, but"
             f" got: {vmap_method}"
         )
-    if custom_call_api_version != 1 or legacy_backend_config is not None:
+    typed = custom_call_api_version == 4 and given_handlers.is_given(target_name)
+    known = typed or custom_call_api_version == 1
+    if not known or legacy_backend_config is not None:
         _refuse(
             f"a call of '{target_name}' with custom_call_api_version="
             f"{custom_call_api_version}"
@@ -140,6 +151,36 @@ def ffi_call(
     for layout in (*(input_layouts or ()), *(one_out or ())):
         if layout is not None and [*_order(layout)] != [*range(len(_order(layout)))]:
             _refuse(f"the layout {layout}")
+    if typed:
+        aliases = tuple(sorted((input_output_aliases or {}).items()))
+        options = aliases, has_side_effect, vmap_method
+        return _typed_call(target_name, result_shape_dtypes, options)
+
+    return _bare_call(target_name, result_shape_dtypes, has_side_effect, vmap_method)
+
+
+def _typed_call(
+    target_name: str, result_shape_dtypes: Any, options: tuple[Any, ...]
+) -> Callable[..., Any]:
+    """The function that a handler of a plugin computes."""
+    structs, tree = tree_util.tree_flatten(result_shape_dtypes)
+    avals = tuple(ShapedArray(s.shape, np.dtype(s.dtype)) for s in structs)
+
+    def ffi_fun(*args: Any, **attributes: Any) -> Any:
+        given = tuple((k, _hashable(v)) for k, v in sorted(attributes.items()))
+        outs = FfiCall(target_name, avals, given, *options)(*args)
+        return tree_util.tree_unflatten(tree, outs)
+
+    return ffi_fun
+
+
+def _bare_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    has_side_effect: bool,
+    vmap_method: str | None,
+) -> Callable[..., Any]:
+    """The function that one of addresses alone computes."""
 
     def ffi_fun(*args: Any) -> Any:
         ranks = [np.ndim(x) for x in args]
@@ -159,6 +200,15 @@ def ffi_call(
         return pure_callback(call, result_shape_dtypes, *args, vmap_method=vmap_method)
 
     return ffi_fun
+
+
+def _hashable(attribute: Any) -> Any:
+    """An attribute as one of an op."""
+    if isinstance(attribute, np.ndarray):
+        return HashableArray(attribute)
+    if isinstance(attribute, Mapping):
+        return FrozenDict({k: _hashable(v) for k, v in attribute.items()})
+    return attribute
 
 
 def _is_layout(x: Any) -> bool:

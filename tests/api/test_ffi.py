@@ -90,3 +90,46 @@ def test_what_needs_xla_is_refused():
     for refuse in (ffi.include_dir, lambda: ffi.register_ffi_type("t", {})):
         with pytest.raises(NotImplementedError, match="pure_callback"):
             refuse()
+
+
+def test_handlers_of_plugins():
+    """The text is JAX's 0.10.2; what is called is in accelerators/on_devices."""
+    kept.append(SIGNATURE(lambda out, ins: None))
+    handler = ffi.pycapsule(kept[-1])
+    ffi.register_ffi_target("typed_there", handler, platform="CUDA")
+    calls = ffi.ffi_call("typed_there", LIKE, vmap_method="broadcast_all")
+
+    def fun(x):
+        return calls(
+            x, a=3, b=2.5, c=True, d="s", e=np.int32(4), f=np.float32(1.5),
+            g=np.arange(3.0), h={"k": 1},
+        )  # fmt: skip
+
+    text = curta.jit(fun).lower(X).as_text()
+    assert (
+        '@typed_there(%arg0) {backend_config = "", mhlo.backend_config = {a = 3 : i64,'
+        ' b = 2.500000e+00 : f64, c = true, d = "s", e = 4 : i32, f = 1.500000e+00 :'
+        " f32, g = dense<[0.000000e+00, 1.000000e+00, 2.000000e+00]> : tensor<3xf64>,"
+        " h = {k = 1 : i64}}, operand_layouts = [dense<0> : tensor<1xindex>],"
+        " result_layouts = [dense<0> : tensor<1xindex>]}"
+    ) in text
+    two = ffi.ffi_call(
+        "typed_there", (LIKE, LIKE), has_side_effect=True, input_output_aliases={0: 1}
+    )
+    text = curta.jit(lambda x: (two(x), x)[1]).lower(X).as_text()
+    assert "has_side_effect = true" in text
+    assert (
+        "output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices"
+        " = [1], operand_index = 0, operand_tuple_indices = []>]"
+    ) in text
+    with pytest.raises(NotImplementedError, match="called by plugins"):
+        fun(X)
+    with pytest.raises(NotImplementedError, match="called by plugins"):
+        curta.jit(fun)(X)
+    with pytest.raises(ValueError, match="cannot be differentiated"):
+        curta.jvp(fun, (X,), (X,))
+    with pytest.raises(TypeError, match="no attribute of type object"):
+        curta.jit(lambda x: calls(x, bad=object())).lower(X).as_text()
+    with pytest.raises(ValueError, match="another handler"):
+        other = ffi.pycapsule(ctypes.pythonapi.Py_IncRef)
+        ffi.register_ffi_target("typed_there", other, platform="cuda")

@@ -26,6 +26,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "CustomVJPCall": "tests/api/test_custom_derivatives.py",
         "DebugCallback": "tests/control/test_callbacks.py",
         "DebugPrint": "tests/control/test_callbacks.py",
+        "FfiCall": "tests/api/test_ffi.py",
         "ForwardPass": "tests/api/test_custom_rule_arguments.py",
         "GreatestOfRows": "tests/compiler/test_sorting.py",
         "IOCallback": "tests/control/test_callbacks.py",

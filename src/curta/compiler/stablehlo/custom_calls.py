@@ -100,7 +100,7 @@ def _handler_call(b: Builder, op: HandlerCall, *xs: Value) -> Sequence[Value]:
     if op.aliases:
         one = len(b.outs) == 1
         attributes["output_operand_aliases"] = Text(
-            f"[{', '.join(_alias(i, k, one) for i, k in op.aliases)}]"
+            f"[{', '.join(alias(i, k, one) for i, k in op.aliases)}]"
         )
     if uses_shardy():
         attributes["sdy.sharding_rule"] = sharding_rule(op.batch_rank, b.ins, b.outs)
@@ -112,7 +112,8 @@ def _column_by_column(rank: int, batch: int) -> Sequence[int]:
     return (*range(min(batch, rank)), *reversed(range(batch, rank)))
 
 
-def _alias(operand: int, result: int, is_only: bool) -> str:
+def alias(operand: int, result: int, is_only: bool) -> str:
+    """That a result lies in the memory of an operand; both by number."""
     indices = "[]" if is_only else f"[{result}]"
     return (
         f"#stablehlo.output_operand_alias<output_tuple_indices = {indices},"

@@ -39,6 +39,7 @@ from curta.runtime.pjrt.call_frames import (
 from curta.runtime.pjrt.called import CalledByPrograms
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
+from curta.runtime.pjrt.given_handlers import register_given
 from curta.runtime.pjrt.handlers import registered_targets
 from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
 from curta.runtime.pjrt.kept import compile_or_load
@@ -126,6 +127,7 @@ class DeviceExecutable(Executable):
         refuse_tokens(closed)
         self._client = options.devices[0].hardware.client
         self._client.check_open()
+        register_given(self._client.library, lowered_for(self._client))
         lowered = lower_for_devices(closed, options)
         self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
         # Native code tells arrays by which object says where they are.

@@ -81,7 +81,14 @@ class _Function:
 
 
 # The functions that programs may call, by number, for as long as their owners live.
-_known: weakref.WeakValueDictionary[int, _Function] = weakref.WeakValueDictionary()
+_known: dict[int, weakref.ref[_Function]] = {}
+
+
+def _remember(number: int, function: _Function) -> None:
+    def forget(_: Any) -> None:
+        _known.pop(number, None)
+
+    _known[number] = weakref.ref(function, forget)
 
 
 class PythonCalls(CalledByPrograms):
@@ -94,7 +101,7 @@ class PythonCalls(CalledByPrograms):
         self._functions = [_Function(c) for c in called]
         for callback, function in zip(called, self._functions, strict=True):
             if callback.number is not None:
-                _known[callback.number] = function
+                _remember(callback.number, function)
 
 
 # ---- the handler
@@ -123,7 +130,9 @@ def _describe(metadata: int) -> None:
 
 
 def _execute(frame: Any) -> None:
-    function = _known[_attribute(frame, b"index")]
+    function = _known[_attribute(frame, b"index")]()
+    if function is None:
+        raise KeyError("a function whose program is gone")
     operands = _arrays(frame.args_args, function.ins)
     results = _arrays(frame.rets_rets, function.outs)
     # What it computes is computed here: the device waits for it.

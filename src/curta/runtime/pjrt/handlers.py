@@ -41,7 +41,11 @@ def register_vendor(library: Library, platform: str) -> None:
         return
     known = _vendor(f"jax_cuda{version[1]}_plugin")
     _registered[platform] = frozenset(
-        [name for name, stages in known if _register(library, register, name, stages)]
+        [
+            name
+            for name, stages in known
+            if register_stages(library, register, name, stages)
+        ]
     )
 
 
@@ -70,7 +74,7 @@ def _cusolver_version(package: str) -> int:
         return 0
 
 
-def _register(
+def register_stages(
     library: Library, register: Any, name: str, stages: Mapping[str, Any]
 ) -> bool:
     """Register a handler; whether programs may call it now."""
@@ -81,7 +85,7 @@ def _register(
     args.function_name, args.function_name_size = ctypes.addressof(data), len(encoded)
     args.api_version = 1
     for stage, capsule in stages.items():
-        setattr(args, f"handler_{stage}", _address(capsule))
+        setattr(args, f"handler_{stage}", capsule_address(capsule))
     error = register(ctypes.addressof(args))
     if not error:
         return True
@@ -92,7 +96,8 @@ def _register(
     return False
 
 
-def _address(capsule: Any) -> int:
+def capsule_address(capsule: Any) -> int:
+    """The address of the function in a capsule."""
     api = ctypes.pythonapi
     api.PyCapsule_GetName.restype = ctypes.c_char_p
     api.PyCapsule_GetName.argtypes = [ctypes.py_object]

@@ -1,0 +1,55 @@
+"""Calls of handlers that the user has registered, as JAX writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from curta.compiler.stablehlo.attributes import Text, layouts
+from curta.compiler.stablehlo.constants import dense, scalar
+from curta.compiler.stablehlo.custom_calls import alias
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.types import element_type
+from curta.control.ffi_call import FfiCall, HashableArray
+
+
+@rule(FfiCall)
+def _ffi_call(b: Builder, op: FfiCall, *xs: Value) -> Sequence[Value]:
+    attributes: dict[str, Any] = {
+        "call_target_name": op.target_name,
+        "backend_config": "",
+        "mhlo.backend_config": {k: attribute(v) for k, v in op.attributes},
+        "operand_layouts": layouts([range(a.ndim) for a in b.ins]),
+        "result_layouts": layouts([range(a.ndim) for a in b.outs]),
+    }
+    if op.has_side_effect:
+        attributes["has_side_effect"] = True
+    if op.input_output_aliases:
+        one = len(b.outs) == 1
+        aliases = [alias(i, k, one) for i, k in op.input_output_aliases]
+        attributes["output_operand_aliases"] = Text(f"[{', '.join(aliases)}]")
+    return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
+
+
+def attribute(value: Any) -> Any:
+    """What a handler is given: numbers, texts, arrays and dictionaries of these.
+
+    Numbers of Python are of 64 bits, those of NumPy of their dtypes.
+
+    >>> attribute(3), attribute(2.5), attribute(np.int8(1)), attribute("text")
+    ('3 : i64', '2.500000e+00 : f64', '1 : i8', 'text')
+    """
+    if isinstance(value, (bool, np.bool_, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {k: attribute(v) for k, v in value.items()}
+    if isinstance(value, (int, float)):
+        value = np.float64(value) if isinstance(value, float) else np.int64(value)
+    if isinstance(value, np.generic):
+        return Text(f"{scalar(value)} : {element_type(value.dtype)}")
+    if isinstance(value, HashableArray):
+        return dense(value.value)
+    raise TypeError(f"a handler takes no attribute of type {type(value).__name__}")
