@@ -67,7 +67,7 @@ def parts() -> list[Part]:
     others = sorted(p.stem for p in HERE.glob("test_*.py"))
     others = [name for name in others if name not in (*_D, *_C, *_B, *_SAMPLES)]
     return [
-        Part("D", "several processes", _files(_D), 0.1),
+        Part("D", "several processes", _files(_D), 0.2),
         Part("C", "the binding", _files(_C), 0.1),
         Part("C", "arrays and programs", ("accelerators/on_devices",), 0.2, True),
         Part("C", "of the suite", _SUITE, 0.1, True),
