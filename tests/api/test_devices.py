@@ -174,3 +174,8 @@ def test_memories():
     assert (memory.platform, memory.process_index) == ("cpu", 0)
     with pytest.raises(JaxRuntimeError, match="INVALID_ARGUMENT: Could not find memor"):
         cpu.memory("disk")
+
+
+def test_moves_are_printed_as_in_jax():
+    moved = curta.make_jaxpr(lambda x: curta.device_put(x, curta.devices()[0]))(1.0)
+    assert "copy_semantics=(ArrayCopySemantics.REUSE_INPUT,)" in str(moved)

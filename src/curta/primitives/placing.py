@@ -173,6 +173,13 @@ class Reshard(Placing):
         return {}
 
 
+class _ReuseInput:
+    """Moving an array copies nothing that is there already, as jaxprs say."""
+
+    def __repr__(self) -> str:
+        return "ArrayCopySemantics.REUSE_INPUT"
+
+
 @dataclass(frozen=True)
 class DevicePut(Placing):
     """The operand on other devices, as `device_put` in a traced function says.
@@ -196,7 +203,7 @@ class DevicePut(Placing):
 
     def params(self) -> dict[str, Any]:
         return {
-            "copy_semantics": ("ArrayCopySemantics.REUSE_INPUT",),
+            "copy_semantics": (_ReuseInput(),),
             "devices": (self.target,),
             "srcs": (self.source,),
         }
