@@ -62,7 +62,7 @@ def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
-ADVICE = ("constants", "float64", "keys", "python", "recompiling", "timing")
+ADVICE = ("constants", "float64", "keys", "python", "recompiling", "sizes", "timing")
 """The kinds of advice; curta/advisor.py gives it."""
 _MODES = ("warn", "ignore", "raise")
 

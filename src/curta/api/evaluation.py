@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.api.jit import PjitFunction, plan_key
+from curta.api.jit import PjitFunction
+from curta.api.jit_options import plan_key
 from curta.config import config
 from curta.core.sharding import Sharding, SingleDeviceSharding
 from curta.core.trace import thread_state, typeof

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import operator
 import types
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -34,8 +33,8 @@ from curta.api.jit_options import (
     donated_leaves,
     library_options,
     make_options,
+    plan_key,
     split_arguments,
-    static_key,
     wrong_call,
 )
 from curta.api.jit_shardings import (
@@ -77,10 +76,9 @@ from curta.runtime.relayout import check_layout
 from curta.runtime.transfer import refuse_strings
 from curta.transforms.partial_eval import hoist_constants
 
+# Few programs ask for them.
+open_sizes: Any = late("curta.api.abstracted_axes")
 kernel_trace: Any = late("curta.api.kernel_trace")  # for profiles
-
-# Types of arguments that are leaves for sure.
-_PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 
 
 class PjitFunction(Generic[P, R]):
@@ -202,14 +200,19 @@ class PjitFunction(Generic[P, R]):
         signature = Signature(in_tree, tuple(avals), arguments.static, *surroundings)
         if self._options.in_shardings is not None:  # others that become the same
             plan = self._plans.of_signature(signature)
+        variants = None
+        if plan is None and self._options.abstracted_axes is not None:
+            plan, variants = open_sizes.plan_of(self, arguments, signature)
         if plan is None:
-            self._plans.traces += 1
             plan = self._trace(arguments, signature)
+        if variants is not None:
+            variants.tell()
         trace = current_trace()
         memo = None if trace.is_evaluating() else trace.memo()
         return self._plans.keep_first(key, plan, memo)
 
     def _trace(self, arguments: Arguments, signature: Signature) -> Staged:
+        self._plans.traces += 1
         if config.jax_no_tracing:
             raise RuntimeError(
                 f"re-tracing function {self._name} for `jit`, but 'no_tracing' is set"
@@ -424,36 +427,6 @@ class PjitFunction(Generic[P, R]):
         return f"<PjitFunction of {self._fun!r}>"
 
 
-def plan_key(
-    options: JitOptions,
-    axes: tuple[Any, ...],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    type_of: Callable[[Any], ShapedArray] = typeof,
-) -> tuple[Sequence[Any], Any]:
-    """The leaves of the arguments, and the key of the plan of such a call.
-
-    `axes` are the named axes in scope. The key is None for what is no array, or static
-    and not hashable.
-    """
-    leaves: Sequence[Any] = args
-    tree = static = None
-    if options.has_static:
-        leaves, kwargs, static = static_key(options, args, kwargs)
-    if kwargs or not _PLAIN.issuperset(map(type, leaves)):
-        given = tuple(leaves)
-        leaves, tree = tree_util.tree_flatten((given, kwargs))
-        alike = not kwargs and len(leaves) == len(given)
-        if alike and all(map(operator.is_, leaves, given)):
-            tree = None  # as where all are known to be leaves
-    try:
-        avals = [x.aval if type(x) is ArrayImpl else type_of(x) for x in leaves]
-        hash(static)
-    except (TypeError, ValueError, OverflowError):
-        return leaves, None
-    return leaves, (config.context, static, tree, axes, *avals)
-
-
 def _own(x: Any) -> Any:
     return np.array(x) if isinstance(x, np.ndarray) else x
 
@@ -480,6 +453,7 @@ def jit(
     device: Any = None,
     backend: str | None = None,
     inline: bool | Inline = False,
+    abstracted_axes: Any = None,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
     """Compile a function: run it once on tracers, and machine code from then on.
@@ -495,6 +469,10 @@ def jit(
       in_shardings, out_shardings: where arguments and results are to be: a `Sharding`,
         a `PartitionSpec` over the mesh in scope, or trees of them that are prefixes of
         the arguments' and the result's. None leaves it open.
+      abstracted_axes: names of dims, of which one compilation serves all sizes: a tree
+        that is a prefix of the arguments, with a dict from axes to names (`{0: "n"}`),
+        a tuple of names, or None. What cannot be compiled so is compiled for each size,
+        and advice says why.
       compiler_options: passed over where they are XLA's.
       device, backend: where to run; device_put of the arguments is the newer way.
 
@@ -505,8 +483,9 @@ def jit(
     Raises:
       TypeError: for arguments or outputs that are not arrays.
       JaxRuntimeError: for unknown compiler options.
-      ValueError: for static arguments that cannot be hashed, and for argument numbers
-        and names that `fun` does not have.
+      ValueError: for static arguments that cannot be hashed, for argument numbers
+        and names that `fun` does not have, and, in calls, for a name of dims that has
+        two sizes.
 
     >>> import curta, curta.numpy as jnp
     >>> @curta.jit
@@ -524,6 +503,10 @@ def jit(
         given = sharding_tree("jit", "in_shardings", default)
         wanted = sharding_tree("jit", "out_shardings", default)
 
+    axes = (
+        None if abstracted_axes is None else open_sizes.AbstractedAxes(abstracted_axes)
+    )
+
     def compile_function(fun: Callable[..., Any]) -> PjitFunction[..., Any]:
         check_callable(fun)
         options = make_options(
@@ -536,6 +519,7 @@ def jit(
             inline=is_inlined_early(inline),
             in_shardings=given,
             out_shardings=wanted,
+            abstracted_axes=axes,
             moves=device is not None or backend is not None,
         )
         return PjitFunction(fun, options)

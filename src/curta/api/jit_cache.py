@@ -85,6 +85,7 @@ class Staged(Plan):
         self.signature: Signature | None = None
         self.executed: bool = False
         self.repeated: bool = False
+        self.variant: Any = None  # the code for many sizes that it is run by
         self.mesh = mesh
         self.keep_unused = keep_unused
         self.moves = moves
@@ -210,6 +211,7 @@ class JitPlans(PlanTable):
         super().__init__()
         self.native: Callable[..., Any] = native_caller(self.entries)
         self.traces = 0
+        self.variants: dict[Any, Any] = {}  # of code for open sizes
         self._called: set[Any] = set()
         self.refused: set[Any] = set()
 
@@ -267,12 +269,13 @@ class JitPlans(PlanTable):
     def clear(self) -> None:
         super().clear()
         self.traces = 0
+        self.variants.clear()
         self._called.clear()
         self.refused.clear()
 
     def statistics(self) -> CacheStatistics:
         plans = {id(p): p for p in list(self.values())}.values()
-        executed = [p for p in plans if p.executed]
+        executed = {id(p.variant or p) for p in plans if p.executed}
         return CacheStatistics(self.traces, len(plans), len(executed))
 
 

@@ -8,10 +8,16 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from curta import tree_util
 from curta.api.arguments import argnums_in_range
 from curta.api.device_arguments import as_sharding
+from curta.config import config
+from curta.core.avals import ShapedArray
+from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import devices
 from curta.user_warnings import warn
 
@@ -19,6 +25,8 @@ _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,
     inspect.Parameter.POSITIONAL_OR_KEYWORD,
 )
+# Types of arguments that are leaves for sure.
+_PLAIN = frozenset([ArrayImpl, np.ndarray, int, float])
 _Argnums = int | Iterable[int] | None
 _Argnames = str | Iterable[str] | None
 
@@ -36,6 +44,7 @@ LEFT_OUT: Any = _LeftOut()
 class JitOptions:
     """The arguments of `jit`, normalised; equal options may share a cache.
 
+    `abstracted_axes` are an `AbstractedAxes`, if sizes are open.
     With `uses_resources`, what is left open is over the mesh of `with mesh:`. `moves`
     says that `in_shardings` are a device, to which all arguments go.
     """
@@ -48,6 +57,7 @@ class JitOptions:
     inline: bool = False
     in_shardings: Any = None
     out_shardings: Any = None
+    abstracted_axes: Any = None
     uses_resources: bool = False
     moves: bool = False
 
@@ -281,6 +291,36 @@ def static_key(
         else:
             others[name] = x
     return [args[i] for i in dynamic], others, tuple(key)
+
+
+def plan_key(
+    options: JitOptions,
+    axes: tuple[Any, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    type_of: Callable[[Any], ShapedArray] = typeof,
+) -> tuple[Sequence[Any], Any]:
+    """The leaves of the arguments, and the key of the plan of such a call.
+
+    `axes` are the named axes in scope. The key is None for what is no array, or static
+    and not hashable.
+    """
+    leaves: Sequence[Any] = args
+    tree = static = None
+    if options.has_static:
+        leaves, kwargs, static = static_key(options, args, kwargs)
+    if kwargs or not _PLAIN.issuperset(map(type, leaves)):
+        given = tuple(leaves)
+        leaves, tree = tree_util.tree_flatten((given, kwargs))
+        alike = not kwargs and len(leaves) == len(given)
+        if alike and all(map(operator.is_, leaves, given)):
+            tree = None  # as where all are known to be leaves
+    try:
+        avals = [x.aval if type(x) is ArrayImpl else type_of(x) for x in leaves]
+        hash(static)
+    except (TypeError, ValueError, OverflowError):
+        return leaves, None
+    return leaves, (config.context, static, tree, axes, *avals)
 
 
 def check_statics(

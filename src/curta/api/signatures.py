@@ -148,4 +148,5 @@ class JitKeywords(TypedDict, total=False):
     device: Any
     backend: str | None
     inline: bool | Inline
+    abstracted_axes: Any
     compiler_options: dict[str, Any] | None

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
 
 from curta.compiler.library import tile, tile_assembly, tile_shape
 from curta.compiler.library.contraction import Contraction, contraction_plan
@@ -17,9 +20,10 @@ from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import Code
 from curta.compiler.library.tile import emit_tile, is_assembly
 from curta.compiler.library.tile_shape import Tile
-from curta.compiler.linked import Source
+from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
 from curta.compiler.routine_code import LibraryCall, transpose_code
+from curta.compiler.sized import Found, PerSizes, Sizes, concrete
 from curta.config import config
 from curta.tuning import Tuning
 
@@ -38,6 +42,34 @@ def _dot_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
         plan = dot_plan(dot, width)
     parallel = plan.numbers[Word.CHUNKS] > 1
     return LibraryCall(tuple(map(_code, plan.code)), plan.numbers, parallel)
+
+
+def call_at_sizes(dot: Any) -> list[Found]:
+    """Addresses of what computes a product, of its numbers, and of its code's list.
+
+    They are found when the sizes are known. Raises NotImplementedError for routines,
+    whose code is that of one size.
+    """
+    if not isinstance(dot, (Dot, Contraction)):
+        raise NotImplementedError(f"{type(dot).__name__} is code for one size")
+    made = PerSizes(lambda sizes: _Words(dot_call(concrete(dot, sizes))))
+    return [Found(partial(_word_at, made, i)) for i in range(3)]
+
+
+def _word_at(made: PerSizes, i: int, sizes: Sizes) -> int:
+    words: _Words = made(sizes)
+    return words.words[i]
+
+
+class _Words:
+    """The addresses that a product is called with, and what lies there."""
+
+    def __init__(self, call: LibraryCall) -> None:
+        self.linked = link(call.code)
+        self.code = np.array([c.address for c in self.linked], np.uint64)
+        self.numbers = np.array(call.numbers, np.int64)
+        lie = self.numbers.ctypes.data, self.code.ctypes.data
+        self.words = (self.linked[0].address, *lie)
 
 
 @lru_cache(maxsize=256)

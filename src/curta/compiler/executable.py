@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from curta.compiler.calls import bound, call
 from curta.compiler.linked import Linked
 from curta.compiler.native import NativeProgram
+from curta.compiler.sized import Sizes, Slots, number
 from curta.core.avals import ShapedArray
 from curta.core.buffers import empty
 from curta.dtypes import physical_dtype
@@ -45,6 +47,22 @@ class NativeCode:
     parallel: bool
     runs_python: bool = False
     cancellable: bool = False
+    slots: Slots = field(default_factory=Slots)
+
+    def at(self, sizes: Sizes) -> NativeCode:
+        """The code as it is called for given sizes."""
+        callees = [
+            c.at(sizes) if isinstance(c, NativeProgram) else c for c in self.callees
+        ]
+        numbers = self.cost, self.arena_bytes, self.temporaries
+        cost, arena, temporaries = (number(x, sizes) for x in numbers)
+        return replace(
+            self,
+            callees=tuple(callees),
+            cost=cost,
+            arena_bytes=arena,
+            temporaries=temporaries,
+        )
 
     @property
     def words(self) -> tuple[int, ...]:
@@ -54,6 +72,11 @@ class NativeCode:
             if isinstance(called, NativeProgram):
                 words.append(ctypes.addressof(called.words))
         return tuple(words)
+
+
+def aval_at(aval: ShapedArray, sizes: Sizes) -> ShapedArray:
+    """A type for given sizes."""
+    return aval.update(shape=tuple(number(d, sizes) for d in aval.shape))
 
 
 class Executable:
@@ -79,6 +102,18 @@ class Executable:
         )
         self._launcher = parallel_for if code.parallel else None
         self.in_place = in_place
+        self.sizes: NDArray | None = None
+
+    def at(self, sizes: Sizes) -> Executable:
+        """The same machine code as it is called for given sizes."""
+        ins, outs = (
+            [aval_at(a, sizes) for a in x] for x in (self.in_avals, self.out_avals)
+        )
+        result = Executable(
+            ins, outs, self.code.at(sizes), self.consts, self._launcher, self.in_place
+        )
+        result.sizes = self.code.slots.table(sizes)
+        return result
 
     @property
     def temporary_bytes(self) -> int:
@@ -118,7 +153,10 @@ class Executable:
     def _constants(self) -> tuple[int, ...]:
         """The words of the table after the arrays; those of services are 0."""
         consts = [x.ctypes.data for x in self.consts]
-        return (*consts, 0, 0, 0, *self.code.words)
+        words = (*consts, 0, 0, 0, *self.code.words)
+        if not self.code.slots.items:
+            return words
+        return (*words, 0 if self.sizes is None else self.sizes.ctypes.data)
 
     def __call__(self, *args: NDArray) -> list[NDArray]:
         given = list(map(_contiguous, args, self.in_avals))

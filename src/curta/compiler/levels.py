@@ -17,6 +17,7 @@ from curta.compiler.llvm.vector_math import BRANCHING
 from curta.compiler.loops.nodes import Instr, Kernel, Stage
 from curta.compiler.loops.schedule import Schedule, Vectors, cost, kernel_cost
 from curta.config import config
+from curta.core.dim import typical
 
 
 def level_of(work: Scheduled, often: bool) -> int:
@@ -24,7 +25,7 @@ def level_of(work: Scheduled, often: bool) -> int:
     kernel = work.kernel
     if not isinstance(kernel, Kernel):
         return target.QUICK if kernel.programs else target.SIMPLIFIED
-    worth_it = often or kernel_cost(kernel) > _enough(kernel, work.plan)
+    worth_it = often or typical(kernel_cost(kernel)) > _enough(kernel, work.plan)
     return target.GOOD if worth_it else target.QUICK
 
 
@@ -46,7 +47,9 @@ def _folds_in_a_loop(stage: Stage, vectors: Vectors, plan: Schedule) -> bool:
     if not stage.folds or plan.column:
         return False
     *around, last = (v.extent for v in stage.dims) if stage.dims else (1,)
-    return plan.outer_lanes or any(n > 1 for n in around) or last > vectors.lanes
+    return (
+        plan.outer_lanes or any(n != 1 for n in around) or typical(last) > vectors.lanes
+    )
 
 
 def _is_heavy(stage: Stage) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from curta.compiler.sized import Sizes
 from curta.config import config
 from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
@@ -55,6 +56,10 @@ class NativeProgram:
     cancellable: bool = False
     eqn: Eqn | None = None
     launcher: Callable[[], int] | None = None
+
+    def at(self, sizes: Sizes) -> NativeProgram:
+        """The program as it is called for given sizes."""
+        return self.code.at(sizes).native if hasattr(self.code, "at") else self
 
     @property
     def long(self) -> bool:

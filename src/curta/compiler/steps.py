@@ -58,7 +58,9 @@ from curta.compiler.routine_code import (
     line_code,
     routine_call,
 )
+from curta.compiler.sized import Slots, depends_on_sizes, total
 from curta.config import config
+from curta.core.dim import is_symbolic_dim, typical
 from curta.signals import meanwhile
 
 
@@ -72,7 +74,8 @@ def make_code(
     """
     done = [work for works in works_of(plan, program, often) for work in works]
     dump("kernels", lambda: "\n".join(map(pretty_work, done)))
-    little = not often and sum(map(work_cost, done)) <= config.tuning.alone_cost
+    cost = typical(sum(map(work_cost, done)))
+    little = not often and cost <= config.tuning.alone_cost
     needed = not little and any(map(is_parallel, done))
     with meanwhile(launcher if needed else None):
         return native_code(done, ends_of(program), often)
@@ -136,27 +139,33 @@ def _scheduled_region(item: RegionItem, machine: target.Target) -> Scheduled:
 def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> NativeCode:
     """The function that runs works in order; its table begins with the `pointers`."""
     arena = plan_arena([buffers(w) for w in works], set(pointers))
-    library = {key: _library_call(key) for key in library_keys(works)}
+    keys = library_keys(works)
+    library = {key: _library_call(key) for key in keys if not depends_on_sizes(key)}
     parallel = any(map(is_parallel, works))
-    entry = _entry_code(works, pointers, arena, often, library, parallel)
+    slots = Slots()
+    entry = _entry_code(works, pointers, arena, often, library, parallel, slots)
     programs = called_programs(works)
+    own = [arena.size, *(p.temporaries for p in programs if not p.arena_bytes)]
     made = link([entry, *(code for call in library.values() for code in call.code)])
     return NativeCode(
         made[0],
         (*programs, *made[1:]),
         sum(map(work_cost, works)),
         arena.needed,
-        arena.size + sum(p.temporaries for p in programs if not p.arena_bytes),
+        total(own),
         parallel,
         any(p.runs_python for p in programs),
         any(is_cancellable(w.kernel) for w in works if isinstance(w, Scheduled)),
+        slots,
     )
 
 
 def is_parallel(work: Work) -> bool:
     """Whether it may run on threads: programs of which none does need no pool."""
     if isinstance(work, Scheduled):
-        return work.plan.chunks > 1
+        return is_symbolic_dim(work.plan.chunks) or work.plan.chunks > 1
+    if depends_on_sizes(work.routine):
+        return True
     return _library_call(work.routine).parallel
 
 
@@ -171,14 +180,21 @@ def _entry_code(
     often: bool,
     library: Mapping[LibraryKey, LibraryCall],
     parallel: bool,
+    slots: Slots,
 ) -> Source:
     """The entry and its kernels: one module if that will do, or one for each level."""
-    kernels = KernelModules(target.host().module)
+
+    def new_module() -> Module:
+        module = target.host().module()
+        module.sizes = slots
+        return module
+
+    kernels = KernelModules(new_module)
     for work in works:
         if isinstance(work, Scheduled) and not in_entry(work):
             kernels.add(work, level_of(work, often))
     apart = kernels.modules
-    level, entry = target.QUICK, target.host().module()
+    level, entry = target.QUICK, new_module()
     if len(apart) == 1 and len(works) <= config.tuning.short_entry:
         only = apart.pop()
         level, entry = only.level, only.module

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from curta.errors import InconclusiveDimensionOperation
@@ -19,6 +19,23 @@ class SymbolicDim:
     """
 
     __slots__ = ()
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """The size, where those of the variables are given."""
+        raise NotImplementedError
+
+    @property
+    def typical(self) -> int:
+        """A number for estimates, of what is right for any size."""
+        raise NotImplementedError
+
+    def is_multiple(self, of: Any) -> bool:
+        """Whether it surely is a multiple of a number."""
+        return False
+
+    def is_same(self, other: Any) -> bool:
+        """Whether it is written as the other is."""
+        return self is other
 
     def as_value(self) -> Any:
         """The size as a scalar array, which is known once the function is called."""
@@ -40,6 +57,46 @@ def is_symbolic_dim(dim: Any) -> bool:
     False
     """
     return isinstance(dim, SymbolicDim)
+
+
+def typical(dim: Any) -> int:
+    """A number for estimates in place of a dim: what is decided by it is right for any.
+
+    >>> typical(3)
+    3
+    """
+    return dim.typical if isinstance(dim, SymbolicDim) else dim
+
+
+def is_multiple(dim: Any, of: Any) -> bool:
+    """Whether a dim is a multiple of a number, as far as that is known.
+
+    >>> is_multiple(6, 3)
+    True
+    """
+    if isinstance(dim, SymbolicDim):
+        return dim.is_multiple(of)
+    return not isinstance(of, SymbolicDim) and bool(dim % of == 0)
+
+
+def may_exceed(dim: Any, most: int) -> bool:
+    """Whether a dim is larger than a number, or is for some sizes.
+
+    >>> may_exceed(3, 4)
+    False
+    """
+    return True if isinstance(dim, SymbolicDim) else bool(dim > most)
+
+
+def is_same(a: Any, b: Any) -> bool:
+    """Whether two dims are known to be equal; those that may be are not the same.
+
+    >>> is_same(3, 3)
+    True
+    """
+    if isinstance(a, SymbolicDim):
+        return a.is_same(b)
+    return not isinstance(b, SymbolicDim) and bool(a == b)
 
 
 def as_dim(dim: Any) -> Any:

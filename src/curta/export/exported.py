@@ -30,13 +30,13 @@ from curta.export.bytecode import portable_artifact
 from curta.export.dimensions import argument_path, path_text, solve
 from curta.export.encoding import serialize
 from curta.export.for_jax import serialize_for_jax
-from curta.export.specialise import (
+from curta.transforms.dce import prune_outputs
+from curta.transforms.specialise import (
     Relocation,
     Substitution,
     has_symbolic_dims,
     shardings_within,
 )
-from curta.transforms.dce import prune_outputs
 
 minimum_supported_calling_convention_version: Final = 9
 maximum_supported_calling_convention_version: Final = 10

@@ -25,8 +25,8 @@ from curta.export.exported import (
     maximum_supported_calling_convention_version,
     minimum_supported_calling_convention_version,
 )
-from curta.export.specialise import shardings_within
 from curta.transforms.dce import prune_outputs
+from curta.transforms.specialise import shardings_within
 
 
 def default_export_platform() -> str:

@@ -154,8 +154,8 @@ def broadcast_in_dim(
     """
     shape = integers("broadcast_in_dim shape", shape)
     dims = integers("broadcast_in_dim broadcast_dimensions", broadcast_dimensions)
-    if isinstance(operand, Array) and operand.shape == shape:
-        if dims == tuple(range(len(shape))):
+    if isinstance(operand, Array) and dims == tuple(range(len(shape))):
+        if operand.shape == shape:
             return operand
     if list(dims) != sorted(dims) and len(dims) == typeof(operand).ndim:
         order = sorted(range(len(dims)), key=dims.__getitem__)

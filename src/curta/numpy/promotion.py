@@ -131,7 +131,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
     """`x` repeated to `shape`; ValueError if it does not fit."""
     own = np.shape(x)
-    if own == shape:
+    if len(own) == len(shape) and own == shape:
         return x
     if len(shape) < len(own):
         raise ValueError(

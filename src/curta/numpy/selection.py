@@ -30,7 +30,7 @@ def select_where(condition: Any, x: Any, y: Any) -> Array:
 def broadcast_all(*args: Any) -> list[Array]:
     """The operands, repeated to one shape."""
     shapes = [np.shape(x) for x in args]
-    if all(s == shapes[0] for s in shapes):
+    if all(len(s) == len(shapes[0]) and s == shapes[0] for s in shapes):
         return list(args)
     shape = lax.broadcast_shapes(*shapes)
     return [broadcast_to_shape(x, shape) for x in args]

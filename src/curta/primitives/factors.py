@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_same
 from curta.core.op import Op
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.base import Elementwise
@@ -470,7 +471,7 @@ def _reshape(op: Reshape, avals: Avals, outs: Avals) -> Factors:
         sides = zip((source, result), (old, new), rests, strict=True)
         for side, group, sizes_left in sides:
             for d, size in zip(group, sizes_left, strict=True):
-                if size > 1:
+                if not is_same(size, 1):
                     side[d] += (_add(sizes, size, whole),)
     rest = tuple(tuple((_add(sizes, n, whole),) for n in a.shape) for a in avals[1:])
     return Factors(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
+
+from curta.core.dim import is_multiple, is_same, is_symbolic_dim
 
 
 def common_pieces(
@@ -19,15 +22,21 @@ def common_pieces(
     i = j = 0
     while i < len(left) and j < len(right):
         # The outer part of the larger dim is what the smaller one is.
-        size = math.gcd(left[i], right[j])
-        ends = size == min(left[i], right[j])
-        if size > 1:
+        size = _common_factor(left[i], right[j])
+        if not is_same(size, 1):
             result.append((i, j, size))
             left[i], right[j] = left[i] // size, right[j] // size
-        if not ends:
+        if not (is_same(left[i], 1) or is_same(right[j], 1)):
             break
-        i, j = i + (left[i] == 1), j + (right[j] == 1)
+        i, j = i + is_same(left[i], 1), j + is_same(right[j], 1)
     return result, left, right
+
+
+def _common_factor(a: Any, b: Any) -> Any:
+    """The greatest common divisor, as far as it is known of dims."""
+    if not (is_symbolic_dim(a) or is_symbolic_dim(b)):
+        return math.gcd(a, b)
+    return a if is_multiple(b, a) else b if is_multiple(a, b) else 1
 
 
 def reshape_groups(

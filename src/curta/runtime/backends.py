@@ -107,7 +107,7 @@ class NativeBackend(Backend):
         Donated arguments that are overwritten it names as `overwrites`.
         """
         optimise = not config.jax_disable_most_optimizations
-        compiled = backend_compile_and_load(
+        compiled = _for_sizes(closed, options.donated) or backend_compile_and_load(
             client(PLATFORM), closed, options.donated, optimise
         )
         if compiled is None:
@@ -146,6 +146,41 @@ def backend_compile_and_load(
     if name is not None:
         keep_program(name, compiled)
     return compiled
+
+
+_FOR_SIZES = "for sizes"
+
+
+def compile_for_sizes(
+    closed: ClosedJaxpr, in_place: Mapping[int, int]
+) -> CompiledJaxpr:
+    """The code of a jaxpr with open sizes (core/symbolic/sizes.py).
+
+    Raises NotImplementedError for programs that are not our own machine code.
+    """
+    if config.curta_backend != "llvm" or not _has_llvm():
+        raise NotImplementedError("another backend compiles")
+    if closed.effects or has_terms(closed.jaxpr) or has_no_machine_type(closed):
+        raise NotImplementedError("it has effects, or elements without a machine type")
+    return compile_jaxpr(
+        closed,
+        parallel_for=parallel_for_address,
+        optimise=not config.jax_disable_most_optimizations,
+        in_place=in_place,
+    )
+
+
+def keep_for_sizes(
+    closed: ClosedJaxpr, compiled: CompiledJaxpr, in_place: Mapping[int, int]
+) -> None:
+    """Have a jaxpr be run by code that was made for many sizes, as it is at its own."""
+    closed.memo[_FOR_SIZES] = compiled, in_place
+
+
+def _for_sizes(closed: ClosedJaxpr, donated: Mapping[int, int]) -> CompiledJaxpr | None:
+    """That code, if it overwrites the arguments that are donated and no others."""
+    compiled, in_place = closed.memo.get(_FOR_SIZES, (None, None))
+    return compiled if in_place == donated else None
 
 
 def has_no_machine_type(closed: ClosedJaxpr) -> bool:

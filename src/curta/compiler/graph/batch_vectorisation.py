@@ -42,6 +42,7 @@ from curta.compiler.loops.nodes import Buffer, Region, Stage, Storage, Store
 from curta.config import config
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
+from curta.core.dim import may_exceed, typical
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.core.memo import has_hash
 from curta.core.op import Op
@@ -108,12 +109,12 @@ def _examples(eqn: Eqn) -> int | None:
     carried = [
         v.aval
         for v in eqn.outvars[: eqn.op.loop.carry]
-        if v.aval.size > config.tuning.register_elements
+        if may_exceed(v.aval.size, config.tuning.register_elements)
     ]
     if not carried:
         return None
-    shape = max(carried, key=lambda a: a.size).shape
-    return shape[0] if shape[0] >= config.tuning.fewest_lanes else None
+    shape = max(carried, key=lambda a: typical(a.size)).shape
+    return shape[0] if typical(shape[0]) >= config.tuning.fewest_lanes else None
 
 
 class LaneElements(RegisterElements):

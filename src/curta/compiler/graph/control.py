@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import cast
 
 import numpy as np
@@ -35,6 +36,7 @@ from curta.config import config
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_same, is_symbolic_dim, max_dim, may_exceed
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr
 
 LINE = 64  # elements, at least a cache line
@@ -92,7 +94,7 @@ def _result_buffers(
     memory = list(results)
     pairs = zip(loop.initial(eqn.invars), loop.initial(operands), strict=True)
     for i, (start, place) in enumerate(pairs):
-        if start.aval.size > most and lowering.may_overwrite(eqn, start):
+        if may_exceed(start.aval.size, most) and lowering.may_overwrite(eqn, start):
             memory[i] = place
     return tuple(memory)
 
@@ -211,7 +213,8 @@ class _Loop:
 
     def add(self) -> None:
         """Add the item of the loop."""
-        known = self.view.iterations is not None
+        count = self.view.iterations
+        known = count is not None and not is_symbolic_dim(count)
         self.arena = self._arena()
         before: list[Copy] = []
         after: list[Copy] = []
@@ -237,7 +240,7 @@ class _Loop:
             if not there or not (known or first is second):
                 # What all parts have alike, each of them stores.
                 after.append(Copy(self._own(self.memory[i], i), last))
-        loop = self._for if known else self._while
+        loop = self._while if count is None else self._for
         body = (*before, loop(tuple(carries), now, then), *after)
         region = Region(body, None, self.part, self.chunk)
         item = RegionItem(
@@ -267,7 +270,13 @@ class _Loop:
         other = self._own(self._temporary(aval, f"next{i}"), i)
         result = self._own(self.memory[i], i)
         # The last iteration writes the result, if that is known.
-        return (other, result) if (self.view.iterations or 0) % 2 else (result, other)
+        return (other, result) if self.is_odd else (result, other)
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether the number of iterations is known, and odd."""
+        count = self.view.iterations
+        return not is_symbolic_dim(count) and (count or 0) % 2 == 1
 
     def _temporary(self, aval: ShapedArray, name: str) -> Buffer:
         self.temporaries.append(self.lowering.new_buffer(aval, name))
@@ -349,8 +358,8 @@ def _arena(
     chunk: LoopVar | None = None,
 ) -> Buffer | None:
     """An arena for programs of which each chunk runs one after the other."""
-    size = max(p.arena_bytes for p in programs)
-    if not size:
+    size = reduce(max_dim, [p.arena_bytes for p in programs])
+    if is_same(size, 0):
         return None
     row = -(-size // ALIGNMENT) * ALIGNMENT
     arenas = ShapedArray((chunk.extent if chunk else 1, row), _BYTE)

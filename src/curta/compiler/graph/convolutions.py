@@ -29,6 +29,7 @@ from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.dim import typical
 from curta.core.jaxpr import Atom, Eqn
 from curta.lazy_dataclass import dataclass
 from curta.primitives.convolution.op import ConvGeneralDilated
@@ -409,7 +410,7 @@ def _contraction(
         start[1] += (w.first + padded.low[d]) * far
         start[2] += w.tap * tap
     steps.append(Axis(conv.inputs, 0, a[lhs_spec[1]], kernel.inputs))
-    rows = max(reversed(free), key=lambda x: min(x.extent, 8))
+    rows = max(reversed(free), key=lambda x: min(typical(x.extent), 8))
     free.remove(rows)
     if conv.groups > 1:
         apart = conv.inputs * a[lhs_spec[1]]
@@ -418,10 +419,10 @@ def _contraction(
         free.append(Axis(conv.groups, conv.features, apart, kernel.group))
     return Contraction(
         KINDS[conv.working],
-        merged(sorted(free, key=lambda x: -x.c)),
+        merged(sorted(free, key=lambda x: -typical(x.c))),
         rows,
         conv.features,
-        merged(sorted(steps, key=lambda x: -x.b)) or (Axis(1),),
+        merged(sorted(steps, key=lambda x: -typical(x.b))) or (Axis(1),),
         kernel.panel,
         kernel.packed,
         (start[0], start[1], start[2]),

@@ -23,6 +23,7 @@ from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.dim import typical
 from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.dot import DotGeneral, others
 
@@ -43,12 +44,12 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     n, k = _size(right, right_free), _size(left, left_sum)
     out = eqn.outvars[0].aval
     working = summing_dtype(out.dtype)
-    kind = _kind(working, batch * m * n * k)
-    if kind is None or min(m, n, k) <= 1 or not batch:
+    kind = _kind(working, typical(batch * m * n * k))
+    if kind is None or any(d <= 1 for d in (m, n, k)) or not batch:
         return _fold(lowering, eqn, result, working)
     a, a_flipped = _matrix(lowering, left, (left_batch, left_free, left_sum), working)
     # A panel that is packed for each of many small matrices takes longer than they do.
-    small = batch > 1 and n * k <= config.tuning.upright_matrix
+    small = batch > 1 and typical(n * k) <= config.tuning.upright_matrix
     dims = right_batch, right_sum, right_free
     b, b_flipped = _matrix(lowering, right, dims, working, upright=small)
     dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)

@@ -18,6 +18,7 @@ from curta.compiler.graph.items import Item, LoopItem
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Store
 from curta.config import config
+from curta.core.dim import typical
 
 Nest = tuple[LoopVar, ...]
 
@@ -96,7 +97,7 @@ class FusionGroup:
     def has_iterations(self, item: LoopItem, shared: int) -> bool:
         """Whether sharing so many dims leaves iterations for all threads."""
         iterations = math.prod(v.extent for v in item.dims[:shared])
-        return iterations >= config.tuning.shared_iterations
+        return typical(iterations) >= config.tuning.shared_iterations
 
 
 _ALL, _NONE = "all groups of a nest", "groups that read nothing"

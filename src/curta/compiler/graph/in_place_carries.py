@@ -21,6 +21,7 @@ from curta.compiler.loops.nodes import Buffer, Copy, Stage, Store, View
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
+from curta.core.dim import may_exceed
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.primitives.indexing.windows import WindowUpdate
 
@@ -198,4 +199,5 @@ def _is_light(eqn: Eqn) -> bool:
     op = eqn.op
     if op.regions or op.updates_first or isinstance(op, JaxprOp):
         return True
-    return all(v.aval.size <= config.tuning.register_elements for v in eqn.outvars)
+    most = config.tuning.register_elements
+    return not any(may_exceed(v.aval.size, most) for v in eqn.outvars)

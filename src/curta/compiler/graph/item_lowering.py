@@ -47,6 +47,7 @@ from curta.compiler.loops.nodes import Buffer, Store
 from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim, typical
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.dtypes import physical_dtype
@@ -179,7 +180,9 @@ class ItemLowering(ItemBuilder):
             return
         if is_joined(eqn):
             return self._join(eqn, self._buffer(var, "v"))
-        large = var.aval.size >= config.tuning.large_join and not self._has_columns(var)
+        large = typical(
+            var.aval.size
+        ) >= config.tuning.large_join and not self._has_columns(var)
         if large and self._in_regions(var):
             return
         if not var.aval.size:
@@ -227,7 +230,9 @@ class ItemLowering(ItemBuilder):
         """Whether a map's last dim is a few columns: parts, or the same repeated."""
         shape, definition = var.aval.shape, self.values.definitions.get(var)
         most = config.tuning.side_by_side
-        if definition is None or not shape or not 1 < shape[-1] <= most:
+        if definition is None or not shape or is_symbolic_dim(shape[-1]):
+            return False
+        if not 1 < shape[-1] <= most:
             return False
         op, last = definition.op, len(shape) - 1
         if type(op) is BroadcastInDim:

@@ -15,6 +15,7 @@ from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Region, Store, walk
+from curta.core.dim import typical
 from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
 
@@ -43,8 +44,8 @@ class LoopItem:
 
     @property
     def work(self) -> int:
-        """The number of indices it visits."""
-        return math.prod(v.extent for v in self.dims + self.inner)
+        """The number of indices it visits, for estimates."""
+        return typical(math.prod(v.extent for v in self.dims + self.inner))
 
     @property
     def writes(self) -> tuple[Store, ...]:

@@ -16,6 +16,7 @@ from curta.compiler.graph.inline import called, inline_calls
 from curta.compiler.graph.loop import Loop, copied, live_eqns
 from curta.compiler.graph.values import is_virtual, op_cost
 from curta.config import config
+from curta.core.dim import typical
 from curta.core.jaxpr import (
     Atom,
     ClosedJaxpr,
@@ -160,4 +161,4 @@ def _gains_by_rows(eqn: Eqn, depends: dict[Var, int]) -> bool:
     changing = int(_of(eqn.invars[0], depends) == CONSTANT)
     aval = eqn.invars[changing].aval
     rows = math.prod(aval.shape[d] for d in others(aval.ndim, contracted[changing]))
-    return rows < config.tuning.moved_product_rows
+    return typical(rows) < config.tuning.moved_product_rows

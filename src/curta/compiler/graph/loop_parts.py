@@ -18,6 +18,7 @@ import numpy as np
 from curta.compiler.graph.values import is_virtual, op_cost
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.core.op import LoopView
 from curta.lazy_dataclass import dataclass
@@ -51,6 +52,8 @@ def parts_of(eqn: Eqn) -> Parts | None:
         return None
     if not all(isinstance(v.aval.dtype, np.dtype) for v in (*eqn.invars, *eqn.outvars)):
         return None
+    if any(is_symbolic_dim(v.aval.size) for v in (*eqn.invars, *eqn.outvars)):
+        return None  # the number of parts is a divisor of the number of rows
     carried = [
         v for v in body.outvars[: loop.carry] if v.aval.size > config.tuning.part_own
     ]

@@ -42,6 +42,7 @@ from curta.compiler.loops.nodes import (
 )
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.dim import may_exceed
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.dtypes import physical_dtype
@@ -120,7 +121,7 @@ class RegisterBlocks:
 
     def may_be_in_place(self, aval: ShapedArray) -> bool:
         """Whether a value is so large that it is to stay in memory."""
-        return aval.size > config.tuning.register_elements
+        return may_exceed(aval.size, config.tuning.register_elements)
 
     def require_own(
         self, index: Sequence[Any], update: Sequence[Any], element: Sequence[Any]
@@ -162,7 +163,8 @@ class RegisterBlocks:
 
     def loaded(self, aval: ShapedArray, array: Buffer, level: int) -> Var:
         """A variable for an array in memory, which is loaded unless it is long."""
-        if not 0 < array.size <= 2 * config.tuning.register_elements:
+        most = 2 * config.tuning.register_elements
+        if may_exceed(array.size, most) or not array.size:
             return self.variable(aval, array, level)
         result = self.variable(aval, self.buffer(aval), level)
         self._memory[self.buffers[result]] = array

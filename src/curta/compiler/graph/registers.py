@@ -32,6 +32,7 @@ from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
+from curta.core.dim import may_exceed
 from curta.core.evaluate import const_as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.errors import MissingRule
@@ -65,7 +66,11 @@ def _is_small(eqn: Eqn) -> bool:
     loop, avals = eqn.op.loop, tuple(v.aval for v in eqn.outvars)
     if loop is not None:
         avals = loop.body.out_avals
-    large = [i for i, a in enumerate(avals) if a.size > config.tuning.register_elements]
+    large = [
+        i
+        for i, a in enumerate(avals)
+        if may_exceed(a.size, config.tuning.register_elements)
+    ]
     return not large or (
         loop is not None and large[-1] < loop.carry and may_be_in_place(loop.body)
     )

@@ -17,6 +17,7 @@ from curta import dtypes
 from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.indexing.gather import ScatterAdd
@@ -37,6 +38,8 @@ def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
     width = math.prod(row)
     tuning = config.tuning
     pieces = tuning.scatter_pieces
+    if is_symbolic_dim(count):
+        return None  # of which a piece is a whole number
     while pieces > 1 and count < tuning.scatter_per_element * pieces * rows:
         pieces //= 2
     if pieces == 1 or count * width < tuning.scatter_pieces_work:

@@ -20,6 +20,7 @@ from curta.compiler.graph.loop_sums import sum_after
 from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_same, is_symbolic_dim, typical
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.structure import Reshape
 
@@ -48,12 +49,14 @@ def with_products_together(eqn: Eqn) -> list[Eqn]:
     if not size or not whole.length:
         return [eqn]
     iterations = _block(whole.length, size)
-    if iterations == whole.length:
+    if is_same(iterations, whole.length):
         return whole.all_eqns()
     if iterations >= config.tuning.loop_block_iterations and _can_be_cut(eqn):
         return _blocked(eqn, iterations)
     return (
-        whole.all_eqns() if size * whole.length <= config.tuning.loop_bytes else [eqn]
+        whole.all_eqns()
+        if typical(size * whole.length) <= config.tuning.loop_bytes
+        else [eqn]
     )
 
 
@@ -78,7 +81,9 @@ def _new_row_bytes(loop: Loop, eqn: Eqn) -> int:
 
 def _block(length: int, size: int) -> int:
     """How many iterations make a block: a divisor of the length, if there is one."""
-    most = max(1, min(length, config.tuning.loop_block_bytes // size))
+    most = max(1, min(typical(length), config.tuning.loop_block_bytes // typical(size)))
+    if is_symbolic_dim(length):
+        return length if most == typical(length) else 1
     return next(n for n in range(most, 0, -1) if length % n == 0)
 
 

@@ -20,6 +20,7 @@ from curta.compiler.loops.lower import Operand, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Expr, walk
 from curta.compiler.loops.schedule import weight
 from curta.config import config
+from curta.core.dim import is_multiple, typical
 from curta.core.jaxpr import Eqn
 from curta.primitives.indexing.gather import Scattering
 from curta.primitives.indexing.windows import WindowUpdate
@@ -81,16 +82,20 @@ def _shared_out(
 ) -> tuple[LoopVar, Expr] | None:
     """The owners of the parts of the operand, and when an update is the owner's own."""
     b, aval = lowering.builder, eqn.outvars[0].aval
-    nbytes = aval.size * lowering.dtype(result).itemsize
+    nbytes = typical(aval.size) * lowering.dtype(result).itemsize
     if (
         not cast(WindowUpdate, eqn.op).places_are_data
-        or eqn.invars[2].aval.size < config.tuning.update_work
+        or typical(eqn.invars[2].aval.size) < config.tuning.update_work
     ):
         return None
     tuning = config.tuning
     count = min(max(nbytes // tuning.owner_bytes, 2), tuning.most_owners)
     cut = next((d for d, p in enumerate(element) if _is_data(as_index(p))), None)
-    if nbytes < config.tuning.owned_bytes or cut is None or aval.shape[cut] < count:
+    if (
+        nbytes < config.tuning.owned_bytes
+        or cut is None
+        or typical(aval.shape[cut]) < count
+    ):
         return None
     owner, part = LoopVar("owner", count), -(-aval.shape[cut] // count)
     ahead = b.index_value(as_index(element[cut]) - as_index(owner) * part)
@@ -130,12 +135,13 @@ def _independent(element: tuple[Any, ...]) -> set[Any]:
 
 def _blocks(shape: tuple[int, ...], columns: int, itemsize: int) -> int:
     """Into how many blocks to cut the columns."""
-    if math.prod(shape) < config.tuning.update_work:
+    if typical(math.prod(shape)) < config.tuning.update_work:
         return 1
     for blocks in range(config.tuning.update_blocks, 1, -1):
         if (
-            columns % blocks == 0
-            and columns // blocks * itemsize >= config.tuning.update_block_bytes
+            is_multiple(columns, blocks)
+            and typical(columns) // blocks * itemsize
+            >= config.tuning.update_block_bytes
         ):
             return blocks
     return 1

@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from curta.compiler.graph.folds import is_fold
 from curta.compiler.graph.index_set_splitting import read_by_maps
 from curta.config import config
+from curta.core.dim import typical
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
@@ -122,7 +123,7 @@ def is_joined(eqn: Eqn) -> bool:
     """
     if (
         not isinstance(eqn.op, Concatenate)
-        or eqn.outvars[0].aval.size < config.tuning.large_join
+        or typical(eqn.outvars[0].aval.size) < config.tuning.large_join
     ):
         return False
     first = eqn.op.dimension

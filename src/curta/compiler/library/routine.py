@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.core.dim import is_symbolic_dim
 
 
 class Routine(ABC):
@@ -56,7 +57,7 @@ def run_chunks(
     b: Builder, launcher: Value, function: str, table: Value, count: int
 ) -> None:
     """Call `void function(ptr table, i64 number)` for each number, on threads."""
-    if count == 1:
+    if not is_symbolic_dim(count) and count == 1:
         b.call(function, None, table, b.const(I64, 0))
     else:
         code = b.function_address(function)

@@ -25,6 +25,8 @@ from typing import Any
 
 from curta.compiler.llvm.types import I1, I64, PTR, Operand, Type, Value, literal
 from curta.compiler.llvm.vectors import VectorInstructions
+from curta.compiler.sized import Slots
+from curta.core.dim import SymbolicDim
 
 Values = list[Value]
 
@@ -36,7 +38,7 @@ class Module:
     half precision, `vector_bytes` how wide its registers are, `assembles` that code may
     be written in assembly of x86-64 and the System V ABI: all from the target. Lines of
     `assembly` define functions of their own; `library` has what is called of functions
-    that programs share, by name.
+    that programs share, by name, and `sizes` the numbers that depend on sizes.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Module:
         self._functions: dict[str, Builder] = {}
         self._declared: dict[str, str] = {}
         self._tables: dict[tuple[Type, tuple[float, ...]], str] = {}
+        self.sizes: Slots = Slots()
         self.externals: dict[str, None] = {}  # what lies in memory of others, by name
 
     def function(
@@ -164,6 +167,9 @@ class Builder(VectorInstructions):
         self.quick: bool = quick
         self._lines: list[str] = []
         self._entry: list[str] = []
+        self.sizes_word: int | None = None  # which of the words has the table of sizes
+        self._size_words: Value | None = None
+        self._sizes: dict[SymbolicDim, Value] = {}
         self._count = 0
         self._block = "entry"
 
@@ -211,6 +217,35 @@ class Builder(VectorInstructions):
     def function_address(self, name: str) -> Value:
         """The address of a function of this module, to hand to native code."""
         return Value(f"@{name}", PTR, self)
+
+    def size(self, x: SymbolicDim) -> Value:
+        """A number that depends on the sizes of the program, loaded as it begins."""
+        value = self._sizes.get(x)
+        if value is None:
+            value = self._sizes[x] = self._new(I64)
+            place = f"{self._size_table().text}, i64 {self.module.sizes.place(x)}"
+            address = self._new(PTR).text
+            self._entry += [
+                f"  {address} = getelementptr i64, ptr {place}",
+                f"  {value.text} = load i64, ptr {address}, align 8",
+            ]
+        return value
+
+    def size_address(self, place: int) -> Value:
+        """The address of a number of the table of sizes."""
+        return self.offset(self._size_table(), place, I64)
+
+    def _size_table(self) -> Value:
+        """The address of the table of sizes, which a word of the arguments has."""
+        if self._size_words is None:
+            assert self.sizes_word is not None, f"{self.name} is given no sizes"
+            self._size_words = table = self._new(PTR)
+            address, words = self._new(PTR).text, self.arguments[0].text
+            self._entry += [
+                f"  {address} = getelementptr ptr, ptr {words}, i64 {self.sizes_word}",
+                f"  {table.text} = load ptr, ptr {address}, align 8",
+            ]
+        return self._size_words
 
     def table(self, type_: Type, numbers: Sequence[float]) -> Value:
         """The address of a read-only array of scalars."""

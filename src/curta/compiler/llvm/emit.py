@@ -32,6 +32,7 @@ from curta.compiler.loops.nodes import Fold, Kernel, Stage
 from curta.compiler.loops.schedule import Schedule, Vectors, weight
 from curta.compiler.loops.split import piece_index
 from curta.config import config
+from curta.core.dim import is_multiple, is_same
 
 WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
 
@@ -48,6 +49,7 @@ def emit_kernel(
     """Add the kernel to the module as a function."""
     b = module.function(name, [PTR, I64], None, exported=False)
     arguments, chunk = b.arguments
+    b.sizes_word = len(placement.arguments)
     pointers = {
         buffer: b.load(PTR, b.offset(arguments, i, PTR))
         for i, buffer in enumerate(placement.arguments)
@@ -84,7 +86,7 @@ class _KernelEmitter(StageBody):
         """The loop over the iterations of a chunk."""
         b, plan = self.b, self.plan
         self._hoist_kernel()
-        if plan.iterations == 1:
+        if is_same(plan.iterations, 1):
             return self._iteration(b.const(I64, 0))
         with b.loop(*chunk_bounds(b, plan, chunk)) as loop, self.values.scope():
             self._iteration(loop.index)
@@ -325,7 +327,7 @@ class _KernelEmitter(StageBody):
             yield self.b.sub(last, left), last, True
             return
         step = self.plan.piece if lane == self.plan.split else lane.extent
-        if lane.extent % lanes == 0 and step % lanes == 0:
+        if is_multiple(lane.extent, lanes) and is_multiple(step, lanes):
             yield first, last, False
         elif vectors.short:
             yield first, last, True
@@ -391,7 +393,7 @@ class _KernelEmitter(StageBody):
         indices = [first if r == 0 else self.b.add(first, r) for r in range(rows)]
         lane = self._column()
         begin, end = self._bounds(lane)
-        rest = lane.extent % lanes != 0 and lanes > 1
+        rest = lanes > 1 and not is_multiple(lane.extent, lanes)
         whole = self.b.sub(end, self.b.urem(self.b.sub(end, begin), lanes))
         with self._vectors_between((begin, whole if rest else end), lanes, False):
             self._add_to_row(stage, dim, indices)
@@ -420,7 +422,7 @@ class _KernelEmitter(StageBody):
     def _each_vector(self, lanes: int) -> Iterator[None]:
         """A loop over the vectors of the piece of columns."""
         lane = self._column()
-        masked = lane.extent % lanes != 0 and lanes > 1
+        masked = lanes > 1 and not is_multiple(lane.extent, lanes)
         with self._vectors_between(self._bounds(lane), lanes, masked):
             yield
 

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from curta.compiler.dot_code import call_at_sizes
 from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
@@ -106,24 +107,24 @@ def emit_entry(
         _word(b, table, len(pointers) + i) for i in range(SERVICES)
     )
     if parallel:
-        none = b.is_null(launcher)
-        launcher = b.select(none, b.function_address(_SERIAL), launcher)
-    if arena.on_stack:
-        base = b.scratch(max(arena.size, 1))
+        serial = b.function_address(_SERIAL)
+        launcher = b.select(b.is_null(launcher), serial, launcher)
+    base = b.scratch(max(arena.size, 1)) if arena.on_stack else base
     addresses = _Addresses(b, _numbered(pointers), arena, table, base)
     launch = _Launch(b, launcher, works)
     first_program = len(pointers) + SERVICES
     calls = _LibraryCalls(b, table, first_program + 2 * len(programs), library)
+    b.sizes_word = calls.end
     for work in works:
         address = addresses.of(work)
         given = [address[x] for x in buffers(work)]
         if not isinstance(work, Scheduled):
             calls(work.routine, [*given, launcher])
             continue
-        code: dict[NativeProgram, Callee] = {}
-        for p in _programs(work):
-            at = first_program + 2 * programs[p]
-            code[p] = _word(b, table, at), _word(b, table, at + 1)
+        at = {p: first_program + 2 * programs[p] for p in _programs(work)}
+        code: dict[NativeProgram, Callee] = {
+            p: (_word(b, table, i), _word(b, table, i + 1)) for p, i in at.items()
+        }
         region = in_entry(work)
         if region is not None:
             run_region(b, region, work.plan, address, code, token)
@@ -177,13 +178,24 @@ class _LibraryCalls:
         for key, call in library.items():
             self.first[key] = first
             first += len(call.code)
+        self.end = first
 
     def __call__(self, key: LibraryKey, arguments: Sequence[Value]) -> None:
+        if key not in self.library:
+            return self._of_sizes(key, arguments)
         b, first, numbers = self.b, self.first[key], self.library[key].numbers
         given = list(arguments)
         if numbers:
             given += [b.table(I64, numbers), b.offset(self.table, first, PTR)]
         b.call(_word(b, self.table, first), None, *given)
+        return None
+
+    def _of_sizes(self, key: LibraryKey, arguments: Sequence[Value]) -> None:
+        """A call whose code and numbers are found when the sizes are known."""
+        b = self.b
+        place = b.module.sizes.places(key, call_at_sizes(key))
+        words = [b.load(PTR, b.size_address(place + i)) for i in range(3)]
+        b.call(words[0], None, *arguments, *words[1:])
 
 
 def _numbered(values: Sequence[Any]) -> dict[Any, int]:
@@ -259,7 +271,7 @@ class _Launch:
     def __init__(self, b: Builder, launcher: Value, works: Sequence[Work]) -> None:
         self.b, self.launcher = b, launcher
         counts = [
-            len(buffers(w)) + 2 * len(_programs(w)) + 1
+            len(buffers(w)) + 2 * len(_programs(w)) + 2
             for w in works
             if isinstance(w, Scheduled) and not in_entry(w)
         ]
@@ -268,6 +280,8 @@ class _Launch:
     def __call__(self, name: str, arguments: Sequence[Value], chunks: int) -> None:
         b, table = self.b, self.table
         assert table is not None
+        if b.module.sizes.items:
+            arguments = [*arguments, b.size_address(0)]
         for i, argument in enumerate(arguments):
             b.store(argument, b.offset(table, i, PTR))
         b.module.declare(name, None, [table, b.const(I64, 0)])

@@ -34,6 +34,7 @@ from curta.compiler.loops.nodes import (
     Placeholder,
     walk,
 )
+from curta.core.dim import is_same
 
 Streams = frozenset[tuple[Buffer, Affine]]
 
@@ -238,7 +239,7 @@ class Evaluator(IndexValues):
             if mask is None:
                 return self.b.load(wide, pointer)
             return self.b.masked_load(wide, pointer, mask)
-        if stride == 2 and mask is None and self.lanes > 1:
+        if is_same(stride, 2) and mask is None and self.lanes > 1:
             return self._load_every_other(wide, pointer)
         if stride == -1 and mask is None:
             first = self.b.offset(pointer, 1 - self.lanes, type_)
@@ -264,7 +265,7 @@ class Evaluator(IndexValues):
         offset = self._within(buffer, offset)
         if self.lanes == 1 or self.mask is not None:
             return False
-        if self._stride(offset) != len(parts):
+        if not is_same(self._stride(offset), len(parts)):
             return False
         columns = [self.spread(self._stored(x, dtype)) for x in parts]
         address = self._address(buffer, offset, columns[0].type.with_lanes(1))

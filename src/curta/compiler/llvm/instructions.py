@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 from curta.compiler.llvm import half
 from curta.compiler.llvm.types import I1, Operand, Type, Value, literal
+from curta.core.dim import SymbolicDim
 
 _FLOAT_PREDICATE = {
     "eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"
@@ -61,6 +62,14 @@ class Instructions(ABC):
         """Add `%new = text`; the new value has this type."""
 
     @abstractmethod
+    def splat(self, x: Value, lanes: int) -> Value:
+        """A scalar in every lane."""
+
+    @abstractmethod
+    def size(self, x: SymbolicDim) -> Value:
+        """A number that depends on the sizes of a program, as an i64."""
+
+    @abstractmethod
     def call(
         self, function: str | Value, result: Type | None, *arguments: Value
     ) -> Value:
@@ -79,7 +88,13 @@ class Instructions(ABC):
     # ---------------------------------------------------------------- constants
 
     def const(self, type_: Type, number: float) -> Value:
-        """A constant; with many lanes, the same number in each."""
+        """A constant; with many lanes, the same number in each.
+
+        One that depends on the sizes of a program is read from its table.
+        """
+        if isinstance(number, SymbolicDim):
+            size = self.size(number)
+            return self.splat(self.convert(size, type_.kind), type_.lanes)
         if number == 0:  # 0 and -0.0 are equal
             return Value(literal(type_, number), type_, self)
         key = type_, number

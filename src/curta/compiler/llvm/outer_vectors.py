@@ -22,6 +22,7 @@ from curta.compiler.loops.outer_vectorisation import (
     squares,
 )
 from curta.compiler.loops.schedule import Schedule
+from curta.core.dim import is_multiple
 
 Values = list[Value]
 
@@ -48,7 +49,7 @@ class OuterVectors(StageBody):
     def emit(self, first: Value) -> None:
         """The rows from the `first` one on, fewer where they end."""
         mask, left = None, None
-        if self.row.extent % self.lanes:
+        if not is_multiple(self.row.extent, self.lanes):
             left = self.b.sub(self.row.extent, first)
             mask = self.b.first_lanes(left, self.lanes)
         with self.values.vectorised(self.row, first, self.lanes, mask):

@@ -15,6 +15,7 @@ from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.native import UNKNOWN
 from curta.compiler.support import cancellation_code
 from curta.config import config
+from curta.core.dim import typical
 
 
 def iterations_between(cost: int) -> int:
@@ -23,6 +24,7 @@ def iterations_between(cost: int) -> int:
     An iteration of unknown cost has a loop that looks by itself, if it takes long.
     """
     tuning, iterations = config.tuning, 1
+    cost = typical(cost)
     if cost >= UNKNOWN:
         return tuning.polled_iterations_outside
     while (

@@ -42,6 +42,7 @@ from curta.compiler.loops.schedule import (
     is_polled,
 )
 from curta.compiler.native import NativeProgram
+from curta.core.dim import may_exceed
 
 Values = list[Value]
 
@@ -55,6 +56,7 @@ def emit_region(
     count, programs = len(arrays), region.programs
     wanted = count + 2 * len(programs) + is_cancellable(region)
     words = [b.load(PTR, b.offset(arguments, i, PTR)) for i in range(wanted)]
+    b.sizes_word = wanted
     token = words.pop() if is_cancellable(region) else None
     callees = zip(words[count::2], words[count + 1 :: 2], strict=True)
     code = dict(zip(programs, callees, strict=True))
@@ -177,7 +179,11 @@ class _RegionEmitter(StageBody):
                 return self._flat([c.then for c in carries])
 
         iterations = iterations_between(block_cost(loop.body))
-        if self.token is not None and is_polled(loop) and iterations < length:
+        if (
+            self.token is not None
+            and is_polled(loop)
+            and may_exceed(length, iterations)
+        ):
             last = polled_loop(b, length, last, body, self.token, iterations)
         elif length:
             with b.loop(0, length, carried=last) as iteration:

@@ -11,13 +11,14 @@ from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.nodes import Fold, Load, Stage, Store, walk
 from curta.compiler.loops.schedule import Schedule
+from curta.core.dim import is_symbolic_dim
 
 Values = list[Value]
 
 
 def chunk_bounds(b: Builder, plan: Schedule, chunk: Value) -> tuple[Value, Value]:
     """The iterations of a chunk, from the first to before the last."""
-    if plan.chunks == 1:
+    if not is_symbolic_dim(plan.chunks) and plan.chunks == 1:
         return b.const(I64, 0), b.const(I64, plan.iterations)
     first = b.mul(chunk, plan.grain)
     return first, b.min(b.add(first, plan.grain), plan.iterations)

@@ -8,6 +8,7 @@ from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Kernel, Stage, Store
 from curta.compiler.loops.schedule import Schedule
 from curta.config import config
+from curta.core.dim import is_multiple, typical
 
 
 def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
@@ -16,7 +17,7 @@ def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
     Vectors that each cross into the next line are stored at half the speed. 0 if the
     stores are aligned, if they differ, or if there is little to store.
     """
-    short = lane.extent < config.tuning.aligned_row
+    short = typical(lane.extent) < config.tuning.aligned_row
     if stage.folds or stage.ordered or short:
         return 0
     heads = set()
@@ -26,7 +27,9 @@ def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
             vector_bytes // max(1, store.buffer.dtype.itemsize),
         )
         others = (k for atom, k in offset.terms.items() if atom != lane)
-        if offset.coefficient(lane) != 1 or any(k % aligned for k in others):
+        if offset.coefficient(lane) != 1 or not all(
+            is_multiple(k, aligned) for k in others
+        ):
             return 0
         heads.add(-offset.const % aligned)
     return heads.pop() if len(heads) == 1 else 0
@@ -51,10 +54,14 @@ def streamed(
         steps = [k for atom, k in offset.terms.items() if atom != lane]
         steps += [step, offset.const + head]
         contiguous = offset.coefficient(lane) == 1 and store.where is None
-        if contiguous and _is_large(store) and not any(k % aligned for k in steps):
+        if (
+            contiguous
+            and _is_large(store)
+            and all(is_multiple(k, aligned) for k in steps)
+        ):
             result.add((store.buffer, store.offset))
     return frozenset(p for p in result if p[0] not in read)
 
 
 def _is_large(store: Store) -> bool:
-    return store.buffer.nbytes >= config.tuning.streamed_bytes
+    return typical(store.buffer.nbytes) >= config.tuning.streamed_bytes

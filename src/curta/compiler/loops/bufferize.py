@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store, memory_of
 from curta.compiler.loops.schedule import Schedule
+from curta.compiler.sized import Found, PerSizes, Sizes, number
 from curta.config import config
+from curta.core.dim import is_symbolic_dim, max_dim
 from curta.lazy_dataclass import dataclass
 
 ALIGNMENT = 64
@@ -52,7 +55,9 @@ def placement_of(
             registers.add(buffer)
             continue
         size = _row_bytes(buffer, kernel, plan)
-        if size is not None and size <= min(tuning.row_bytes, left):
+        most = min(tuning.row_bytes, left)
+        if size is not None and size <= most:
+            size = most if is_symbolic_dim(size) else size
             left -= size
             scratch[buffer] = size, frozenset(plan.outer)
     loaded = [e.buffer for e in kernel.loads()]
@@ -117,12 +122,12 @@ def _same_outer(a: Affine, b: Affine, outer: frozenset[LoopVar]) -> bool:
 class Arena:
     """Offsets of temporaries in one block of memory."""
 
-    offsets: dict[Buffer, int]
-    size: int
+    offsets: Mapping[Buffer, Any]
+    size: Any
     on_stack: bool
 
     @property
-    def needed(self) -> int:
+    def needed(self) -> Any:
         """The bytes that the caller provides: 0 if it lies on the stack."""
         return 0 if self.on_stack else self.size
 
@@ -136,16 +141,33 @@ def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena
             if buffer not in outside:
                 first.setdefault(buffer, at)
                 last[buffer] = at
-    offsets: dict[Buffer, int] = {}
+    wanted = [(first[b], last[b], aligned_size(b)) for b in first]
+    if not any(is_symbolic_dim(size) for *_, size in wanted):
+        places, end = _first_fit(wanted)
+        on_stack = end <= config.tuning.stack_arena
+        return Arena(dict(zip(first, places, strict=True)), end, on_stack)
+    fitted = PerSizes(
+        lambda s: _first_fit([(a, z, number(x, s)) for a, z, x in wanted])
+    )
+    offsets = {b: Found(_place(fitted, i)) for i, b in enumerate(first)}
+    return Arena(offsets, Found(lambda sizes: fitted(sizes)[1]), False)
+
+
+def _place(fitted: PerSizes, i: int) -> Callable[[Sizes], int]:
+    return lambda sizes: fitted(sizes)[0][i]
+
+
+def _first_fit(wanted: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:
+    """Offsets of blocks, from first and last steps and bytes, and the end."""
+    offsets: list[int] = []
     gaps = _Gaps()
     dying: list[tuple[int, int, int]] = []  # last step, offset, bytes of what is there
-    for buffer, begins in first.items():
+    for begins, last, size in wanted:
         while dying and dying[0][0] < begins:
             gaps.free(*heapq.heappop(dying)[1:])
-        size = aligned_size(buffer)
-        offsets[buffer] = gaps.take(size)
-        heapq.heappush(dying, (last[buffer], offsets[buffer], size))
-    return Arena(offsets, gaps.end, gaps.end <= config.tuning.stack_arena)
+        offsets.append(gaps.take(size))
+        heapq.heappush(dying, (last, offsets[-1], size))
+    return offsets, gaps.end
 
 
 class _Gaps:
@@ -188,4 +210,4 @@ class _Gaps:
 
 def aligned_size(buffer: Buffer) -> int:
     """The bytes of a buffer, rounded up to whole cache lines."""
-    return -(-max(buffer.nbytes, 1) // ALIGNMENT) * ALIGNMENT
+    return -(-max_dim(buffer.nbytes, 1) // ALIGNMENT) * ALIGNMENT

@@ -40,6 +40,7 @@ from curta.compiler.loops.nodes import (
     Load,
     Placeholder,
 )
+from curta.core.dim import SymbolicDim, is_symbolic_dim
 from curta.dtypes import physical_dtype
 
 Scalar = Any
@@ -149,7 +150,7 @@ class ScalarBuilder:
     def index_value(self, index: Any, dtype: Any = INT64) -> Scalar:
         """An index as a number."""
         index = as_index(index)
-        if index.is_constant:
+        if index.is_constant and not is_symbolic_dim(index.const):
             return self.const(index.const, dtype)
         return self.convert(self.index_expression(index), dtype)
 
@@ -457,8 +458,8 @@ class ScalarBuilder:
 def is_index(x: Scalar, y: Scalar) -> bool:
     """Whether arithmetic on x and y is index arithmetic."""
     return (
-        isinstance(x, (Affine, int))
-        and isinstance(y, (Affine, int))
+        isinstance(x, (Affine, int, SymbolicDim))
+        and isinstance(y, (Affine, int, SymbolicDim))
         or (isinstance(x, Affine) or isinstance(y, Affine))
     )
 

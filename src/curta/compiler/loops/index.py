@@ -13,8 +13,9 @@ an integer scalar expression. Division rounds down and divides by positive integ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
+from curta.core.dim import SymbolicDim, is_same
 from curta.lazy_dataclass import dataclass
 
 Bounds = tuple[int, int]
@@ -34,12 +35,20 @@ class IndexAtom:
         return Affine({self: 1}, 0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LoopVar(IndexAtom):
     """A loop counter in `range(extent)`; equal names of equal extent are one loop."""
 
     name: str
     extent: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LoopVar):
+            return NotImplemented
+        return self.name == other.name and is_same(self.extent, other.extent)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.extent))
 
     @property
     def bounds(self) -> Bounds:
@@ -213,8 +222,8 @@ ZERO = Affine({}, 0)
 
 def as_index(x: IndexLike) -> Affine:
     """Any integer of the compiler as an affine sum."""
-    if isinstance(x, int):
-        return Affine({}, x) if x else ZERO
+    if isinstance(x, (int, SymbolicDim)):
+        return Affine({}, cast(int, x)) if x else ZERO
     if isinstance(x, Affine):
         return x
     converted: Affine = x.as_index()

@@ -15,6 +15,7 @@ from curta.compiler.loops.build import CannotLower, CannotLowerOp, ScalarBuilder
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
+from curta.core.dim import SymbolicDim
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.dtypes import physical_dtype
@@ -106,7 +107,7 @@ class Elements:
 
 def found_dtype(x: Any) -> Any:
     """The dtype of a scalar; None of an index, which must still be converted."""
-    return None if isinstance(x, (int, Affine)) else x.dtype
+    return None if isinstance(x, (int, Affine, SymbolicDim)) else x.dtype
 
 
 def loop_dims(shape: tuple[int, ...], first: int = 0) -> tuple[Any, ...]:

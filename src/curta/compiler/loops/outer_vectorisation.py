@@ -35,6 +35,7 @@ from curta.compiler.loops.schedule import (
     weight,
 )
 from curta.config import config
+from curta.core.dim import is_symbolic_dim, max_dim, typical
 from curta.lazy_dataclass import dataclass
 
 
@@ -63,14 +64,17 @@ def vectorise_outer(
     lanes = native_lanes(kernel, vector_bytes)
     # The rows of a kernel that is not worth optimising may be, which end in shuffles.
     by_rows = _cost_by_rows(kernel, lanes) * math.prod(v.extent for v in plan.outer)
-    if max(kernel_cost(kernel), by_rows) < tuning.little_cost and not often:
+    if (
+        typical(max_dim(kernel_cost(kernel), by_rows)) < tuning.little_cost
+        and not often
+    ):
         return plan
-    if plan.outer[-1].extent < tuning.outer_blocks * lanes:
+    if typical(plan.outer[-1].extent) < tuning.outer_blocks * lanes:
         return plan
     lines = lines_of(kernel, plan.outer[-1])
     if lines is None or not all(_has_masks(x, vector_bytes) for x in lines.values()):
         return plan
-    if _cost(kernel, lines, lanes) >= _cost_by_rows(kernel, lanes):
+    if typical(_cost(kernel, lines, lanes)) >= typical(_cost_by_rows(kernel, lanes)):
         return plan
     heaviest = max(cost(s) + _combining(s) for s in kernel.stages)
     lanes *= min(2, chains_of(heaviest))
@@ -138,6 +142,8 @@ def _is_short(stage: Stage) -> bool:
     """Whether a stage is a short loop, or none, with nothing else to it."""
     if stage.ordered or stage.kept or len(stage.dims) > 1 or is_running(stage):
         return False
+    if any(is_symbolic_dim(v.extent) for v in stage.dims):
+        return False
     return all(v.extent <= config.tuning.outer_row for v in stage.dims)
 
 
@@ -171,7 +177,7 @@ def _cost_by_rows(kernel: Kernel, lanes: int) -> float:
     for stage in kernel.stages:
         extent = stage.dims[0].extent if stage.dims else 1
         total += cost(stage) * -(-extent // lanes)
-        levels = math.ceil(math.log2(min(extent, lanes)))
+        levels = math.ceil(math.log2(min(typical(extent), lanes)))
         accumulators = sum(len(f.initial) for f in stage.folds)
         total += levels * (2 * accumulators + _combining(stage))
     return total

@@ -42,6 +42,15 @@ from curta.compiler.loops.nodes import (
 )
 from curta.compiler.native import UNKNOWN
 from curta.config import config
+from curta.core.dim import (
+    is_multiple,
+    is_same,
+    is_symbolic_dim,
+    max_dim,
+    may_exceed,
+    min_dim,
+    typical,
+)
 from curta.lazy_dataclass import dataclass
 
 _WEIGHT = 32  # of a store in a region, where nothing runs side by side
@@ -91,7 +100,7 @@ class Schedule:
 
     @property
     def chunks(self) -> int:
-        return max(1, -(-self.iterations // self.grain))
+        return max_dim(1, -(-self.iterations // self.grain))
 
 
 def trip_count(outer: tuple[LoopVar, ...], pieces: int, block: int) -> int:
@@ -115,9 +124,9 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
     if neighbours is not None:
         outer = (*(v for v in outer if v != neighbours), neighbours)
         split = kernel.stages[0].dims[-1]
-        block = min(tuning.tile, neighbours.extent)
+        block = min(tuning.tile, typical(neighbours.extent))
         piece = block if block == tuning.tile else tuning.piece_of_neighbours
-    total = kernel_cost(kernel)
+    total = typical(kernel_cost(kernel))
     little = total < tuning.little_cost and not often
     quick = total < tuning.optimised_map and not often
     vectors = tuple(
@@ -128,15 +137,16 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
             little,
             quick,
             column,
-            column is None and may_repeat(s, kernel),
+            column is None and may_repeat(s, kernel) and _ends_far(s, neighbours),
         )
         for s in kernel.stages
     )
     pieces = 1 if split is None else -(-split.extent // piece)
     iterations = trip_count(outer, pieces, block)
     least = tuning.chunk_cost_in_loop if often else tuning.chunk_cost
-    grain = -(-least * iterations // max(1, kernel_cost(kernel)))
-    grain = max(1, min(iterations, max(grain, -(-iterations // tuning.most_chunks))))
+    grain = -(-least * iterations // max_dim(1, kernel_cost(kernel)))
+    grain = max_dim(grain, -(-iterations // tuning.most_chunks))
+    grain = max_dim(1, min_dim(iterations, grain))
     return Schedule(outer, split, piece, column, vectors, grain, block)
 
 
@@ -156,18 +166,19 @@ def _neighbours(kernel: Kernel) -> LoopVar | None:
         for variable in kernel.dims:
             if load.offset.coefficient(variable) != 1:
                 continue
-            tiles = min(variable.extent, last.extent) >= tuning.tile
-            if jump > tuning.far_apart and tiles:
+            extent = typical(variable.extent)
+            tiles = min(extent, typical(last.extent)) >= tuning.tile
+            if typical(jump) > tuning.far_apart and tiles:
                 return variable
             wide = load.buffer.dtype.itemsize >= 4
-            if jump > 1 < variable.extent < tuning.tile and _is_long(last) and wide:
+            if jump > 1 < extent < tuning.tile and _is_long(last) and wide:
                 return variable
     return None
 
 
 def _is_long(variable: LoopVar) -> bool:
     """Whether a map takes the dim in pieces."""
-    return variable.extent >= 2 * config.tuning.piece_of_map
+    return typical(variable.extent) >= 2 * config.tuning.piece_of_map
 
 
 def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]:
@@ -177,24 +188,26 @@ def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]
     tuning = config.tuning
     if column is not None:
         most = tuning.piece_of_columns
-        return (column, most) if column.extent > most else (None, 1)
+        few = not is_symbolic_dim(column.extent) and column.extent <= most
+        return (None, 1) if few else (column, most)
     (stage, *others) = kernel.stages
     if others or stage.folds or not stage.dims or stage.ordered:
         return None, 1
     first, *rest = stage.dims
-    piece = max(1, tuning.piece_of_map // math.prod(v.extent for v in rest))
-    return (first, piece) if first.extent >= 2 * piece else (None, 1)
+    around = typical(math.prod(v.extent for v in rest))
+    piece = max(1, tuning.piece_of_map // max(1, around))
+    return (first, piece) if typical(first.extent) >= 2 * piece else (None, 1)
 
 
 def _lane_extent(
     stage: Stage, column: LoopVar | None, split: LoopVar | None, piece: int
 ) -> int:
     if column is not None:
-        return min(column.extent, config.tuning.piece_of_columns)
+        return min_dim(column.extent, config.tuning.piece_of_columns)
     lane = stage.dims[-1] if stage.dims else None
     if lane is None:
         return 1
-    return min(lane.extent, piece) if lane == split else lane.extent
+    return min_dim(lane.extent, piece) if lane == split else lane.extent
 
 
 def prefers_columns(kernel: Kernel) -> bool:
@@ -245,20 +258,28 @@ def _vectors(
     heavy = sum(weight(e) for e in body)
     chains = 1 if is_running(stage) else chains_of(heavy)
     wide = native * chains
-    is_long = extent >= 8 * wide
+    is_long = typical(extent) >= 8 * wide
     waits = column is None and bool(stage.folds) and is_long
     little = little and not waits
     lanes = native if little else wide
-    while lanes > 1 and lanes >= (extent + 1 if repeats else 2 * extent):
+    usual = typical(extent)
+    while lanes > 1 and lanes >= (usual + 1 if repeats else 2 * usual):
         lanes //= 2
-    while lanes > native and extent % lanes and not repeats:
-        lanes //= 2
+    if not is_symbolic_dim(extent):
+        while lanes > native and extent % lanes and not repeats:
+            lanes //= 2
     if repeats:
         return Vectors(lanes, quick, repeats=True)
-    if waits or (extent % lanes and not little and is_long):
+    if waits or (not is_multiple(extent, lanes) and not little and is_long):
         lanes = wide
-    short = little or heavy > tuning.light_body or extent < 4 * lanes
+    short = little or heavy > tuning.light_body or typical(extent) < 4 * lanes
     return Vectors(lanes, quick and short and not (column is None and _turns(stage)))
+
+
+def _ends_far(stage: Stage, neighbours: LoopVar | None) -> bool:
+    """Whether dims that vectors or tiles go along are known to be as long as these."""
+    along = [v for v in (*stage.dims[-1:], neighbours) if v is not None]
+    return not any(is_symbolic_dim(v.extent) for v in along)
 
 
 def may_repeat(stage: Stage, kernel: Kernel) -> bool:
@@ -292,7 +313,8 @@ def _turns(stage: Stage) -> bool:
         return False
     last, count = stage.dims[-1], len(stage.stores)
     columns = {s.offset.coefficient(last) for s in stage.stores} == {count} != {1}
-    turned = any(x.offset.coefficient(last) in (-1, 2) for x in stage.loads)
+    steps = [x.offset.coefficient(last) for x in stage.loads]
+    turned = any(is_same(k, -1) or is_same(k, 2) for k in steps)
     return columns or turned
 
 
@@ -398,7 +420,7 @@ def is_polled(loop: For | While) -> bool:
     calls = (s for s in statements_in((loop,)) if isinstance(s, Call))
     if any(call.program.runs_python for call in calls):
         return False
-    return block_cost((loop,)) > config.tuning.interruptible_cost
+    return may_exceed(block_cost((loop,)), config.tuning.interruptible_cost)
 
 
 def _polls(block: Block) -> bool:
@@ -416,7 +438,8 @@ def is_long(region: Region | Kernel) -> bool:
     along = region.lane or region.parts
     if along is None or _polls(region.body):
         return _polls(region.body)
-    return along.extent * block_cost(region.body) > config.tuning.interruptible_cost
+    cost = along.extent * block_cost(region.body)
+    return may_exceed(cost, config.tuning.interruptible_cost)
 
 
 def is_cancellable(region: Region | Kernel) -> bool:

@@ -15,6 +15,7 @@ from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, Stage, Store
 from curta.compiler.loops.schedule import is_running, kernel_cost, prefers_columns
 from curta.config import config
+from curta.core.dim import max_dim, min_dim, typical
 
 
 def piece_index(pieces: int) -> LoopVar:
@@ -29,7 +30,7 @@ def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
         return [kernel]
     first, size = stage.dims[0], _piece(kernel, stage)
     pieces = -(-first.extent // size)
-    if pieces < 2:
+    if typical(pieces) < 2:
         return [kernel]
     index = piece_index(pieces)
     partial: list[Fold] = []
@@ -51,13 +52,16 @@ def _piece(kernel: Kernel, stage: Stage) -> int:
     iterations = math.prod(v.extent for v in kernel.dims)
     if prefers_columns(kernel):
         columns = kernel.dims[-1].extent
-        if columns > 4 * width:
+        if typical(columns) > 4 * width:
             return extent
         iterations = iterations // columns * -(-columns // width)
     least, most = tuning.fold_piece_cost, tuning.most_fold_pieces
-    pieces = min(kernel_cost(kernel) // (iterations * least), most)
-    if iterations >= tuning.fold_few_iterations or pieces < 2:
+    if typical(iterations) >= tuning.fold_few_iterations:
         return extent
+    pieces = min_dim(kernel_cost(kernel) // max_dim(1, iterations * least), most)
+    if typical(pieces) < 2:
+        return extent
+    pieces = max_dim(1, pieces)
     size = -(-extent // pieces)
     if len(stage.dims) == 1 and not prefers_columns(kernel):
         multiple = tuning.fold_piece_multiple

@@ -34,6 +34,10 @@ def _integer_operator(
 
     def forward(self: DimExpr, other: Any) -> Any:
         poly = self._poly_of(other)
+        if poly is None and (
+            hasattr(other, "as_index") or isinstance(other, SymbolicDim)
+        ):
+            return NotImplemented  # an index of the compiler, which knows of dims
         if poly is None:
             return on_arrays(self.as_value(), other)
         return self._wrap(on_polys(self.scope, self.poly, poly))
@@ -252,6 +256,14 @@ class DimExpr(SymbolicDim):
 
     get_vars = _get_vars
 
+    def is_same(self, other: Any) -> bool:
+        if isinstance(other, DimExpr):
+            return self.scope is other.scope and self.poly == other.poly
+        return False
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        return int(self.poly.evaluate(sizes))
+
     def _evaluate(self, values: Mapping[str, Any]) -> Any:
         """The value, given those of the variables."""
         return self.poly.evaluate(values)
@@ -264,7 +276,9 @@ class DimExpr(SymbolicDim):
 
 def as_dimension(poly: Poly, scope: SymbolicScope) -> Any:
     """A polynomial as a dim: an int if it is constant."""
-    return DimExpr(poly, scope) if poly.value is None else poly.value
+    if poly.value is not None:
+        return poly.value
+    return (scope.dim_type or DimExpr)(poly, scope)
 
 
 def parse_shape(text: str, shown: str, scope: SymbolicScope, like: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any, ClassVar
 
 from curta.core.source_info import user_frame
 from curta.core.symbolic.bounds import (
@@ -61,6 +62,8 @@ class SymbolicScope:
     >>> a >= 3, b % 8
     (True, 0)
     """
+
+    dim_type: ClassVar[Any] = None  # of its dims, where that is not `DimExpr`
 
     def __init__(self, constraints_str: Sequence[str] = ()):
         if isinstance(constraints_str, str):

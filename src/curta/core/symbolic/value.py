@@ -33,6 +33,9 @@ class DimAsValue(Op):
             )
         return np.asarray(self.dim, self.aval().dtype)
 
+    def lower(self, b: Any, index: Any) -> Any:
+        return b.index_value(self.dim, self.aval().dtype)
+
     @classmethod
     def samples(cls) -> Iterator[Any]:
         yield cls(3), []
