@@ -458,6 +458,20 @@ class TestExplicit:
         assert g(x).sharding == x.sharding and jit(g)(x).sharding == x.sharding
         np.testing.assert_allclose(g(x), np.cos(X), rtol=1e-6)
 
+    def test_gradients_are_on_the_mesh_of_their_values(self):
+        """Another one, of other devices, has the same axes, and so the same types."""
+        devices = curta.devices()[:8]
+        types = (AxisType.Explicit, AxisType.Explicit)
+        meshes = [
+            curta.make_mesh((2, 2), ("x", "y"), types, devices=part)
+            for part in (devices[:4], devices[4:])
+        ]
+        for mesh in (*meshes, meshes[0]):
+            x = curta.device_put(X, NamedSharding(mesh, P("x", "y")))
+            for f in (lambda x: x.sum(), lambda x: jnp.sin(x).T.sum(1).sum()):
+                for g in curta.grad(f), jit(curta.grad(f)):
+                    assert g(x).sharding == x.sharding
+
     def test_iteration(self):
         """Goes on where an index is refused, as in JAX."""
         mesh = explicit_mesh()

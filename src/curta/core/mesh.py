@@ -455,11 +455,12 @@ def get_concrete_mesh() -> Mesh:
 
 
 def concrete_mesh(abstract: AbstractMesh) -> Mesh | None:
-    """The mesh in scope, if it has these axes, or else any that was made."""
+    """The mesh in scope, if it has these axes, or else the last that was made."""
     around = scope().concrete
     if around is not None and around.abstract_mesh is abstract:
         return around
-    return next((m for m in _meshes.values() if m.abstract_mesh is abstract), None)
+    made = [m for m in _meshes.values() if m.abstract_mesh is abstract]
+    return made[-1] if made else None
 
 
 def guessing() -> Any:

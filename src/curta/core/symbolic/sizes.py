@@ -19,7 +19,6 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import curta
 from curta.core.source_info import user_frame
 from curta.core.symbolic.bounds import EVERYTHING, Bound, Enough, Interval, best
 from curta.core.symbolic.dims import DimExpr
@@ -36,7 +35,7 @@ from curta.core.symbolic.terms import (
 )
 from curta.lazy_dataclass import dataclass
 
-_OURS = os.path.dirname(curta.__file__) + os.sep
+_OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 TYPICAL = 64  # the least size for which code is made fast
 FACTOR = 8  # code for one size is not used for more than so many times that
 LEAST = 2  # the least size of a dim that is open: 0 and 1 are compiled on their own
