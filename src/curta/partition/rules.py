@@ -196,7 +196,8 @@ def _cond(
     branches = tuple(
         in_buckets(partitioner.staged(b, ins, outs)[0]) for b in op.branches
     )
-    results = op.with_branches(branches)(*[part.value for part in parts])
+    values = _values(partitioner, parts, [part.split for part in parts])
+    results = op.with_branches(branches)(*values)
     return [Part(x, split) for x, split in zip(results, outs, strict=True)]
 
 

@@ -171,13 +171,13 @@ def _over_kernel(
         every, first = window.every, window.first
     else:
         every, first = parts[number].window(d, hosts).every // step, 0
-    if not every or members * every + first < rows:
+    # A row that is not there would be a 0, which makes NaN of an infinity.
+    if first or members * every != rows:
         return None
-    start = first * step - dim.low
     count = (size - 1) * dim.stride + (every - 1) * step + 1
     source = parts[number].shape(hosts)[d]
-    fit = Fit(axes, Window(source, every * step, start), count)
-    own = Fit(axes, Window(rows, every, first), every)
+    fit = Fit(axes, Window(source, every * step, -dim.low), count)
+    own = Fit(axes, Window(rows, every, 0), every)
     slide = _Slide(axes, {(number, d): fit, (i, k): own}, None, (0, 0))
     gathering = (members - 1) * (every * step + every)
     return slide if _sent(slide, parts, hosts) <= gathering else None

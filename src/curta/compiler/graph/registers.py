@@ -103,8 +103,8 @@ class RegisterLowering(RegisterBlocks):
         self, op: Any, args: tuple[Atom, ...], avals: Sequence[ShapedArray]
     ) -> Sequence[Atom]:
         """What an op gives for operands that are there."""
-        if op.effects or op.runs_python:
-            raise CannotUseRegisters(f"{op.name} has effects")
+        if op.effects or op.runs_python or op.meets_hosts:
+            raise CannotUseRegisters(f"{op.name} is no function of its operands")
         self.in_place_carries.require_newest(args)
         if op.regions:
             results = self.control(op, args, avals)
