@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import threading
@@ -11,8 +12,8 @@ from collections.abc import Iterator
 from types import CodeType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# Those that run our functions in between: contexts and the importer.
-_BETWEEN = (_PACKAGE, contextlib.__file__, "<frozen")
+# Those that run our functions in between: contexts, cached properties, the importer.
+_BETWEEN = (_PACKAGE, contextlib.__file__, functools.__file__, "<frozen")
 GENERATED = "__create_fn__"  # by dataclasses, in "<string>", as programs of `python -c`
 
 _threads = threading.local()
