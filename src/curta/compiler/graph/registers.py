@@ -36,6 +36,7 @@ from curta.core.dim import may_exceed
 from curta.core.evaluate import const_as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.errors import MissingRule
+from curta.hosts.engine import of_process
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -103,8 +104,11 @@ class RegisterLowering(RegisterBlocks):
         self, op: Any, args: tuple[Atom, ...], avals: Sequence[ShapedArray]
     ) -> Sequence[Atom]:
         """What an op gives for operands that are there."""
-        if op.effects or op.runs_python or op.meets_hosts:
-            raise CannotUseRegisters(f"{op.name} is no function of its operands")
+        if op.effects or op.runs_python:
+            raise CannotUseRegisters(f"{op.name} has effects")
+        # The number of a host is a constant in its process; simulated hosts share code.
+        if op.meets_hosts and (args or of_process().count == 1):
+            raise CannotUseRegisters(f"hosts meet in {op.name}")
         self.in_place_carries.require_newest(args)
         if op.regions:
             results = self.control(op, args, avals)
