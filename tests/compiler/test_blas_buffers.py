@@ -85,11 +85,13 @@ runs = {n: curta.jit(FUNCTIONS[n]).lower(x).compile() for n in names}
 permits = blas.buffers().permits
 assert 1 <= permits <= 3 if at_load else permits > 7, permits
 ready, go, outcomes = threading.Barrier(5), threading.Barrier(5), []
+first_use = threading.Lock()
 
 def work(name):
     # The C library ends a process that has no memory for the thread-local data of a
-    # library which a thread uses for the first time: that comes before the limit.
-    if not at_load:
+    # library which a thread uses for the first time: that comes before the limit, or
+    # while no other thread takes memory.
+    with first_use:
         runs[name](x)
     ready.wait()
     go.wait()
