@@ -171,7 +171,7 @@ def test_places_are_those_of_the_first_even_where_they_wrap(dtype):
     x[[259, 270]], x[[3, 130]] = 1, -1
     aval = ShapedArray(x.shape, x.dtype)
     ops = [cls((0,), dtype_of(dtype)) for cls in (ArgMax, ArgMin)]
-    found = [Case(op, (x,), (aval,)) for op in ops]
+    found = [Case(op, (aval,), (x,), ({},)) for op in ops]
     with enable_x64(True):
         for case, outs in zip(found, run_cases(found), strict=True):
             np.testing.assert_array_equal(outs, evaluate(case.op, case.args))
