@@ -307,3 +307,18 @@ def test_vmap_of_solves():
     a, b = positive((50, 3, 3), "float32"), numbers((50, 3), "float32")
     found = native(curta.vmap(jnp.linalg.solve), a, b)(a, b)
     assert_close(np.asarray(found), np.linalg.solve(a, b[..., None])[..., 0])
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 16])
+@pytest.mark.parametrize("count", [1, 63, 200])
+def test_permutations_of_rows_that_were_exchanged_before(n, count):
+    """LAPACK's pivots never precede their row; those of users may."""
+    pivots = np.random.default_rng(n).integers(0, n, (count, n)).astype(np.int32)
+    want = np.tile(np.arange(n), (count, 1))
+    for row, order in zip(pivots, want, strict=True):
+        for i, p in enumerate(row):
+            order[[i, p]] = order[[p, i]]
+    f = curta.jit(lambda p: curta.lax.linalg.lu_pivots_to_permutation(p, n))
+    np.testing.assert_array_equal(f(pivots), want)
+    looped = curta.jit(lambda p: curta.lax.map(f, p))
+    np.testing.assert_array_equal(looped(pivots), want)

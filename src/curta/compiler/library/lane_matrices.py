@@ -441,7 +441,9 @@ class LaneMachine(Machine):
         with self.b.loop(0, a.shape[0]) as row:
             a[row.index, 0] = _Numbers(self, [(self.splat(row.index),)])
 
-    def exchange_rows(self, k: Index, other: Part, *matrices: Matrix) -> None:
+    def exchange_rows(
+        self, k: Index, other: Part, *matrices: Matrix, start: Index | None = None
+    ) -> None:
         b, (chosen,) = self.b, self.part(other).number
         with b.when(b.any_lane(b.ne(chosen, self.splat(k)))):
             for a in matrices:

@@ -53,7 +53,11 @@ def lu(p: Machine, a: Matrix, pivots: Matrix, order: Matrix) -> None:
 def permutation(p: Machine, pivots: Matrix, order: Matrix) -> None:
     """The order in which the exchanges of rows leave them."""
     p.number_rows(order)
-    p.repeat(0, pivots.shape[0], lambda k: p.exchange_rows(k, pivots[k, 0], order))
+
+    def exchange(k: Index) -> None:
+        p.exchange_rows(k, pivots[k, 0], order, start=0)
+
+    p.repeat(0, pivots.shape[0], exchange)
 
 
 def substitute(p: Machine, a: Matrix, x: Matrix, unit: bool) -> None:

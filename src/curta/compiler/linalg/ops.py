@@ -276,22 +276,23 @@ class OpMatrix(Matrix):
         nan = filled(*self.shape, self.value.dtype, number)
         self.value = where(condition.value, nan, self.value)
 
-    def exchange(self, k: Index, other: Tensor) -> None:
-        """Exchange row `k` with one that does not precede it."""
+    def exchange(self, k: Index, other: Tensor, start: Index) -> None:
+        """Exchange row `k` with one that does not precede row `start`."""
         if isinstance(k, Iteration):
             place = other.reshape().value
             self.value = self.value.with_rows_swapped(k.value, place)
             return
+        assert not isinstance(start, Iteration)
         m, _ = self.shape
         first = wanted = self._between(k, k + 1)
-        rest = self._between(k + 1, m)
-        for r in range(rest.shape[0]):
-            here = other.equals(k + 1 + r)
-            wanted = where(here, rest.part(0, r, r + 1), wanted)
+        rows = self._between(start, m)
+        for r in range(start, m):
+            if r != k:
+                row = rows.part(0, r - start, r - start + 1)
+                wanted = where(other.equals(r), row, wanted)
+        there = row_numbers(m - start).equals(other - start)
+        self[start:, :] = OpPart(where(there, first, rows))
         self[k, :] = OpPart(wanted)
-        if rest.shape[0]:
-            there = row_numbers(m - k - 1).equals(other - (k + 1))
-            self[k + 1 :, :] = OpPart(where(there, first, rest))
 
 
 def _selected(index: Any) -> Any:
@@ -373,8 +374,10 @@ class OpMachine(Machine):
         assert isinstance(a, OpMatrix)
         a.value = row_numbers(a.shape[0])
 
-    def exchange_rows(self, k: Index, other: Part, *matrices: Matrix) -> None:
+    def exchange_rows(
+        self, k: Index, other: Part, *matrices: Matrix, start: Index | None = None
+    ) -> None:
         assert isinstance(other, OpPart)
         for a in matrices:
             assert isinstance(a, OpMatrix)
-            a.exchange(k, other.value)
+            a.exchange(k, other.value, k if start is None else start)

@@ -200,5 +200,10 @@ class Machine(ABC):
         """Make a column of 0, 1, ... ."""
 
     @abstractmethod
-    def exchange_rows(self, k: Index, other: Part, *matrices: Matrix) -> None:
-        """Exchange row k with one that does not precede it, in each of the matrices."""
+    def exchange_rows(
+        self, k: Index, other: Part, *matrices: Matrix, start: Index | None = None
+    ) -> None:
+        """Exchange row k with another one, in each of the matrices.
+
+        It does not precede row k, or row `start` if that is given.
+        """
