@@ -16,6 +16,7 @@ from curta.compiler.stablehlo.custom_calls import HandlerCall, Routine
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import neg, sub
+from curta.primitives.elementwise.bitwise import and_
 from curta.primitives.elementwise.comparison import eq, ge, gt, lt
 from curta.primitives.elementwise.complex import complex_, imag, part_dtype
 from curta.primitives.elementwise.select import select
@@ -81,10 +82,6 @@ def _finite(x: Any) -> tuple[Any, Any]:
     finite = ReduceAnd((aval.ndim - 2, aval.ndim - 1))(eq(nothing, nothing))
     mask = BroadcastInDim(aval.shape, tuple(range(aval.ndim - 2)))(finite)
     return finite, select(mask, x, zeros(aval))
-
-
-def _both(ok: Any, finite: Any) -> Any:
-    return select(ok, finite, ok)
 
 
 # ----------------------------------------------------------------- factorisations
@@ -169,7 +166,7 @@ def eigh(op: Eigh, x: Any) -> list[Any]:
         algorithm="0 : ui8",
         lower=op.lower_triangle,
     )
-    ok = _both(_succeeded(info), finite)
+    ok = and_(_succeeded(info), finite)
     v, w = _where(ok, v), _where(ok, w)
     if op.subset_by_index is not None:
         v, w = columns(v, *op.subset_by_index), columns(w, *op.subset_by_index)
@@ -186,7 +183,7 @@ def eig(op: Eig, x: Any) -> list[Any]:
     _, w, _, v, info = _call(
         "cusolver_geev_ffi", [x], results, left=False, right=vectors
     )
-    ok = _both(_succeeded(info), finite)
+    ok = and_(_succeeded(info), finite)
     if not vectors:
         return [_where(ok, w)]
     return [_where(ok, w), _where(ok, v if dtype.kind == "c" else _paired(w, v))]
@@ -226,7 +223,7 @@ def svd(op: SVD, x: Any) -> list[Any]:
     else:  # the routine is for tall matrices
         s, v, uh, info = _by_qr(op, adjoint(x))
         u, vh = (adjoint(uh), adjoint(v)) if op.compute_uv else (uh, v)
-    ok = _both(_succeeded(info), finite)
+    ok = and_(_succeeded(info), finite)
     if not op.full_matrices and op.subset_by_index is not None:
         kept = op.subset_by_index
         s, u, vh = columns(s, *kept), columns(u, *kept), rows(vh, *kept)
