@@ -362,6 +362,9 @@ class Tuning:
     optimised_map: int = limit(1 << 21, shrunk=0)
     # The same of a map whose body takes longer than what is around it: some percent.
     optimised_heavy_map: int = limit(1 << 28, shrunk=0)
+    # Operations that level 0 adds to a routine of the library from which on it is
+    # compiled at level 1.
+    optimised_routine: int = limit(1 << 19, shrunk=0)
     # Operations of such a body at least.
     heavy_map: int = limit(16, shrunk=3)
     # Operations of the body of a fold of columns that gains nothing, at most.

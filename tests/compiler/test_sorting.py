@@ -9,8 +9,13 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.sorting import GreatestOfRows, OrderOfRows, SortedRows
+from curta.compiler.levels import routine_level
+from curta.compiler.library.quicksort import Quicksort
+from curta.compiler.library.sort import RowSort
 from curta.compiler.llvm import target
+from curta.compiler.llvm.types import I32
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.routine_code import routine_call
 from curta.primitives.sorting import Sort, TopK
 
 DTYPES = [
@@ -160,3 +165,27 @@ def test_the_ops_of_the_library_evaluate():
     assert_same([OrderOfRows(True).eval(x)], TopK(50, 1).eval(x)[1:])
     order = OrderOfRows().eval(x)
     np.testing.assert_array_equal(order, stable_order(x, 1))
+
+
+def test_sorts_of_rows_of_any_size_share_the_code_of_quicksort():
+    sorts = [
+        RowSort(1, size, ("f32",), gives_order=False, wide_vectors=True)
+        for size in (1000, 1001)
+    ]
+    codes = [routine_call(s, target.GOOD).code[0] for s in sorts]
+    assert codes[0].file != codes[1].file
+    assert [c.file for c in codes[0].callees] == [c.file for c in codes[1].callees]
+    assert codes[0].callees[0].names == Quicksort.tuned(I32, unique=False).names
+
+
+@pytest.mark.parametrize(
+    ("size", "often", "level"),
+    [
+        (1000, False, target.QUICK),
+        (1000, True, target.GOOD),
+        (10**6, False, target.GOOD),
+    ],
+)
+def test_level_by_what_it_saves(size, often, level):
+    sort = RowSort(1, size, ("f32",), gives_order=False)
+    assert routine_level(sort, often) == level

@@ -78,9 +78,9 @@ def _code(code: Code) -> Source:
         quick = is_assembly(target.host().module(), code)
         level = target.QUICK if quick else target.GOOD
         sources = [tile, tile_assembly, tile_shape]
-        return Source.fixed(partial(emit_tile, tile=code), level, sources, code.name)
+        return Source.fixed(partial(emit_tile, tile=code), level, sources, [code.name])
     callees: list[Source] = []
     if isinstance(code, Pack) and code.transposed:
         callees.append(transpose_code(code.vector))
     source = sys.modules[type(code).__module__]
-    return Source.fixed(code.emit, target.QUICK, [source], code.name, callees)
+    return Source.fixed(code.emit, target.QUICK, [source], [code.name], callees)

@@ -1,6 +1,6 @@
 """How hard LLVM's code generator should try for a kernel.
 
-Level 1 takes it three to five times as long as level 0. It is worth that where an
+Level 1 takes it two to five times as long as level 0. It is worth that where an
 iteration of an inner loop is short: at level 0 what a loop carries goes through memory,
 so folds along rows take two or three times as long, and light maps up to half as long
 again. The body of an iteration is as good at level 0, if it has no branches: a map that
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 
+from curta.compiler.library.routine import Routine
 from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.vector_math import BRANCHING
@@ -26,6 +27,15 @@ def level_of(work: Scheduled, often: bool) -> int:
     if not isinstance(kernel, Kernel):
         return target.QUICK if kernel.programs else target.SIMPLIFIED
     worth_it = often or typical(kernel_cost(kernel)) > _enough(kernel, work.plan)
+    return target.GOOD if worth_it else target.QUICK
+
+
+def routine_level(routine: Routine, often: bool) -> int:
+    """The level for a routine of the library; `often` as for a kernel."""
+    if routine.externals:
+        return target.QUICK
+    saved = routine.work * routine.slower_at_level_0
+    worth_it = often or saved > config.tuning.optimised_routine
     return target.GOOD if worth_it else target.QUICK
 
 

@@ -61,12 +61,12 @@ class Source:
         emit: Callable[[Module], None],
         level: int,
         python: Sequence[ModuleType],
-        name: str,
+        names: Sequence[str],
         callees: Sequence[Source] = (),
     ) -> Source:
-        """One function, which code of Python modules emits, given its name alone.
+        """Functions that code of Python modules emits, given their names alone.
 
-        It is found in the cache without being emitted.
+        They are found in the cache without being emitted.
         """
 
         def write() -> str:
@@ -74,8 +74,8 @@ class Source:
             emit(module)
             return module.text()
 
-        file = cache.fixed_key(write, level, [m.__name__ for m in python], name)
-        return Source(file, write, level, (name,), tuple(callees))
+        file = cache.fixed_key(write, level, [m.__name__ for m in python], *names)
+        return Source(file, write, level, tuple(names), tuple(callees))
 
     @cached_property
     def recipe(self) -> Recipe:

@@ -1,19 +1,21 @@
 """Machine code of routines of the library: one function per shape, made when needed.
 
-A routine is compiled apart from the kernels around it, at a higher level unless it only
-calls LAPACK, and shared by all programs that have one of its shape.
+A routine is compiled apart from the kernels around it, at the level that suits its work
+(levels.py), and shared by all programs that have one of its shape.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from curta.compiler.library import lines, packing
+from curta.compiler.library import lines, packing, quicksort
 from curta.compiler.library.lines import LineTranspose
 from curta.compiler.library.packing import transpose_name
+from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source
 from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass
@@ -35,17 +37,17 @@ class LibraryCall:
     parallel: bool = True
 
 
-def routine_call(routine: Routine) -> LibraryCall:
-    """The code of a routine."""
-    return _routine_call(routine, config.tuning)
+def routine_call(routine: Routine, level: int) -> LibraryCall:
+    """The code of a routine, compiled at a level."""
+    return _routine_call(routine, level, config.tuning)
 
 
 @lru_cache(maxsize=1024)
-def _routine_call(routine: Routine, tuning: Tuning) -> LibraryCall:
+def _routine_call(routine: Routine, level: int, tuning: Tuning) -> LibraryCall:
     module = target.host().module()
     routine.emit(module, _NAME)
     callees = [transpose_code(v) for v in routine.transposed]
-    level = target.QUICK if routine.externals else target.GOOD
+    callees += shared_code(module, level)
     code = Source.of(module.text(), level, [_NAME], callees, routine.externals)
     return LibraryCall((code,))
 
@@ -55,12 +57,17 @@ def transpose_code(vector: Type) -> Source:
     """The function of `packing.emit_transpose`."""
     return Source.fixed(
         lambda module: packing.emit_transpose(module, vector), target.QUICK,
-        [packing], transpose_name(vector),
+        [packing], [transpose_name(vector)],
     )  # fmt: skip
 
 
+def shared_code(module: Module, level: int) -> list[Source]:
+    """The functions that a module calls and all programs share."""
+    return [_shared_code(x, level) for x in module.library.values()]
+
+
 @lru_cache(maxsize=64)
-def line_code(transpose: LineTranspose) -> Source:
-    """The function of a transpose of lines."""
-    sources = [lines, packing]
-    return Source.fixed(transpose.emit, target.GOOD, sources, transpose.name)
+def _shared_code(what: LineTranspose | Quicksort, level: int) -> Source:
+    if isinstance(what, Quicksort):
+        return Source.fixed(what.emit, level, [quicksort], what.names)
+    return Source.fixed(what.emit, target.GOOD, [lines, packing], [what.name])

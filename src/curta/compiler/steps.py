@@ -16,7 +16,7 @@ from curta.compiler.executable import Launcher, NativeCode
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import LibraryItem, RegionItem
-from curta.compiler.levels import level_of
+from curta.compiler.levels import level_of, routine_level
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
@@ -55,8 +55,8 @@ from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
 from curta.compiler.routine_code import (
     LibraryCall,
-    line_code,
     routine_call,
+    shared_code,
 )
 from curta.compiler.sized import Slots, depends_on_sizes, total
 from curta.config import config
@@ -140,7 +140,8 @@ def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> Nativ
     """The function that runs works in order; its table begins with the `pointers`."""
     arena = plan_arena([buffers(w) for w in works], set(pointers))
     keys = library_keys(works)
-    library = {key: _library_call(key) for key in keys if not depends_on_sizes(key)}
+    fixed = [key for key in keys if not depends_on_sizes(key)]
+    library = {key: _library_call(key, often) for key in fixed}
     parallel = any(map(is_parallel, works))
     slots = Slots()
     entry = _entry_code(works, pointers, arena, often, library, parallel, slots)
@@ -164,13 +165,16 @@ def is_parallel(work: Work) -> bool:
     """Whether it may run on threads: programs of which none does need no pool."""
     if isinstance(work, Scheduled):
         return is_symbolic_dim(work.plan.chunks) or work.plan.chunks > 1
-    if depends_on_sizes(work.routine):
+    key = work.routine
+    if isinstance(key, Routine) or depends_on_sizes(key):
         return True
-    return _library_call(work.routine).parallel
+    return dot_call(key).parallel
 
 
-def _library_call(key: LibraryKey) -> LibraryCall:
-    return routine_call(key) if isinstance(key, Routine) else dot_call(key)
+def _library_call(key: LibraryKey, often: bool) -> LibraryCall:
+    if isinstance(key, Routine):
+        return routine_call(key, routine_level(key, often))
+    return dot_call(key)
 
 
 def _entry_code(
@@ -201,17 +205,12 @@ def _entry_code(
     callees = []
     for part in apart:
         part.module.export(part.functions)
-        text, shared = part.module.text(), _shared(part.module)
+        text, shared = part.module.text(), shared_code(part.module, part.level)
         callees.append(Source.of(text, part.level, part.functions, shared))
     emit_entry(entry, works, pointers, arena, kernels.functions, library, parallel)
     text = entry.text()
     dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))
-    return Source.of(text, level, [ENTRY], [*callees, *_shared(entry)])
-
-
-def _shared(module: Module) -> list[Source]:
-    """The functions that a module calls and all programs share."""
-    return [line_code(x) for x in module.library.values()]
+    return Source.of(text, level, [ENTRY], [*callees, *shared_code(entry, level)])
 
 
 def work_cost(work: Work) -> int:

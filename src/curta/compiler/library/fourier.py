@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,6 +39,9 @@ class Transform(Routine):
     Arrays are contiguous, of pairs of numbers of a kind, f32 or f64. An inverse has the
     positive sign and is divided by `size`.
     """
+
+    # A butterfly is straight code, which level 0 keeps in registers.
+    slower_at_level_0: ClassVar[float] = 0.05
 
     outer: int
     size: int

@@ -28,53 +28,74 @@ def segments_size() -> int:
 
 @dataclass(frozen=True)
 class Quicksort:
-    """The functions of a module that sort integers of a type.
+    """Functions that sort integers of a type, which all sorts of them share.
 
-    With `unique`, no two of them are equal.
+    With `unique`, no two of them are equal. At most `segments` are shared out, and a
+    split of which a side has less than one in `bad_split` is a bad one.
     """
 
-    module: Module
     key: Type
     unique: bool
+    segments: int
+    bad_split: int
+
+    @staticmethod
+    def tuned(key: Type, unique: bool) -> Quicksort:
+        """The one that suits the machine."""
+        tuning = config.tuning
+        return Quicksort(key, unique, tuning.sort_segments, tuning.bad_split)
 
     @property
-    def vector(self) -> Type:
-        """As many keys as fill a register."""
-        return self.key.with_lanes(64 // self.key.size)
+    def names(self) -> tuple[str, str]:
+        """What its functions are called."""
+        unique = "_unique" if self.unique else ""
+        which = f"{self.key}{unique}_{self.segments}_{self.bad_split}"
+        return f"sort_{which}", f"spread_{which}"
 
-    def emit(self) -> tuple[str, str]:
-        """Add `void sort(ptr keys, spare, i64 first, last)` and `void spread(ptr keys,
-        spare, i64 size, limit, ptr segments)`, which splits into segments of at most
-        `limit` elements, to be sorted one by one.
+    def emit(self, module: Module) -> None:
+        """Add the functions to the module.
+
+            void sort(ptr keys, ptr spare, i64 first, i64 last)
+            void spread(ptr keys, ptr spare, i64 size, i64 limit, ptr segments)
+
+        `spread` splits into segments of at most `limit` elements, to be sorted one by
+        one.
         """
-        names = f"sort_{self.key}", f"spread_{self.key}"
-        if not self.module.defines(names[0]):
-            self._partition()
-            self._middle()
-            self._ranks()
-            self._sort(names[0])
-            self._spread(names[1])
-        return names
+        _Code(module, self).emit()
 
-    def _name(self, what: str) -> str:
-        return f"{what}_{self.key}"
+
+class _Code:
+    def __init__(self, module: Module, what: Quicksort) -> None:
+        self.module = module
+        self.what = what
+        self.key: Type = what.key
+        # As many keys as fill a register.
+        self.vector: Type = what.key.with_lanes(64 // what.key.size)
+
+    def emit(self) -> None:
+        self._partition()
+        self._middle()
+        self._ranks()
+        self._sort()
+        self._spread()
 
     # ------------------------------------------------------------ the segments
 
-    def _sort(self, name: str) -> None:
-        b = self.module.function(name, [PTR, PTR, I64, I64], exported=False)
+    def _sort(self) -> None:
+        b = self.module.function(self.what.names[0], [PTR, PTR, I64, I64])
         keys, spare, first, last = b.arguments
 
         def finish(start: Value, size: Value) -> None:
-            b.call(self._name("ranks"), None, keys, spare, start, size)
+            b.call("ranks", None, keys, spare, start, size)
 
         self._segments(b, (keys, spare), (first, last), b.const(I64, _FEW), finish)
         b.ret()
 
-    def _spread(self, name: str) -> None:
-        b = self.module.function(name, [PTR, PTR, I64, I64, PTR], exported=False)
+    def _spread(self) -> None:
+        sort, name = self.what.names
+        b = self.module.function(name, [PTR, PTR, I64, I64, PTR])
         keys, spare, size, limit, segments = b.arguments
-        count = b.offset(segments, 2 * config.tuning.sort_segments, I64)
+        count = b.offset(segments, 2 * self.what.segments, I64)
         b.store(b.const(I64, 0), count)
 
         def finish(start: Value, size: Value) -> None:
@@ -88,10 +109,10 @@ class Quicksort:
                 return []
 
             def at_once() -> Values:
-                b.call(self._name("sort"), None, keys, spare, start, end)
+                b.call(sort, None, keys, spare, start, end)
                 return []
 
-            b.if_(number < config.tuning.sort_segments, add, at_once)
+            b.if_(number < self.what.segments, add, at_once)
 
         bounds = b.const(I64, 0), size
         self._segments(b, (keys, spare), bounds, limit, finish)
@@ -148,10 +169,10 @@ class Quicksort:
     ) -> None:
         first, last = bounds
         size = last - first
-        partition = partial(b.call, self._name("partition"), I64, *arrays, first, last)
+        partition = partial(b.call, "partition", I64, *arrays, first, last)
 
         def middle() -> Values:
-            return [b.call(self._name("middle"), self.key, arrays[0], first, last)]
+            return [b.call("middle", self.key, arrays[0], first, last)]
 
         (pivot,) = b.if_(
             b.ne(bad, 0), middle, lambda: [self._sample(b, arrays[0], first, size)]
@@ -167,9 +188,8 @@ class Quicksort:
 
         def both() -> Values:
             low, high = cut - first, last - cut
-            small = b.compare(
-                "lt", b.min(low, high), b.udiv(size, config.tuning.bad_split)
-            )
+            least = b.udiv(size, self.what.bad_split)
+            small = b.compare("lt", b.min(low, high), least)
             swap = b.compare("gt", low, high)
             larger = b.select(swap, first, cut), b.select(swap, cut, last)
             smaller = b.select(swap, cut, first), b.select(swap, last, cut)
@@ -199,7 +219,7 @@ class Quicksort:
         """`i64 partition(ptr keys, spare, i64 first, last, pivot)`: where it cuts."""
         key, vector = self.key, self.vector
         parameters = [PTR, PTR, I64, I64, key]
-        b = self.module.function(self._name("partition"), parameters, I64, False)
+        b = self.module.function("partition", parameters, I64, False)
         keys, spare, first, last, pivot = b.arguments
         limit, lanes = b.splat(pivot, vector.lanes), vector.lanes
 
@@ -236,7 +256,7 @@ class Quicksort:
         All ones if they are equal, and else a number that splits them.
         """
         key = self.key
-        b = self.module.function(self._name("middle"), [PTR, I64, I64], key, False)
+        b = self.module.function("middle", [PTR, I64, I64], key, False)
         keys, first, last = b.arguments
         start = b.load(key, b.offset(keys, first, key))
         ends = [b.splat(start, self.vector.lanes)] * 2
@@ -259,7 +279,7 @@ class Quicksort:
         """`void ranks(ptr keys, spare, i64 first, size)`: sort a few elements."""
         key, many = self.key, self.key.with_lanes(_FEW)
         parameters = [PTR, PTR, I64, I64]
-        b = self.module.function(self._name("ranks"), parameters, exported=False)
+        b = self.module.function("ranks", parameters, exported=False)
         keys, spare, first, size = b.arguments
         keys, spare = b.offset(keys, first, key), b.offset(spare, first, key)
         there = b.first_lanes(size, _FEW)
@@ -269,7 +289,7 @@ class Quicksort:
             x = b.load(key, b.offset(keys, loop.index, key))
             one = b.splat(x, _FEW)
             before = b.bitcast(b.compare("lt", every, one, unsigned=True), bits)
-            if not self.unique:
+            if not self.what.unique:
                 earlier = b.shl(1, b.convert(loop.index, bits.kind)) - 1
                 equal = b.bitcast(b.eq(every, one), bits)
                 before = b.or_(before, b.and_(equal, earlier))

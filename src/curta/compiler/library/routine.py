@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I64, PTR, Type, Value
@@ -12,6 +13,9 @@ from curta.core.dim import is_symbolic_dim
 
 class Routine(ABC):
     """Hashable by all that its code depends on."""
+
+    slower_at_level_0: ClassVar[float] = 1.0
+    """What LLVM's level 0 adds to its time at level 1, as a part of that."""
 
     @property
     @abstractmethod

@@ -29,7 +29,9 @@ class VectorSort(RadixSort):
 
     def _long_rows(self) -> str:
         sort = self.sort
-        quick, spread = Quicksort(self.module, self.word, sort.gives_order).emit()
+        quicksort = Quicksort.tuned(self.word, sort.gives_order)
+        quick, spread = quicksort.names
+        self.module.library[quick] = quicksort
         begin, finish, restore = self._words(), self._results(), self.restore()
         segment = self._segment(quick)
         b = self.module.function("long_rows", [PTR, I64], exported=False)
