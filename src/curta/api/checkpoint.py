@@ -36,7 +36,8 @@ def checkpoint(
     Args:
       fun: function of pytrees of arrays.
       prevent_cse: keep the compiler from sharing the recomputation with the first
-        computation, which would undo the saving.
+        computation, which would undo the saving. In the body of a loop nothing is
+        shared, either way.
       policy: says of each operation whether to keep its result; by default none is.
       static_argnums: positional arguments that are not traced.
       static_argnames: names of arguments passed by keyword that are not traced.

@@ -285,7 +285,7 @@ class _Writer:
         if isinstance(x, JaxprOp):
             body = x.jaxpr
         if body is not None:
-            self.parts.append("call")
+            self.parts.append("call again" if x.recomputes else "call")
             self.closed(body)
         elif x.runs_python:
             text = f"python {type(x).__qualname__} {len(self.ops)}"

@@ -20,6 +20,7 @@ from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.loop_residuals import recompute
 from curta.compiler.graph.loop_rows import rows_inside
 from curta.compiler.graph.overlap import overlapped
+from curta.compiler.graph.recomputation import without_idle_barriers
 from curta.compiler.graph.scans import in_blocks
 from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
@@ -41,6 +42,7 @@ class Pass(NamedTuple):
 
 
 PROGRAM = (
+    Pass("barriers", without_idle_barriers),  # around what is not computed twice
     Pass("simplify", simplify),  # algebra, equal eqns, constants
     Pass("sort", by_library),  # sorts to the library's orders of rows
     Pass("scatter", in_pieces),  # many updates of few elements to partial sums

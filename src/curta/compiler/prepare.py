@@ -24,7 +24,9 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     """The program without calls, simplified, its loops and branches prepared too."""
     if any(e.op.always_pruned for e in closed.eqns):
         closed = ClosedJaxpr(dce_jaxpr(closed.jaxpr), closed.consts)
-    flat = inline_calls(closed, natively_in_loop if in_loop else natively)
+    flat = inline_calls(
+        closed, natively_in_loop if in_loop else natively, barriers=True
+    )
     dump("inline", flat.__str__)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
     jaxpr = run_passes(PROGRAM, flat.jaxpr)

@@ -46,6 +46,10 @@ class Remat(JaxprOp):
     def scope(self) -> str:
         return "checkpoint"
 
+    @property
+    def recomputes(self) -> bool:
+        return self.prevent_cse and self.differentiated
+
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
         once = {e for e in self.effects if isinstance(e, str)}
         if once:

@@ -91,7 +91,9 @@ class Op:
     reads_elements: ClassVar[bool] = False
     """Whether its loops read elements of the operands, which then need no memory."""
     renames_memory: ClassVar[bool] = False
-    """Whether the result is what lies in the operand's memory, in the same order."""
+    """Whether each result is what lies in the operand's memory, in the same order."""
+    is_barrier: ClassVar[bool] = False
+    """Whether nothing is moved before it, nor its results taken for its operands."""
     updates_first: ClassVar[bool] = False
     """Whether the result is the first operand with some elements updated."""
     meets_hosts: ClassVar[bool] = False
@@ -110,6 +112,11 @@ class Op:
 
     def __hash__(self) -> int:
         return hash(type(self))
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether it computes again what must not be taken from the first time."""
+        return False
 
     __call__: ClassVar[Callable[..., Any]] = trace.bind
     bind: ClassVar[Callable[..., Any]] = trace.bind  # the same, by JAX's name

@@ -15,12 +15,14 @@ from curta.primitives.structure import instantiate
 class OptimizationBarrier(Op):
     """The operands, all of them computed before any result is used.
 
-    Compiled programs run it as a step of its own: nothing is fused across it, and
-    what comes out of it is not taken for what went in.
+    Compiled programs give what lies in memory another name: nothing is fused across
+    it, and what comes out of it is not taken for what went in.
     """
 
     name: ClassVar[str] = "optimization_barrier"
     multiple_results: ClassVar[bool] = True
+    renames_memory: ClassVar[bool] = True
+    is_barrier: ClassVar[bool] = True
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return avals
@@ -49,3 +51,10 @@ class OptimizationBarrier(Op):
     def samples(cls) -> Iterator[Any]:
         for shapes in ((2, 3), (4,)), ((), (0, 2)):
             yield cls(), [(shape, "any", {}) for shape in shapes]
+
+
+class RecomputationBarrier(OptimizationBarrier):
+    """The barrier in front of what `checkpoint` computes again.
+
+    Only the compiler makes it, and takes values off it that nothing read before.
+    """

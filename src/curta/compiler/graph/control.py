@@ -168,7 +168,7 @@ def _roots(jaxpr: Jaxpr) -> list[int | None]:
 def _sources(eqn: Eqn) -> dict[int, int]:
     """Results that may lie where an operand does, being what updates made of it."""
     if eqn.op.updates_first or eqn.op.renames_memory:
-        return {0: 0}
+        return {i: i for i in range(len(eqn.outvars))}
     loop = eqn.op.loop
     if loop is not None:
         return {i: loop.start + i for i in range(loop.carry)}

@@ -4,7 +4,7 @@ Two items can share the loops over their first `shared` dims if each index of th
 needs nothing that another index computes. The plan goes through the items in order and
 puts each into a group that is there already, if
 
-* nothing the item reads is computed after that group,
+* nothing the item reads is computed after that group, nor is there a barrier between,
 * what it reads from the group itself lies at the same outer indices (`aligned`), so
   that the group's outer loops can go around both, and
 * that leaves enough iterations of those loops for all threads, or little work.
@@ -73,11 +73,14 @@ def _fused(
     groups = candidates.groups
     group_of: dict[Buffer, int] = {}
     alone = _functions_of_rows(items)
+    behind: dict[int, int] = {}  # how many groups there are before a barrier
     for item in items:
         touched = [*reads(item), *written(item)]
         at = None
         if isinstance(item, LoopItem):
+            first = behind.setdefault(item.behind, len(groups)) if item.behind else 0
             earliest = max((group_of[b] for b in touched if b in group_of), default=0)
+            earliest = max(earliest, first)
             asked: Iterable[int] = candidates.of(item, earliest, item in alone)
             if refusals is not None:
                 asked = range(earliest, len(groups))

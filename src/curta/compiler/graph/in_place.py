@@ -9,7 +9,7 @@ which is read in time anyway.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import cast
 
 from curta.compiler.graph.values import Values
@@ -35,8 +35,8 @@ def with_late_updates(jaxpr: Jaxpr) -> Jaxpr:
 class Overwriting:
     """Answers for the eqns of one jaxpr; `free` are arguments to overwrite.
 
-    A reshape of what lies in memory is another name for the same memory (an alias).
-    What reads any of the names reads all of them.
+    A reshape of what lies in memory, or what came through a barrier, is another name
+    for the same memory (an alias). What reads any of the names reads all of them.
     """
 
     free: set[Var]
@@ -59,13 +59,10 @@ class Overwriting:
         """The last eqn in whose code a value is read, inside of virtual ones or not."""
         last: dict[Var, int] = {}
         for eqn in reversed(jaxpr.eqns):
-            at = self.order[eqn]
-            if not eqn.op.updates_first:
-                within = (v for v in eqn.outvars if not self._is_apart(v))
-                at = max((last[v] for v in within if v in last), default=at)
-            for v in eqn.invars:
-                if isinstance(v, Var):
-                    last[v] = max(last.get(v, at), at)
+            for operands, outs in _read_for(eqn):
+                within = [last[o] for o in outs if o in last and not self._is_apart(o)]
+                at = max(within, default=self.order[eqn])
+                last.update((v, max(last.get(v, at), at)) for v in operands)
         return last
 
     def _is_apart(self, var: Var) -> bool:
@@ -108,17 +105,28 @@ class Overwriting:
         return seen[atom]
 
 
+def _read_for(eqn: Eqn) -> Iterator[tuple[list[Var], Sequence[Var]]]:
+    """Operands of an eqn, with the results in whose code they may be read later."""
+    if not eqn.op.renames_memory:
+        operands = [v for v in eqn.invars if isinstance(v, Var)]
+        yield operands, () if eqn.op.updates_first else eqn.outvars
+        return
+    for v, out in zip(eqn.invars, eqn.outvars, strict=True):
+        if isinstance(v, Var):
+            yield [v], [out]
+
+
 def _aliases(jaxpr: Jaxpr, values: Values, host: frozenset[Eqn]) -> dict[Var, Var]:
-    """Reshapes of what lies in memory, each with the first name of that memory."""
+    """Other names of what lies in memory, each with the first name of that memory."""
     lies = {*jaxpr.invars, *jaxpr.constvars, *values.materialised}
     result: dict[Var, Var] = {}
     for eqn in jaxpr.eqns:
         if not eqn.op.renames_memory or eqn in host:
             continue
-        (operand,), (out,) = eqn.invars, eqn.outvars
-        if out in values.materialised and operand in lies:
-            assert isinstance(operand, Var)
-            result[out] = result.get(operand, operand)
+        for operand, out in zip(eqn.invars, eqn.outvars, strict=True):
+            if out in values.materialised and operand in lies:
+                assert isinstance(operand, Var)
+                result[out] = result.get(operand, operand)
     return result
 
 

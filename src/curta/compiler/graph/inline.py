@@ -12,17 +12,22 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.user_op import NoMLIR, UserOp, lowering_rules
+from curta.primitives.barrier import RecomputationBarrier
 from curta.primitives.composed import Composed
 
 Expand = Callable[[Op, Sequence[ShapedArray]], ClosedJaxpr | None]
 
 
-def inline_calls(closed: ClosedJaxpr, expand: Expand | None = None) -> ClosedJaxpr:
+def inline_calls(
+    closed: ClosedJaxpr, expand: Expand | None = None, barriers: bool = False
+) -> ClosedJaxpr:
     """The jaxpr with the bodies of all calls instead of them.
 
-    `expand` says which jaxprs other ops stand for.
+    `expand` says which jaxprs other ops stand for. With `barriers` what is computed
+    again is behind one (recomputation.py).
     """
-    inliner = _Inliner(list(closed.jaxpr.constvars), list(closed.consts), expand)
+    consts = list(closed.jaxpr.constvars), list(closed.consts)
+    inliner = _Inliner(*consts, expand, barriers)
     jaxpr = closed.jaxpr
     env: dict[Var, Atom] = {}
     for eqn in jaxpr.eqns:
@@ -40,9 +45,14 @@ def inline_calls(closed: ClosedJaxpr, expand: Expand | None = None) -> ClosedJax
 
 class _Inliner:
     def __init__(
-        self, constvars: list[Var], consts: list[Any], expand: Expand | None
+        self,
+        constvars: list[Var],
+        consts: list[Any],
+        expand: Expand | None,
+        barriers: bool,
     ) -> None:
         self.expand = expand
+        self.barriers = barriers
         self.constvars = constvars
         self.consts = consts
         self.eqns: list[Eqn] = []
@@ -58,8 +68,17 @@ class _Inliner:
             )
             return
         self.has_replaced = True
+        if self.barriers and eqn.op.recomputes:
+            invars = self._behind_barrier(invars)
         outs = self._call(body, invars)
         env.update(zip(eqn.outvars, outs, strict=True))
+
+    def _behind_barrier(self, args: tuple[Atom, ...]) -> tuple[Atom, ...]:
+        passing = {a: Var(a.aval) for a in args if isinstance(a, Var)}
+        if passing:
+            names = tuple(passing), tuple(passing.values())
+            self.eqns.append(Eqn(RecomputationBarrier(), *names))
+        return tuple(called(a, passing) for a in args)
 
     def _call(self, closed: ClosedJaxpr, args: tuple[Atom, ...]) -> list[Atom]:
         jaxpr = closed.jaxpr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,9 +20,9 @@ from curta.compiler.graph.folds import fold_code
 from curta.compiler.graph.index_set_splitting import split_index_set
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
-from curta.compiler.graph.items import Item, loop_item
-from curta.compiler.graph.loop_programs import barrier_items, permutation_items
-from curta.compiler.graph.routines import LibraryOp, routine_item
+from curta.compiler.graph.items import Item, LoopItem, loop_item
+from curta.compiler.graph.loop_programs import permutation_items
+from curta.compiler.graph.routines import LibraryOp, in_memory, routine_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
     Values,
@@ -122,12 +123,16 @@ class ItemLowering(ItemBuilder):
         self.in_place = in_place
         self.collectives: CollectiveItems = CollectiveItems(self)
         self.outputs: list[Buffer] = []
+        self.barriers = 0  # so far
+        self.behind: dict[Atom, int] = {}  # the last one before a value's elements
 
     def run(self) -> Eqn | None:
         """Make all items; the eqn that refused its dtypes, if there was one."""
         try:
             for eqn in self.jaxpr.eqns:
+                before = len(self.items)
                 self._eqn(eqn)
+                self._stay_behind(eqn, before)
             self._return()
         except CannotLowerEqn as refusal:
             return refusal.eqn
@@ -155,6 +160,28 @@ class ItemLowering(ItemBuilder):
             return
         for var in wanted:
             self._map(var)
+
+    def barrier(self, eqn: Eqn) -> None:
+        """What lies in memory gets other names; who reads these comes after it."""
+        self.barriers += 1
+        for operand, out in zip(eqn.invars, eqn.outvars, strict=True):
+            self.buffers[out] = in_memory(self, operand)
+            self.behind[out] = self.barriers
+
+    def _stay_behind(self, eqn: Eqn, first: int) -> None:
+        """Mark the items of an eqn, and its virtual results, as behind a barrier."""
+        if not self.barriers:
+            return
+        behind = max((self.behind.get(v, 0) for v in eqn.invars), default=0)
+        if not behind:
+            return
+        for i in range(first, len(self.items)):
+            item = self.items[i]
+            if isinstance(item, LoopItem):
+                self.items[i] = dataclasses.replace(item, behind=behind)
+        stored, aliases = self.values.materialised, self.overwriting.aliases
+        later = (v for v in eqn.outvars if v not in stored or v in aliases)
+        self.behind.update((v, behind) for v in later)
 
     def update(self, eqn: Eqn) -> None:
         """Add the items of an update, in the operand's memory if nobody needs that."""
@@ -372,7 +399,7 @@ ITEMS: dict[type[Op], Callable[[ItemLowering, Eqn], bool | None]] = {
     WindowUpdate: _update,
     LibraryOp: _routine,
     BatchedSmallMatrices: batched_matrices_item,
-    OptimizationBarrier: barrier_items,
+    OptimizationBarrier: ItemLowering.barrier,
     LUPivotsToPermutation: permutation_items,
     HostCollective: lambda lowering, eqn: lowering.collectives.add(eqn),
 }

@@ -27,7 +27,8 @@ class LoopItem:
     An `ordered` item updates a buffer in the order of its indices (a scatter, a
     cumulative sum), for each index of the first `independent` dims on its own. In a
     `selective` one few indices do so: those for which the guard of its stores holds. A
-    `partial` item is not the only one that writes its buffer.
+    `partial` item is not the only one that writes its buffer. One that is `behind` a
+    barrier, by its number, shares no kernel with what came before it.
     """
 
     label: str
@@ -40,6 +41,7 @@ class LoopItem:
     independent: int = 0
     selective: bool = False
     partial: bool = False
+    behind: int = 0
     kind: ClassVar[str] = "loops"
 
     @property

@@ -4,25 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.routines import in_memory
 from curta.compiler.loops.index import LoopVar, as_index
-from curta.compiler.loops.nodes import Copy, For, Region, Stage, Store
+from curta.compiler.loops.nodes import For, Region, Stage, Store
 from curta.core.jaxpr import Eqn
-
-
-def barrier_items(lowering: ItemBuilder, eqn: Eqn) -> bool | None:
-    """`OptimizationBarrier`: copies, which nothing around them knows to be that."""
-    if not all(isinstance(v.aval.dtype, np.dtype) for v in eqn.invars):
-        return False
-    operands = tuple(in_memory(lowering, v) for v in eqn.invars)
-    results = lowering.results(eqn)
-    copies = Region(tuple(map(Copy, results, operands)))
-    lowering.items.append(RegionItem(eqn, operands, results, copies))
-    return None
 
 
 def permutation_items(lowering: ItemBuilder, eqn: Eqn) -> None:

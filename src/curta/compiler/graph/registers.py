@@ -113,6 +113,8 @@ class RegisterLowering(RegisterBlocks):
         if op.regions:
             results = self.control(op, args, avals)
             return [result for result in results if result is not None]
+        if op.is_barrier:
+            return args  # registers are not shared with what came before
         if op.updates_first and args[0] in self.in_place_carries:
             return [self.in_place_carries.update(op, args)]
         for aval in avals:

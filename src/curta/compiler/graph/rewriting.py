@@ -121,7 +121,7 @@ def _rewritten(eqn: Eqn, context: Context, rules: Sequence[Rewrite]) -> Results 
 
 def _key(eqn: Eqn) -> Any:
     """What equal eqns have in common; None if this one must stay as it is."""
-    if eqn.effects:
+    if eqn.effects or eqn.op.is_barrier:
         return None
     key = (
         type(eqn.op),

@@ -11,14 +11,15 @@ never leave the registers, so that too many buffers here are no harm.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from curta.compiler.graph.folds import is_fold
 from curta.compiler.graph.index_set_splitting import read_by_maps
 from curta.config import config
 from curta.core.dim import typical
-from curta.core.jaxpr import Eqn, Jaxpr, Var
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.core.op import Op
+from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.factors import factors
 from curta.primitives.joining import Concatenate
@@ -65,6 +66,7 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     materialised: dict[Var, str] = {}
     cost: dict[Var, int] = {}
     depth: dict[Var, int] = {}
+    held = _Held(jaxpr, uses)
     for eqn in jaxpr.eqns:
         own = op_cost(eqn.op)
         inlined = {
@@ -78,6 +80,8 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
                 reason = ""
             if not reason and level > config.tuning.expression_depth:
                 reason = "deep inside other ops"
+            if not reason and held.is_less(eqn, var, materialised):
+                reason = "less to hold than what it is made of"
             if reason:
                 materialised[var] = reason
             cost[var] = 0 if reason else total
@@ -110,6 +114,50 @@ def _reason(
     if cost > config.tuning.spread_cost and any(_spreads(c, var) for c in consumers):
         return f"costs {cost} and is repeated by its consumer"
     return ""
+
+
+class _Held:
+    """What is held in memory between barriers, and for what.
+
+    A virtual value is computed where it is read. If that is behind a barrier, all that
+    it is made of is held until then.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, uses: dict[Var, list[Eqn]]) -> None:
+        self.uses = uses
+        self.given: set[Atom] = {*jaxpr.invars, *jaxpr.constvars}
+        self.part: dict[Eqn, int] = {}  # the number of barriers before an eqn
+        self.sources: dict[
+            Atom, frozenset[Var]
+        ] = {}  # of virtual values, but for given
+        count = 0
+        for eqn in jaxpr.eqns:
+            self.part[eqn] = count
+            if eqn.op.is_barrier:
+                count += 1
+                pairs = zip(eqn.invars, eqn.outvars, strict=True)
+                self.given.update(out for v, out in pairs if v in self.given)
+        self.has_barriers = count > 0
+
+    def is_less(self, eqn: Eqn, var: Var, materialised: Collection[Var]) -> bool:
+        """Whether a value that would be virtual is held with fewer bytes itself."""
+        if not self.has_barriers:
+            return False
+        inlined = (self._held(v, materialised) for v in eqn.invars)
+        sources = self.sources[var] = frozenset[Var]().union(*inlined)
+        later = any(self.part[c] > self.part[eqn] for c in self.uses[var])
+        return later and sum(map(_bytes, sources)) > _bytes(var)
+
+    def _held(self, atom: Atom, materialised: Collection[Var]) -> frozenset[Var]:
+        if not isinstance(atom, Var) or atom in self.given:
+            return frozenset()
+        if atom in materialised:
+            return frozenset((atom,))
+        return self.sources.get(atom, frozenset())
+
+
+def _bytes(var: Var) -> int:
+    return typical(var.aval.size) * physical_dtype(var.aval.dtype).itemsize
 
 
 def _updates(consumer: Eqn, var: Var) -> bool:

@@ -46,7 +46,7 @@ def _core_call(b: Builder, op: CoreCall, *args: Value) -> Sequence[Value]:
 @rule(Remat)
 def _remat(b: Builder, op: Remat, *args: Value) -> Sequence[Value]:
     """What is computed again begins behind a barrier, lest it be computed once."""
-    if op.prevent_cse and op.differentiated:
+    if op.recomputes:
         args = tuple(barrier(b, args))
     return lower_closed(b, op.jaxpr, args)
 
