@@ -44,12 +44,15 @@ class TraceContext:
     """Whether eager operations have to be looked at."""
     tuning: Tuning = DEFAULT
     """The setting `curta_tuning`, for paths that have the context at hand."""
+    places_arrays: bool = False
+    """Whether new arrays may be elsewhere than on the first device."""
 
 
 _DEBUGGING = {
     *("jax_debug_nans", "jax_debug_infs", "jax_debug_key_reuse"),
     *("jax_no_execution", "jax_transfer_guard_host_to_device"),
 }
+_PLACING = ("jax_default_device", "curta_mesh_context")
 _contexts: dict[tuple[Any, ...], TraceContext] = {}
 
 
@@ -321,7 +324,8 @@ def _make_context(overrides: dict[str, Any]) -> TraceContext:
     looking = [v for name, v in values.items() if name in _DEBUGGING]
     debugging = any(v and v != "allow" for v in looking)
     tuning = values.get("curta_tuning", DEFAULT)
-    made = TraceContext(key, tuple(_traced), debugging, tuning)
+    placing = any(values.get(name) is not None for name in _PLACING)
+    made = TraceContext(key, tuple(_traced), debugging, tuning, placing)
     return _contexts.setdefault(key, made)
 
 

@@ -8,7 +8,7 @@ _guarded: list[threading.Thread] = []  # one at most
 
 
 def guard(on: bool) -> None:
-    """Let this thread alone run such programs, or any.
+    """Let this thread alone run such programs, or any; a guard is lifted by its thread.
 
     Raises:
         RuntimeError: another thread has a guard.
@@ -20,7 +20,8 @@ def guard(on: bool) -> None:
             f" {_guarded[0].name!r} has one, and thread {thread.name!r} is to have one."
             " Leave the block of the first before."
         )
-    _guarded[:] = [thread] if on else []
+    if on or thread in _guarded:
+        _guarded[:] = [thread] if on else []
 
 
 def kept_out() -> threading.Thread | None:

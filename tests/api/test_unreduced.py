@@ -144,9 +144,14 @@ class TestArrays:
                 "out_shardings of jit",
             ),
             (
-                lambda: jit(lambda x: x, in_shardings=SUM)(jnp.array(X)),
+                lambda: jit(lambda x: x, in_shardings=SUM)(X),
                 NotImplementedError,
                 "in_shardings of jit",
+            ),
+            (
+                lambda: jit(lambda x: x, in_shardings=SUM)(jnp.array(X)),
+                ValueError,
+                "Sharding passed to jit does not match",
             ),
         ]:
             with pytest.raises(error, match=message):

@@ -178,6 +178,12 @@ def test_a_thread_guard_keeps_other_threads_out():
             assert run() == 1
             with curta.thread_guard(False):
                 assert joined("other", run) == 1
+
+        def without():
+            with curta.thread_guard(False):
+                return 1
+
+        assert joined("other", without) == 1  # and the guard holds on
         error = joined("other", run)
         assert "thread guard was set in thread 'MainThread', and thread 'other'" in str(
             error

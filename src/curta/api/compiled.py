@@ -32,6 +32,7 @@ from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import MISS, entry_of_call, native_caller
 from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.relayout import is_laid_out
+from curta.transforms.dce import read_atoms
 
 _LEAF = tree_util.tree_structure(0)
 
@@ -233,7 +234,11 @@ class Compiled(Stage):
 
     @property
     def _executable(self) -> SimpleNamespace:
-        return SimpleNamespace(in_avals=self._in_avals)
+        avals, staged = self._in_avals, self._staged
+        inputs = staged.closed.jaxpr.invars[len(staged.captured) :]
+        read = {*read_atoms(staged.closed.jaxpr)}
+        kept = [i for i, v in enumerate(inputs) if staged.keep_unused or v in read]
+        return SimpleNamespace(in_avals=[avals[i] for i in kept], _kept_var_idx={*kept})
 
     def runtime_executable(self) -> Any:
         """What runs the function on buffers."""

@@ -9,16 +9,13 @@ import numpy as np
 
 from curta import dtypes, tree_util
 from curta.api.arguments import check_callable, differentiated_argnums, partial_in
-from curta.api.devices import device_put
 from curta.api.linearized import Forward, forward
 from curta.api.signatures import Aux, Gradient, P, R, ValueAndGradient
 from curta.core.avals import is_string
-from curta.core.sharding import NamedSharding
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.core.wrapping import wraps
 from curta.primitives.base import scalar_of
-from curta.runtime.array import ArrayImpl
 
 
 @overload
@@ -161,24 +158,13 @@ def value_and_grad(
             check_input("grad", leaf, holomorphic, allow_int)
         result = forward("grad", fun, partial, chosen, has_aux)
         (value,) = _scalar_output(result, holomorphic)
-        one = _beside(value, scalar_of(typeof(value), 1))
+        one = scalar_of(typeof(value), 1)
         gradient = result.linear.pull(result.residuals, [one])
         if single:
             (gradient,) = gradient
         return ((result.out, result.aux) if has_aux else result.out), gradient
 
     return value_and_grad_fun
-
-
-def _beside(value: Any, seed: Any) -> Any:
-    """A cotangent, on the mesh of what it is for.
-
-    Types name the axes of a mesh, and not its devices, which others may have, too.
-    """
-    sharding = value.sharding if type(value) is ArrayImpl else None
-    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
-        return device_put(seed, sharding)
-    return seed
 
 
 # ---- checks

@@ -10,11 +10,14 @@ from curta.api.arguments import as_result, differentiable_leaf
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
+from curta.core.mesh import Mesh, known_mesh
+from curta.core.sharding import NamedSharding
 from curta.core.source_info import Transforming
 from curta.core.tangents import LinearArg, Zero
 from curta.core.trace import is_array_like, typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import instantiate
+from curta.runtime.array import ArrayImpl
 from curta.transforms.linearize import Linearized, linearize as linearize_flat
 from curta.transforms.transpose import backward_pass
 
@@ -26,6 +29,8 @@ class LinearMap:
     `jaxpr` has the residuals as constants; it maps the tangents of the inputs in
     `in_nonzero` to those of the outputs in `out_nonzero`. Equal to another if it came
     from the same trace, so that a jitted function may take it as part of a pytree.
+    Types name the axes of a mesh, and not its devices, which others may have, too: it
+    is applied on the `mesh` of the values that it was made for, if they have one.
     """
 
     jaxpr: Jaxpr
@@ -36,6 +41,7 @@ class LinearMap:
     in_tree: Any
     out_tree: Any
     debug_info: DebugInfo
+    mesh: Mesh | None = None
 
     def pull(
         self,
@@ -53,7 +59,7 @@ class LinearMap:
             pairs = zip(wanted, self.in_nonzero, strict=True)
             jaxpr = only_to(jaxpr, [w for w, nonzero in pairs if nonzero])
         args = [LinearArg(v.aval) for v in jaxpr.invars]
-        with Transforming("transpose"):
+        with Transforming("transpose"), known_mesh(self.mesh):
             result = iter(backward_pass(jaxpr, residuals, args, given))
         cts = [
             next(result) if n else Zero(a.to_tangent_aval())
@@ -69,7 +75,8 @@ class LinearMap:
     def push(self, residuals: Sequence[Any], tangents: Sequence[Any]) -> Any:
         """The output tangents, as the tree of outputs."""
         given = [t for t, n in zip(tangents, self.in_nonzero, strict=True) if n]
-        result = iter(eval_jaxpr(self.jaxpr, residuals, *given))
+        with known_mesh(self.mesh):
+            result = iter(eval_jaxpr(self.jaxpr, residuals, *given))
         outs = [
             next(result) if n else instantiate(Zero(a.to_tangent_aval()))
             for a, n in zip(self.out_avals, self.out_nonzero, strict=True)
@@ -134,8 +141,19 @@ def forward(
         in_tree,
         flat.out_tree,
         info,
+        _explicit_mesh((*leaves, *outs)),
     )
     return Forward(leaves, outs, linear, lin.jaxpr.consts, aux)
+
+
+def _explicit_mesh(values: Sequence[Any]) -> Mesh | None:
+    """The mesh with explicit axes that one of the values lies on."""
+    for x in values:
+        sharding = x._sharding if type(x) is ArrayImpl else None
+        if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+            mesh: Any = sharding.mesh  # which has devices
+            return mesh
+    return None
 
 
 class FlatWithAux:

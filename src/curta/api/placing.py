@@ -138,6 +138,7 @@ def _constrained(x: Any, sharding: Sharding, layout: Layout | None) -> Any:
                 f"Context mesh {around} should match the mesh of sharding"
                 f" {sharding.mesh.abstract_mesh} passed to with_sharding_constraint."
             )
+        _check_not_manual(sharding, around)
         if around.are_all_axes_explicit:
             return _asserted(x, aval, sharding)
         _check_auto(sharding)
@@ -168,6 +169,16 @@ def _asserted(x: Any, aval: ShapedArray, sharding: NamedSharding) -> Any:
                 " shard your input to the sharding you want."
             )
     return x
+
+
+def _check_not_manual(sharding: NamedSharding, around: AbstractMesh) -> None:
+    """Refuse to split a shard along axes that are mapped over."""
+    if manual := {*sharding.spec.used_axes()} & {*around.manual_axes}:
+        raise ValueError(
+            f"pspec {sharding.spec} contains a manual axes {manual} of mesh {around}:"
+            " within shard_map a value is the part of one device along these. Name the"
+            " other axes alone."
+        )
 
 
 def _check_auto(sharding: NamedSharding) -> None:

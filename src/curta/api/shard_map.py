@@ -32,11 +32,13 @@ from curta.core.mesh import (
 )
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placement
+from curta.core.sharding import NamedSharding
 from curta.core.stage import recording_trace, stage
 from curta.core.trace import concrete_or_none, current_trace, typeof, use_trace
 from curta.core.wrapping import wraps
 from curta.primitives.collective import PVary
 from curta.primitives.unreduced import VaryUnreducedCast
+from curta.runtime.array import ArrayImpl
 from curta.transforms.partial_eval import residuals_as_inputs
 
 
@@ -301,9 +303,7 @@ class _Call:
 
     def _check_captured(self, consts: Sequence[Any]) -> None:
         for x in consts:
-            where = typeof(x).placement
-            split = [] if where is None else where.spec(typeof(x).ndim).used_axes()
-            if self.axes & {*split}:
+            if self.axes & _explicit_axes(x):
                 raise NotImplementedError(
                     "Closing over inputs to shard_map where the input is sharded on"
                     " `Explicit` axes is not implemented. As a workaround, please pass"
@@ -385,3 +385,12 @@ class _Call:
             sums = sums[0] | spec.unreduced, sums[1] | spec.reduced
         where = placement(self.inner_mesh, rest, varying, *sums)
         return ShapedArray(shape, aval.dtype, aval.weak_type, where)
+
+
+def _explicit_axes(x: Any) -> set[Any]:
+    """The explicit axes over which a value is split, or an array lies."""
+    where = typeof(x).placement
+    if where is not None:
+        return {*where.spec(typeof(x).ndim).used_axes()}
+    sharding = x._sharding if type(x) is ArrayImpl else None
+    return {*sharding.mesh.explicit_axes} if type(sharding) is NamedSharding else set()

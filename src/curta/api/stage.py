@@ -83,6 +83,7 @@ class Stage:
 
     abstract_shardings: Sequence[Sharding | None] = ()
     layouts: Sequence[Any] = ()
+    _no_kwargs: bool = False  # by JAX's name: arguments may be given by keyword
 
     def __init__(
         self,

@@ -16,13 +16,7 @@ from typing import Any
 import numpy as np
 
 from curta.control.call import Call
-from curta.core.jaxpr import (
-    Atom,
-    ClosedJaxpr,
-    Jaxpr,
-    Var,
-    with_jaxprs,
-)
+from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, bound_consts, with_jaxprs
 from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import get_abstract_mesh, scope
 from curta.core.stage import stage
@@ -77,13 +71,13 @@ def _inlined(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def _environment(closed: ClosedJaxpr, args: Sequence[Any]) -> dict[Var, Any]:
-    env = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    env = bound_consts(closed.jaxpr, closed.consts)
     env.update(zip(closed.jaxpr.invars, args, strict=True))
     return env
 
 
 def _read(env: dict[Var, Any], atom: Atom) -> Any:
-    return env[atom] if isinstance(atom, Var) else atom.val
+    return env[atom] if isinstance(atom, Var) else atom.operand
 
 
 def _applied(op: Any, operands: Sequence[Any]) -> Sequence[Any]:

@@ -18,7 +18,7 @@ from curta.control.saving import is_kept
 from curta.control.scan import Scan
 from curta.control.shard_map import ShardMap, cut_as
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, bound_consts
 from curta.core.memo import kept_with_jaxpr
 from curta.core.stage import stage
 from curta.lazy_dataclass import dataclass
@@ -295,14 +295,14 @@ def _inline_calls(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 def _eval_inlined(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     jaxpr = closed.jaxpr
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+    env = bound_consts(jaxpr, closed.consts)
     env.update(zip(jaxpr.invars, args, strict=True))
     for eqn in jaxpr.eqns:
-        operands = [env[v] if type(v) is Var else v.val for v in eqn.invars]  # type: ignore[union-attr]
+        operands = [env[v] if type(v) is Var else v.operand for v in eqn.invars]  # type: ignore[union-attr]
         if isinstance(eqn.op, Call):
             out: Any = _eval_inlined(eqn.op.jaxpr, operands)
         else:
             out = eqn.op(*operands)
             out = out if eqn.op.multiple_results else [out]
         env.update(zip(eqn.outvars, out, strict=True))
-    return [env[v] if type(v) is Var else v.val for v in jaxpr.outvars]
+    return [env[v] if type(v) is Var else v.operand for v in jaxpr.outvars]

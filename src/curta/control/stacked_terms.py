@@ -25,6 +25,7 @@ from curta.core.jaxpr import (
     Eqn,
     Jaxpr,
     Var,
+    bound_consts,
     jaxprs_of,
     with_jaxprs,
 )
@@ -99,11 +100,11 @@ def _stacked_aval(aval: ShapedArray) -> ShapedArray:
 
 
 def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env = bound_consts(jaxpr, consts)
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def read(atom: Atom) -> Any:
-        return env[atom] if isinstance(atom, Var) else atom.val
+        return env[atom] if isinstance(atom, Var) else atom.operand
 
     for eqn in jaxpr.eqns:
         outs = _apply(eqn, [read(v) for v in eqn.invars])

@@ -6,12 +6,14 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.op import Op, may_have_effects
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.source_info import UNKNOWN, Replay, SourceInfo
-from curta.core.trace import typeof
+from curta.core.trace import base_trace, typeof
 from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 
@@ -63,11 +65,31 @@ class Literal:
         self.val: Any = val
         self.aval: ShapedArray = typeof(val) if aval is None else aval
 
+    @property
+    def operand(self) -> Any:
+        """The value as ops take it."""
+        return as_operand(self.val, self.aval)
+
     def __repr__(self) -> str:
         return f"{self.val}:{self.aval.str_short(short_dtypes=True)}"
 
 
+def as_operand(x: Any, aval: ShapedArray) -> Any:
+    """A constant as ops take it, of 64 bits too where settings would narrow it."""
+    if not isinstance(x, (np.ndarray, np.generic, int, float, complex)):
+        return x
+    if typeof(x).dtype == aval.dtype or np.asarray(x).dtype != aval.dtype:
+        return x
+    return base_trace().array(np.asarray(x), aval)
+
+
 Atom = Var | Literal
+
+
+def bound_consts(jaxpr: Jaxpr, consts: Sequence[Any]) -> dict[Var, Any]:
+    """The constants of a jaxpr by variable, as its ops take them."""
+    pairs = zip(jaxpr.constvars, consts, strict=True)
+    return {v: as_operand(x, v.aval) for v, x in pairs}
 
 
 @dataclass(frozen=True, eq=False)
@@ -332,11 +354,11 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     >>> curta.core.eval_jaxpr(closed.jaxpr, closed.consts, 5.0)
     [Array(6., dtype=float32, weak_type=True)]
     """
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env = bound_consts(jaxpr, consts)
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def read(atom: Atom) -> Any:
-        return atom.val if type(atom) is Literal else env[atom]  # type: ignore[index]
+        return atom.operand if type(atom) is Literal else env[atom]  # type: ignore[index]
 
     replay = Replay()
     try:

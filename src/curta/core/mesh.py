@@ -454,13 +454,32 @@ def get_concrete_mesh() -> Mesh:
     return scope().concrete or EMPTY_MESH
 
 
-def concrete_mesh(abstract: AbstractMesh) -> Mesh | None:
-    """The mesh in scope, if it has these axes, or else the last that was made."""
-    around = scope().concrete
-    if around is not None and around.abstract_mesh is abstract:
-        return around
+def retyped(mesh: Mesh, like: BaseMesh) -> Mesh:
+    """The devices of a mesh, with the axes of another that has as many."""
+    same = (mesh.shape_tuple, mesh.axis_types) == (like.shape_tuple, like.axis_types)
+    if same or like.size != mesh.size:
+        return mesh
+    return Mesh(mesh.devices.reshape(like.axis_sizes), like.axis_names, like.axis_types)
+
+
+def concrete_mesh(abstract: AbstractMesh, given: Mesh | None = None) -> Mesh | None:
+    """The devices in scope, or those `given`, with these axes.
+
+    Where there are none, or not as many, it is the last mesh made that has the axes.
+    """
+    around = scope().concrete or given
+    if around is not None and around.size == abstract.size:
+        return retyped(around, abstract)
     made = [m for m in _meshes.values() if m.abstract_mesh is abstract]
     return made[-1] if made else None
+
+
+def known_mesh(mesh: Mesh | None) -> Any:
+    """A context manager within which types that name its axes mean this mesh."""
+    around = scope()
+    if mesh is None or around.concrete is not None:
+        return contextlib.nullcontext()
+    return mesh_context(around._replace(concrete=mesh))
 
 
 def guessing() -> Any:

@@ -44,7 +44,7 @@ from curta.partition.named_devices import (
     named_mesh,
     needed_devices,
 )
-from curta.partition.propagation import Propagation, over_axes
+from curta.partition.propagation import Propagation, over_axes, without_single
 from curta.primitives.placing import (
     INSPECTS,
     DevicePut,
@@ -286,9 +286,17 @@ def _program_shardings(
     result = _spelt_as_given(result, outs, shardings, closed.in_avals)
     handed_on = [given.get(v) for v in closed.jaxpr.outvars]
     return [
-        s if s is not None and s.named and s.devices == mesh.flat_devices else f
+        s if s is not None and _is_over(s, mesh) else f
         for s, f in zip(handed_on, result, strict=True)
     ]
+
+
+def _is_over(sharding: Sharding, mesh: Mesh) -> bool:
+    """Whether a sharding is as it is told: over a mesh that types say nothing of."""
+    named = sharding.named
+    if named is None or sharding.devices != mesh.flat_devices:
+        return False
+    return named.mesh is not mesh or not mesh.explicit_axes
 
 
 def _asked(jaxpr: Jaxpr) -> list[Sharding | None]:
@@ -330,7 +338,7 @@ def _spelt_as_given(
     first, rank = next(over_mesh, (None, -1))
     if first is None or first.mesh.explicit_axes:
         return chosen
-    plain = over_axes(first.mesh, normalised(first.spec))
+    plain = over_axes(first.mesh, normalised(without_single(first.spec, first.mesh)))
     return [
         first if s == plain and out.ndim == rank else s
         for s, out in zip(chosen, outs, strict=True)

@@ -19,7 +19,6 @@ from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
 from curta.core.op import Op
 from curta.core.sharding import NamedSharding, Sharding, SingleDeviceSharding
-from curta.partition.propagation import retyped
 from curta.primitives.placing import DevicePut, Placing, ShardingConstraint
 
 Shardings = Sequence[Sharding | None]
@@ -54,8 +53,7 @@ def chosen_mesh(named: NamedMesh | None, shardings: Shardings) -> Mesh | None:
         return given
     if isinstance(named.mesh, Mesh):
         return named.mesh
-    around = scope().concrete or given
-    return concrete_mesh(named.mesh) or (around and retyped(around, named.mesh))
+    return concrete_mesh(named.mesh, given) or scope().concrete or given
 
 
 def needed_devices(

@@ -14,13 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import (
-    ClosedJaxpr,
-    Eqn,
-    Jaxpr,
-    Literal,
-    Var,
-)
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, bound_consts
 from curta.core.mesh import EMPTY_ABSTRACT_MESH, Mesh, within
 from curta.core.op import Op
 from curta.core.partition_spec import entry_of
@@ -174,7 +168,7 @@ class Partitioner:
         wanted = [_entries(split) for split in outs or hints]
         known = self.propagation.environment(jaxpr, entries, wanted)
         env: dict[Var, Part] = dict(zip(jaxpr.invars, args, strict=True))
-        for v, const in zip(jaxpr.constvars, closed.consts, strict=True):
+        for v, const in bound_consts(jaxpr, closed.consts).items():
             env[v] = Part(const, ((),) * v.aval.ndim)
         # Propagation wishes nothing of what is made of constants alone.
         ends = {v: s for v, s in zip(jaxpr.outvars, outs or hints) if type(v) is Var}
@@ -410,7 +404,7 @@ class Partitioner:
 def read(env: Mapping[Var, Part], atom: Any) -> Part:
     """The part of a value; literals are the same everywhere."""
     if type(atom) is Literal:
-        return Part(atom.val, ())
+        return Part(atom.operand, ())
     return env[atom]
 
 

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from curta.config import config
 from curta.control.call import JaxprOp
 from curta.control.cond import Cond
 from curta.control.custom_partitioning import CustomPartitioning
@@ -18,7 +19,7 @@ from curta.control.shard_map import ShardMap
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Eqn, Jaxpr, Literal, Var
-from curta.core.mesh import AbstractMesh, Mesh
+from curta.core.mesh import BaseMesh, Mesh, retyped
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placement
 from curta.core.sharding import NamedSharding, Sharding, normalised
@@ -38,14 +39,6 @@ from curta.primitives.split_query import Entries, Query
 from curta.primitives.structure import BroadcastInDim
 
 Shardings = Sequence[Sharding | None]
-
-
-def retyped(mesh: Mesh, like: Mesh | AbstractMesh) -> Mesh:
-    """The devices of a mesh, with the axes of another that has as many."""
-    if like.abstract_mesh is mesh.abstract_mesh or like.size != mesh.size:
-        return mesh
-    grid = mesh.devices.reshape(like.axis_sizes)
-    return Mesh(grid, like.axis_names, like.axis_types)
 
 
 class Propagation:
@@ -107,6 +100,7 @@ class Propagation:
             mesh = self.mesh_of(aval)
             if isinstance(wanted, NamedSharding):
                 mesh = retyped(mesh, wanted.mesh)
+            spec = without_single(spec, mesh)
             if not mesh.explicit_axes or {*spec.used_axes()} & {*mesh.auto_axes}:
                 spec = normalised(spec)
             result.append(over_axes(mesh, spec))
@@ -259,11 +253,7 @@ class Propagation:
     ) -> Sequence[Entries]:
         """The splits of the outputs of an op."""
         if isinstance(op, ShardMap):
-            pairs = zip(op.out_specs, outs, strict=True)
-            return [
-                (a.placement and a.placement.entries) or self.of_spec(s, a.ndim)
-                for s, a in pairs
-            ]
+            return self.shard_map(op, split, outs)
         if isinstance(op, InspectSharding):
             if self.tells and not self.trying:
                 op.callback(self.shardings(split, avals)[0])
@@ -288,10 +278,39 @@ class Propagation:
         if isinstance(op, Cond):
             return [self.jaxpr(b.jaxpr, split[1:]) for b in op.branches][0]
         explicit = [a.placement.entries if a.placement else () for a in outs]
-        if all(explicit):
+        if all(explicit) and not self.mesh.auto_axes:
             return explicit
         size_of = self.mesh.size_of
-        return out_entries(Query(op, avals, split, outs, size_of, strict=False))
+        found = out_entries(Query(op, avals, split, outs, size_of, strict=False))
+        return [
+            self.beside(e, f) if e else f for e, f in zip(explicit, found, strict=True)
+        ]
+
+    def beside(self, explicit: Entries, found: Entries) -> Entries:
+        """A split over explicit axes, and over those left to the compiler besides."""
+        free = {*self.mesh.auto_axes} - {n for e in explicit for n in entry_axes(e)}
+        return tuple(
+            entry_of((*entry_axes(e), *(n for n in entry_axes(f) if n in free)))
+            for e, f in zip(explicit, found, strict=True)
+        )
+
+    def shard_map(
+        self, op: ShardMap, split: Sequence[Entries], outs: Sequence[ShapedArray]
+    ) -> Sequence[Entries]:
+        """The splits of the outputs: as specs say, and inside over the other axes."""
+        inner: list[Entries] = [(None,) * a.ndim for a in outs]
+        if {*self.mesh.axis_names} - op.axes - {*self.mesh.explicit_axes}:
+            rest = [
+                tuple(entry_of(n for n in entry_axes(e) if n not in op.axes) for e in s)
+                for s in split
+            ]
+            inner = self.jaxpr(op.body.jaxpr, rest)
+        return [
+            self.beside(
+                (a.placement and a.placement.entries) or self.of_spec(s, a.ndim), own
+            )
+            for s, a, own in zip(op.out_specs, outs, inner, strict=True)
+        ]
 
     def placed(self, target: Any, before: Entries, kept: Sequence[Any] = ()) -> Entries:
         """The split that a sharding asks for; as before where it leaves that open.
@@ -340,6 +359,20 @@ def _constants(jaxpr: Jaxpr) -> set[Var]:
 def _read(env: Mapping[Var, Entries], atom: Any) -> Entries:
     known = () if type(atom) is Literal else env.get(atom)
     return known or (None,) * atom.aval.ndim
+
+
+def without_single(spec: PartitionSpec, mesh: BaseMesh) -> PartitionSpec:
+    """The spec without the axes of one device that nobody has asked for.
+
+    Types tell of explicit ones, unless a setting says that they do not.
+    """
+    hidden = config.jax_remove_size_one_mesh_axis_from_type
+    axes = mesh.axis_names if hidden else mesh.auto_axes
+    gone = {n for n in axes if mesh.shape[n] == 1}
+    if not gone:
+        return spec
+    dims = spec.axes_of_dims()
+    return spec.update([entry_of(n for n in axes if n not in gone) for axes in dims])
 
 
 @functools.lru_cache(4096)

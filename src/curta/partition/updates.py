@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta.core.evaluate import as_numpy, evaluate_op
-from curta.core.jaxpr import Eqn
+from curta.core.jaxpr import Eqn, as_operand
 from curta.core.trace import typeof
 from curta.partition.along import Partitioning, Parts, Splits
 from curta.partition.fits import common_fits, fits_of, windows_of
@@ -53,7 +53,8 @@ def known_results(eqn: Eqn, parts: Parts) -> list[Part] | None:
         return None
     pairs = zip(parts, eqn.invars, strict=True)
     result = evaluate_op(eqn.op, [as_numpy(part.value, v.aval) for part, v in pairs])
-    return [Part(np.asarray(result[0]), ((),) * aval.ndim)]
+    known = as_operand(np.asarray(result[0]), aval)
+    return [Part(known, ((),) * aval.ndim)]
 
 
 _MOST = 8  # dims: there is an index for each

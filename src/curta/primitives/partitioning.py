@@ -17,7 +17,8 @@ from curta.core.avals import ShapedArray
 from curta.core.partition_spec import entry_axes, entry_of
 from curta.primitives.relation import Along, Dim, Factors, Windowed
 from curta.primitives.split_query import Entries, Query, Sizes
-from curta.primitives.split_refusals import refuse_ambiguous, refuse_moved
+from curta.primitives.split_refusals import refuse_ambiguous, reshaped_entries
+from curta.primitives.structure import Reshape
 
 Known = dict[int, tuple[Any, ...]]
 
@@ -31,9 +32,10 @@ def out_entries(query: Query) -> list[Entries]:
         return [(None,) * a.ndim for a in query.outs]
     if query.strict:
         refuse_ambiguous(query.op, query)
-    result = _followed(query)
-    if query.strict:
-        refuse_moved(query, result)
+    if query.strict and isinstance(query.op, Reshape):
+        result = [reshaped_entries(query)]
+    else:
+        result = _followed(query)
     return [_possible(query, e, a) for e, a in zip(result, query.outs, strict=True)]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from curta.core.op import Op
-from curta.core.partition_spec import entry_axes
+from curta.core.partition_spec import entry_axes, entry_of
 from curta.primitives.base import Elementwise
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
@@ -34,6 +34,7 @@ from curta.primitives.placing import ShardAlike
 from curta.primitives.random_bits.ops import FrontBatched
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.relation import Along, Windowed
+from curta.primitives.reshaping import reshape_groups
 from curta.primitives.shape import Rev, Squeeze, Tile
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.sorting import Sort, TopK
@@ -275,15 +276,45 @@ def _gather(op: Gather, query: Query) -> None:
         )
 
 
-def refuse_moved(query: Query, moved: Sequence[Entries]) -> None:
-    """Raise ShardingTypeError for a reshape that would move elements."""
-    if isinstance(query.op, Reshape):
-        before, after = (
-            [n for entry in entries for n in entry_axes(entry)]
-            for entries in (query.entries[0], moved[0])
-        )
-        if {*before} - {*after}:
-            query.refuse(
-                "This reshape is not supported. Please specify the sharding of the"
-                " output via the `out_sharding` argument of jax.lax.reshape."
-            )
+_RESHAPE = (
+    "This reshape is not supported. Please specify the sharding of the output via the"
+    " `out_sharding` argument of jax.lax.reshape."
+)
+
+
+def reshaped_entries(query: Query) -> Entries:
+    """How a type says that a reshaped array is split.
+
+    One dim may become several, or several one: of those only the first may be split,
+    or all in front of a split one. ShardingTypeError for other reshapes.
+    """
+    before, after = query.avals[0].shape, query.outs[0].shape
+    groups = reshape_groups(before, after)
+    changed = [(old, new) for old, new in groups if len(old) + len(new) > 2]
+    if len(changed) > 1 or any(len(o) > 1 and len(n) > 1 for o, n in changed):
+        query.refuse(_RESHAPE)
+    result: list[Any] = [None] * len(after)
+    for old, new in groups:
+        entries = [query.entries[0][d] for d in old]
+        while entries and entries[-1] is None:
+            entries.pop()
+        if None in entries:
+            query.refuse(_RESHAPE)
+        axes = [name for entry in entries for name in entry_axes(entry)]
+        if len(old) == len(new) == 1:
+            result[new[0]] = entry_of(axes)
+            continue
+        for d in new:
+            result[d] = entry_of(_taken(query, axes, after[d]))
+    return tuple(result)
+
+
+def _taken(query: Query, axes: list[Any], size: int) -> list[Any]:
+    """The axes that split a dim of that size, taken from those that are left."""
+    own = []
+    while axes and size > 1:
+        size, rest = divmod(size, query.size_of(axes[:1]))
+        if rest:
+            query.refuse(_RESHAPE)
+        own.append(axes.pop(0))
+    return own

@@ -13,15 +13,17 @@ from curta.core.array_layout import Format, stored_format
 from curta.core.avals import ShapedArray
 from curta.core.buffers import locked
 from curta.core.dlpack_types import capsule_of
+from curta.core.mesh import get_abstract_mesh
 from curta.core.sharding import Sharding, default_sharding, on_device
-from curta.core.trace import register_aval_rule
+from curta.core.trace import register_aval_rule, thread_state
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
-from curta.runtime.devices import Device
+from curta.runtime.devices import Device, first_sharding
 from curta.runtime.guard import guard_transfer
+from curta.runtime.host_runs import several_hosts
 from curta.runtime.laid_out import LaidOutData, without_order
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import Held, RemoteData
@@ -40,21 +42,35 @@ class ArrayImpl(ShownArray):
     elements are computed in the queue, when `_pending` is a future of them;
     while they lie on devices of a plugin, on several hosts or in another order, when
     `_pending` has them; and once the array was deleted or donated. `_sharding` is None
-    unless the user placed the array on devices (in JAX's words: committed it).
+    unless the user placed the array on devices (in JAX's words: committed it), or made
+    it where a mesh is in scope. `_home` is where it was made else.
     """
 
-    # `_pending` is absent from arrays that have always been at hand.
-    __slots__ = ("__weakref__", "_data", "_pending", "_sharding", "aval")
+    # `_pending` is absent from arrays that have always been at hand, `_home` from those
+    # that were made on the first device.
+    __slots__ = ("__weakref__", "_data", "_home", "_pending", "_sharding", "aval")
 
     aval: ShapedArray
     _data: Any
     _pending: Any  # what is `Held`, or None
     _sharding: Sharding | None
+    _home: Sharding
 
     def __init__(self, data: Any, aval: ShapedArray, sharding: Sharding | None = None):
         self._data = data
         self.aval = aval
         self._sharding = sharding
+        if sharding is None and config.context.places_arrays:
+            self._place_by_scope()
+
+    def _place_by_scope(self) -> None:
+        """Remember where arrays are made now: on the default device, or on a mesh."""
+        if thread_state.trace.is_evaluating() and not get_abstract_mesh().manual_axes:
+            where = default_sharding(self.aval)
+            if where.num_devices > 1 and not several_hosts():
+                self._sharding = where
+            else:
+                self._home = where
 
     @property
     def __numpy_dtype__(self) -> Any:
@@ -131,6 +147,20 @@ class ArrayImpl(ShownArray):
                 f" are sums of what the devices hold. Its type is {self.aval}; take the"
                 " sums with jax.sharding.reshard."
             )
+
+    # By JAX's private names, for which programs ask all the same.
+
+    @property
+    def _npy_value(self) -> _Any | None:
+        return self._data
+
+    @property
+    def _arrays(self) -> list[ArrayImpl | None] | None:
+        return None if self.is_deleted() else [s.data for s in self.addressable_shards]
+
+    def _check_if_deleted(self) -> None:
+        if self.is_deleted():
+            raise self._deleted()
 
     def _has_terms(self) -> bool:
         """Whether `_data` has the terms of sums, along dims in front for each axis."""
@@ -299,7 +329,7 @@ class ArrayImpl(ShownArray):
         buffer = getattr(self, "_pending", None)
         if isinstance(buffer, RemoteData):
             return buffer.sharding
-        return default_sharding(self.aval)
+        return getattr(self, "_home", None) or first_sharding(self.aval)
 
     @property
     def format(self) -> Format:

@@ -21,6 +21,7 @@ from curta.core.mesh import (
     concrete_mesh,
     get_abstract_mesh,
     get_concrete_mesh,
+    retyped,
 )
 from curta.core.sharding import (
     MEMORIES,
@@ -335,13 +336,19 @@ def _default_sharding(aval: ShapedArray | None) -> Sharding:
     mesh, abstract = get_concrete_mesh(), get_abstract_mesh()
     if aval.placement is not None:
         mesh = concrete_mesh(aval.placement.mesh) or mesh
-    elif mesh.abstract_mesh is not abstract and mesh.size == abstract.size:
-        grid = mesh.devices.reshape(abstract.axis_sizes)
-        mesh = Mesh(grid, abstract.axis_names, abstract.axis_types)
+    elif not abstract.empty:
+        mesh = retyped(mesh, abstract)
     return on_device(default_device()) if mesh.empty else over_mesh(mesh, aval)
 
 
 set_default_sharding(_default_sharding)
+
+
+def first_sharding(aval: ShapedArray) -> Sharding:
+    """Where arrays are that were made with neither a device nor a mesh in scope."""
+    where = aval.placement
+    mesh = None if where is None else concrete_mesh(where.mesh)
+    return on_device(local_devices()[0]) if mesh is None else over_mesh(mesh, aval)
 
 
 def placing_of(aval: ShapedArray) -> Sharding:

@@ -17,18 +17,21 @@ import numpy as np
 
 from curta.config import config
 from curta.control.call import Call, JaxprOp
+from curta.control.shard_map import ShardMap
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import DebugInfo, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
+from curta.core.mesh import Mesh, concrete_mesh
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
-from curta.core.sharding import MemorySpace, Sharding, default_sharding
+from curta.core.sharding import MemorySpace, Sharding
 from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
 from curta.core.user_op import UserOp
 from curta.errors import as_out_of_memory
 from curta.partition.named_devices import is_abstract
+from curta.partition.propagation import over_axes
 from curta.primitives.base import Elementwise, is_part_of_byte
 from curta.primitives.placed_types import install_placement_rules
 from curta.primitives.placing import DevicePut, ShardingConstraint
@@ -155,7 +158,7 @@ def _beside(target: Sharding, x: ArrayImpl) -> ArrayImpl:
 def _put(target: Any, x: ArrayImpl) -> ArrayImpl:
     """An array moved between devices and the host."""
     if isinstance(target, MemorySpace):
-        where = x._sharding or default_sharding(x.aval)
+        where = x.sharding
         target = (where.named or where).with_memory_kind(target.kind)
     return x if target is None else placed_on(x, target)
 
@@ -238,12 +241,23 @@ class OpCall(CompiledCall):
             self.executable = Executable(
                 rule if several else lambda *data: [rule(*data)]
             )
-        super().__init__(op.jaxpr if type(op) is Call else closed, op.name)
+        where = _result_shardings(op) if isinstance(op, ShardMap) else ()
+        donated = op.donated if type(op) is Call else ()
+        program = op.jaxpr if type(op) is Call else closed
+        super().__init__(program, op.name, donated, out_shardings=where)
         self.special = self.special or rule is not None
 
     @cached_property
     def run(self) -> Executable:
         return self.executable
+
+
+def _result_shardings(op: ShardMap) -> Sequence[Sharding]:
+    """Where results of a `shard_map` over all axes are, as its specs are written."""
+    mesh = op.mesh if isinstance(op.mesh, Mesh) else concrete_mesh(op.mesh)
+    if mesh is None or op.axes != {*mesh.axis_names}:
+        return ()
+    return [over_axes(mesh, spec) for spec in op.out_specs]
 
 
 # By (settings, op or the class of an op without parameters, *avals).

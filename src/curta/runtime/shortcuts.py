@@ -127,9 +127,11 @@ def binary(
         if thread_state.trace is not BASE:
             return general(self, other)
         data, sharding = self._data, self._sharding
+        if sharding is not None and _is_spread(self):
+            return general(self, other)
         if type(other) is ArrayImpl:
             value, aval = other._data, other.aval
-            if other._sharding is not sharding or _is_spread(self):
+            if other._sharding is not sharding:
                 return general(self, other)
         else:
             scalar = _scalar_aval(type(other), self.aval, config.context)

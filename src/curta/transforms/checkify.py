@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta import dtypes
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, bound_consts
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.source_info import UNKNOWN, Replay
@@ -93,11 +93,11 @@ class Checker:
         self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
     ) -> list[Any]:
         """Apply the jaxpr's ops one by one, checking them."""
-        env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+        env = bound_consts(jaxpr, consts)
         env.update(zip(jaxpr.invars, args, strict=True))
 
         def read(atom: Any) -> Any:
-            return atom.val if type(atom) is Literal else env[atom]
+            return atom.operand if type(atom) is Literal else env[atom]
 
         replay = Replay()
         try:

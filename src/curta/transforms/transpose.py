@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bound_consts
 from curta.core.mesh import guessing
 from curta.core.placement import placed_as
 from curta.core.source_info import Replay
@@ -39,7 +39,7 @@ def _backwards(
     cotangents: Sequence[Any],
     replay: Replay,
 ) -> list[Any]:
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env = bound_consts(jaxpr, consts)
     for var, x in zip(jaxpr.invars, args, strict=True):
         if not is_linear(x):
             env[var] = x
@@ -61,7 +61,7 @@ def _backwards(
         if all(ct is None for ct in given):
             continue
         operands = [
-            x.val if type(x) is Literal else _known_or_linear(env, x)  # type: ignore[arg-type]
+            x.operand if type(x) is Literal else _known_or_linear(env, x)  # type: ignore[arg-type]
             for x in eqn.invars
         ]
         cts = given[0]
@@ -102,7 +102,7 @@ def _forward(jaxpr: Jaxpr, env: dict[Var, Any], replay: Replay) -> list[Eqn]:
         if any(type(v) is Var and v not in env for v in eqn.invars):
             linear.append(eqn)
             continue
-        args = [v.val if isinstance(v, Literal) else env[v] for v in eqn.invars]
+        args = [v.operand if isinstance(v, Literal) else env[v] for v in eqn.invars]
         replay.at(eqn.source_info)
         out = eqn.op(*args)
         if not eqn.op.multiple_results:
