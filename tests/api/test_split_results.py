@@ -152,3 +152,50 @@ def test_arguments_donated_to_a_jit_are_given_up_where_its_jaxpr_is_applied():
     first, second = jaxpr_as_fun(closed)(x)
     assert x.is_deleted()
     assert first.tolist() == second.tolist() == [0] * 64
+
+
+def test_derivatives_of_windows_over_explicit_axes():
+    values = np.random.default_rng(0).normal(size=(16, 12, 8)).astype("f4")
+
+    def pooled(x):
+        return lax.reduce_window(x, -np.inf, lax.max, (1, 2, 1), (1, 2, 1), "SAME")
+
+    expected = curta.grad(lambda x: (pooled(x) ** 2).sum())(values)
+    for spec in [("x", "y"), ("x", None, "y"), (None, "x", "y"), (("x", "y"),)]:
+        with curta.set_mesh(mesh := mesh_of((2, 2), "xy", EXPLICIT)):
+            x = put(values, mesh, *spec)
+            found = curta.jit(curta.grad(lambda x: (pooled(x) ** 2).sum()))(x)
+            assert found.sharding.spec == P(*spec, *[None] * (3 - len(spec)))
+            np.testing.assert_array_equal(found, expected)
+            tangent = curta.jit(lambda x: curta.jvp(pooled, (x,), (x,))[1])(x)
+            np.testing.assert_array_equal(tangent, pooled(values))
+
+
+def test_types_are_cut_evenly():
+    mesh = curta.sharding.AbstractMesh((2,), ("x",), (EXPLICIT,))
+    with pytest.raises(ValueError, match="does not evenly divide the dimension size"):
+        curta.core.ShapedArray((5, 2), "int32", sharding=NamedSharding(mesh, P("x")))
+
+
+def test_a_constraint_does_not_move_an_array_to_other_devices():
+    one, two = (
+        curta.sharding.Mesh(curta.devices()[:2][::step], ("x",)) for step in (1, -1)
+    )
+    x = curta.device_put(np.arange(8), NamedSharding(one, P()))
+    with pytest.raises(ValueError, match="Received incompatible devices"):
+        lax.with_sharding_constraint(x, NamedSharding(two, P("x")))
+    assert lax.with_sharding_constraint(
+        jnp.arange(8), NamedSharding(two, P("x"))
+    ).sharding == NamedSharding(two, P("x"))
+
+
+@pytest.mark.filterwarnings("ignore:.*context manager has been deprecated")
+def test_a_mesh_within_a_function_has_as_many_devices():
+    def f(x):
+        with curta.sharding.Mesh(curta.devices()[:1], ("x",)):
+            return curta.jit(lambda x: x)(x)
+
+    with curta.sharding.Mesh(curta.devices()[:2], ("x",)):
+        with pytest.raises(ValueError, match="cannot change the size of the mesh"):
+            curta.jit(f)(jnp.arange(4))
+        assert f(jnp.arange(4)).shape == (4,)

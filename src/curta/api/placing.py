@@ -25,6 +25,7 @@ from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.core.wrapping import wraps
 from curta.primitives.placing import Reshard, ShardAlike, ShardingConstraint
+from curta.runtime.array import ArrayImpl
 
 
 def _is_leaf(x: Any) -> bool:
@@ -143,9 +144,24 @@ def _constrained(x: Any, sharding: Sharding, layout: Layout | None) -> Any:
             return _asserted(x, aval, sharding)
         _check_auto(sharding)
     if current_trace().is_evaluating() and _is_definite(sharding):
+        _check_same_devices(x, sharding)
         return device_put(x, Format(layout, sharding))  # by the very spec as given
     target = sharding.named or sharding
     return ShardingConstraint(target, mesh, layout=layout)(x)
+
+
+def _check_same_devices(x: Any, sharding: Sharding) -> None:
+    """Refuse other devices than an array was placed on: that is for `device_put`."""
+    have = x._sharding if type(x) is ArrayImpl else None
+    if have is None or have.devices == sharding.devices:
+        return
+    ids = [[d.id for d in s.devices] for s in (have, sharding)]
+    raise ValueError(
+        "Received incompatible devices for jitted computation. Got argument x of"
+        f" with_sharding_constraint with shape {typeof(x).str_short()} and with device"
+        f" ids {ids[0]} and a sharding with device ids {ids[1]}. Move the array with"
+        " jax.device_put."
+    )
 
 
 def _is_definite(sharding: Sharding) -> bool:

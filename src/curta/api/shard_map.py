@@ -392,5 +392,5 @@ def _explicit_axes(x: Any) -> set[Any]:
     where = typeof(x).placement
     if where is not None:
         return {*where.spec(typeof(x).ndim).used_axes()}
-    sharding = x._sharding if type(x) is ArrayImpl else None
+    sharding = x.sharding if type(x) is ArrayImpl else None
     return {*sharding.mesh.explicit_axes} if type(sharding) is NamedSharding else set()

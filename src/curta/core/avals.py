@@ -15,7 +15,7 @@ from curta import dtypes
 from curta.core.dim import SymbolicDim
 from curta.core.manual_axes import NOT_VARYING, ManualAxisType
 from curta.core.mesh import get_abstract_mesh
-from curta.core.partition_spec import PartitionSpec, entry_of
+from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import Placement, placement, shape_text
 from curta.core.sharding import NamedSharding, Sharding
 
@@ -225,6 +225,7 @@ def _placed_so(
     """The type with the split of a sharding, and what is said of manual axes."""
     if sharding is not None:
         aval = placed_aval(aval, sharding)
+        _check_divided(aval, sharding)
     if mat is None:
         return aval
     mesh = get_abstract_mesh() if sharding is None else sharding.mesh.abstract_mesh
@@ -234,6 +235,19 @@ def _placed_so(
     if where is not None:
         sums = (sums[0] | where.unreduced, sums[1] | where.reduced)
     return aval.update(placement=placement(mesh, entries, mat.varying, *sums))
+
+
+def _check_divided(aval: ShapedArray, sharding: NamedSharding) -> None:
+    """Raise ValueError for a type whose dims explicit axes do not cut evenly."""
+    entries = () if aval.placement is None else aval.placement.entries
+    for d, (size, entry) in enumerate(zip(aval.shape, entries)):
+        count = sharding.mesh.size_of(entry_axes(entry))
+        if not isinstance(size, SymbolicDim) and size % count:
+            raise ValueError(
+                f"Sharding spec {entry} implies that array axis {d} is partitioned"
+                f" {count} times, but does not evenly divide the dimension size {size}."
+                f" Got shape: {aval.shape} and sharding {sharding}"
+            )
 
 
 # Arrays of strings can be held, and laid out over devices; no op takes them.

@@ -16,8 +16,12 @@ import numpy as np
 from curta.config import config, mesh_context
 from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
+from curta.on_demand import late
 from curta.once import Interned
 from curta.user_warnings import warn
+
+# Traces know of types, which know of meshes.
+trace: Any = late("curta.core.trace")
 
 
 class AxisType(enum.Enum):
@@ -246,6 +250,14 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
             " jax.set_mesh(mesh):` instead.",
             DeprecationWarning,
         )
+        around = scope().resources
+        if around is not None and around.size != self.size:
+            if not trace.thread_state.trace.is_evaluating():
+                raise ValueError(
+                    "`with mesh:` within a transformed function cannot change the size"
+                    f" of the mesh. Got new mesh: {self} with size={self.size} and"
+                    f" prev mesh: {around} with size={around.size}"
+                )
         entered = mesh_context(scope()._replace(resources=self))
         entered.__enter__()
         _entered.blocks.append(entered)

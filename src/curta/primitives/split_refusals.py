@@ -41,6 +41,10 @@ from curta.primitives.sorting import Sort, TopK
 from curta.primitives.split_query import Entries, Query
 from curta.primitives.structure import AddAny, BroadcastInDim, Reshape, Transpose
 from curta.primitives.windowed.reductions import WindowReduction
+from curta.primitives.windowed.selection import (
+    SelectAndGatherAdd,
+    SelectAndScatterAdd,
+)
 
 
 @functools.singledispatch
@@ -203,6 +207,8 @@ def _convolution(op: ConvGeneralDilated, query: Query) -> None:
 @refuse_ambiguous.register(Pad)
 @refuse_ambiguous.register(DynamicSlice)
 @refuse_ambiguous.register(WindowReduction)
+@refuse_ambiguous.register(SelectAndGatherAdd)
+@refuse_ambiguous.register(SelectAndScatterAdd)
 @refuse_ambiguous.register(Split)
 def _resized(op: Op, query: Query) -> None:
     """A dim that gets another size must be divisible as before."""
