@@ -38,6 +38,12 @@ PROGRAMS = {
     "map": (lambda x: jnp.sin(x) + 1, [normal(10007)]),
     "sum": (lambda x: x.sum(), [normal(10007)]),
     "columns": (lambda x: x.sum(0), [normal(301, 67)]),
+    "columns, every other": (lambda x: x[:, ::2].sum(0), [normal(301, 67)]),
+    "columns of complex numbers": (
+        lambda x: x.sum(0),
+        [normal(301, 38).view(np.complex64)],
+    ),
+    "a narrow array": (lambda x: x.sum(0), [normal(10007, 3)]),
     "reversed": (lambda x: x[::-1, ::-1] * 2, [normal(301, 67)]),
     "transposed": (lambda x: x.T + 1, [normal(301, 67)]),
     "strided": (lambda x: x[1::3, ::2] + 1, [normal(301, 67)]),

@@ -239,8 +239,8 @@ class Evaluator(IndexValues):
             if mask is None:
                 return self.b.load(wide, pointer)
             return self.b.masked_load(wide, pointer, mask)
-        if is_same(stride, 2) and mask is None and self.lanes > 1:
-            return self._load_every_other(wide, pointer)
+        if is_same(stride, 2) and self.lanes > 1:
+            return self._load_every_other(wide, pointer, mask)
         if stride == -1 and mask is None:
             first = self.b.offset(pointer, 1 - self.lanes, type_)
             return self.b.shuffle(self.b.load(wide, first), None, self._backwards())
@@ -248,15 +248,28 @@ class Evaluator(IndexValues):
             return self.b.gather(wide, self.b.splat(pointer, self.lanes), mask)
         return self.b.gather(wide, self.b.strided(pointer, stride, wide), mask)
 
-    def _load_every_other(self, wide: Type, pointer: Value) -> Value:
+    def _load_every_other(
+        self, wide: Type, pointer: Value, mask: Value | None
+    ) -> Value:
         """Two loads that overlap by an element, so as not to read beyond the last."""
         lanes = wide.lanes
-        low = self.b.load(wide, pointer)
         rest = self.b.offset(pointer, lanes - 1, wide.with_lanes(1))
-        high = self.b.load(wide, rest)
-        odd = lanes % 2
-        order = [*range(0, lanes, 2), *range(lanes + 1 + odd, 2 * lanes, 2)]
-        return self.b.shuffle(low, high, order)
+        # The elements of the loads that are taken, and the lanes that they are for.
+        low = range(0, lanes, 2)
+        high = range(1 + lanes % 2, lanes, 2)
+        order = [*low, *(lanes + i for i in high)]
+        if mask is None:
+            halves = self.b.load(wide, pointer), self.b.load(wide, rest)
+        else:
+            none = self.b.const(mask.type, 0)
+            first, second = [0] * lanes, [0] * lanes
+            for lane, i in enumerate(order):
+                (second if i >= lanes else first)[i % lanes] = lanes + lane
+            halves = (
+                self.b.masked_load(wide, pointer, self.b.shuffle(none, mask, first)),
+                self.b.masked_load(wide, rest, self.b.shuffle(none, mask, second)),
+            )
+        return self.b.shuffle(*halves, order)
 
     def store_columns(
         self, buffer: Buffer, offset: Affine, parts: Sequence[Value], dtype: Any

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 
 from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.items import LoopItem
 from curta.compiler.loops.build import ScalarBuilder
-from curta.compiler.loops.index import Affine, IndexAtom, LoopVar, as_index
+from curta.compiler.loops.index import Affine, IndexAtom, IndexLike, LoopVar, as_index
 from curta.compiler.loops.nodes import (
     Buffer,
     Const,
@@ -148,7 +149,7 @@ def _collapsed(
     """
     runs: list[list[LoopVar]] = []
     for dim in dims:
-        if runs and _as_one(runs[-1][-1], dim, indices):
+        if runs and are_one(runs[-1][-1], dim, indices):
             runs[-1].append(dim)
         else:
             runs.append([dim])
@@ -167,7 +168,8 @@ def _collapsed(
     return tuple(result)
 
 
-def _as_one(a: LoopVar, b: LoopVar, indices: list[Affine]) -> bool:
+def are_one(a: LoopVar, b: LoopVar, indices: Iterable[Affine]) -> bool:
+    """Whether indices treat two dims, the second within the first, as one."""
     return all(i.coefficient(a) == i.coefficient(b) * b.extent for i in indices)
 
 
@@ -188,11 +190,16 @@ def _indices(kernel: Kernel) -> Iterator[Affine]:
     for stage in kernel.stages:
         for store in stage.written():
             yield from _nested(store.offset)
-        for expr in stage.body:
-            if isinstance(expr, Load):
-                yield from _nested(expr.offset)
-            elif isinstance(expr, IndexValue):
-                yield from _nested(expr.index)
+        yield from indices_of(stage.body)
+
+
+def indices_of(body: Iterable[Expr]) -> Iterator[Affine]:
+    """The affine sums of expressions, those inside of others included."""
+    for expr in body:
+        if isinstance(expr, Load):
+            yield from _nested(expr.offset)
+        elif isinstance(expr, IndexValue):
+            yield from _nested(expr.index)
 
 
 def _nested(index: Affine) -> Iterator[Affine]:
@@ -204,21 +211,23 @@ def _nested(index: Affine) -> Iterator[Affine]:
 
 
 class Rewriter:
-    """Expressions with atoms of their indices exchanged."""
+    """Expressions with atoms of their indices exchanged; some are `given`."""
 
     def __init__(
         self,
         builder: ScalarBuilder,
-        replace: Callable[[IndexAtom], IndexAtom | int | None],
+        replace: Callable[[IndexAtom], IndexLike | None],
+        given: Mapping[Expr, Expr] = MappingProxyType({}),
     ) -> None:
         self.builder = builder
         self._replace = replace
+        self._given = given
         self._done: dict[Expr, Expr] = {}
 
     def body(self, stage: Stage) -> tuple[tuple[Store, ...], tuple[Fold, ...]]:
         """The stores and folds of a stage, rewritten."""
         for expr in stage.body:
-            self._done[expr] = self._rebuilt(expr)
+            self._done[expr] = self._given.get(expr) or self._rebuilt(expr)
         stores = tuple(self.store(s) for s in stage.stores)
         return stores, tuple(self._fold(f) for f in stage.folds)
 

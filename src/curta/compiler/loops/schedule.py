@@ -221,7 +221,7 @@ def prefers_columns(kernel: Kernel) -> bool:
     for stage in kernel.stages:
         for load in stage.loads if stage.dims else ():
             rows += abs(load.offset.coefficient(stage.dims[-1])) > 1
-            columns += abs(load.offset.coefficient(last)) > 1
+            columns += abs(load.offset.coefficient(last)) > 2
     return rows > columns
 
 

@@ -1,9 +1,12 @@
-"""Long folds with few results, in two levels.
+"""Folds in two levels: a kernel folds parts, and a small one what comes of these.
+
+Halide calls it rfactor (Suriana, Adams, Kamil, "Parallel associative reductions in
+Halide", 2017).
 
 The sum of a whole array has one iteration and nothing to share out. Its inner dim is
 cut into pieces by its length alone; every piece has accumulators of its own in memory,
-and a second, small kernel folds those, in the order of the pieces. The result is the
-same for any number of threads.
+which are folded in the order of the pieces. The result is the same for any number of
+threads.
 """
 
 from __future__ import annotations
@@ -11,7 +14,11 @@ from __future__ import annotations
 import math
 
 from curta.compiler.loops.build import ScalarBuilder
-from curta.compiler.loops.index import Affine, LoopVar
+from curta.compiler.loops.index import (
+    IndexLike,
+    LoopVar,
+    row_major,
+)
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, Stage, Store
 from curta.compiler.loops.schedule import is_running, kernel_cost, prefers_columns
 from curta.config import config
@@ -33,16 +40,56 @@ def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
     if typical(pieces) < 2:
         return [kernel]
     index = piece_index(pieces)
-    partial: list[Fold] = []
-    whole: list[Fold] = []
-    for fold in stage.folds:
-        a, b = _two_levels(fold, kernel, index, builder)
-        partial.append(a)
-        whole.append(b)
+    parts = Parts(stage.folds, (index, *kernel.dims), builder)
+    stored = parts.stored(stage.folds, (index, *kernel.dims))
+    read = parts.read((index, *kernel.dims))
     return [
-        Kernel(kernel.dims, (Stage(stage.dims, stage.stores, tuple(partial)),), size),
-        Kernel(kernel.dims, (Stage((index,), (), tuple(whole)),)),
+        Kernel(kernel.dims, (Stage(stage.dims, stage.stores, stored),), size),
+        Kernel(kernel.dims, (Stage((index,), (), read),)),
     ]
+
+
+class Parts:
+    """Memory for what folds of parts come to: accumulators, for indices of `dims`."""
+
+    def __init__(
+        self, folds: tuple[Fold, ...], dims: tuple[LoopVar, ...], builder: ScalarBuilder
+    ) -> None:
+        self.folds, self.builder = folds, builder
+        self.shape: tuple[int, ...] = tuple(v.extent for v in dims)
+        size = math.prod(self.shape)
+        self.buffers: list[list[Buffer]] = [
+            [Buffer(f"partial{builder.fresh()}", x.dtype, size) for x in f.left]
+            for f in folds
+        ]
+
+    def stored(
+        self, folds: tuple[Fold, ...], index: tuple[IndexLike, ...]
+    ) -> tuple[Fold, ...]:
+        """Folds of parts, whose accumulators go to an index."""
+        at = row_major(index, self.shape)
+        stores = [
+            tuple(Store(b, at, x) for b, x in zip(buffers, f.left, strict=True))
+            for f, buffers in zip(self.folds, self.buffers, strict=True)
+        ]
+        return tuple(
+            Fold(f.inputs, f.initial, f.left, f.right, f.combined, own)
+            for f, own in zip(folds, stores, strict=True)
+        )
+
+    def read(self, index: tuple[IndexLike, ...]) -> tuple[Fold, ...]:
+        """The folds of the accumulators at an index, with the results of the whole."""
+        at, load = row_major(index, self.shape), self.builder.load_where
+        inputs = [
+            tuple(
+                load(b, at, None, x.dtype) for b, x in zip(buffers, f.left, strict=True)
+            )
+            for f, buffers in zip(self.folds, self.buffers, strict=True)
+        ]
+        return tuple(
+            Fold(own, f.initial, f.left, f.right, f.combined, f.stores)
+            for f, own in zip(self.folds, inputs, strict=True)
+        )
 
 
 def _piece(kernel: Kernel, stage: Stage) -> int:
@@ -67,24 +114,3 @@ def _piece(kernel: Kernel, stage: Stage) -> int:
         multiple = tuning.fold_piece_multiple
         size = -(-size // multiple) * multiple
     return size
-
-
-def _two_levels(
-    fold: Fold, kernel: Kernel, index: LoopVar, builder: ScalarBuilder
-) -> tuple[Fold, Fold]:
-    results = math.prod(v.extent for v in kernel.dims)
-    offset, stride = Affine({index: results}, 0), 1
-    for variable in reversed(kernel.dims):
-        offset = offset + Affine({variable: stride}, 0)
-        stride *= variable.extent
-    stores, loads = [], []
-    for hole in fold.left:
-        size = results * index.extent
-        buffer = Buffer(f"partial{builder.fresh()}", hole.dtype, size)
-        stores.append(Store(buffer, offset, hole))
-        loads.append(builder.load_where(buffer, offset, None, hole.dtype))
-    same = fold.initial, fold.left, fold.right, fold.combined
-    return (
-        Fold(fold.inputs, *same, tuple(stores)),
-        Fold(tuple(loads), *same, fold.stores),
-    )

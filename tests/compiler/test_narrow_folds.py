@@ -1,0 +1,59 @@
+"""Folds of the rows of narrow arrays: several rows are one, which fills vectors."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+
+FOLDS = {
+    "sum": (lambda x: x.sum(-2), lambda x: x.sum(-2)),
+    "greatest": (lambda x: x.max(-2), lambda x: x.max(-2)),
+    "of absolute values": (lambda x: jnp.abs(x).sum(-2), lambda x: abs(x).sum(-2)),
+    "of two operands": (
+        lambda x: (x * x[::-1]).sum(-2),
+        lambda x: (x * x[::-1]).sum(-2),
+    ),
+    "around the mean": (lambda x: x.var(-2), lambda x: x.var(-2)),
+    "of both dims": (lambda x: x.sum((-3, -2)), lambda x: x.sum((-3, -2))),
+    "index": (lambda x: x.argmax(-2), lambda x: x.argmax(-2)),
+    "two results": (
+        lambda x: (x.sum(-2), (x + 1).prod(-2)),
+        lambda x: (x.sum(-2), (x + 1).prod(-2)),
+    ),
+}
+SHAPES = [(2, 2000, 3), (1, 20011, 2), (2, 3001, 10), (3, 1999, 30), (1, 5000, 63)]
+
+
+def numbers(shape, dtype):
+    """Numbers whose sums and products are exact, whatever the order."""
+    x = np.random.default_rng(0).integers(-2, 3, shape)
+    return (x + 1j * x.T.reshape(shape) if dtype == "complex64" else x).astype(dtype)
+
+
+@pytest.mark.parametrize("name", FOLDS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int8"])
+def test_equals_numpy(name, shape, dtype):
+    fun, by_numpy = FOLDS[name]
+    x = numbers(shape, dtype)
+    if name == "index":
+        x = abs(x)  # complex numbers have no order
+    if name == "two results":
+        x = np.zeros_like(x)  # of ones, products are exact
+        x[..., 7, 1] = 3
+    if dtype == "int8" and name not in ("greatest", "index"):
+        x = x.astype("int32")
+    wide = {"float32": "float64", "complex64": "complex128"}.get(dtype, x.dtype)
+    want = by_numpy(x.astype(wide))
+    got = curta.jit(fun)(x)
+    for a, b in zip(curta.tree.leaves(got), curta.tree.leaves(want), strict=True):
+        np.testing.assert_allclose(a, b.astype(a.dtype), rtol=1e-4)
+
+
+def test_rows_fill_vectors(monkeypatch, capsys):
+    monkeypatch.setenv("CURTA_DUMP", "kernels")
+    curta.jit(lambda x: x.sum(0))(np.ones((20011, 3), np.float32))
+    kernels = capsys.readouterr().err
+    assert kernels.count("kernel ") == 3
+    assert "192" in kernels
