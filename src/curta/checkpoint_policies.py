@@ -6,10 +6,11 @@ whether its results are kept; what is not kept is computed again when needed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from curta.control.saving import Offloadable, Recompute, Saveable
+from curta.control.saving import FitIn, Offloadable, Recompute, Saveable
 from curta.core.primitive import Primitive, primitive_of
 from curta.lazy_dataclass import dataclass
 from curta.on_demand import Listing, listed
@@ -22,6 +23,7 @@ __all__ = [
     "checkpoint_dots_with_no_batch_dims",
     "dots_saveable",
     "dots_with_no_batch_dims_saveable",
+    "fit_in",
     "everything_saveable",
     "nothing_saveable",
     "offload_dot_with_no_batch_dims",
@@ -231,6 +233,79 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     (2, 1)
     """
     return OffloadDotWithNoBatchDims(Offloadable(offload_src, offload_dst))
+
+
+def fit_in(limit: int | str) -> Policy:
+    """Compute again what is needed for the whole compiled program to fit in memory.
+
+    The compiler knows the bytes and the cost of each value, and when each is needed. It
+    drops those that cost least for the bytes that they take and the time for which they
+    are not needed, and computes them again right before they are, from what is held
+    then. A program that fits as it is stays as it is.
+
+    The limit holds for each compiled program that the function is part of, as
+    `jit(grad(checkpoint(f, policy=fit_in("2GB"))))`: for its arguments, results and
+    temporaries, which are the `peak_memory_in_bytes` of `Compiled.memory_analysis()`.
+    What a loop stores for its gradient is not computed again: use `checkpoint` of its
+    body for that. Without `jit` around the gradient, and on plugins, nothing is
+    dropped.
+
+    Args:
+      limit: bytes, or a number with a unit: "2GB" is 2e9 bytes, "2GiB" 2 * 2**30; "kB",
+        "MB", "TB" and "KiB", "MiB", "TiB" as well.
+
+    Returns:
+      A policy for `checkpoint`.
+
+    Raises:
+      TypeError: if the limit is neither an int nor a string.
+      ValueError: if it is not positive, or no number with a unit.
+      AdviceWarning: when a program is compiled that does not fit, and the setting
+        `curta_advice` has `memory=raise`; else that is a warning, and the program takes
+        as little as was found.
+
+    >>> import curta, curta.numpy as jnp
+    >>> def loss(x):
+    ...     for _ in range(20):
+    ...         x = jnp.sin(x) @ jnp.cos(x)
+    ...     return x.sum()
+    >>> x = jnp.ones((100, 100))
+    >>> policy = curta.checkpoint_policies.fit_in("800kB")
+    >>> for f in loss, curta.checkpoint(loss, policy=policy):
+    ...     compiled = curta.jit(curta.grad(f)).lower(x).compile()
+    ...     print(compiled.memory_analysis().peak_memory_in_bytes <= 800e3)
+    False
+    True
+    """
+    return FitIn(_bytes(limit))
+
+
+_UNITS = {
+    **{f"{p}B": 1000**i for i, p in enumerate(("", "k", "M", "G", "T"))},
+    **{f"{p}iB": 1024**i for i, p in enumerate(("K", "M", "G", "T"), start=1)},
+}
+
+
+def _bytes(limit: int | str) -> int:
+    if isinstance(limit, bool) or not isinstance(limit, (int, str)):
+        raise TypeError(
+            f"a limit of memory is an int or a string as '2GB', got {limit!r} of type"
+            f" {type(limit).__name__}"
+        )
+    if isinstance(limit, str):
+        parts = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]+)\s*", limit)
+        units = {name.lower(): size for name, size in _UNITS.items()}
+        try:
+            number, unit = parts.groups() if parts else ("", "")
+            limit = int(float(number) * units[unit.lower()])
+        except (ValueError, KeyError):
+            raise ValueError(
+                f"{limit!r} is no number of bytes: give an int, or a number with one of"
+                f" {', '.join(_UNITS)}"
+            ) from None
+    if limit <= 0:
+        raise ValueError(f"a limit of memory is a positive number of bytes: {limit}")
+    return limit
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:

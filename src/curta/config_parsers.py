@@ -62,7 +62,10 @@ def parse_one_of(*allowed: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
-ADVICE = ("constants", "float64", "keys", "python", "recompiling", "sizes", "timing")
+ADVICE = (
+    *("constants", "float64", "keys", "memory", "python", "recompiling", "sizes"),
+    "timing",
+)
 """The kinds of advice; curta/advisor.py gives it."""
 _MODES = ("warn", "ignore", "raise")
 

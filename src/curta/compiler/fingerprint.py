@@ -285,7 +285,8 @@ class _Writer:
         if isinstance(x, JaxprOp):
             body = x.jaxpr
         if body is not None:
-            self.parts.append("call again" if x.recomputes else "call")
+            again = " again" if x.recomputes else ""
+            self.parts.append(f"call{again} {x.memory_limit or ''}")
             self.closed(body)
         elif x.runs_python:
             text = f"python {type(x).__qualname__} {len(self.ops)}"

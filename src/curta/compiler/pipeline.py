@@ -2,6 +2,7 @@
 
     inline     calls are replaced by what they call                 graph/inline.py
     ...        the passes from jaxpr to jaxpr                       passes.py
+    fit        values computed again, under a limit of memory       fitting.py
     ...        the order of eqns                                    passes.py
     lower      a loop nest for each value that needs a buffer       item_lowering.py
     fuse       loop nests that share loops form groups              graph/fuse.py
@@ -24,6 +25,7 @@ import time
 from curta.advisor import advise
 from curta.compiler.dump import dump
 from curta.compiler.executable import Executable, Launcher
+from curta.compiler.fitting import fitted, memory_limit
 from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.fuse import FusionPlan, fuse, separate
 from curta.compiler.graph.inline import inline_calls
@@ -35,7 +37,7 @@ from curta.compiler.native import NativeProgram
 from curta.compiler.passes import ORDER, run_passes
 from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_plan
-from curta.compiler.steps import make_code
+from curta.compiler.steps import make_code, temporary_bytes
 from curta.core.evaluate import const_as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -64,6 +66,9 @@ def compile_jaxpr(
     start = time.perf_counter()
     with span("prepare", "phase"):
         flat = prepare(closed) if optimise else inline_calls(closed, natively)
+        limit = memory_limit(closed) if optimise else None
+        if limit is not None:
+            flat = _fitted(flat, limit, in_place or {})
     record_event_duration_secs(LOWERING, time.perf_counter() - start)
     dump("prepared", flat.__str__)
     return generated(flat, parallel_for, optimise, in_place, often)
@@ -97,6 +102,19 @@ def generated(
     return Executable(
         jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, overwriting
     )
+
+
+def _fitted(flat: ClosedJaxpr, limit: int, in_place: InPlace) -> ClosedJaxpr:
+    """The program with its arguments, results and temporaries in so many bytes."""
+
+    def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram:
+        return generated(part, None, True, pairs, True).native
+
+    def temporaries(closed: ClosedJaxpr) -> int:
+        _, program, plan = planned(closed, compile_part, True, in_place)
+        return temporary_bytes(plan, program)
+
+    return fitted(flat, limit, temporaries, in_place)
 
 
 def _advise_of_python(program: Program) -> None:

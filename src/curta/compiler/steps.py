@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from curta.compiler.dot_code import dot_call
 from curta.compiler.dump import dump
@@ -138,9 +139,25 @@ def _scheduled_region(item: RegionItem, machine: target.Target) -> Scheduled:
     return Scheduled(item.region, plan, BufferPlacement(arrays, frozenset(), {}))
 
 
+def temporary_bytes(plan: FusionPlan, program: Program) -> int:
+    """The bytes that a program takes besides its ends, without making its code."""
+    works = [work for works in works_of(plan, program, False) for work in works]
+    return total(_temporaries(works, _arena(works, ends_of(program))))
+
+
+def _arena(works: list[Work], ends: list[Buffer]) -> Arena:
+    return plan_arena([buffers(w) for w in works], set(ends))
+
+
+def _temporaries(works: list[Work], arena: Arena) -> list[Any]:
+    """The bytes of the arena, and of programs that have theirs elsewhere."""
+    programs = called_programs(works)
+    return [arena.size, *(p.temporaries for p in programs if not p.arena_bytes)]
+
+
 def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> NativeCode:
     """The function that runs works in order; its table begins with the `pointers`."""
-    arena = plan_arena([buffers(w) for w in works], set(pointers))
+    arena = _arena(works, pointers)
     keys = library_keys(works)
     fixed = [key for key in keys if not depends_on_sizes(key)]
     library = {key: _library_call(key, often) for key in fixed}
@@ -148,14 +165,13 @@ def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> Nativ
     slots = Slots()
     entry = _entry_code(works, pointers, arena, often, library, parallel, slots)
     programs = called_programs(works)
-    own = [arena.size, *(p.temporaries for p in programs if not p.arena_bytes)]
     made = link([entry, *(code for call in library.values() for code in call.code)])
     return NativeCode(
         made[0],
         (*programs, *made[1:]),
         sum(map(work_cost, works)),
         arena.needed,
-        total(own),
+        total(_temporaries(works, arena)),
         parallel,
         any(p.runs_python for p in programs),
         any(is_cancellable(w.kernel) for w in works if isinstance(w, Scheduled)),

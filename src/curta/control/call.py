@@ -40,6 +40,10 @@ class JaxprOp(TakesRefs):
     def effects(self) -> frozenset[Effect]:
         return self.jaxpr.effects
 
+    @property
+    def parts_run(self) -> tuple[ClosedJaxpr, ...]:
+        return (self.jaxpr,)
+
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         return self.jaxpr.out_avals
 

@@ -10,6 +10,7 @@ from curta.config import config
 from curta.control.call import JaxprOp
 from curta.control.carries import unflagged
 from curta.control.residual_plan import Policy, ResidualPlan, plan_residuals
+from curta.control.saving import FitIn
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.key_use import NOTHING, KeyReuseSignature
@@ -50,7 +51,13 @@ class Remat(JaxprOp):
     def recomputes(self) -> bool:
         return self.prevent_cse and self.differentiated
 
+    @property
+    def memory_limit(self) -> int | None:
+        return self.policy.limit if isinstance(self.policy, FitIn) else None
+
     def partial_eval(self, partial: Any, args: Sequence[Any]) -> Any:
+        if isinstance(self.policy, FitIn):
+            return JaxprOp.partial_eval(self, partial, args)
         once = {e for e in self.effects if isinstance(e, str)}
         if once:
             raise NotImplementedError(

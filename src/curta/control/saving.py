@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from curta.lazy_dataclass import dataclass
+
 
 class RecomputeType:
     """Compute it again."""
@@ -31,6 +33,16 @@ class Offloadable(NamedTuple):
 
     src: Any
     dst: Any
+
+
+@dataclass(frozen=True)
+class FitIn:
+    """The policy that `fit_in` gives: the compiler says what is computed again."""
+
+    limit: int
+
+    def __call__(self, *args: Any, **params: Any) -> bool:
+        return True
 
 
 Recompute: Final = RecomputeType()

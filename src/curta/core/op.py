@@ -114,6 +114,16 @@ class Op:
         return hash(type(self))
 
     @property
+    def parts_run(self) -> tuple[Any, ...]:
+        """The jaxprs of its regions, or of what it calls."""
+        return self.regions
+
+    @property
+    def memory_limit(self) -> int | None:
+        """The bytes in which the program that it is part of is to fit."""
+        return None
+
+    @property
     def recomputes(self) -> bool:
         """Whether it computes again what must not be taken from the first time."""
         return False

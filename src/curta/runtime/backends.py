@@ -23,6 +23,7 @@ import numpy as np
 from curta import dtypes
 from curta.compiler.executable import Executable as CompiledJaxpr
 from curta.compiler.fingerprint import program_name
+from curta.compiler.fitting import advise_of_limit
 from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
@@ -134,17 +135,18 @@ def backend_compile_and_load(
     if has_no_machine_type(closed):
         return None
     name = program_name(closed, (optimise, tuple(sorted(in_place.items()))))
-    result = None if name is None else find_program(name, parallel_for_address)
-    if result is not None or not _has_llvm():
-        return result
-    compiled = compile_jaxpr(
-        closed,
-        parallel_for=parallel_for_address,
-        optimise=optimise,
-        in_place=in_place,
-    )
-    if name is not None:
-        keep_program(name, compiled)
+    compiled = None if name is None else find_program(name, parallel_for_address)
+    if compiled is None and _has_llvm():
+        compiled = compile_jaxpr(
+            closed,
+            parallel_for=parallel_for_address,
+            optimise=optimise,
+            in_place=in_place,
+        )
+        if name is not None:
+            keep_program(name, compiled)
+    if compiled is not None:
+        advise_of_limit(closed, compiled.temporary_bytes, in_place)
     return compiled
 
 

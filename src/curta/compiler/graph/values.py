@@ -146,7 +146,7 @@ class _Held:
         inlined = (self._held(v, materialised) for v in eqn.invars)
         sources = self.sources[var] = frozenset[Var]().union(*inlined)
         later = any(self.part[c] > self.part[eqn] for c in self.uses[var])
-        return later and sum(map(_bytes, sources)) > _bytes(var)
+        return later and sum(map(var_bytes, sources)) > var_bytes(var)
 
     def _held(self, atom: Atom, materialised: Collection[Var]) -> frozenset[Var]:
         if not isinstance(atom, Var) or atom in self.given:
@@ -156,7 +156,8 @@ class _Held:
         return self.sources.get(atom, frozenset())
 
 
-def _bytes(var: Var) -> int:
+def var_bytes(var: Atom) -> int:
+    """The bytes of a value, if it is held in memory."""
     return typical(var.aval.size) * physical_dtype(var.aval.dtype).itemsize
 
 
