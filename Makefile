@@ -9,6 +9,7 @@
 #   make docs       the documentation as a web site in site/
 #   make gallery  run all of examples/, over JAX too: pictures and times in examples/out
 #   make coverage   JAX's public names, present or not: docs/coverage.md
+#   make signatures  where public functions differ from those of JAX's releases
 #   make bench      side by side with JAX (in .venv-bench)
 #   make bench-programs  whole programs with libraries, over Curta and over JAX
 #   make test-simulated-hosts  tests of shardings with the devices on 2, 4 and 8 hosts
@@ -38,7 +39,7 @@
 # PYTHON=/path/to/python picks the interpreter for the environments.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-browser test-gpu lint types dist docs gallery coverage bench bench-programs fuzz test-aarch64 test-cpus clean
+.PHONY: help demo demo-hosts test test-all test-hosts test-simulated-hosts test-shrunk test-libraries test-accelerators test-browser test-gpu lint types dist docs gallery coverage signatures bench bench-programs fuzz test-aarch64 test-cpus clean
 
 VENV  := .venv
 BENCH := .venv-bench
@@ -156,6 +157,9 @@ gallery: $(BENCH)/.stamp-bench-$(HASH)
 
 coverage: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python tools/coverage.py
+
+signatures: $(VENV)/.stamp-test-$(HASH)
+	$(VENV)/bin/python tools/signatures.py
 
 bench: $(BENCH)/.stamp-bench-$(HASH)
 	$(BENCH)/bin/python -m benchmarks $(ARGS)

@@ -33,7 +33,6 @@ def segment_sum(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
-    *,
     out_sharding: Any = None,
 ) -> Array:
     """The sum of the rows of `data` that have the same segment id.
@@ -83,7 +82,6 @@ def segment_prod(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
-    *,
     out_sharding: Any = None,
 ) -> Array:
     """The product of the rows of `data` that have the same segment id.
@@ -133,7 +131,6 @@ def segment_max(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
-    *,
     out_sharding: Any = None,
 ) -> Array:
     """The largest of the rows of `data` that have the same segment id.
@@ -185,7 +182,6 @@ def segment_min(
     unique_indices: bool = False,
     bucket_size: int | None = None,
     mode: Any = None,
-    *,
     out_sharding: Any = None,
 ) -> Array:
     """The smallest of the rows of `data` that have the same segment id.

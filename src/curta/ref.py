@@ -65,7 +65,13 @@ __dir__: Listing = listed(__all__)
 _KINDS = (None, "no_grad_no_remat")
 
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+def new_ref(
+    init_val: Any,
+    *,
+    memory_space: Any = None,
+    kind: str | None = None,
+    pin: bool = False,
+) -> Ref:
     """A reference that holds `init_val`, an array.
 
     Args:
@@ -73,13 +79,14 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
       memory_space: must be None: there is one kind of memory.
       kind: with `no_grad_no_remat`, values are written to it without their
         derivatives, where it is used in a function that is differentiated.
+      pin: must be False (default): there is no pinned memory.
 
     Returns:
       A `Ref` of the shape and dtype of the array.
 
     Raises:
       TypeError: if `init_val` is no array.
-      NotImplementedError: for memory spaces.
+      NotImplementedError: for memory spaces and pinned memory.
       ValueError: for an unknown kind.
 
     >>> import curta
@@ -90,6 +97,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     """
     if memory_space is not None:
         raise NotImplementedError("references have no memory space but the default")
+    if pin:
+        raise NotImplementedError("references have no pinned memory: leave out `pin`")
     if kind not in _KINDS:
         raise ValueError(f"kind of a reference must be one of {_KINDS}, got {kind!r}")
     if isinstance(init_val, Ref):
@@ -108,10 +117,22 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     return Ref(AbstractRef(aval, kind), as_result(init_val))
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     """A reference to an array of the shape and dtype of `ty`, not written yet.
 
     What it holds before it is written is not specified; here it is zeros.
+
+    Args:
+      ty: an array, a `ShapeDtypeStruct`, or anything with `shape` and `dtype`.
+      memory_space: must be None (default): there is one kind of memory.
+      pin: must be False (default): there is no pinned memory.
+
+    Returns:
+      A `Ref` of this shape and dtype.
+
+    Raises:
+      TypeError: if `ty` has no shape or dtype.
+      NotImplementedError: for memory spaces and pinned memory.
 
     >>> import curta
     >>> ref = curta.empty_ref(curta.ShapeDtypeStruct((2,), "float32"))
@@ -120,7 +141,8 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     Array([1., 1.], dtype=float32)
     """
     aval = aval_of(ty)
-    return new_ref(lax.full(aval.shape, 0, aval.dtype), memory_space=memory_space)
+    start = lax.full(aval.shape, 0, aval.dtype)
+    return new_ref(start, memory_space=memory_space, pin=pin)
 
 
 def freeze(ref: Ref) -> Any:
@@ -355,8 +377,8 @@ def _held(x: Any, whole: Any) -> Any:
 def _method(function: Any) -> Any:
     """A function of reference, index and value as a method, the index last."""
 
-    def method(self: Any, value: Any, idx: Any = ()) -> Any:
-        return function(self, idx, value)
+    def method(self: Any, x: Any, idx: Any = ()) -> Any:
+        return function(self, idx, x)
 
     return method
 

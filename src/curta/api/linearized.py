@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
+from curta.api.argument_flags import argument_flags, mirrored
 from curta.api.arguments import as_result, differentiable_leaf
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
@@ -42,6 +43,11 @@ class LinearMap:
     out_tree: Any
     debug_info: DebugInfo
     mesh: Mesh | None = None
+
+    @property
+    def out_nzs(self) -> Any:
+        """Which outputs have tangents that are not zero, in containers as theirs."""
+        return mirrored(self.out_tree, self.out_nonzero)
 
     def pull(
         self,
@@ -120,13 +126,20 @@ def forward(
     partial: Callable[..., Any],
     args: tuple[Any, ...],
     has_aux: bool,
+    in_nzs: Any = None,
 ) -> Forward:
-    """Linearise `partial`, which is the user's `fun` of some of its arguments."""
+    """Linearise `partial`, which is the user's `fun` of some of its arguments.
+
+    `in_nzs` says in which of these, as flags of a prefix of them; None is in all.
+    """
     leaves, in_tree = tree_util.tree_flatten(args)
+    wanted = None
+    if in_nzs is not None:
+        wanted = argument_flags(in_nzs, in_tree, what, "in_nzs")
     leaves = list(map(differentiable_leaf, leaves))
     flat = FlatWithAux(partial, in_tree, has_aux)
     info = debug_info(what, fun)
-    lin = linearize_flat(flat, leaves, info)
+    lin = linearize_flat(flat, leaves, info, wanted)
     count = len(lin.primals_out) - flat.aux_count
     aux = None
     if has_aux:

@@ -34,9 +34,12 @@ def takes_out_sharding(fun: Any = None, /, *, sums: bool = False) -> Any:
     if fun is None:
         return functools.partial(takes_out_sharding, sums=sums)
     plain: Callable[..., Any] = fun
+    before = _parameters_before(plain)
 
     @functools.wraps(plain)
     def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+        if before is not None and len(args) == before + 1 and out_sharding is None:
+            args, out_sharding = args[:-1], args[-1]
         if out_sharding is None or says_nothing(out_sharding):
             return plain(*args, **kwargs)
         sharding = explicit_sharding(plain.__name__, out_sharding)
@@ -49,6 +52,13 @@ def takes_out_sharding(fun: Any = None, /, *, sums: bool = False) -> Any:
         return resharded(plain(*args, **kwargs), sharding)
 
     return call
+
+
+def _parameters_before(plain: Callable[..., Any]) -> int | None:
+    """How many parameters come before `out_sharding`; None if it is by keyword only."""
+    code = plain.__code__
+    names = code.co_varnames[: code.co_argcount]
+    return names.index("out_sharding") if "out_sharding" in names else None
 
 
 def says_nothing(sharding: Any) -> bool:

@@ -236,13 +236,13 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
     )
 
 
-def reshard(x: Any, out_shardings: Any) -> Any:
+def reshard(xs: Any, out_shardings: Any) -> Any:
     """The arrays of a pytree, split over explicit axes in another way.
 
     Args:
-      x: a pytree of arrays.
+      xs: a pytree of arrays.
       out_shardings: a `NamedSharding`, a `PartitionSpec` over the mesh in scope, or a
-        tree of them that is a prefix of `x`.
+        tree of them that is a prefix of `xs`.
 
     Raises ValueError where no mesh is in scope and none is given.
 
@@ -252,8 +252,8 @@ def reshard(x: Any, out_shardings: Any) -> Any:
     >>> curta.typeof(y)
     ShapedArray(float32[2@x])
     """
-    leaves, tree = tree_util.tree_flatten(x)
-    given = _spread("reshard out_shardings", out_shardings, x)
+    leaves, tree = tree_util.tree_flatten(xs)
+    given = _spread("reshard out_shardings", out_shardings, xs)
     outs = [resharded(as_result(v), s) for v, s in zip(leaves, given, strict=True)]
     return tree_util.tree_unflatten(tree, outs)
 

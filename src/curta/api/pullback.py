@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from curta import dtypes, tree_util
+from curta.api.argument_flags import argument_flags
 from curta.api.linearized import Forward, LinearMap
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Jaxpr
@@ -86,13 +87,31 @@ class NotNeeded(_Mark):
     __slots__ = ()
 
 
+@tree_util.register_static
+class NotSaveable(_Mark):
+    """Stands for an argument that the pullback needs, and was told not to keep.
+
+    >>> import curta
+    >>> x = curta.numpy.float32(3)
+    >>> _, pullback = curta.vjp(lambda x: x * x, x, saveable_args=False)
+    >>> pullback.args_res
+    [NotSaveable()]
+    >>> pullback.args_res = [x]
+    >>> pullback(curta.numpy.float32(1))
+    (Array(6., dtype=float32),)
+    """
+
+    __slots__ = ()
+
+
 @tree_util.register_pytree_node_class
 class VJP:
     """The pullback that `vjp` returns: output cotangents to input cotangents.
 
     `args_res` is a list of the arguments, with `NotNeeded` for arrays of which no use
     is made, and tuples instead of containers; it may be emptied to free memory and
-    filled again. `opaque_residuals` are the other values that were saved.
+    filled again. Those that are not to be saved are `NotSaveable` until they are put
+    there. `opaque_residuals` are the other values that were saved.
     """
 
     __slots__ = ("__weakref__", "_linear", "_sources", "args_res", "opaque_residuals")
@@ -111,8 +130,10 @@ class VJP:
         self.opaque_residuals: list[Any] = opaque_residuals
 
     @classmethod
-    def of(cls, forward: Forward) -> VJP:
-        """The pullback of a linearised call."""
+    def of(cls, forward: Forward, saveable_args: Any = True) -> VJP:
+        """The pullback of a linearised call, which keeps the `saveable_args`."""
+        linear = forward.linear
+        may_save = argument_flags(saveable_args, linear.in_tree, "vjp", "saveable_args")
         sources: list[tuple[bool, int]] = []
         opaque: list[Any] = []
         index = {id(x): i for i, x in enumerate(forward.leaves)}
@@ -122,9 +143,16 @@ class VJP:
             if not is_argument:
                 opaque.append(x)
         used = {i for is_argument, i in sources if is_argument}
-        kept = (x if i in used else NotNeeded() for i, x in enumerate(forward.leaves))
-        args = _in_tuples(forward.linear.in_tree, kept)
-        return cls(forward.linear, tuple(sources), list(args), opaque)
+        kept: list[Any] = [NotNeeded()] * len(may_save)
+        for i in used:
+            kept[i] = forward.leaves[i] if may_save[i] else NotSaveable()
+        args = _in_tuples(linear.in_tree, iter(kept))
+        return cls(linear, tuple(sources), list(args), opaque)
+
+    @property
+    def out_nzs(self) -> Any:
+        """Which outputs have tangents that are not zero, in containers as theirs."""
+        return self._linear.out_nzs
 
     @property
     def jaxpr(self) -> Jaxpr:
@@ -138,10 +166,30 @@ class VJP:
                 "the arguments were taken out of `args_res`: put them back before the"
                 f" pullback of {self._linear.debug_info.name} is called."
             )
+        needed = {i for is_argument, i in self._sources if is_argument}
+        if missing := [i for i in sorted(needed) if type(args[i]) is NotSaveable]:
+            raise ValueError(self._not_restored(missing))
         return [
             args[i] if is_argument else self.opaque_residuals[i]
             for is_argument, i in self._sources
         ]
+
+    def _not_restored(self, missing: Sequence[int]) -> str:
+        """What an error says of arguments that were not put back into `args_res`."""
+        paths = [*range(self._linear.in_tree.num_leaves)]
+        arguments = tree_util.tree_unflatten(self._linear.in_tree, paths)
+        named, _ = tree_util.tree_flatten_with_path(arguments)
+        name = self._linear.debug_info.function()
+        return (
+            "the VJP function was applied before restoring its not-saveable residuals."
+            "\n\nBecause `saveable_args` was passed to `jax.vjp`, values of arguments"
+            " were replaced with `NotSaveable()`. Put them into the VJP function's"
+            " `args_res` before it is applied. Not restored yet:\n"
+        ) + "\n".join(
+            f"  * the argument at position args{tree_util.keystr(named[i][0])} of the"
+            f" differentiated function {name};"
+            for i in missing
+        )
 
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """The cotangents of the arguments, as a tuple, for one of the outputs."""
@@ -233,7 +281,7 @@ def _in_tuples(tree: Any, leaves: Iterator[Any]) -> Any:
 
 
 def _is_left_out(x: Any) -> bool:
-    return isinstance(x, NotNeeded)
+    return isinstance(x, (NotNeeded, NotSaveable))
 
 
 def _check_accumulator(ref: Ref, ct: Any) -> None:

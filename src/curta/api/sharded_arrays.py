@@ -56,7 +56,6 @@ def make_array_from_callback(
     shape: Sequence[int],
     sharding: Any,
     data_callback: Callable[[Any], Any],
-    *,
     dtype: Any = None,
 ) -> Any:
     """An array whose parts a function gives.

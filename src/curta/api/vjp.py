@@ -41,6 +41,8 @@ def vjp(
     *primals: Any,
     has_aux: Literal[False] = ...,
     reduce_axes: Any = ...,
+    saveable_args: Any = ...,
+    in_nzs: Any = ...,
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]]]: ...
 @overload
 def vjp(
@@ -48,6 +50,8 @@ def vjp(
     *primals: Any,
     has_aux: Literal[True],
     reduce_axes: Any = ...,
+    saveable_args: Any = ...,
+    in_nzs: Any = ...,
 ) -> tuple[R, Callable[[Any], tuple[Any, ...]], Aux]: ...
 @overload
 def vjp(
@@ -55,10 +59,17 @@ def vjp(
     *primals: Any,
     has_aux: bool,
     reduce_axes: Any = ...,
+    saveable_args: Any = ...,
+    in_nzs: Any = ...,
 ) -> tuple[Any, ...]: ...
 @api_boundary
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    reduce_axes: Any = (),
+    saveable_args: Any = True,
+    in_nzs: Any = None,
 ) -> Any:
     """The output of `fun` at `primals`, and the pullback there.
 
@@ -67,6 +78,12 @@ def vjp(
       *primals: its arguments.
       has_aux: whether `fun` returns a pair whose second part is passed through.
       reduce_axes: must be empty.
+      saveable_args: which arguments the pullback may keep: a bool, True by default, or
+        a tree of bools in tuples that is a prefix of `primals`. Of the others its
+        `args_res` has `NotSaveable()`, in place of which the caller puts them.
+      in_nzs: such flags: in which arguments to differentiate. None (default) is all;
+        others have cotangents of zero. `vjp_fun.out_nzs` tells which outputs depend
+        on the ones that are left.
 
     Returns:
       `(out, vjp_fun)`, or `(out, vjp_fun, aux)` with `has_aux`. `vjp_fun` takes a
@@ -75,7 +92,8 @@ def vjp(
     Raises:
       TypeError: if `fun` is not callable, a primal is no array, or `fun` returns no
         pair despite `has_aux`.
-      ValueError: from `vjp_fun`, for a cotangent unlike `out`.
+      ValueError: for flags that are no prefix of the arguments; from `vjp_fun`, for a
+        cotangent unlike `out`, and arguments that were not put back.
       NotImplementedError: for `reduce_axes`.
 
     >>> import curta
@@ -85,8 +103,8 @@ def vjp(
     """
     check_callable(fun)
     _check_no_axes("vjp", reduce_axes)
-    result = forward("vjp", fun, fun, primals, has_aux)
-    pullback = VJP.of(result)
+    result = forward("vjp", fun, fun, primals, has_aux, in_nzs)
+    pullback = VJP.of(result, saveable_args)
     return (result.out, pullback, result.aux) if has_aux else (result.out, pullback)
 
 
@@ -139,21 +157,29 @@ def linearize(
     fun: Callable[..., R],
     *primals: Any,
     has_aux: Literal[False] = ...,
+    in_nzs: Any = ...,
 ) -> tuple[R, Callable[..., R]]: ...
 @overload
 def linearize(
     fun: Callable[..., tuple[R, Aux]],
     *primals: Any,
     has_aux: Literal[True],
+    in_nzs: Any = ...,
 ) -> tuple[R, Callable[..., R], Aux]: ...
 @overload
 def linearize(
     fun: Callable[..., Any],
     *primals: Any,
     has_aux: bool,
+    in_nzs: Any = ...,
 ) -> tuple[Any, ...]: ...
 @api_boundary
-def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+def linearize(
+    fun: Callable[..., Any],
+    *primals: Any,
+    has_aux: bool = False,
+    in_nzs: Any = None,
+) -> Any:
     """The output of `fun` at `primals`, and the linear map of tangents there.
 
     The map can be applied many times without running `fun` again.
@@ -162,6 +188,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
       fun: function of pytrees of arrays.
       *primals: its arguments.
       has_aux: whether `fun` returns a pair whose second part is passed through.
+      in_nzs: in which arguments to differentiate: a tree of bools in tuples that is a
+        prefix of `primals`. None (default) is all; tangents of others are not looked
+        at. `push.out_nzs` tells which outputs depend on the ones that are left.
 
     Returns:
       `(out, push)`, or `(out, push, aux)` with `has_aux`. `push` takes tangents like
@@ -170,7 +199,8 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Raises:
       TypeError: if `fun` is not callable, a primal is no array, or `fun` returns no
         pair despite `has_aux`.
-      ValueError: from `push`, for tangents unlike the primals in shape or dtype.
+      ValueError: for flags that are no prefix of the arguments; from `push`,
+        for tangents unlike the primals in shape or dtype.
 
     >>> import curta
     >>> out, push = curta.linearize(lambda x: x**2, 3.0)
@@ -178,8 +208,9 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
     Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
-    result = forward("linearize", fun, fun, primals, has_aux)
-    push = tree_util.Partial(_Pushforward(result.linear), result.residuals)
+    result = forward("linearize", fun, fun, primals, has_aux, in_nzs)
+    push: Any = tree_util.Partial(_Pushforward(result.linear), result.residuals)
+    push.out_nzs = result.linear.out_nzs
     return (result.out, push, result.aux) if has_aux else (result.out, push)
 
 

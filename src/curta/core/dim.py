@@ -50,13 +50,13 @@ class SymbolicDim:
         raise NotImplementedError
 
 
-def is_symbolic_dim(dim: Any) -> bool:
-    """Whether a dim is symbolic rather than an integer.
+def is_symbolic_dim(p: Any) -> bool:
+    """Whether `p`, a dim of a shape, is symbolic rather than an integer.
 
     >>> is_symbolic_dim(3)
     False
     """
-    return isinstance(dim, SymbolicDim)
+    return isinstance(p, SymbolicDim)
 
 
 def typical(dim: Any) -> int:

@@ -122,7 +122,7 @@ class Sharding:
         """The same over a mesh whose axes have names; None for a device alone."""
         return None
 
-    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
         """Raise ValueError if arrays of that shape cannot be laid out so."""
 
     def shard_shape(self, global_shape: Sequence[int]) -> tuple[int, ...]:
@@ -368,13 +368,13 @@ class NamedSharding(Sharding):
         axes = tuple((self.mesh.axis_names.index(n),) for n in self.unreduced_axes)
         return Tiling(self.mesh.axis_sizes, axes).coordinates
 
-    def check_compatible_aval(self, shape: Sequence[int]) -> None:
-        if len(shape) < len(self.spec):
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
+        if len(aval_shape) < len(self.spec):
             scalars = " For scalars the PartitionSpec should be P()"
             raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least"
-                f" {len(self.spec)}, but was applied to a value of rank {len(shape)}."
-                + ("" if shape else scalars)
+                f" {len(self.spec)}, but was applied to a value of rank"
+                f" {len(aval_shape)}." + ("" if aval_shape else scalars)
             )
 
     def update(self, **changes: Any) -> NamedSharding:

@@ -101,12 +101,12 @@ class GSPMDSharding(Sharding):
         entries = [entry_of(names[a] for a in axes) for axes in self._tiling.dims]
         return NamedSharding(mesh, PartitionSpec(*entries))
 
-    def check_compatible_aval(self, shape: Sequence[int]) -> None:
+    def check_compatible_aval(self, aval_shape: Sequence[int]) -> None:
         needed = 0 if self.is_fully_replicated else len(self._tiling.dims)
-        if len(shape) < needed:
+        if len(aval_shape) < needed:
             raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least {needed},"
-                f" but was applied to a value of rank {len(shape)}"
+                f" but was applied to a value of rank {len(aval_shape)}"
             )
 
     def with_memory_kind(self, kind: str) -> GSPMDSharding:

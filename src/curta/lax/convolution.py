@@ -52,7 +52,6 @@ def conv_general_dilated(
     batch_group_count: int = 1,
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
-    *,
     out_sharding: Any = None,
 ) -> Array:
     """The convolution of `lhs` with the kernel `rhs`, which is not reversed.

@@ -72,7 +72,6 @@ def reduce(
     init_values: Any,
     computation: Function,
     dimensions: Sequence[int],
-    *,
     out_sharding: Any = None,
 ) -> Any:
     """Fold arrays over `dimensions` with an associative function of two scalars.

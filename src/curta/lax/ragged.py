@@ -30,7 +30,6 @@ def ragged_dot(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: Array | None = None,
-    *,
     out_sharding: Any = None,
 ) -> Array:
     """The product of rows of `lhs` with the matrix of their group.
@@ -79,7 +78,6 @@ def ragged_dot_general(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
     group_offset: Array | None = None,
-    *,
     out_sharding: Any = None,
 ) -> Array:
     """`dot_general` of groups along a dim of `lhs`, whose sizes are data.

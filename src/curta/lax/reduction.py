@@ -91,10 +91,25 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return reduction.ReduceProd(_axes("reduce_prod", axes))(operand)
 
 
-def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
+@takes_out_sharding
+def reduce_max(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """The greatest element along `axes`, NaN if one is NaN.
 
     Over no elements it is the least value of the dtype.
+
+    Args:
+      operand: an array of real numbers or booleans.
+      axes: the axes, not negative.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array without these axes, of the dtype of `operand`.
+
+    Raises:
+      TypeError: for complex numbers, and axes that are no integers.
+      ValueError: for axes that do not exist or are named twice.
 
     >>> import curta
     >>> curta.lax.reduce_max(curta.numpy.arange(4), (0,))
@@ -103,10 +118,25 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     return reduction.ReduceMax(_axes("reduce_max", axes))(operand)
 
 
-def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
+@takes_out_sharding
+def reduce_min(
+    operand: ArrayLike, axes: Sequence[int], *, out_sharding: Any = None
+) -> Array:
     """The least element along `axes`, NaN if one is NaN.
 
     Over no elements it is the greatest value of the dtype.
+
+    Args:
+      operand: an array of real numbers or booleans.
+      axes: the axes, not negative.
+      out_sharding: how the result is split over explicit axes of the mesh.
+
+    Returns:
+      An array without these axes, of the dtype of `operand`.
+
+    Raises:
+      TypeError: for complex numbers, and axes that are no integers.
+      ValueError: for axes that do not exist or are named twice.
 
     >>> import curta
     >>> curta.lax.reduce_min(curta.numpy.arange(4), (0,))

@@ -1,6 +1,6 @@
 """Error, gamma, beta, zeta and Bessel functions.
 
-They take floats; TypeError otherwise.
+They take floats; TypeError otherwise. `accuracy` is as in exponential.py.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta.core.array import Array, ArrayLike
+from curta.lax.exponential import Accuracy, accurate
 from curta.primitives import elementwise as ops
 
 
@@ -21,14 +22,14 @@ def erf(x: ArrayLike) -> Array:
     return ops.erf(x)
 
 
-def erfc(x: ArrayLike) -> Array:
+def erfc(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """1 - erf(x), without cancellation for large x.
 
     >>> from curta import lax
     >>> lax.erfc(0.0)
     Array(1., dtype=float32, weak_type=True)
     """
-    return ops.erfc(x)
+    return accurate(ops.erfc, accuracy)(x)
 
 
 def erf_inv(x: ArrayLike) -> Array:

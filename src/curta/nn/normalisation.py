@@ -12,6 +12,7 @@ import curta.numpy as jnp
 from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inlined_jit, inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
 from curta.core.array import Array, ArrayLike
 from curta.core.dim import as_dim
@@ -276,7 +277,15 @@ def standardize(
     return jnp.subtract(x, mean) * lax.rsqrt(variance + epsilon)
 
 
-def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+@takes_out_sharding
+def one_hot(
+    x: Any,
+    num_classes: int,
+    *,
+    dtype: Any = None,
+    axis: int = -1,
+    out_sharding: Any = None,
+) -> Array:
     """Indices as vectors of zeros with a one at the index.
 
     Args:
@@ -286,6 +295,7 @@ def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> A
       axis: where the vectors lie in the result, last by default; or the name of a
         mapped axis of `num_classes` indices, each of which gets its part of the
         vectors.
+      out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:
       An array with one more dim than x.

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
+from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     check_but_strings,
@@ -94,6 +95,7 @@ def histogram(
     range: Sequence[ArrayLike] | None = None,
     weights: ArrayLike | None = None,
     density: bool | None = None,
+    out_sharding: Any = None,
 ) -> tuple[Any, Any]:
     """How many elements (or what weight) fall into each bin, and the bins' edges.
 
@@ -108,6 +110,8 @@ def histogram(
       weights: numbers of the shape of `a`. None (default) counts each as 1.
       density: divide so that the integral over the bins is 1. None (default) stands for
         False.
+      out_sharding: how the counts are split over explicit axes of the mesh. None
+        (default) lets it follow from `a`.
 
     Returns:
       Counts or densities (n,), in floats, and edges (n + 1,).
@@ -136,11 +140,19 @@ def histogram(
     bin_numbers = searchsorted(edges, a, side="right")
     last = lax.eq(*promote_args("equal", a, getitem(edges, -1)))
     bin_numbers = select_where(last, count - 1, bin_numbers)
-    counts = IndexedUpdate(zeros(count, weights.dtype), bin_numbers).add(weights)
-    counts = getitem(counts, np.s_[1:])
+    counts = _histogram_counts(bin_numbers, weights, count, out_sharding=out_sharding)
     if density:
         counts = true_divide(true_divide(counts, diff(edges)), sum(counts))
     return counts, edges
+
+
+@takes_out_sharding
+def _histogram_counts(
+    bin_numbers: Any, weights: Any, count: int, *, out_sharding: Any = None
+) -> Array:
+    """The weights of each bin but the first, which is before the lowest edge."""
+    counts = IndexedUpdate(zeros(count, weights.dtype), bin_numbers).add(weights)
+    return getitem(counts, np.s_[1:])
 
 
 def histogram2d(

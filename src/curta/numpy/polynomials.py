@@ -21,14 +21,14 @@ from curta.numpy.sets import trim_zeros
 
 
 @inner_jit(static_argnames=("unroll",))
-def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = 16) -> Array:
     """The values at `x` of the polynomial with coefficients `p`, by Horner's rule.
 
     Args:
       p: coefficients (n,), highest power first; further dims broadcast with `x`.
       x: points, an array or scalar of any shape.
       unroll: how many steps of the rule are written out in each iteration of the loop,
-        static. Default 16.
+        static. Default 16, for which None stands too.
 
     Returns:
       The values, of the shape of `x` and the promoted dtype.
@@ -54,7 +54,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     def step(y: Any, coefficient: Any) -> tuple[Any, None]:
         return add(multiply(y, x), coefficient), None
 
-    return lax.scan(step, start, p, unroll=unroll)[0]
+    return lax.scan(step, start, p, unroll=16 if unroll is None else unroll)[0]
 
 
 @inner_jit

@@ -12,6 +12,7 @@ from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import (
     canonical_axis,
+    concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
     index_dtype,
@@ -124,14 +125,33 @@ def _default_index_dtype(size: int) -> Any:
     return dtypes.default_int_dtype() if dtype == np.int32 else dtype
 
 
-@inner_jit(static_argnames=("axis",))
-def lexsort(keys: Any, axis: int = -1) -> Array:
+def lexsort(keys: Any, axis: int = -1, *, batch_size: int = 16) -> Array:
     """The indices that sort by several keys, the last one first.
+
+    Args:
+      keys: a sequence of arrays of one shape, or an array of them.
+      axis: int, along which to sort. Default -1, the last.
+      batch_size: a positive int, by how many keys JAX sorts at once; here all are
+        sorted by at once. Default 16.
+
+    Returns:
+      Indices of the shape of a key, int32 unless the axis is longer than that holds.
+
+    Raises:
+      TypeError: there are no keys, or a key is no array.
+      ValueError: shapes differ, `axis` is out of bounds, or `batch_size` not positive.
 
     >>> from curta import numpy as jnp
     >>> jnp.lexsort((jnp.array([2, 1, 0]), jnp.array([1, 0, 1])))
     Array([1, 2, 0], dtype=int32)
     """
+    if concrete_index(batch_size, "batch_size argument of jnp.lexsort()") < 1:
+        raise ValueError(f"lexsort: batch_size must be positive, got {batch_size}")
+    return _lexsort(keys, axis)
+
+
+@inner_jit(static_argnames=("axis",), name="lexsort")
+def _lexsort(keys: Any, axis: int) -> Array:
     if not isinstance(keys, Sequence):
         if np.ndim(keys) == 0:
             raise TypeError("iteration over a 0-d array: lexsort takes several keys")

@@ -64,6 +64,7 @@ class ufunc:
         reduce: Callable[..., Any] | None = None,
         accumulate: Callable[..., Any] | None = None,
         at: Callable[..., Any] | None = None,
+        reduceat: Callable[..., Any] | None = None,
     ):
         self.__doc__ = func.__doc__
         self.__name__: str = name or func.__name__
@@ -75,6 +76,7 @@ class ufunc:
         self._own_reduce = reduce
         self._own_accumulate = accumulate
         self._own_at = at
+        self._own_reduceat = reduceat
 
     @property
     def _func(self) -> Callable[..., Any]:
@@ -255,6 +257,8 @@ class ufunc:
         """
         self._require_binary("reduceat", out)
         a, indices = ensure_operands(f"{self.__name__}.reduceat", a, indices)
+        if self._own_reduceat is not None:
+            return self._own_reduceat(a, indices, axis=axis, dtype=dtype)
         if a.ndim == 0:
             raise ValueError(
                 f"reduceat: a must have 1 or more dimension, got a.shape={a.shape}"

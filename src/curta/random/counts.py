@@ -14,6 +14,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
+from curta.random.approximate import check_method, poisson_approximate
 from curta.random.keys import check_key, split_key, used_again
 from curta.random.samplers import uniform
 from curta.random.shapes import (
@@ -33,9 +34,10 @@ def poisson(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
+    method: str = "exact",
     out_sharding: Any = None,
 ) -> Array:
-    """Counts of events that come at rate `lam`, from threefry keys.
+    """Counts of events that come at rate `lam`.
 
     The probability of k is lam**k exp(-lam) / k!.
 
@@ -44,16 +46,18 @@ def poisson(
       lam: rates, broadcast to `shape`.
       shape: the shape of the result, by default that of `lam`.
       dtype: an integer dtype, by default the default one.
+      method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
+        is faster, and within 1e-4 of the distribution in total variation.
       out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of integers, and a `lam` that
-        does not broadcast to `shape`.
+      ValueError: for several keys, an unknown method, a dtype that is not of integers,
+        and a `lam` that does not broadcast to `shape`.
       TypeError: for what is no key, no shape or no array.
-      NotImplementedError: for keys of other generators.
+      NotImplementedError: for keys that are not of threefry, if the method is 'exact'.
 
     >>> from curta import random
     >>> random.poisson(random.key(0), 3.0, (4,)).shape
@@ -61,11 +65,15 @@ def poisson(
     """
     typed, _ = check_key("poisson", key)
     chosen = asked_dtype(dtype, int)
+    check_method("poisson", method)
+    shape = parameter_shape("poisson", shape, lam)
+    if method == "approximate":
+        return poisson_approximate(typed, jnp.asarray(lam), shape, chosen)
     if str(typed.dtype) != "key<fry>":
         raise NotImplementedError(
-            f"`poisson` is only implemented for the threefry2x32 RNG, not {typed.dtype}"
+            "`poisson` with method='exact' is only implemented for the threefry2x32"
+            f" RNG, not {typed.dtype}"
         )
-    shape = parameter_shape("poisson", shape, lam)
     lam = lax.convert_element_type(jnp.broadcast_to(lam, shape), np.float32)
     return _poisson(typed, lam, shape, chosen)
 

@@ -15,6 +15,7 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.nn.normalisation import softmax
 from curta.numpy.arguments import check_arraylike, concrete
+from curta.random.approximate import check_method, gamma_approximate
 from curta.random.keys import check_key, random_gamma, split_key
 from curta.random.samplers import normal
 from curta.random.shapes import (
@@ -36,6 +37,7 @@ def gamma(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
+    method: str = "exact",
     out_sharding: Any = None,
 ) -> Array:
     """Draws with density x**(a - 1) exp(-x) / gamma(a), differentiable in `a`.
@@ -45,14 +47,16 @@ def gamma(
       a: positive shape parameters, broadcast to `shape`.
       shape: the shape of the result, by default that of `a`.
       dtype: a float dtype, by default the default one.
+      method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
+        is faster, and off by little: 0.05 % of the quantiles.
       out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `a` that does
-        not broadcast to `shape`.
+      ValueError: for several keys, an unknown method, a dtype that is not of
+        floats, and a `a` that does not broadcast to `shape`.
       TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random
@@ -61,7 +65,9 @@ def gamma(
     """
     typed, _ = check_key("gamma", key)
     chosen = float_dtype("gamma", dtype)
-    return _gamma(typed, a, parameter_shape("gamma", shape, a), chosen, False)
+    check_method("gamma", method)
+    draw = gamma_approximate if method == "approximate" else _gamma
+    return draw(typed, a, parameter_shape("gamma", shape, a), chosen, False)
 
 
 @takes_out_sharding
@@ -71,6 +77,7 @@ def loggamma(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
+    method: str = "exact",
     out_sharding: Any = None,
 ) -> Array:
     """The logarithms of gamma draws, accurate where those are close to 0.
@@ -80,14 +87,16 @@ def loggamma(
       a: positive shape parameters, broadcast to `shape`.
       shape: the shape of the result, by default that of `a`.
       dtype: a float dtype, by default the default one.
+      method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
+        is faster, and off by little: 0.05 % of the quantiles.
       out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `a` that does
-        not broadcast to `shape`.
+      ValueError: for several keys, an unknown method, a dtype that is not of
+        floats, and a `a` that does not broadcast to `shape`.
       TypeError: for what is no key, no shape or no array.
 
     >>> from curta import random
@@ -96,7 +105,9 @@ def loggamma(
     """
     typed, _ = check_key("loggamma", key)
     chosen = float_dtype("loggamma", dtype)
-    return _gamma(typed, a, parameter_shape("gamma", shape, a), chosen, True)
+    check_method("loggamma", method)
+    draw = gamma_approximate if method == "approximate" else _gamma
+    return draw(typed, a, parameter_shape("gamma", shape, a), chosen, True)
 
 
 @inner_jit(static_argnames=("shape", "dtype", "log_space"))
@@ -115,6 +126,7 @@ def beta(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
+    method: str = "exact",
     out_sharding: Any = None,
 ) -> Array:
     """Draws with density proportional to x**(a - 1) (1 - x)**(b - 1) on (0, 1).
@@ -125,14 +137,16 @@ def beta(
       shape: the shape of the result, by default that of the parameters, broadcast with
         each other.
       dtype: a float dtype, by default the default one.
+      method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
+        is faster, and off by little: 0.05 % of the quantiles.
       out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and parameters that
-        do not broadcast to `shape`.
+      ValueError: for several keys, an unknown method, a dtype that is not of
+        floats, and parameters that do not broadcast to `shape`.
       TypeError: for what is no key, no shape or no array.
       TypePromotionError: for parameters that `dtype` cannot hold.
 
@@ -142,16 +156,19 @@ def beta(
     """
     typed, _ = check_key("beta", key)
     shape = parameter_shape("beta", shape, a, b)
-    return _beta(typed, a, b, shape, float_dtype("beta", dtype, a, b))
+    check_method("beta", method)
+    return _beta(typed, a, b, shape, float_dtype("beta", dtype, a, b), method)
 
 
-@inner_jit(static_argnames=("shape", "dtype"))
-def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+@inner_jit(static_argnames=("shape", "dtype", "method"))
+def _beta(
+    key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any, method: str
+) -> Any:
     a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
     key_a, key_b = split_key(key)
     a, b = jnp.broadcast_to(a, shape), jnp.broadcast_to(b, shape)
-    log_a = loggamma(key_a, a, shape, dtype)
-    log_b = loggamma(key_b, b, shape, dtype)
+    log_a = loggamma(key_a, a, shape, dtype, method=method)
+    log_b = loggamma(key_b, b, shape, dtype, method=method)
     largest = lax.max(log_a, log_b)
     part_a, part_b = jnp.exp(log_a - largest), jnp.exp(log_b - largest)
     return part_a / (part_a + part_b)
@@ -215,6 +232,7 @@ def chisquare(
     shape: Shape | None = None,
     dtype: DTypeLike | None = None,
     *,
+    method: str = "exact",
     out_sharding: Any = None,
 ) -> Array:
     """Sums of `df` squared standard normal draws; `df` need not be an integer.
@@ -224,14 +242,16 @@ def chisquare(
       df: degrees of freedom, positive, broadcast to `shape`.
       shape: the shape of the result, by default that of `df`.
       dtype: a float dtype, by default the default one.
+      method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
+        is faster, and off by little: 0.05 % of the quantiles.
       out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `df` that does
-        not broadcast to `shape`.
+      ValueError: for several keys, an unknown method, a dtype that is not of
+        floats, and a `df` that does not broadcast to `shape`.
       TypeError: for what is no key, no shape or no array.
       TypePromotionError: for a `df` that `dtype` cannot hold.
 
@@ -241,14 +261,18 @@ def chisquare(
     """
     typed, _ = check_key("chisquare", key)
     shape = parameter_shape("chisquare", shape, df)
-    return _chisquare(typed, df, shape, float_dtype("chisquare", dtype, df))
+    check_method("chisquare", method)
+    return _chisquare(typed, df, shape, float_dtype("chisquare", dtype, df), method)
 
 
-@inner_jit(static_argnames=("shape", "dtype"))
-def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+@inner_jit(static_argnames=("shape", "dtype", "method"))
+def _chisquare(
+    key: Any, df: Any, shape: tuple[int, ...], dtype: Any, method: str
+) -> Any:
     df = lax.convert_element_type(df, dtype)
     two = constant(df, 2)
-    return lax.mul(jnp.exp(loggamma(key, lax.div(df, two), shape, dtype)), two)
+    half = loggamma(key, lax.div(df, two), shape, dtype, method=method)
+    return lax.mul(jnp.exp(half), two)
 
 
 @takes_out_sharding
@@ -323,8 +347,8 @@ def t(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `df` that does
-        not broadcast to `shape`.
+      ValueError: for several keys, a dtype that is not of floats, and a `df` that
+        does not broadcast to `shape`.
       TypeError: for what is no key, no shape or no array.
       TypePromotionError: for a `df` that `dtype` cannot hold.
 

@@ -216,7 +216,7 @@ def _kinds_of_dims(mat: Coordinates, sizes: Shape) -> tuple[Shape, Shape, Shape]
     return sizes[: cuts[0]], sizes[cuts[0] : cuts[1]], sizes[cuts[1] :]
 
 
-def bcoo_squeeze(mat: Coordinates, *, dimensions: Sequence[int]) -> Any:
+def bcoo_squeeze(arr: Coordinates, *, dimensions: Sequence[int]) -> Any:
     """The array without some dims of size 1.
 
     >>> from curta import numpy as jnp
@@ -226,31 +226,31 @@ def bcoo_squeeze(mat: Coordinates, *, dimensions: Sequence[int]) -> Any:
     >>> sparse.bcoo_squeeze(row, dimensions=[0]).todense()
     Array([1, 0, 2], dtype=int32)
     """
-    dims = sorted({*canonicalize_axes(dimensions, mat.ndim)})
-    if any(mat.shape[d] != 1 for d in dims):
+    dims = sorted({*canonicalize_axes(dimensions, arr.ndim)})
+    if any(arr.shape[d] != 1 for d in dims):
         raise ValueError(
             "cannot select an axis to squeeze out which has size not equal to one, got"
-            f" shape={mat.shape} and dimensions={tuple(dims)}"
+            f" shape={arr.shape} and dimensions={tuple(dims)}"
         )
-    n_batch, n_sparse = mat.n_batch, mat.n_sparse
+    n_batch, n_sparse = arr.n_batch, arr.n_sparse
     end = n_batch + n_sparse
     batch = tuple(d for d in dims if d < n_batch)
     columns = [i for i in range(n_sparse) if i + n_batch not in dims]
     dense = tuple(d - n_sparse + 1 for d in dims if d >= end)
     # What is outside of a dim that goes is to be outside of the others too.
-    data, inside = mat.data, jnp.ones(mat.indices.shape[:-1], bool)
+    data, inside = arr.data, jnp.ones(arr.indices.shape[:-1], bool)
     for d in dims:
         if n_batch <= d < end:
-            inside = inside & (mat.indices[..., d - n_batch] == 0)
-    wide = inside.reshape(inside.shape + (1,) * mat.n_dense)
+            inside = inside & (arr.indices[..., d - n_batch] == 0)
+    wide = inside.reshape(inside.shape + (1,) * arr.n_dense)
     data = jnp.where(wide, data, 0).squeeze(batch + dense)
-    indices = mat.indices[..., np.array(columns, np.int32)].squeeze(batch)
-    shape = [size for i, size in enumerate(mat.shape) if i not in dims]
-    return mat.made(
+    indices = arr.indices[..., np.array(columns, np.int32)].squeeze(batch)
+    shape = [size for i, size in enumerate(arr.shape) if i not in dims]
+    return arr.made(
         (data, indices),
         shape=shape,
-        indices_sorted=mat.indices_sorted,
-        unique_indices=mat.unique_indices,
+        indices_sorted=arr.indices_sorted,
+        unique_indices=arr.unique_indices,
     )
 
 

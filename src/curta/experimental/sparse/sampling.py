@@ -19,7 +19,7 @@ def random_bcoo(
     key: Any,
     shape: Sequence[int],
     *,
-    dtype: Any = np.float32,
+    dtype: Any = np.float64,
     indices_dtype: Any = None,
     nse: int | float = 0.2,
     n_batch: int = 0,
@@ -34,7 +34,7 @@ def random_bcoo(
     Args:
       key: a random key.
       shape: of the array.
-      dtype: of the array; float32 by default.
+      dtype: of the array; by default float64, or float32 where x64 is not enabled.
       indices_dtype: of the indices; by default the default integer one.
       nse: how many elements, of each batch; a number below 1 is a share of all; 0.2 by
         default.

@@ -10,7 +10,7 @@ import numpy as np
 from curta.primitives.base import FLOAT, Elementwise, Family, const
 from curta.primitives.elementwise import special_values
 from curta.primitives.elementwise.arithmetic import add, mul, neg, square
-from curta.primitives.elementwise.exponential import exp
+from curta.primitives.elementwise.exponential import Accurate, exp
 
 """Elements from which a function that takes hundreds of steps in NumPy is compiled."""
 
@@ -32,10 +32,11 @@ class Erf(Special):
         return mul(const(x, 2 / np.sqrt(np.pi)), mul(t, exp(neg(square(x)))))
 
 
-class Erfc(Special):
+class Erfc(Accurate):
     """1 - erf(x), without cancellation for large x."""
 
     name: ClassVar[str] = "erfc"
+    accepts: ClassVar[Family] = FLOAT
     ufunc: ClassVar[Any] = staticmethod(special_values.erfc)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:

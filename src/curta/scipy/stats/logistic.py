@@ -101,11 +101,11 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return expit(-z)
 
 
-def ppf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def ppf(x: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
 
     Args:
-      q: probabilities in [0, 1].
+      x: probabilities in [0, 1].
       loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
 
     Returns:
@@ -118,15 +118,15 @@ def ppf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.logistic.ppf(0.75).round(4)
     Array(1.0986, dtype=float32, weak_type=True)
     """
-    q, loc, scale = inexact_operands("logistic.ppf", q, loc, scale)
-    return logit(q) * scale + loc
+    x, loc, scale = inexact_operands("logistic.ppf", x, loc, scale)
+    return logit(x) * scale + loc
 
 
-def isf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def isf(x: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
 
     Args:
-      q: probabilities in [0, 1].
+      x: probabilities in [0, 1].
       loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
 
     Returns:
@@ -139,5 +139,5 @@ def isf(q: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.logistic.isf(0.75).round(4)
     Array(-1.0986, dtype=float32, weak_type=True)
     """
-    q, loc, scale = inexact_operands("logistic.isf", q, loc, scale)
-    return loc - scale * logit(q)
+    x, loc, scale = inexact_operands("logistic.isf", x, loc, scale)
+    return loc - scale * logit(x)
