@@ -16,6 +16,7 @@ from curta.config import config
 from curta.core.evaluate import const_as_numpy
 from curta.core.recorder import Recorder
 from curta.runtime.array import wrap
+from curta.runtime.devices import default_is_host
 from curta.runtime.dispatch import CompiledCall, is_placed
 
 
@@ -42,7 +43,7 @@ def is_one_program(compiled: Any, leaves: Sequence[Any]) -> bool:
     simple = type(compiled) is CompiledCall and not (
         compiled.consumed or compiled.known_destinations or compiled.without_bits
     )
-    return simple and compiled.on_host and not any(map(is_placed, leaves))
+    return simple and default_is_host() and not any(map(is_placed, leaves))
 
 
 class KernelTrace:

@@ -23,14 +23,15 @@ from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device, first_sharding
 from curta.runtime.guard import guard_transfer
-from curta.runtime.host_runs import several_hosts
+from curta.runtime.host_runs import several_hosts, spans_hosts
 from curta.runtime.laid_out import LaidOutData, without_order
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import Held, RemoteData
 from curta.user_warnings import warn
 
 _Any = np.ndarray[Any, Any]
-# For arrays on devices of plugins alone.
+# For arrays on devices of plugins, or several hosts, alone.
+hosts_data: Any = late("curta.runtime.hosts_data")
 shared_memory: Any = late("curta.runtime.shared_memory")
 
 
@@ -67,10 +68,13 @@ class ArrayImpl(ShownArray):
         """Remember where arrays are made now: on the default device, or on a mesh."""
         if thread_state.trace.is_evaluating() and not get_abstract_mesh().manual_axes:
             where = default_sharding(self.aval)
-            if where.num_devices > 1 and not several_hosts():
-                self._sharding = where
-            else:
+            if where.num_devices == 1 or self._data is None and several_hosts():
                 self._home = where
+                return
+            self._sharding = where
+            if spans_hosts(where.devices):
+                self._pending = hosts_data.split(self._data, self.aval, where)
+                self._data = None
 
     @property
     def __numpy_dtype__(self) -> Any:
@@ -175,7 +179,14 @@ class ArrayImpl(ShownArray):
     # Python asks for it from 3.12 on.
     def __buffer__(self, flags: int) -> memoryview:
         value: Any = self._value  # a buffer, as types know from 3.12 on
-        return memoryview(value).toreadonly()
+        try:
+            return memoryview(value).toreadonly()
+        except ValueError:
+            name = dtypes.short_name(self.dtype).replace("_", "").upper()
+            raise BufferError(
+                f"Buffers of type {name} are not supported by the Python buffer"
+                " protocol. Take np.asarray(x)."
+            ) from None
 
     def __dlpack__(
         self,

@@ -22,7 +22,7 @@ from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import DebugInfo, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
-from curta.core.mesh import Mesh, concrete_mesh
+from curta.core.mesh import Mesh, scope
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
 from curta.core.sharding import MemorySpace, Sharding
@@ -254,8 +254,10 @@ class OpCall(CompiledCall):
 
 def _result_shardings(op: ShardMap) -> Sequence[Sharding]:
     """Where results of a `shard_map` over all axes are, as its specs are written."""
-    mesh = op.mesh if isinstance(op.mesh, Mesh) else concrete_mesh(op.mesh)
-    if mesh is None or op.axes != {*mesh.axis_names}:
+    mesh = op.mesh if isinstance(op.mesh, Mesh) else scope().concrete
+    if mesh is None or mesh.abstract_mesh is not op.mesh.abstract_mesh:
+        return ()  # arguments say which devices
+    if op.axes != {*mesh.axis_names}:
         return ()
     return [over_axes(mesh, spec) for spec in op.out_specs]
 
