@@ -131,3 +131,29 @@ def test_a_constraint_within_shard_map_names_no_axis_that_is_mapped_over():
         )
         with pytest.raises(ValueError, match="contains a manual axes .* of mesh"):
             curta.jit(f)(jnp.ones((4, 8)))
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_callbacks_have_arrays_of_their_own(kind):
+    """Not on the mesh in scope, of which each of their devices calls one."""
+    seen = []
+
+    def on_host(x):
+        seen.append((x + 1).sharding.num_devices)
+        return x + 1, x * 2.0
+
+    def body(x):
+        like = curta.ShapeDtypeStruct(x.shape, x.dtype)
+        return curta.pure_callback(on_host, (like, like), x)
+
+    values = np.arange(32, dtype=np.float32).reshape(16, 2)
+    with curta.set_mesh(curta.make_mesh((8,), ("x",), (kind,))):
+        x = curta.device_put(values, P("x"))
+        f = curta.shard_map(
+            body, in_specs=P("x"), out_specs=(P("x"), P("x")), check_vma=False
+        )
+        for call in (f, curta.jit(f)):
+            one, two = call(x)
+            np.testing.assert_array_equal(one, values + 1)
+            np.testing.assert_array_equal(two, 2 * values)
+    assert {*seen} == {1}

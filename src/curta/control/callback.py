@@ -21,6 +21,7 @@ from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import NOTHING, KeyReuseSignature
+from curta.core.mesh import outside_meshes
 from curta.core.op import Op
 from curta.core.sharding import Index
 from curta.core.stage import stage
@@ -119,8 +120,8 @@ class HostCall(Op):
 
 
 def call_outside(fun: Callable[..., Any], args: Sequence[Any]) -> Any:
-    """`fun` on arrays, which are its own, with no transformation at work."""
-    with use_trace(base_trace()):
+    """`fun` on arrays, which are its own: no transformation at work, nor a mesh."""
+    with use_trace(base_trace()), outside_meshes():
         # NumPy arrays become arrays as they enter an op.
         return fun(*[Copy()(np.array(x)) for x in args])
 

@@ -494,6 +494,13 @@ def known_mesh(mesh: Mesh | None) -> Any:
     return mesh_context(around._replace(concrete=mesh))
 
 
+def outside_meshes() -> Any:
+    """A context manager within which no mesh is in scope."""
+    if config.curta_mesh_context is None:
+        return contextlib.nullcontext()
+    return mesh_context(None)
+
+
 def guessing() -> Any:
     """A context manager within which ambiguous splits are guessed."""
     return mesh_context(scope()._replace(guesses=True))
