@@ -43,6 +43,7 @@ def test_polynomial_of_arrays_of_coefficients():
     assert lax.polynomial(x, [0.0, c]).tolist() == [[0, 1, 2], [0, 2, 4]]
     assert lax.polynomial(2.0, [1, 2]).dtype == np.float32
     assert lax.polynomial(2, [1, 2]).dtype == np.int32
+    assert lax.polynomial(jnp.array([2, 0]), [1.0, 2.5]).tolist() == [5, 1]
     assert lax.polynomial(x, []).tolist() == [[0, 0, 0]]
     assert lax.polynomial(jnp.inf, [0.0, 1.0]) == np.inf
     with pytest.raises(TypeError, match="same number of dimensions, got"):

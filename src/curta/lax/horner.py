@@ -76,7 +76,8 @@ def polynomial(
     Args:
       x: numbers, of any shape.
       coeffs: the coefficients, that of the lowest power first: scalars, or arrays with
-        as many dims as `x`, whose sizes broadcast with its.
+        as many dims as `x`, whose sizes broadcast with its. Python's ints and floats
+        are taken in the dtype of `x`.
       unroll: how many terms are written out; more of them make a loop. None (default)
         is 8.
 
@@ -102,8 +103,11 @@ def polynomial(
     x = _spread(x, shape)
     if not coeffs:
         return full_like(x, 0)
-    # Python's numbers take the dtype of x, as operands of an operator do.
-    terms = [full_like(x, c) if type(c) is int else _spread(c, shape) for c in coeffs]
+    # Python's real numbers take the dtype of x, that of integers too.
+    terms = [
+        full_like(x, c) if type(c) in (int, float) else _spread(c, shape)
+        for c in coeffs
+    ]
     highest, *others = reversed(terms)
     if len(coeffs) > (_TERMS_UNROLLED if unroll is None else unroll):
         stacked = concatenate([expand_dims(c, (0,)) for c in others], 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from curta import dtypes, lax
@@ -59,7 +61,7 @@ def top_k(
     axis: int = -1,
     mode: str = "largest",
     sorted: bool = True,
-) -> tuple[Array, Array]:
+) -> Sequence[Array]:
     """The `k` largest elements along an axis, or the smallest, and their indices.
 
     Args:
@@ -89,8 +91,7 @@ def top_k(
         raise ValueError(f"mode must be 'largest' or 'smallest', got {mode!r}")
     axis = canonicalize_axis(axis, x.ndim)
     if mode == "largest":
-        values, indices = lax.top_k(x, k, axis=axis)
-        return values, indices
+        return lax.top_k(x, k, axis=axis)
     values, indices = lax.top_k(_order_reversed(x), k, axis=axis)
     return _order_reversed(values), indices
 

@@ -264,7 +264,7 @@ class Grid:
             axes = promote_dtypes(*axes)
         grids = meshgrid(*axes, indexing="ij", sparse=self.sparse)
         if self.sparse:
-            return grids
+            return [*grids]
         return stack(grids, 0) if grids else arange(0)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from types import GeneratorType
 from typing import Any
 
 from curta.tree.keys import KeyPath
@@ -16,6 +18,7 @@ from curta.tree.treedef import (
     incompatible,
     make_node,
 )
+from curta.user_warnings import warn
 
 IsLeaf = Callable[[Any], bool]
 IsLeafWithPath = Callable[[KeyPath, Any], bool]
@@ -80,6 +83,41 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], A
     return _kind_of_node(tree).flatten_with_keys(tree)
 
 
+# As JAX has them since 0.10.1: leaves, of which whoever wrote them meant the elements.
+_NONE: dict[Any, Any] = {}
+_ITERATORS: frozenset[type] = frozenset(
+    [
+        *(GeneratorType, zip, map, filter, enumerate),
+        *(type(_NONE.values()), type(OrderedDict(_NONE).values())),
+        *(type(iter(x)) for x in (_NONE, _NONE.values(), _NONE.items())),
+        *(type(iter(kind())) for kind in (list, tuple, set)),
+    ]
+)
+
+
+def _warn_of_iterator(cls: type) -> None:
+    warn(
+        f"Python iterable type {cls.__name__!r} is treated as a leaf in PyTree. Use"
+        " is_leaf to suppress this warning if you want this behavior. In a future"
+        " version of JAX, this will become an error. A list of its elements is a tree.",
+        DeprecationWarning,
+    )
+
+
+def _flatten_iterator(tree: Any, leaves: list[Any]) -> Node:
+    _warn_of_iterator(type(tree))
+    leaves.append(tree)
+    return LEAF
+
+
+def _kind(tree: Any) -> Kind | None:
+    """The kind of a container; None for leaves."""
+    kind = kind_of(type(tree))
+    if kind is None and type(tree) in _ITERATORS:
+        _warn_of_iterator(type(tree))
+    return kind
+
+
 def forget_type(cls: type) -> None:
     """Look up anew how to flatten `cls`, because it was registered."""
     for flatteners in (_flatteners, _flatteners_within):
@@ -110,7 +148,12 @@ class _Flatteners(dict[type, Flattener | None]):
 
     def __missing__(self, cls: type) -> Flattener | None:
         kind = kind_of(cls)
-        self[cls] = flattener = None if kind is None else self._flattener(kind)
+        flattener: Flattener | None = None
+        if kind is not None:
+            flattener = self._flattener(kind)
+        elif cls in _ITERATORS:
+            flattener = _flatten_iterator
+        self[cls] = flattener
         return flattener
 
     def _flattener(self, kind: Kind) -> Flattener:
@@ -200,7 +243,7 @@ def _remembering_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> Node:
-    kind = None if is_leaf(tree) else kind_of(type(tree))
+    kind = None if is_leaf(tree) else _kind(tree)
     if kind is None:
         leaves.append(tree)
         return LEAF
@@ -256,7 +299,7 @@ def _walk(tree: Any, leaves: list[Any], open_container: _Open) -> Node:
 
 
 def _opened(tree: Any) -> tuple[Kind, Any, Iterable[Any]] | None:
-    kind = kind_of(type(tree))
+    kind = _kind(tree)
     if kind is None:
         return None
     children, meta = kind.flatten(tree)
@@ -273,7 +316,7 @@ def _opened_with_path(is_leaf: IsLeafWithPath | None) -> _Open:
     def opened(pair: tuple[Any, Any]) -> tuple[Kind, Any, Iterable[Any]] | None:
         link, tree = pair
         stop = is_leaf is not None and is_leaf(_path(link), tree)
-        kind = None if stop else kind_of(type(tree))
+        kind = None if stop else _kind(tree)
         if kind is None:
             return None
         children, meta = kind.flatten_with_keys(tree)
