@@ -88,12 +88,12 @@ class Tuning:
     fold_few_iterations: int = limit(16, shrunk=1 << 30)
     # Pieces of a fold at most.
     most_fold_pieces: int = limit(64, shrunk=3)
-    # Rows of an array of fewer columns that are folded as one, at most.
+    # Rows of an array of fewer columns that are one.
     narrow_row: int = limit(64, shrunk=8)
     # Columns that fill vectors, of an array that is not narrow, or multiples of them.
     filled_row: int = limit(16, shrunk=4)
-    # Operations of such a fold at least.
-    narrow_fold_cost: int = limit(1 << 15, shrunk=1)
+    # Operations of such a kernel at least.
+    narrow_cost: int = limit(1 << 15, shrunk=1)
     # Pieces of neighbours in memory are multiples of so many elements.
     fold_piece_multiple: int = limit(512, shrunk=2)
 

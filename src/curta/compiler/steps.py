@@ -43,7 +43,7 @@ from curta.compiler.loops.bufferize import (
 )
 from curta.compiler.loops.check import check_kernel, check_region
 from curta.compiler.loops.moves import by_width
-from curta.compiler.loops.narrow_folds import widen_folds
+from curta.compiler.loops.narrow_rows import widen_rows
 from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
 from curta.compiler.loops.outer_vectorisation import vectorise_outer
 from curta.compiler.loops.schedule import (
@@ -100,7 +100,7 @@ def works_of(plan: FusionPlan, program: Program, often: bool) -> list[list[Work]
             groups.append([item])
         else:
             kernel = by_width(assemble(group, program.builder), program.builder)
-            wide = widen_folds(kernel, program.builder)
+            wide = widen_rows(kernel, program.builder)
             groups.append([k for w in wide for k in split_folds(w, program.builder)])
     works = [w for group in groups for w in group]
     users = Counter(b for w in works for b in _touched(w))

@@ -363,6 +363,9 @@ def compute_size(expr: Expr) -> int:
     return int(computed_dtype(expr.dtype).itemsize)
 
 
+_SLOW = frozenset(["div", "sdiv", "udiv", "srem", "urem", "sqrt"])
+
+
 def weight(expr: Expr) -> int:
     """What computing an expression costs, its operands apart."""
     if isinstance(expr, Load):
@@ -371,7 +374,7 @@ def weight(expr: Expr) -> int:
         return 0
     if expr.name.startswith("math."):
         return 400 if expr.name.removeprefix("math.") in LONG else 20
-    return 4 if expr.name in ("div", "sdiv", "udiv", "srem", "urem") else 1
+    return 4 if expr.name in _SLOW else 1
 
 
 def cost(stage: Stage) -> int:

@@ -1,4 +1,6 @@
-"""Folds of the rows of narrow arrays: several rows are one, which fills vectors."""
+"""Kernels over rows of narrow arrays: several rows are one, which fills vectors."""
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -49,6 +51,48 @@ def test_equals_numpy(name, shape, dtype):
     got = curta.jit(fun)(x)
     for a, b in zip(curta.tree.leaves(got), curta.tree.leaves(want), strict=True):
         np.testing.assert_allclose(a, b.astype(a.dtype), rtol=1e-4)
+
+
+MAPS = {
+    "sum": lambda x, b: x + b,
+    "of what rows share": lambda x, b: (x - b) * 2 ** abs(b),
+    "two results": lambda x, b: (x * b, x - b),
+    "the columns": lambda x, b: x + jnp.arange(x.shape[-1], dtype=x.dtype),
+    "a number for each row": lambda x, b: x * x[..., :1] + b,
+    "rows reversed": lambda x, b: x[..., ::-1, :] + b,
+    "part of the columns": lambda x, b: x[..., 1:] + b[1:],
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 3000, 100)])
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "int8", "float16"])
+def test_maps_equal_numpy(name, shape, dtype):
+    x, b = numbers(shape, dtype), numbers(shape, dtype)[0, 0]
+    got = curta.jit(MAPS[name])(x, b)
+    want = MAPS[name](jnp.asarray(x[:, :100]), jnp.asarray(b))
+    late = MAPS[name](jnp.asarray(x[:, -100:]), jnp.asarray(b))
+    if name == "rows reversed":
+        want, late = late, want
+    for part, expected in ((slice(100), want), (slice(-100, None), late)):
+        found = curta.tree.map(lambda y, part=part: np.asarray(y)[:, part], got)
+        close = partial(np.testing.assert_allclose, rtol=1e-6)
+        curta.tree.map(close, found, expected)
+
+
+def test_a_costly_number_of_a_column_is_computed_once(monkeypatch, capsys):
+    monkeypatch.setenv("CURTA_DUMP", "kernels")
+    curta.jit(lambda x, b: x * jnp.sqrt(b))(*map(np.ones, ((500, 200), 200)))
+    first, second = capsys.readouterr().err.split("kernel ")[-2:]
+    assert "sqrt" in first
+    assert "sqrt" not in second
+
+
+def test_donated_rows_are_overwritten():
+    x = np.arange(9000, dtype=np.float32).reshape(3000, 3)
+    add = curta.jit(lambda x, b: x + b, donate_argnums=0)
+    got = add(curta.device_put(x), np.arange(3, dtype=np.float32))
+    np.testing.assert_array_equal(got, x + np.arange(3))
 
 
 def test_rows_fill_vectors(monkeypatch, capsys):

@@ -1,0 +1,228 @@
+"""Kernels over the rows of narrow arrays: rows that follow each other become one.
+
+The sum of the rows of an array of three columns would have three lanes, and begin anew
+with every row; so would `x + b` with a number for each column. As rows of the array
+seen with 64 times as many columns they fill vectors. Of the sums that come out, 64 for
+each column, another kernel makes one (rfactor, as in split.py). What an element is
+computed from must be elements at the same place, or be the same for all rows: that is
+repeated, before, as often as there are rows in one.
+
+What is the same for all rows and costly, a square root say, is computed once in wide
+arrays, too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from curta.compiler.loops.assemble import Rewriter, are_one, indices_of
+from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.index import Affine, IndexAtom, IndexLike, LoopVar, row_major
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Expr,
+    Fold,
+    IndexValue,
+    Kernel,
+    Load,
+    Stage,
+    Store,
+    operands,
+)
+from curta.compiler.loops.schedule import (
+    is_running,
+    kernel_cost,
+    prefers_columns,
+    weight,
+)
+from curta.compiler.loops.split import Parts
+from curta.config import config
+from curta.core.dim import is_symbolic_dim
+from curta.lazy_dataclass import dataclass
+
+
+def widen_rows(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
+    """The kernel itself, or kernels of which the narrow rows are wider."""
+    parts = [Kernel(kernel.dims, (s,)) for s in kernel.stages]
+    if len(parts) > 1 and not all(map(_stands_alone, kernel.stages)):
+        return [kernel]
+    found = [_rows(k) for k in parts]
+    if len(parts) == 1:
+        return [kernel] if found[0] is None else found[0].kernels(builder)
+    if not any(rows is not None and rows.is_narrow for rows in found):
+        return [kernel]
+    result = []
+    for part, rows in zip(parts, found, strict=True):
+        if rows is not None:
+            result += rows.kernels(builder)
+        elif part.stages[0].folds:
+            result.append(part)
+        else:
+            *outer, column = part.dims
+            stage = Stage((column,), part.stages[0].stores, ())
+            result.append(Kernel((*outer,), (stage,)))
+    return result
+
+
+def _stands_alone(stage: Stage) -> bool:
+    """Whether it is a fold, or a map of the results of folds."""
+    if stage.kept or stage.ordered or is_running(stage):
+        return False
+    return not stage.stores if stage.folds else not stage.dims
+
+
+def _rows(kernel: Kernel) -> Rows | None:
+    """The rows of the one stage, if it gains by wider ones or by what they share."""
+    (stage,) = kernel.stages
+    if not kernel.dims or not stage.dims or stage.ordered or stage.selective:
+        return None
+    if stage.kept or is_running(stage) or (stage.folds and stage.stores):
+        return None
+    if stage.folds:
+        if not prefers_columns(kernel):
+            return None
+        rows = Rows(kernel, kernel.dims[:-1], kernel.dims[-1], stage.dims)
+    else:
+        if len(stage.dims) > 1:
+            return None
+        rows = Rows(kernel, kernel.dims[:-1], stage.dims[0], kernel.dims[-1:])
+    if any(is_symbolic_dim(v.extent) for v in (*kernel.dims, *stage.dims)):
+        return None
+    if kernel_cost(kernel) < config.tuning.narrow_cost:
+        return None
+    return rows if rows.is_narrow or rows.is_costly else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Rewritten:
+    """The stores and folds of a stage for other columns and rows."""
+
+    column: LoopVar
+    row: LoopVar
+    stores: tuple[Store, ...]
+    folds: tuple[Fold, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The one stage of a kernel as rows of columns, for all indices of `outer`.
+
+    The last of the dims `along` counts the rows; a fold goes along all of them.
+    """
+
+    kernel: Kernel
+    outer: tuple[LoopVar, ...]
+    column: LoopVar
+    along: tuple[LoopVar, ...]
+
+    @property
+    def stage(self) -> Stage:
+        return self.kernel.stages[0]
+
+    @property
+    def shared(self) -> set[Expr]:
+        """What varies with the columns, and is the same for all rows."""
+        varies: dict[Expr, set[IndexAtom]] = {}
+        for expr in self.stage.body:
+            own = varies[expr] = set().union(*(varies[e] for e in operands(expr)))
+            if isinstance(expr, (Load, IndexValue)):
+                index = expr.offset if isinstance(expr, Load) else expr.index
+                own.update(a for a in index.atoms() if isinstance(a, LoopVar))
+        along = {*self.along}
+        return {e for e, dims in varies.items() if self.column in dims - along == dims}
+
+    @property
+    def repeated(self) -> list[Expr]:
+        """What is shared, and read by what is not."""
+        stage, shared = self.stage, self.shared
+        used = [x for e in stage.body if e not in shared for x in operands(e)]
+        used += [x for f in stage.folds for x in f.inputs]
+        used += [x for s in stage.stores for x in s.operands()]
+        return [e for e in dict.fromkeys(used) if e in shared]
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether several rows can be one, and do not fill vectors by themselves."""
+        tuning, shared = config.tuning, self.shared
+        row, columns = self.along[-1], self.column.extent
+        if columns >= tuning.narrow_row or row.extent < 2 * tuning.narrow_row:
+            return False
+        if columns > tuning.filled_row and not columns % tuning.filled_row:
+            return False
+        indices = [*indices_of(e for e in self.stage.body if e not in shared)]
+        indices += [s.offset for s in self.stage.stores]
+        return _are_kept(shared) and are_one(row, self.column, indices)
+
+    @property
+    def is_costly(self) -> bool:
+        """Whether what rows share, a quotient say, takes longer than to read it."""
+        shared = self.shared
+        long = math.prod(v.extent for v in self.along) >= config.tuning.narrow_row
+        return long and _are_kept(shared) and any(weight(e) > 1 for e in shared)
+
+    def kernels(self, builder: ScalarBuilder) -> list[Kernel]:
+        """What is repeated, then wider rows, then the rows that are left."""
+        rows = config.tuning.narrow_row if self.is_narrow else 1
+        row = self.along[-1]
+        long, left = (LoopVar(row.name, n) for n in divmod(row.extent, rows))
+        name = f"{row.name}{self.column.name}" if rows > 1 else self.column.name
+        wide = LoopVar(name, rows * self.column.extent)
+        result, given = self._repeat(LoopVar(f"{row.name}_part", rows), wide, builder)
+        place: dict[IndexAtom, IndexLike] = {row: Affine({long: rows}, 0)}
+        place[self.column] = wide
+        whole = Rewriter(builder, place.get, given).body(self.stage)
+        parts = [_Rewritten(wide, long, *whole)]
+        if left.extent:
+            place = {row: Affine({left: 1}, row.extent - left.extent)}
+            rest = Rewriter(builder, place.get).body(self.stage)
+            parts.append(_Rewritten(self.column, left, *rest))
+        if self.stage.folds and rows > 1:
+            return [*result, *self._folds(parts, rows, builder)]
+        *inner, _ = self.along
+        for p in parts:
+            if p.folds:
+                stage = Stage((*inner, p.row), (), p.folds)
+                result.append(Kernel((*self.outer, p.column), (stage,)))
+            else:
+                stage = Stage((p.column,), p.stores, ())
+                result.append(Kernel((*self.outer, p.row), (stage,)))
+        return result
+
+    def _folds(
+        self, rewritten: list[_Rewritten], rows: int, builder: ScalarBuilder
+    ) -> list[Kernel]:
+        """Folds into parts, and one of the parts; rows that are left make one more."""
+        *inner, row = self.along
+        part = LoopVar(f"{row.name}_part", rows + len(rewritten) - 1)
+        parts = Parts(self.stage.folds, (*self.outer, part, self.column), builder)
+        result = []
+        # The columns of parts follow each other: those of wider rows begin at part 0.
+        for first, r in zip((0, rows), rewritten, strict=False):
+            stored = parts.stored(r.folds, (*self.outer, first, r.column))
+            stage = Stage((*inner, r.row), (), stored)
+            result.append(Kernel((*self.outer, r.column), (stage,)))
+        read = parts.read((*self.outer, part, self.column))
+        return [*result, Kernel(self.kernel.dims, (Stage((part,), (), read),))]
+
+    def _repeat(
+        self, part: LoopVar, wide: LoopVar, builder: ScalarBuilder
+    ) -> tuple[list[Kernel], dict[Expr, Expr]]:
+        """The kernel that repeats what is shared, and where wider rows read it."""
+        index = (*self.outer, part, self.column)
+        shape = tuple(v.extent for v in index)
+        stores, given = [], {}
+        for expr in self.repeated:
+            buffer = Buffer(f"repeated{builder.fresh()}", expr.dtype, math.prod(shape))
+            stores.append(Store(buffer, row_major(index, shape), expr))
+            there = row_major((*self.outer, 0, wide), shape)
+            given[expr] = builder.load_where(buffer, there, None, expr.dtype)
+        if not stores:
+            return [], {}
+        stage = Stage((self.column,), tuple(stores), ())
+        return [Kernel((*self.outer, part), (stage,))], given
+
+
+def _are_kept(shared: Iterable[Expr]) -> bool:
+    """Whether values are in memory what they are in registers: no halves of singles."""
+    return all(e.dtype.itemsize >= 4 or e.dtype.kind != "f" for e in shared)
