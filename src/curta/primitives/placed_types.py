@@ -1,7 +1,7 @@
 """The placement of an op's results in types, and values brought to a placement.
 
-How results are split is for `partitioning` to say, what is a sum for `sum_types`; what
-varies over manual axes is what any operand varies over.
+How results are split is for `partitioning` to say, what is a sum for `unreduced_types`;
+what varies over manual axes is what any operand varies over.
 """
 
 from __future__ import annotations

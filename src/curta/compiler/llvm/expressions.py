@@ -120,16 +120,16 @@ class Evaluator(IndexValues):
         self._remember(expr, value)
         return value
 
-    def lanewise(self, expr: Expr) -> Value:
+    def vector_value(self, expr: Expr) -> Value:
         """The value in as many lanes as there are."""
         if isinstance(expr, Const):
             return constant(self.b, expr, self.lanes)
         return self.spread(self.value(expr))
 
     def compute_lanes(self, expr: Expr) -> Value:
-        """`lanewise` of what may be deep."""
+        """`vector_value` of what may be deep."""
         self.compute(expr)
-        return self.lanewise(expr)
+        return self.vector_value(expr)
 
     def _instruction(self, expr: Instr) -> Value:
         if expr.name.startswith("compare.") and self.lanes > 1:
@@ -137,7 +137,7 @@ class Evaluator(IndexValues):
             if compared is not None:
                 return compared
         if self.lane in self.depends(expr) or self._wide(expr.args):
-            args = [self.lanewise(a) for a in expr.args]
+            args = [self.vector_value(a) for a in expr.args]
         else:
             args = [self.value(a) for a in expr.args]
         name, _, detail = expr.name.partition(".")

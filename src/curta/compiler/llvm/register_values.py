@@ -211,7 +211,7 @@ class RegisterValues(Evaluator):
                 return self._chosen(condition, expr.args[1], expr.args[2])
         if expr.name.startswith("math."):
             wide = self.lane in self.depends(expr)
-            args = [self.lanewise(a) if wide else self.value(a) for a in expr.args]
+            args = [self.vector_value(a) if wide else self.value(a) for a in expr.args]
             size = args[0].lanes * args[0].type.size
             self._functions += max(1, size // self.b.module.vector_bytes)
             if self._functions > config.tuning.inlined_math:
@@ -235,7 +235,7 @@ class RegisterValues(Evaluator):
             left, right = (np.asarray(e.value, e.dtype) for e in (x, y))
             return self._vector(np.where(condition, left, right), Type(kind(x.dtype)))
         order = [i if c else self.lanes + i for i, c in enumerate(condition)]
-        return self.b.shuffle(self.lanewise(x), self.lanewise(y), order)
+        return self.b.shuffle(self.vector_value(x), self.vector_value(y), order)
 
     # ------------------------------------------------------------------ memory
 
