@@ -20,6 +20,7 @@ from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.item_builder import InPlace
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import LibraryItem, RegionItem, written
+from curta.compiler.graph.replace import replaceable_temporaries
 from curta.compiler.library.clock import ReadClock, function_address
 from curta.compiler.llvm.entry import Work, buffers, called_programs
 from curta.compiler.loops.nodes import Buffer
@@ -115,7 +116,9 @@ def _report(
             reason for (_, item), reason in plan.refusals.items() if item in group.items
         ]
         kernels.append(_kernel(group, eqns, own, reasons, parts))
-    code = native_code([w for own in works for w in own], ends_of(program), often)
+    all_works = [w for own in works for w in own]
+    replaceable = replaceable_temporaries(plan)
+    code = native_code(all_works, ends_of(program), often, replaceable)
     return ProgramReport(
         flat,
         program,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from curta.compiler.dot_code import dot_call
@@ -17,6 +18,7 @@ from curta.compiler.executable import Launcher, NativeCode
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import LibraryItem, RegionItem
+from curta.compiler.graph.replace import Replaceable, replaceable_temporaries
 from curta.compiler.levels import level_of, routine_level
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source, link
@@ -80,7 +82,7 @@ def make_code(
     little = not often and cost <= config.tuning.alone_cost
     needed = not little and any(map(is_parallel, done))
     with meanwhile(launcher if needed else None):
-        return native_code(done, ends_of(program), often)
+        return native_code(done, ends_of(program), often, replaceable_temporaries(plan))
 
 
 def ends_of(program: Program) -> list[Buffer]:
@@ -142,11 +144,12 @@ def _scheduled_region(item: RegionItem, machine: target.Target) -> Scheduled:
 def temporary_bytes(plan: FusionPlan, program: Program) -> int:
     """The bytes that a program takes besides its ends, without making its code."""
     works = [work for works in works_of(plan, program, False) for work in works]
-    return total(_temporaries(works, _arena(works, ends_of(program))))
+    arena = _arena(works, ends_of(program), replaceable_temporaries(plan))
+    return total(_temporaries(works, arena))
 
 
-def _arena(works: list[Work], ends: list[Buffer]) -> Arena:
-    return plan_arena([buffers(w) for w in works], set(ends))
+def _arena(works: list[Work], ends: list[Buffer], replaceable: Replaceable) -> Arena:
+    return plan_arena([buffers(w) for w in works], set(ends), replaceable)
 
 
 def _temporaries(works: list[Work], arena: Arena) -> list[Any]:
@@ -155,9 +158,17 @@ def _temporaries(works: list[Work], arena: Arena) -> list[Any]:
     return [arena.size, *(p.temporaries for p in programs if not p.arena_bytes)]
 
 
-def native_code(works: list[Work], pointers: list[Buffer], often: bool) -> NativeCode:
-    """The function that runs works in order; its table begins with the `pointers`."""
-    arena = _arena(works, pointers)
+def native_code(
+    works: list[Work],
+    pointers: list[Buffer],
+    often: bool,
+    replaceable: Replaceable = MappingProxyType({}),
+) -> NativeCode:
+    """The function that runs works in order; its table begins with the `pointers`.
+
+    What is `replaceable` is memory for results of kernels (graph/replace.py).
+    """
+    arena = _arena(works, pointers, replaceable)
     keys = library_keys(works)
     fixed = [key for key in keys if not depends_on_sizes(key)]
     library = {key: _library_call(key, often) for key in fixed}

@@ -1,5 +1,7 @@
 """Which results may replace an argument that the program was told to overwrite.
 
+So may those of a kernel replace a temporary, for which nothing is told.
+
 A result that is stored element by element may, if whatever else reads the argument runs
 before: in an earlier kernel, in an earlier stage of the same iteration of the loops
 that it shares with the store, or in its stage at the same element. Any result may if
@@ -9,7 +11,7 @@ address for both.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from curta.compiler.graph.fuse import FusionPlan, aligned
 from curta.compiler.graph.groups import FusionGroup
@@ -37,6 +39,43 @@ def replaced_arguments(
     )
 
 
+Replaceable = Mapping[Buffer, Sequence[Buffer]]
+"""For what a kernel computes, the values whose memory it may take."""
+
+
+def replaceable_temporaries(plan: FusionPlan) -> Replaceable:
+    """Which values that nothing reads after a kernel its results may replace.
+
+    Who plans the arena asks whether both lie there, and which one gets the memory.
+    """
+    uses = _Uses(plan)
+    last = {b: at[-1][0] for b, at in uses.readers.items()}
+    result: dict[Buffer, list[Buffer]] = {}
+    for g, group in enumerate(plan.groups):
+        items = group.loops()
+        dying: dict[object, list[Buffer]] = {}
+        for b in dict.fromkeys(b for item in items for b in reads(item)):
+            if last[b] == g and uses.is_before(b, g):
+                dying.setdefault(_places(b), []).append(b)
+        for new in dict.fromkeys(b for item in items for b in written(item)):
+            if last.get(new, g) == g:  # in registers, or a result of the program
+                continue
+            asked = dying.get(_places(new), [])[:_ASKED]
+            old = next((b for b in asked if uses.may_replace(b, new)), None)
+            if old is not None:
+                result[new] = [old]
+                dying[_places(new)].remove(old)
+    return result
+
+
+_ASKED = 4  # how many values a result may replace are looked at
+
+
+def _places(buffer: Buffer) -> object:
+    """What buffers have in common whose elements have the same places."""
+    return buffer.size, buffer.dtype.itemsize
+
+
 class _Uses:
     """Where the items of a plan read and write buffers."""
 
@@ -50,6 +89,10 @@ class _Uses:
                 _note(self.readers, reads(item), (g, i))
                 _note(self.writers, written(item), (g, i))
 
+    def is_before(self, buffer: Buffer, group: int) -> bool:
+        """Whether a buffer is written in earlier groups only."""
+        return all(g < group for g, _ in self.writers.get(buffer, ()))
+
     def may_replace(self, argument: Buffer, result: Buffer) -> bool:
         """Whether all that reads the argument does so before the result is stored."""
         readers = self.readers.get(argument, [])
@@ -58,7 +101,7 @@ class _Uses:
             return bool(writers)
         (g, _), group = writers[0], self.plan.groups[writers[0][0]]
         storing = self._item(writers[0])
-        if len(writers) > 1 or not _stores_once(storing) or max(readers) > writers[0]:
+        if len(writers) > 1 or not _stores_once(storing) or readers[-1] > writers[0]:
             return False
         assert isinstance(storing, LoopItem)
         within = [self._item(at) for at in readers if at[0] == g]

@@ -12,6 +12,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from curta.compiler.loops.index import Affine, LoopVar
@@ -132,8 +133,16 @@ class Arena:
         return 0 if self.on_stack else self.size
 
 
-def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena:
-    """Offsets for what the steps use besides `outside`: the first gap that fits."""
+def plan_arena(
+    steps: Sequence[Iterable[Buffer]],
+    outside: set[Buffer],
+    replaceable: Mapping[Buffer, Sequence[Buffer]] = MappingProxyType({}),
+) -> Arena:
+    """Offsets for what the steps use besides `outside`: the first gap that fits.
+
+    A buffer lies where one of those does that it may replace, if that is there until
+    the step in which it is written.
+    """
     first: dict[Buffer, int] = {}
     last: dict[Buffer, int] = {}
     for at, used in enumerate(steps):
@@ -141,15 +150,28 @@ def plan_arena(steps: Sequence[Iterable[Buffer]], outside: set[Buffer]) -> Arena
             if buffer not in outside:
                 first.setdefault(buffer, at)
                 last[buffer] = at
-    wanted = [(first[b], last[b], aligned_size(b)) for b in first]
+    block: dict[Buffer, Buffer] = {}  # the first buffer in the memory of each
+    ends: dict[Buffer, int] = {}  # of these, when the last one is done
+    taken: set[Buffer] = set()
+    for b in first:
+        block[b] = b
+        for old in replaceable.get(b, ()):
+            there = old in block and first[old] < first[b] == last[old]
+            if there and old not in taken:
+                taken.add(old)
+                block[b] = block[old]
+                break
+        ends[block[b]] = last[b]
+    wanted = [(first[b], end, aligned_size(b)) for b, end in ends.items()]
+    numbers = {b: i for i, b in enumerate(ends)}
     if not any(is_symbolic_dim(size) for *_, size in wanted):
         places, end = _first_fit(wanted)
         on_stack = end <= config.tuning.stack_arena
-        return Arena(dict(zip(first, places, strict=True)), end, on_stack)
+        return Arena({b: places[numbers[block[b]]] for b in first}, end, on_stack)
     fitted = PerSizes(
         lambda s: _first_fit([(a, z, number(x, s)) for a, z, x in wanted])
     )
-    offsets = {b: Found(_place(fitted, i)) for i, b in enumerate(first)}
+    offsets = {b: Found(_place(fitted, numbers[block[b]])) for b in first}
     return Arena(offsets, Found(lambda sizes: fitted(sizes)[1]), False)
 
 
