@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 from curta.core.stage import JaxprTrace
 from curta.core.trace import Trace, Tracer, current_trace, typeof
 from curta.hosts.engine import of_process
-from curta.primitives.placing import DevicePut, Reshard
+from curta.primitives.placing import CopySemantics, DevicePut, Reshard
 from curta.runtime.agreement import different
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import Device
@@ -66,21 +66,40 @@ def device_put(
     if may_alias is None and isinstance(donate, bool) and not _is_tree(device):
         target = _target(device)
         _check_here(tree_util.tree_leaves(x), device)
-        return tree_util.tree_map(lambda leaf: _put(leaf, target, donate), x)
+        how = How(src, donate)
+        return tree_util.tree_map(lambda leaf: _put(leaf, target, how), x)
     leaves, tree = tree_util.tree_flatten(x)
     targets = _of_leaves("device", device, x, len(leaves))
+    sources = _of_leaves("src", src, x, len(leaves))
     for leaf, given in zip(leaves, targets, strict=True):
         _check_here([leaf], given)
     donated = _of_leaves("donate", donate, x, len(leaves))
     aliased = _of_leaves("may_alias", may_alias, x, len(leaves))
     if any(d and a for d, a in zip(donated, aliased, strict=True)):
         raise ValueError("may_alias and donate cannot be True at the same time.")
-    settings = zip(leaves, map(_target, targets), donated, aliased, strict=True)
-    put = [
-        _apart(leaf, _put(leaf, target, d)) if alias is False else _put(leaf, target, d)
-        for leaf, target, d, alias in settings
-    ]
+    put = []
+    ways = map(How, sources, donated, (a is False for a in aliased))
+    for leaf, target, how in zip(leaves, map(_target, targets), ways, strict=True):
+        placed = _put(leaf, target, how)
+        put.append(_apart(leaf, placed) if how.copied else placed)
     return tree_util.tree_unflatten(tree, put)
+
+
+class How(NamedTuple):
+    """How a leaf is moved: from where, given up, to memory of its own."""
+
+    source: Any = None
+    donated: bool = False
+    copied: bool = False
+
+    def op(self, target: Any, source: Any = None) -> DevicePut:
+        """The op of a program that moves it so."""
+        kinds = CopySemantics
+        copies = kinds.ALWAYS_COPY if self.copied else kinds.REUSE_INPUT
+        if self.donated:
+            copies = kinds.DONATE_INPUT
+        source = source if self.source is None else self.source
+        return DevicePut(target, source, copies)
 
 
 def _apart(x: Any, placed: Any) -> Any:
@@ -92,7 +111,8 @@ def _apart(x: Any, placed: Any) -> Any:
 
 
 def _target(given: Any) -> Any:
-    return given if isinstance(given, (MemorySpace, Format)) else as_sharding(given)
+    kept = MemorySpace, Format, Device
+    return given if isinstance(given, kept) else as_sharding(given)
 
 
 def _check_here(leaves: Sequence[Any], given: Any) -> None:
@@ -134,7 +154,7 @@ def _not_a_prefix(what: str, given: Any, x: Any, errors: list[Any]) -> ValueErro
     )
 
 
-def _put(x: Any, target: Any, donate: bool) -> Any:
+def _put(x: Any, target: Any, how: How) -> Any:
     sharding = as_sharding(target) if isinstance(target, Format) else target
     layout = layout_of(target)
     if layout is not None:
@@ -144,23 +164,28 @@ def _put(x: Any, target: Any, donate: bool) -> Any:
                 f" {target} for input {typeof(x).str_short()}"
             )
         check_layout_fits("device_put args", layout, typeof(x))
-    placed = _moved(x, sharding, donate)
+    placed = _moved(x, sharding, how)
     if isinstance(target, Format) and type(placed) is ArrayImpl:
         return laid_out(placed, layout or Layout(range(placed.ndim)))
     return placed
 
 
-def _moved(x: Any, sharding: Any, donate: bool) -> Any:
-    if isinstance(sharding, MemorySpace):
+def _moved(x: Any, given: Any, how: How) -> Any:
+    sharding, donate = given, how.donated
+    if isinstance(given, Device):
+        sharding = as_sharding(given)
+    elif isinstance(given, MemorySpace):
         if isinstance(x, Tracer):
-            return DevicePut(sharding)(x)
+            return how.op(given)(x)
         x = x if type(x) is ArrayImpl else _explicit(x, None)
         sharding = x.sharding.with_memory_kind(sharding.kind)
     if sharding is not None and get_abstract_mesh().manual_axes:
         _check_compiled(sharding)
         sharding = None
     if isinstance(x, Tracer):
-        return x if sharding is None else _put_traced(x, sharding)
+        if sharding is None:
+            return x if get_abstract_mesh().manual_axes else how.op(None)(x)
+        return _put_traced(x, sharding, given, how)
     array = x if type(x) is ArrayImpl else _explicit(x, sharding)
     if sharding is None or (array is x and not donate and x._sharding == sharding):
         return array
@@ -238,15 +263,16 @@ def _explicit(x: Any, sharding: Sharding | None) -> ArrayImpl:
         return to_array(x)
 
 
-def _put_traced(x: Tracer, sharding: Sharding) -> Any:
-    if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
+def _put_traced(x: Tracer, sharding: Sharding, given: Any, how: How) -> Any:
+    explicit = isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes
+    if explicit and sharding.memory_kind in (None, x.aval.memory_space.kind):
         return constrained(x, sharding)
     _check_fits(x.aval, sharding)
     value = x
     while isinstance(value, (JVPTracer, BatchTracer)):
         value = value.primal if isinstance(value, JVPTracer) else value.val
     placed = isinstance(value, ArrayImpl) and value.committed
-    return DevicePut(sharding, value.sharding if placed else None)(x)
+    return how.op(given, value.sharding if placed else None)(x)
 
 
 def _check_fits(aval: ShapedArray, sharding: Sharding) -> None:

@@ -383,7 +383,8 @@ class _Call:
         if self.check_vma:
             varying |= {n for axes in dims for n in axes}
             sums = sums[0] | spec.unreduced, sums[1] | spec.reduced
-        where = placement(self.inner_mesh, rest, varying, *sums)
+        space = aval.memory_space
+        where = placement(self.inner_mesh, rest, varying, *sums, space)
         return ShapedArray(shape, aval.dtype, aval.weak_type, where)
 
 

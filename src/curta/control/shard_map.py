@@ -36,7 +36,7 @@ from curta.core.partition_spec import (
     entry_axes,
     entry_of,
 )
-from curta.core.placement import placement
+from curta.core.placement import placement, space_of
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import Trace, current_trace, typeof, use_trace
@@ -221,6 +221,7 @@ class ShardMap(JaxprOp):
             inner.vma - self.axes,
             spec.unreduced & explicit,
             spec.reduced & explicit,
+            inner.memory_space,
         )
 
 
@@ -378,8 +379,8 @@ def _varying_body(
 
 
 def _varying_too(where: Any, mesh: AbstractMesh, axes: frozenset[Any]) -> Any:
-    if where is None:
-        return placement(mesh, (), axes)
+    if where is None or where.mesh.empty:
+        return placement(mesh, (), axes, space=space_of(where))
     return where.update(varying=where.varying | axes)
 
 

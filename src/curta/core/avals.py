@@ -16,8 +16,14 @@ from curta.core.dim import SymbolicDim
 from curta.core.manual_axes import NOT_VARYING, ManualAxisType
 from curta.core.mesh import get_abstract_mesh
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
-from curta.core.placement import Placement, placement, shape_text
-from curta.core.sharding import NamedSharding, Sharding
+from curta.core.placement import (
+    Placement,
+    in_space,
+    placement,
+    shape_text,
+    space_of,
+)
+from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 
 
 class AbstractValue:
@@ -31,7 +37,8 @@ class ShapedArray(AbstractValue):
 
     A weakly typed value comes from Python scalars alone and gives way to the
     dtype of whatever it meets. `placement` says where the elements are, if that is
-    part of the type; a `sharding` and a `manual_axis_type` say it in words of the user.
+    part of the type; a `sharding`, a `manual_axis_type` and a `memory_space` say it in
+    words of the user.
 
     >>> ShapedArray((3, 4), np.dtype("float32"))
     ShapedArray(float32[3,4])
@@ -54,10 +61,12 @@ class ShapedArray(AbstractValue):
         *,
         sharding: NamedSharding | None = None,
         manual_axis_type: ManualAxisType | None = None,
+        memory_space: MemorySpace | None = None,
     ) -> ShapedArray:
-        if sharding is not None or manual_axis_type is not None:
+        space = memory_space
+        if not (sharding is None and manual_axis_type is None and space is None):
             plain = ShapedArray(shape, dtype, weak_type, placement)
-            return _placed_so(plain, sharding, manual_axis_type)
+            return _placed_so(plain, sharding, manual_axis_type, space)
         key = (shape, dtype, weak_type, placement)
         result = _interned.get(key)
         if result is not None:
@@ -123,7 +132,7 @@ class ShapedArray(AbstractValue):
     def sharding(self) -> NamedSharding:
         """How the array is split over explicit axes."""
         where = self.placement
-        if where is None:
+        if where is None or where.mesh.empty:
             spec = PartitionSpec(*[None] * self.ndim)
             return NamedSharding(get_abstract_mesh(), spec)
         return NamedSharding(where.mesh, where.spec(self.ndim))
@@ -144,6 +153,17 @@ class ShapedArray(AbstractValue):
         )
 
     mat = manual_axis_type
+
+    @property
+    def memory_space(self) -> MemorySpace:
+        """The memory that the value is in: that of devices, or of their host.
+
+        >>> import curta
+        >>> x = curta.device_put(1.0, curta.memory.Space.Host)
+        >>> curta.typeof(x), curta.typeof(x).memory_space
+        (ShapedArray(float32<host>[], weak_type=True), MemorySpace.Host)
+        """
+        return space_of(self.placement)
 
     @property
     def vma(self) -> frozenset[Any]:
@@ -207,8 +227,10 @@ def _intern(
 
 def placed_aval(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """The type of an array once it is laid out by `sharding`."""
+    kind = sharding.memory_kind  # None where there are no devices
+    space = aval.memory_space if kind is None else MemorySpace.of_kind(kind)
     if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
-        return aval.update(placement=None)
+        return aval.update(placement=in_space(None, space))
     mesh = sharding.mesh.abstract_mesh
     entries = [
         entry_of(n for n in axes if n in mesh.explicit_axes)
@@ -216,25 +238,29 @@ def placed_aval(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     ]
     explicit = {*mesh.explicit_axes}
     sums = sharding.spec.unreduced & explicit, sharding.spec.reduced & explicit
-    return aval.update(placement=placement(mesh, entries, aval.vma, *sums))
+    return aval.update(placement=placement(mesh, entries, aval.vma, *sums, space))
 
 
 def _placed_so(
-    aval: ShapedArray, sharding: NamedSharding | None, mat: ManualAxisType | None
+    aval: ShapedArray,
+    sharding: NamedSharding | None,
+    mat: ManualAxisType | None,
+    space: MemorySpace | None,
 ) -> ShapedArray:
-    """The type with the split of a sharding, and what is said of manual axes."""
+    """The type with the split of a sharding, what is said of manual axes, a memory."""
     if sharding is not None:
         aval = placed_aval(aval, sharding)
         _check_divided(aval, sharding)
+    space = aval.memory_space if space is None else space
     if mat is None:
-        return aval
+        return aval.update(placement=in_space(aval.placement, space))
     mesh = get_abstract_mesh() if sharding is None else sharding.mesh.abstract_mesh
     where = aval.placement
     entries = () if where is None else where.entries
     sums = (mat.unreduced, mat.reduced)
     if where is not None:
         sums = (sums[0] | where.unreduced, sums[1] | where.reduced)
-    return aval.update(placement=placement(mesh, entries, mat.varying, *sums))
+    return aval.update(placement=placement(mesh, entries, mat.varying, *sums, space))
 
 
 def _check_divided(aval: ShapedArray, sharding: NamedSharding) -> None:

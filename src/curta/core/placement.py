@@ -2,6 +2,7 @@
 
 Most avals have none. Arrays split over an explicit mesh axis carry the split in their
 type, and values in the body of a `shard_map` the manual axes over which they vary.
+What is not in the memory of devices says so by its memory space.
 Both may be *unreduced* over axes: each device holds a term, and the value is their sum.
 Cotangents of those are *reduced*: the same on all devices, and vice versa.
 Ops know nothing of it: their `aval` rules see avals without placement, and the rules
@@ -14,8 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from curta.config import config
-from curta.core.mesh import AbstractMesh
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
+from curta.core.sharding import MemorySpace
 from curta.once import Interned
 
 Entries = tuple[Any, ...]
@@ -26,22 +28,32 @@ class Placement:
     """How an array is split over explicit axes, and over which manual ones it varies.
 
     `entries` has one entry for each dim, as a `PartitionSpec`, or is empty if no dim
-    is split. `unreduced` and `reduced` name axes of both kinds. Placements are
-    interned; what says nothing is no Placement but None.
+    is split. `unreduced` and `reduced` name axes of both kinds. `space` is the memory.
+    Placements are interned; what says nothing is no Placement but None.
     """
 
-    __slots__ = ("__weakref__", "entries", "mesh", "reduced", "unreduced", "varying")
+    __slots__ = (
+        "__weakref__",
+        "entries",
+        "mesh",
+        "reduced",
+        "space",
+        "unreduced",
+        "varying",
+    )
 
     mesh: AbstractMesh
     entries: Entries
     varying: frozenset[Any]
     unreduced: frozenset[Any]
     reduced: frozenset[Any]
+    space: MemorySpace
 
     def __repr__(self) -> str:
         return (
             f"Placement({self.mesh}, {self.entries}, varying={set(self.varying)},"
-            f" unreduced={set(self.unreduced)}, reduced={set(self.reduced)})"
+            f" unreduced={set(self.unreduced)}, reduced={set(self.reduced)},"
+            f" space={self.space})"
         )
 
     def __reduce__(self) -> Any:
@@ -72,7 +84,7 @@ class Placement:
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
 
-_FIELDS = ("mesh", "entries", "varying", "unreduced", "reduced")
+_FIELDS = ("mesh", "entries", "varying", "unreduced", "reduced", "space")
 
 
 def placement(
@@ -81,6 +93,7 @@ def placement(
     varying: Iterable[Any] = _NO_AXES,
     unreduced: Iterable[Any] = _NO_AXES,
     reduced: Iterable[Any] = _NO_AXES,
+    space: MemorySpace = MemorySpace.Device,
 ) -> Placement | None:
     """The placement of these parts, None if they say nothing."""
     split = tuple(entries)
@@ -93,8 +106,10 @@ def placement(
         split = ()
     axes = frozenset(varying), frozenset(unreduced), frozenset(reduced)
     if not split and not any(axes):
-        return None
-    key = (mesh, split, *axes)
+        if space is MemorySpace.Device:
+            return None
+        mesh = EMPTY_ABSTRACT_MESH  # no mesh says more of it
+    key = (mesh, split, *axes, space)
     result = _placements.get(key)
     if result is None:
         result = object.__new__(Placement)
@@ -107,8 +122,23 @@ def placement(
 _placements: Interned[Placement] = Interned()
 
 
+def space_of(where: Placement | None) -> MemorySpace:
+    """The memory in which values of a placement are."""
+    return MemorySpace.Device if where is None else where.space
+
+
+def in_space(where: Placement | None, space: MemorySpace) -> Placement | None:
+    """The placement in another memory."""
+    if where is None:
+        return placement(EMPTY_ABSTRACT_MESH, (), space=space)
+    return where if where.space is space else where.update(space=space)
+
+
 def shape_text(shape: Sequence[int], where: Placement | None) -> str:
-    """`[8@x,2]`, and after it `{V:x}` for what varies, U or R for sums."""
+    """`[8@x,2]`, after it `{V:x}` for what varies, U or R for sums.
+
+    Memory that is not that of devices comes before it, `<host>`.
+    """
     if where is None:
         return f"[{','.join(map(str, shape))}]"
     entries = where.entries or (None,) * len(shape)
@@ -122,7 +152,9 @@ def shape_text(shape: Sequence[int], where: Placement | None) -> str:
         for kind, axes in kinds.items()
         if axes
     ]
-    return f"[{dims}]" + (f"{{{', '.join(parts)}}}" if parts else "")
+    space = where.space
+    memory = "" if space is MemorySpace.Device else f"<{space.name.lower()}>"
+    return f"{memory}[{dims}]" + (f"{{{', '.join(parts)}}}" if parts else "")
 
 
 def _axes_text(axes: Sequence[Any]) -> str:

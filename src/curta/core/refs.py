@@ -93,6 +93,12 @@ class AbstractRef(AbstractValue):
         inner: Any = self.inner_aval
         return inner.sharding
 
+    @property
+    def memory_space(self) -> Any:
+        """The memory that the array is in."""
+        inner: Any = self.inner_aval
+        return inner.memory_space
+
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to arrays of another type."""
         return AbstractRef(self.inner_aval.update(**changes), self.kind)

@@ -81,7 +81,8 @@ class ShapeDtypeStruct:
     @classmethod
     def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of an aval."""
-        sharding = None if aval.placement is None else aval.sharding
+        where = aval.placement
+        sharding = None if where is None or where.mesh.empty else aval.sharding
         return cls(
             aval.shape,
             aval.dtype,

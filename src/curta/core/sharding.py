@@ -48,6 +48,11 @@ class MemorySpace(enum.Enum):
             )
         return "pinned_host" if self is MemorySpace.Host else _MEMORY
 
+    @staticmethod
+    def of_kind(kind: str | None) -> MemorySpace:
+        """That of a memory kind of shardings: of devices, unless it is pinned."""
+        return MemorySpace.Host if kind == "pinned_host" else MemorySpace.Device
+
 
 class IndivisibleError(ValueError):
     """A dim that a sharding cannot cut into equal parts."""
@@ -255,6 +260,13 @@ def on_device(device: Any, *, memory_kind: str | None = None) -> SingleDeviceSha
     True
     """
     return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
+def in_memory(sharding: Sharding, aval: Any) -> Sharding:
+    """The sharding in the memory that the type of an array says."""
+    kind = aval.memory_space.kind
+    same = sharding.memory_kind in (kind, None)
+    return sharding if same else sharding.with_memory_kind(kind)
 
 
 _default: list[Callable[[Any], Sharding]] = []

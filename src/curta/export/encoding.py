@@ -130,7 +130,8 @@ class Encoder:
         return known[0]
 
     def placement(self, x: Placement) -> Any:
-        parts = (x.mesh, x.entries, tuple(sorted(x.varying)))
+        axes = x.varying, x.unreduced, x.reduced
+        parts = (x.mesh, x.entries, *(tuple(sorted(a)) for a in axes), x.space)
         return {"placement": [self.value(p) for p in parts]}
 
     def mesh(self, x: Any) -> Any:

@@ -13,12 +13,12 @@ from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
 from curta.core.avals import is_python_scalar
 from curta.core.mesh import AbstractMesh, get_abstract_mesh
-from curta.core.placement import placed_as
+from curta.core.placement import in_space, placed_as
 from curta.core.shapes import (
     canonicalize_shape,
     check_nonnegative,
 )
-from curta.core.sharding import NamedSharding
+from curta.core.sharding import MemorySpace, NamedSharding
 from curta.core.trace import Tracer, concrete_or_error, typeof
 from curta.lax.conversion import (
     convert_element_type as converted,
@@ -198,7 +198,8 @@ def full_like(
     else:
         out = broadcast(convert_element_type(fill_value, dtype, True), shape)
         out = out if sharding is None else device_put(out, sharding)
-    return placed_as(out, None, aval.placement) if alike else out
+    where = in_space(aval.placement, MemorySpace.Device)
+    return placed_as(out, None, where) if alike else out
 
 
 def _is_known(sharding: Any) -> bool:

@@ -29,6 +29,7 @@ from curta.core.sharding import (
     NamedSharding,
     Sharding,
     default_sharding,
+    in_memory,
     normalised,
     on_device,
 )
@@ -109,6 +110,7 @@ class Destinations:
             or self.named
             or self._named_devices
             or _last_placing(closed.jaxpr)
+            or not _on_devices(closed)
             or _inspects(closed.jaxpr)
         )
 
@@ -231,6 +233,12 @@ def _moved(
     if wanted is None:
         return sharding
     wanted.shard_shape(aval.shape)
+    if sharding is not None and sharding.memory_kind != wanted.memory_kind:
+        raise ValueError(
+            "Memory kinds passed to jax.jit does not match memory kind on the"
+            f" respective arg. Got jit memory kind: {wanted.memory_kind}, arg memory"
+            f" kind: {sharding.memory_kind} for arg type: {aval.str_short()}"
+        )
     if sharding is None and axes_of(aval):
         raise NotImplementedError(
             f"in_shardings of jit with unreduced axes, {wanted}, for an array that is"
@@ -257,9 +265,19 @@ def program_shardings(
 ) -> Shardings:
     """Where the results of a jaxpr are, given where its arguments are.
 
-    They are over the mesh `around` where nothing says otherwise.
+    They are over the mesh `around` where nothing says otherwise, in the memory that
+    their types say.
     """
-    return _program_shardings(closed, tuple(shardings), around, scope())
+    found = _program_shardings(closed, tuple(shardings), around, scope())
+    if all(s is None for s in found) and _on_devices(closed):
+        return found
+    pairs = zip(found, closed.out_avals, strict=True)
+    return [in_memory(s or default_sharding(), aval) for s, aval in pairs]
+
+
+def _on_devices(closed: ClosedJaxpr) -> bool:
+    """Whether all results are in the memory of devices."""
+    return all(a.memory_space is MemorySpace.Device for a in closed.out_avals)
 
 
 @kept_with_jaxpr
@@ -349,10 +367,9 @@ def _last_placing(jaxpr: Jaxpr) -> Sharding | None:
     """The device to which a program moves values, if it does."""
     for eqn in reversed(jaxpr.eqns_of(lambda kind: issubclass(kind, DevicePut))):
         op: Any = eqn.op
-        if isinstance(op.target, Sharding):
-            return op.target
-        if isinstance(op.target, MemorySpace):
-            return default_sharding().with_memory_kind(op.target.kind)
+        if op.sharding is not None:
+            to: Sharding = op.sharding
+            return to
     return None
 
 

@@ -68,9 +68,8 @@ class Collective(Op):
             self._check_no_sums(x, names)
         entries = out.placement.entries if out.placement else ()
         result = self.manual_type(x, names)
-        where = placement(
-            mesh, entries, result.varying, result.unreduced, result.reduced
-        )
+        axes = result.varying, result.unreduced, result.reduced
+        where = placement(mesh, entries, *axes, out.memory_space)
         return out.update(placement=where)
 
     def _check_no_sums(self, x: ShapedArray, names: frozenset[Any]) -> None:

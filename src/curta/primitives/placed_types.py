@@ -1,7 +1,8 @@
 """The placement of an op's results in types, and values brought to a placement.
 
-How results are split is for `partitioning` to say, what is a sum for `unreduced_types`;
-what varies over manual axes is what any operand varies over.
+How results are split is for `partitioning` to say, what is a sum for `unreduced_types`,
+in which memory they are for `memory_types`; what varies over manual axes is what any
+operand varies over.
 """
 
 from __future__ import annotations
@@ -14,18 +15,24 @@ import numpy as np
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
-from curta.core.mesh import AbstractMesh, get_abstract_mesh, scope
+from curta.core.mesh import (
+    EMPTY_ABSTRACT_MESH,
+    AbstractMesh,
+    get_abstract_mesh,
+    scope,
+)
 from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
-from curta.core.placement import Placement, placement, set_rules
+from curta.core.placement import Placement, placement, set_rules, space_of
 from curta.core.sharding import NamedSharding
 from curta.core.trace import typeof
 from curta.errors import ShardingTypeError
 from curta.primitives.collective import AxisIndex, Collective, PVary
 from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.select import SelectN
+from curta.primitives.memory_types import out_spaces
 from curta.primitives.partitioning import out_entries
-from curta.primitives.placing import Reshard
+from curta.primitives.placing import DevicePut, Reshard
 from curta.primitives.split_query import Entries, Query
 from curta.primitives.structure import zeros
 from curta.primitives.unreduced import (
@@ -69,7 +76,8 @@ def _with_placement(
     op: Op, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]
 ) -> list[ShapedArray]:
     placements = [a.placement for a in avals if a.placement is not None]
-    mesh = placements[0].mesh
+    spaces = out_spaces(op, avals, len(outs))
+    mesh = next((p.mesh for p in placements if not p.mesh.empty), EMPTY_ABSTRACT_MESH)
     varying = frozenset[Any]().union(*[p.varying for p in placements])
     split: Sequence[Entries] = [()] * len(outs)
     if any(p.entries for p in placements):
@@ -85,9 +93,10 @@ def _with_placement(
         query = Query(op, avals, entries, outs, mesh.size_of, strict)
         split = out_entries(query)
     unreduced, reduced = out_sums(op, avals)
+    axes = varying, unreduced, reduced
     return [
-        _in_scope(a.update(placement=placement(mesh, e, varying, unreduced, reduced)))
-        for a, e in zip(outs, split, strict=True)
+        _in_scope(a.update(placement=placement(mesh, e, *axes, space)))
+        for a, e, space in zip(outs, split, spaces, strict=True)
     ]
 
 
@@ -162,6 +171,8 @@ def _placed_as(x: Any, have: Placement | None, want: Placement | None) -> Any:
     if before is not after:
         mesh = want.mesh if want is not None else have.mesh  # type: ignore[union-attr]
         x = Reshard(NamedSharding(mesh, after))(x)
+    if space_of(want) is not space_of(have):
+        x = DevicePut(space_of(want))(x)
     if not scope().checks_varying:
         return x
     return _manually_as(x, typeof(x).update(placement=want).mat)

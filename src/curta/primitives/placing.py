@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from curta.core.array_layout import Layout
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.mesh import AbstractMesh, Mesh
@@ -18,8 +19,9 @@ from curta.core.partition_spec import (
     entry_axes,
     entry_of,
 )
-from curta.core.placement import placement
-from curta.core.sharding import NamedSharding, Sharding
+from curta.core.placement import in_space, placement
+from curta.core.sharding import MemorySpace, NamedSharding, Sharding, on_device
+from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import Identity
 from curta.primitives.families import Linear
@@ -153,7 +155,8 @@ class Reshard(Placing):
         within = x.mat  # what is said of manual axes stays
         unreduced = spec.unreduced & explicit | within.unreduced
         reduced = spec.reduced & explicit | within.reduced
-        where = placement(mesh, entries, x.vma, unreduced, reduced)
+        sums = unreduced, reduced
+        where = placement(mesh, entries, x.vma, *sums, x.memory_space)
         return x.update(placement=where)
 
     def batch_entry(self, axis: Any) -> Any:
@@ -162,7 +165,8 @@ class Reshard(Placing):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         (x,) = args
         before = x.aval.placement
-        mesh = self.target.mesh if before is None else before.mesh
+        split = before is not None and not before.mesh.empty
+        mesh = before.mesh if split else self.target.mesh
         spec = x.aval.sharding.spec.dual()
         return [Reshard(NamedSharding(mesh, spec))(cotangent)]
 
@@ -173,17 +177,25 @@ class Reshard(Placing):
         return {}
 
 
-class _ReuseInput:
-    """Moving an array copies nothing that is there already, as jaxprs say."""
+_DEVICE_ALONE = {MemorySpace.Device}
+
+
+class CopySemantics(enum.Enum):
+    """What moving an array does with its memory, as jaxprs say."""
+
+    REUSE_INPUT = enum.auto()
+    ALWAYS_COPY = enum.auto()
+    DONATE_INPUT = enum.auto()
 
     def __repr__(self) -> str:
-        return "ArrayCopySemantics.REUSE_INPUT"
+        return f"ArrayCopySemantics.{self.name}"
 
 
 @dataclass(frozen=True)
 class DevicePut(Placing):
     """The operand on other devices, as `device_put` in a traced function says.
 
+    `target` is a sharding, a device, a memory space, or None for where it is anyhow.
     Cotangents go back to `source`, where the operand was, if that is known.
     """
 
@@ -195,15 +207,33 @@ class DevicePut(Placing):
     }
     target: Any
     source: Any = None
+    copies: CopySemantics = CopySemantics.REUSE_INPUT
+
+    @property
+    def sharding(self) -> Sharding | None:
+        """The target, as a sharding if it names devices."""
+        if self.target is None or isinstance(self.target, (MemorySpace, Sharding)):
+            return self.target if isinstance(self.target, Sharding) else None
+        return on_device(self.target)
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        if isinstance(self.target, MemorySpace):
+            return x.update(placement=in_space(x.placement, self.target))
+        to = self.sharding
+        return x if to is None or x.vma else placed_aval(x, to)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        if self.source is None:
-            return [cotangent]
-        return [DevicePut(self.source, self.target)(cotangent)]
+        (x,) = args
+        back, space = self.source, x.aval.memory_space
+        if back is None and {space, typeof(cotangent).memory_space} != _DEVICE_ALONE:
+            back = space
+        copy = CopySemantics.ALWAYS_COPY
+        return [DevicePut(back, self.target, copy)(cotangent)]
 
     def params(self) -> dict[str, Any]:
         return {
-            "copy_semantics": (_ReuseInput(),),
+            "copy_semantics": (self.copies,),
             "devices": (self.target,),
             "srcs": (self.source,),
         }

@@ -14,7 +14,7 @@ from curta.core.avals import ShapedArray
 from curta.core.buffers import locked
 from curta.core.dlpack_types import capsule_of
 from curta.core.mesh import get_abstract_mesh
-from curta.core.sharding import Sharding, default_sharding, on_device
+from curta.core.sharding import MemorySpace, Sharding, default_sharding, on_device
 from curta.core.trace import register_aval_rule, thread_state
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
@@ -541,7 +541,7 @@ def _unpickle(data: _Any, aval: ShapedArray) -> ArrayImpl:
     dtype = dtypes.canonicalize_dtype(aval.dtype, allow_extended_dtype=True)
     if dtype != aval.dtype:
         data, aval = data.astype(dtype), aval.update(dtype=dtype)
-    return ArrayImpl(data, aval)
+    return ArrayImpl(data, aval.update(memory_space=MemorySpace.Device))
 
 
 register_aval_rule(ArrayImpl, lambda x: x.aval)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, placed_aval
 from curta.core.sharding import Sharding, on_device
 from curta.runtime.remote_data import RemoteData
 
@@ -79,8 +79,9 @@ class DeviceData(RemoteData):
         number = self.sharding._addressable_device_assignment.index(device)
         sizes = [s.indices(n) for s, n in zip(index, self.aval.shape, strict=True)]
         shape = tuple(stop - start for start, stop, _ in sizes)
-        aval = ShapedArray(shape, self.aval.dtype, self.aval.weak_type)
         where = on_device(device, memory_kind=self.sharding.memory_kind)
+        aval = ShapedArray(shape, self.aval.dtype, self.aval.weak_type)
+        aval = placed_aval(aval, where)
         return DeviceData([self.buffers[number]], aval, where)
 
     def copy(self) -> DeviceData:

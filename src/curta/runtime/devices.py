@@ -29,6 +29,7 @@ from curta.core.sharding import (
     Sharding,
     checked_memory,
     default_sharding,
+    in_memory,
     normalised,
     on_device,
     set_default_sharding,
@@ -334,7 +335,7 @@ def _default_sharding(aval: ShapedArray | None) -> Sharding:
     if config.curta_mesh_context is None or aval is None:
         return on_device(default_device())
     mesh, abstract = get_concrete_mesh(), get_abstract_mesh()
-    if aval.placement is not None:
+    if aval.placement is not None and not aval.placement.mesh.empty:
         mesh = concrete_mesh(aval.placement.mesh) or mesh
     elif not abstract.empty:
         mesh = retyped(mesh, abstract)
@@ -353,8 +354,12 @@ def first_sharding(aval: ShapedArray) -> Sharding:
 
 def placing_of(aval: ShapedArray) -> Sharding:
     """Where arrays of a type are: as the type says, or nowhere in particular."""
-    mesh = None if aval.placement is None else concrete_mesh(aval.placement.mesh)
-    return default_sharding(aval) if mesh is None else over_mesh(mesh, aval)
+    where = aval.placement
+    mesh = None
+    if where is not None and not where.mesh.empty:
+        mesh = concrete_mesh(where.mesh)
+    result = default_sharding(aval) if mesh is None else over_mesh(mesh, aval)
+    return in_memory(result, aval)
 
 
 @functools.lru_cache(4096)

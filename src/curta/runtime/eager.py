@@ -140,7 +140,8 @@ class EvalTrace(Trace):
 def _by_program(op: Op, plan: OpPlan, args: Sequence[Any]) -> Any:
     """The results of an op as a program of its own, wherever its operands are."""
     if isinstance(op, DevicePut):
-        outs = [_put(op.target, to_array(args[0]))]
+        target = op.sharding or op.target
+        outs = [_put(target, to_array(args[0]))]
     else:
         if isinstance(op, ShardingConstraint) and op.of_call:
             args = [_beside(op.target, to_array(args[0]))]

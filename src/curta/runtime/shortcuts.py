@@ -90,10 +90,11 @@ def _only_op(closed: ClosedJaxpr) -> Callable[..., Any] | None:
 
 
 def _is_spread(x: ArrayImpl) -> bool:
-    """Whether the array is on several devices: results are so by their own rules."""
-    if x._sharding is None:
+    """Whether results are where rules of their own say: on devices, in a memory."""
+    where = x._sharding
+    if where is None:
         return False
-    return x._sharding.num_devices > 1 or x._has_terms()
+    return where.num_devices > 1 or x._has_terms() or where.memory_kind != "device"
 
 
 def unary(general: Callable[[Any], Any]) -> Callable[[Any], Any]:

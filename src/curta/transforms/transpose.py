@@ -8,7 +8,8 @@ from typing import Any
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bound_consts
 from curta.core.mesh import guessing
-from curta.core.placement import placed_as
+from curta.core.placement import in_space, placed_as
+from curta.core.sharding import MemorySpace
 from curta.core.source_info import Replay
 from curta.core.tangents import LinearArg, Zero, is_linear
 from curta.core.trace import typeof
@@ -86,8 +87,13 @@ def _placed_for(primal: Any, ct: Any) -> Any:
     if primal is not None:
         return placed_as(ct, typeof(ct).placement, primal.dual())
     have = typeof(ct).placement
-    if have is None or not (have.unreduced or have.entries):
+    if have is None:
         return ct
+    ct = placed_as(ct, have, in_space(have, MemorySpace.Device))
+    if not (have.unreduced or have.entries):
+        return ct
+    have = typeof(ct).placement
+    assert have is not None  # it is split, in whichever memory
     return placed_as(ct, have, None if have.unreduced else have.update(entries=()))
 
 

@@ -22,7 +22,7 @@ from curta.core.mesh import AbstractMesh
 from curta.core.name_stack import EMPTY
 from curta.core.op import Op
 from curta.core.refs import WRITTEN, is_ref_type
-from curta.core.sharding import NamedSharding, Sharding
+from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 from curta.transforms.dce import dce_jaxpr, used_inputs, with_inputs
 from curta.transforms.discharge import accesses, discharge_jaxpr
 from curta.user_warnings import warn
@@ -181,6 +181,8 @@ def _set_sharding(
     aval: ShapedArray,
 ) -> None:
     if sharding is None:
+        if aval.memory_space is not MemorySpace.Device:
+            attributes["mhlo.memory_kind"] = aval.memory_space.kind
         return
     rank = physical_rank(aval)
     key, value = sharding_attribute(program.meshes, sharding, rank)

@@ -30,6 +30,8 @@ def _difference(a: ShapedArray, b: ShapedArray) -> str:
         parts.append("the shapes do not match")
     if a.vma != b.vma:
         parts.append("the varying manual axes do not match")
+    elif a.memory_space is not b.memory_space:
+        parts.append("the memory spaces do not match")
     elif a.placement is not b.placement:
         parts.append("the shardings do not match")
     return f"so {', and '.join(parts)}"
