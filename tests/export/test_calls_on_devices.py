@@ -89,6 +89,16 @@ def test_other_number_of_devices_is_refused():
         found.call(x)
 
 
+def test_runs_on_the_mesh_in_scope():
+    two = mesh_of(2, 3)
+    f = curta.jit(jnp.sin, in_shardings=split_rows(mesh_of(0, 1)))
+    found = export.export(f)(X)
+    with curta.set_mesh(two):
+        out = found.call(jnp.asarray(X))
+    assert out.sharding.device_set == {*curta.devices()[2:4]}
+    np.testing.assert_allclose(out, np.sin(X), rtol=1e-6)
+
+
 def test_derivative_of_integers_of_open_sizes():
     sizes = export.symbolic_args_specs(
         [np.ones((2, 3), np.int32), np.ones((3, 4), np.float32)], ["2, a", "a, 4"]

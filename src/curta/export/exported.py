@@ -25,6 +25,7 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+from curta.core.mesh import get_concrete_mesh
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.export.bytecode import portable_artifact
 from curta.export.dimensions import argument_path, path_text, solve
@@ -275,9 +276,7 @@ class Exported:
 
     def _apply(self, *args: Any) -> Sequence[Any]:
         """The function on flat arguments."""
-        self._check_devices(args)
-        result = next((x.sharding for x in args if _is_over(x, self.nr_devices)), None)
-        there = Relocation(None if result is None else result.devices)
+        there = Relocation(self._devices(args))
         closed = self._for_types(tuple([typeof(x) for x in args]), there)
         refined, count = self.uses_global_constants, self.nr_devices
         op = CallExported(
@@ -292,13 +291,18 @@ class Exported:
         outs = op(*map(constrained, args, given))
         return [*map(constrained, outs, wanted)]
 
-    def _check_devices(self, args: Sequence[Any]) -> None:
-        if self.nr_devices == 1 or any(isinstance(x, Tracer) for x in args):
-            return
-        shardings = [x.sharding for x in args if hasattr(x, "sharding")]
-        result = max((s.num_devices for s in shardings), default=1)
-        if result != self.nr_devices:
-            raise ValueError(wrong_devices(self.fun_name, self.nr_devices, result))
+    def _devices(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
+        """Those that arguments lie on, or the mesh in scope; None where nobody says."""
+        arrays = [x for x in args if not isinstance(x, Tracer)]
+        shardings = [x.sharding for x in arrays if hasattr(x, "sharding")]
+        known = [s.devices for s in shardings if s.num_devices > 1]
+        known.append((*get_concrete_mesh().devices.flat,))
+        count = self.nr_devices
+        result = next((devices for devices in known if len(devices) == count), None)
+        if result is None and count > 1 and len(arrays) == len(args):
+            most = max(1, *map(len, known))
+            raise ValueError(wrong_devices(self.fun_name, count, most))
+        return result
 
     def _for_types(
         self, avals: tuple[ShapedArray, ...], there: Relocation
@@ -336,13 +340,6 @@ class Exported:
                     f" (expected same constant): expected {expected.shape} and called"
                     f" with {aval.shape}"
                 )
-
-
-def _is_over(x: Any, count: int) -> bool:
-    """Whether an argument is an array over so many devices."""
-    if isinstance(x, Tracer) or not hasattr(x, "sharding"):
-        return False
-    return bool(x.sharding.num_devices == count)
 
 
 def _used(closed: ClosedJaxpr) -> Jaxpr:
