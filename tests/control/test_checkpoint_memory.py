@@ -87,6 +87,12 @@ def test_a_checkpoint_keeps_a_state_for_each_layer(layer, count):
 
 
 @pytest.mark.parametrize("layer", LAYERS)
+def test_where_all_is_kept_there_is_nothing_in_the_way(layer):
+    kept = checkpoint(layer, policy=checkpoint_policies.everything_saveable)
+    assert states(chain(kept, 25), 25) <= states(chain(layer, 25), 25) + 1
+
+
+@pytest.mark.parametrize("layer", LAYERS)
 def test_nested_checkpoints_keep_twice_the_root(layer):
     assert states(nested(layer, 16), 16) <= 4 + 4 + 7
     assert states(nested(layer, 36), 36) <= 6 + 6 + 9

@@ -8,7 +8,10 @@ barrier on the way to those that come again, as through XLA's `opt-barrier`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from curta.compiler.graph.inline import called
+from curta.compiler.graph.rewriting import key_of
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.barrier import RecomputationBarrier
 
@@ -17,10 +20,12 @@ def without_idle_barriers(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr whose barriers are passed only by what was read before them.
 
     Nothing before a barrier can be shared that starts from other values. So a cotangent
-    stays with the map that makes it, and the rows that a loop reads with the loop.
+    stays with the map that makes it, and the rows that a loop reads with the loop. A
+    barrier goes if nothing that passes it is computed twice, as all was kept.
     """
     if not any(type(e.op) is RecomputationBarrier for e in jaxpr.eqns):
         return jaxpr
+    useful = _useful_barriers(jaxpr)
     read_later = {v for e in jaxpr.eqns for v in e.invars}
     read: set[Atom] = set()
     names: dict[Var, Atom] = {}
@@ -30,7 +35,10 @@ def without_idle_barriers(jaxpr: Jaxpr) -> Jaxpr:
         if type(eqn.op) is RecomputationBarrier:
             pairs = [*zip(eqn.invars, eqn.outvars, strict=True)]
             kept = [(v, o) for v, o in pairs if v in read and o in read_later]
-            names.update((o, v) for v, o in pairs if v not in read)
+            if useful.isdisjoint(o for _, o in kept):
+                kept = []
+            passing = {o for _, o in kept}
+            names.update((o, v) for v, o in pairs if o not in passing)
             if not kept:
                 continue
             invars, outvars = zip(*kept, strict=True)
@@ -40,3 +48,20 @@ def without_idle_barriers(jaxpr: Jaxpr) -> Jaxpr:
         eqns.append(eqn)
     outvars = tuple(called(v, names) for v in jaxpr.outvars)
     return jaxpr.replace(eqns=tuple(eqns), outvars=outvars)
+
+
+def _useful_barriers(jaxpr: Jaxpr) -> set[Atom]:
+    """What comes through barriers and is read by an eqn equal to one before."""
+    before: set[Any] = set()
+    original: dict[Var, Atom] = {}
+    result: set[Atom] = set()
+    for eqn in jaxpr.eqns:
+        invars = tuple(called(v, original) for v in eqn.invars)
+        if type(eqn.op) is RecomputationBarrier:
+            original.update(zip(eqn.outvars, invars, strict=True))
+            continue
+        key = key_of(eqn, invars)
+        if key is not None and key in before:
+            result.update(eqn.invars)
+        before.add(key)
+    return result

@@ -97,7 +97,7 @@ class Rewriting:
             if invars != eqn.invars:
                 eqn = eqn.replace(invars=invars)
             results = _rewritten(eqn, context, of_kind[type(eqn.op)])
-            key = None if results is not None else _key(eqn)
+            key = None if results is not None else key_of(eqn, eqn.invars)
             if key is not None:
                 result = known.setdefault(key, eqn.outvars)
                 # Collectives equal on this host need not be so on another.
@@ -119,15 +119,13 @@ def _rewritten(eqn: Eqn, context: Context, rules: Sequence[Rewrite]) -> Results 
     return None
 
 
-def _key(eqn: Eqn) -> Any:
-    """What equal eqns have in common; None if this one must stay as it is."""
+def key_of(eqn: Eqn, invars: Sequence[Atom]) -> Any:
+    """What eqns equal to one of these operands have in common; None if it must stay."""
     if eqn.effects or eqn.op.is_barrier:
         return None
     key = (
         type(eqn.op),
         eqn.op,
-        tuple(
-            (repr(a.val), a.aval) if isinstance(a, Literal) else a for a in eqn.invars
-        ),
+        tuple((repr(a.val), a.aval) if isinstance(a, Literal) else a for a in invars),
     )
     return key if has_hash(key) else None
