@@ -40,7 +40,7 @@ INNER = re.compile(
     r"(api_util|extend\.\w+|interpreters\.\w+|experimental\.hijax|profiler)\.|core\."
     r"|stages\.|(Device|Shard)\b|ref\.(AbstractRef|swap)|experimental\.EArray"
     r"|experimental\.sparse\.(JAXSparse|SparseTracer)\.|export\.Exported$"
-    r"|experimental\.checkify\.Error\.|(ref\.)?Ref$|P\.to_|sharding\.ManualAxisType\."
+    r"|experimental\.checkify\.Error\b|(ref\.)?Ref$|P\.to_|sharding\.ManualAxisType\."
     r"|custom_derivatives\.SymbolicZero\."
 )
 
@@ -94,7 +94,9 @@ OWN = {
 }
 
 # Of the releases after 0.10.2 that split values over devices in new ways.
-LATER = re.compile(r"sharding\.no_collectives|(P|sharding\.PartitionSpec)(\.update)?$")
+LATER = re.compile(
+    r"sharding\.(no_collectives|ManualAxisType$)|(P|sharding\.PartitionSpec)(\.update)?$"
+)
 
 
 class Parameter(NamedTuple):

@@ -220,8 +220,9 @@ def prefers_columns(kernel: Kernel) -> bool:
     rows = columns = 0  # the loads that would jump with every lane
     for stage in kernel.stages:
         for load in stage.loads if stage.dims else ():
-            rows += abs(load.offset.coefficient(stage.dims[-1])) > 1
-            columns += abs(load.offset.coefficient(last)) > 2
+            rows += typical(abs(load.offset.coefficient(stage.dims[-1]))) > 1
+            # Every other one is picked out of two vectors.
+            columns += typical(abs(load.offset.coefficient(last))) > 2
     return rows > columns
 
 
