@@ -71,7 +71,7 @@ MEANT = {
     "lax.random_gamma_grad": "the operands have names",
     "make_mesh": "it takes either name, and says so as 0.12 does",
     "numpy.polyval": "None says the default too",
-    "ShapeDtypeStruct": "memory is not part of types",
+    "ShapeDtypeStruct": "the sharding says in which memory",
     "numpy.take_along_axis": "None stands for True",
     "typing.ArrayLike": "a type",
     "typing.DTypeLike": "a type",

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 
 from curta.compiler.loops.assemble import Rewriter, are_one, indices_of
 from curta.compiler.loops.build import ScalarBuilder
@@ -120,7 +121,7 @@ class Rows:
     def stage(self) -> Stage:
         return self.kernel.stages[0]
 
-    @property
+    @cached_property
     def shared(self) -> set[Expr]:
         """What varies with the columns, and is the same for all rows."""
         varies: dict[Expr, set[IndexAtom]] = {}
@@ -141,7 +142,7 @@ class Rows:
         used += [x for s in stage.stores for x in s.operands()]
         return [e for e in dict.fromkeys(used) if e in shared]
 
-    @property
+    @cached_property
     def is_narrow(self) -> bool:
         """Whether several rows can be one, and do not fill vectors by themselves."""
         tuning, shared = config.tuning, self.shared
