@@ -9,6 +9,7 @@ from accelerators import xla
 from curta import P, lax
 from curta.compiler.stablehlo.asm import module_text
 from curta.compiler.stablehlo.entry import Entry, lower_program
+from curta.compiler.stablehlo.lowering import ordered_effects
 from curta.experimental import io_callback
 from curta.sharding import AbstractMesh
 
@@ -22,7 +23,8 @@ def run(fun, *args, platform="cpu"):
     text = module_text(program.module)
     if platform != "cpu":
         return xla.parse(text), program
-    return xla.run(text, args, [c.run for c in program.callbacks])
+    tokens = len(ordered_effects(closed.effects))
+    return xla.run(text, args, [c.run for c in program.callbacks], tokens)
 
 
 def test_results():
@@ -45,6 +47,27 @@ def test_calls_in_loops():
     (out,) = run(lambda x: lax.fori_loop(0, 4, body, x), X)
     np.testing.assert_array_equal(out, X + 4)
     assert sorted(seen) == [0, 1, 2, 3]
+
+
+def test_ordered_calls_in_loops_and_branches():
+    seen = []
+
+    def note(x):
+        io_callback(lambda x: seen.append(float(x)), None, x, ordered=True)
+
+    def step(x, row):
+        note(x)
+        lax.cond(row > 1, note, lambda x: None, row * 10)
+        return x + 1, None
+
+    def fun(x):
+        x, _ = lax.scan(step, x, jnp.arange(3.0))
+        note(x)
+        return lax.while_loop(lambda x: x < 5, lambda x: (note(-x), x + 1)[1], x)
+
+    (out,) = run(fun, np.float32(0))
+    assert out == 5
+    assert seen == [0, 1, 2, 20, 3, -3, -4]
 
 
 @pytest.mark.parametrize("platform", ["cuda", "tpu"])

@@ -6,9 +6,14 @@ import re
 import numpy as np
 import pytest
 
+import curta
 from accelerators import targets, texts
+from curta.compiler.stablehlo.asm import module_text
+from curta.compiler.stablehlo.entry import Entry, lower_program
 from curta.errors import JaxRuntimeError
+from curta.experimental import io_callback
 from curta.runtime.pjrt.abi import FUNCTIONS, OLDEST_MINOR, SPARE, structs
+from curta.runtime.pjrt.buffers import TOKEN
 from curta.runtime.pjrt.options import compile_options
 from curta.runtime.pjrt.topology import create
 
@@ -108,6 +113,17 @@ def test_programs(topology, program):
         expected = [(np.shape(x), np.asarray(x).dtype) for x in results]
         assert compiled.results == expected
         assert compiled.code_size() is not None
+
+
+def test_tokens(topology, name):
+    def f(x):
+        curta.debug.print("{}", x, ordered=True)
+        return io_callback(np.sin, x, x, ordered=True)
+
+    closed = curta.make_jaxpr(f)(np.float32(1))
+    text = module_text(lower_program(closed, Entry("f", platforms=(name,))).module)
+    with topology.compile(text, ONE) as compiled:
+        assert compiled.results == [*[((), TOKEN)] * 2, ((), np.dtype("float32"))]
 
 
 def test_what_programs_say_of_themselves(topology):

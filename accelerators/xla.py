@@ -57,10 +57,12 @@ def run(
     text: str,
     args: Sequence[np.ndarray],
     callbacks: Sequence[Callable[..., Sequence[Any]]] = (),
+    tokens: int = 0,
 ) -> list[np.ndarray]:
     """The results of `@main`; raises `InvalidModule`, or what XLA does.
 
-    `callbacks` are the functions that it calls, by number.
+    `callbacks` are the functions that it calls, by number; `tokens` is how many tokens
+    it takes and gives before everything else.
     """
     module = parse(text)
     (device, *_) = jax.devices("cpu")
@@ -81,14 +83,17 @@ def run(
         )
     except Exception as error:
         raise type(error)(explained(error, text)) from None
-    given = [jax.device_put(x, device) for x in args]
+    before = [np.zeros(0, np.bool_)] * tokens
+    given = [jax.device_put(x, device) for x in (*before, *args)]
     results = loaded.execute_sharded(given).disassemble_into_single_device_arrays()
-    return [np.asarray(x[0]) for x in results]
+    return [np.asarray(x[0]) for x in results[tokens:]]
 
 
 def _with_arrays(function: Callable[..., Sequence[Any]]) -> Callable[..., Any]:
-    def call(*args: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(map(np.asarray, function(*args)))
+    def call(*args: np.ndarray | None) -> tuple[np.ndarray | None, ...]:
+        tokens = [x for x in args if x is None]
+        outs = function(*args[len(tokens) :])
+        return *tokens, *map(np.asarray, outs)
 
     return call
 

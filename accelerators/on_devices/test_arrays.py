@@ -8,9 +8,11 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta import NamedSharding, P, lax
 from curta.runtime import device_call
 from curta.runtime.backends import CompileOptions
 from curta.runtime.device_data import DeviceData
+from curta.sharding import AxisType
 
 
 def is_there(x):
@@ -156,17 +158,44 @@ def test_programs_are_found_again(monkeypatch):
         )
 
 
-def test_what_cannot_run_there_says_so(x):
-    with pytest.raises(NotImplementedError, match="ordered effects"):
-        curta.jit(lambda x: curta.debug.print("{}", x, ordered=True))(x)
-
-
 @pytest.mark.parametrize("wrap", [curta.jit, lambda f: f], ids=["jit", "eager"])
 def test_bad_values_are_found(wrap, x):
     with curta.debug_nans(True):
         assert float(wrap(jnp.log)(x + 1)[0, 0]) == 0
         with pytest.raises(FloatingPointError, match="nan"):
             wrap(jnp.log)(x - 10)
+
+
+def first_log(x):
+    return jnp.log(x - 10)
+
+
+def second_log(x):
+    return jnp.log(x - 10)
+
+
+def test_bad_values_are_traced_to_ops_and_lines(x):
+    def f(x):
+        y, _ = lax.scan(lambda c, _: (jnp.sqrt(c - 1), None), x, None, length=3)
+        return y + 1
+
+    with curta.debug_nans(True):
+        for call in (f, curta.jit(f), curta.jit(f, donate_argnums=0)):
+            given = x.copy()
+            with pytest.raises(FloatingPointError, match=r"sqrt at .*test_arrays"):
+                call(given)
+        assert given.is_deleted()
+        for line in first_log, second_log:  # the program of an op is kept
+            with pytest.raises(
+                FloatingPointError, match=rf"in log at .*{line.__name__}"
+            ):
+                line(x)
+        mesh = curta.make_mesh((len(curta.devices()),), ("x",), (AxisType.Auto,))
+        spread = curta.device_put(np.arange(8.0), NamedSharding(mesh, P("x")))
+        with pytest.raises(FloatingPointError, match="in log at"):
+            curta.jit(lambda x: jnp.log(x - 1))(spread)
+    with curta.debug_infs(True), pytest.raises(FloatingPointError, match="in div at"):
+        curta.jit(lambda x: 1 / x)(jnp.zeros(2))
 
 
 def test_donated_arrays_that_no_result_can_take_stay():

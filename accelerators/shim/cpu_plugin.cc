@@ -104,7 +104,7 @@ struct PJRT_Executable {
 struct PJRT_Buffer {
   std::unique_ptr<xla::PjRtBuffer> buffer;
   PJRT_Client* client;
-  std::vector<int64_t> dims;
+  std::vector<int64_t> dims, order;
   std::vector<std::unique_ptr<xla::PjRtBuffer::ExternalReference>> references;
 };
 struct PJRT_SerializedExecutable {
@@ -161,6 +161,7 @@ xla::PrimitiveType ToXla(PJRT_Buffer_Type type) {
 PJRT_Buffer_Type FromXla(xla::PrimitiveType type) {
 #define CASE(n) if (type == xla::n) return PJRT_Buffer_Type_##n;
   ELEMENT_TYPES(CASE)
+  CASE(TOKEN)
 #undef CASE
   return PJRT_Buffer_Type_INVALID;
 }
@@ -612,6 +613,7 @@ PJRT_Error* FindResults(PJRT_Executable* e) {
   ASSIGNED(shapes, e->executable->GetOutputShapes());
   auto add = [&](const xla::Shape& shape) {
     e->types.push_back(FromXla(shape.element_type()));
+    if (!shape.IsArray()) return e->ranks.push_back(0);  // a token
     e->ranks.push_back(shape.dimensions().size());
     for (int64_t d : shape.dimensions()) e->dims.push_back(d);
   };
@@ -780,6 +782,16 @@ FUNCTION(Buffer_Dimensions) {
   a->num_dims = dims.size();
   return nullptr;
 }
+FUNCTION(Buffer_GetMemoryLayout) {
+  const xla::Layout& layout = a->buffer->buffer->layout()->xla_layout();
+  auto order = layout.minor_to_major();
+  a->buffer->order.assign(order.begin(), order.end());
+  a->layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
+  a->layout.tiled.minor_to_major = a->buffer->order.data();
+  a->layout.tiled.minor_to_major_size = a->buffer->order.size();
+  a->layout.tiled.num_tiles = 0;
+  return nullptr;
+}
 FUNCTION(Buffer_OnDeviceSizeInBytes) {
   ASSIGNED(size, a->buffer->buffer->GetOnDeviceSizeInBytes());
   a->on_device_size_in_bytes = size;
@@ -917,7 +929,8 @@ extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi() {
     HAS(LoadedExecutable_Destroy) HAS(LoadedExecutable_GetExecutable)
     HAS(LoadedExecutable_AddressableDevices) HAS(LoadedExecutable_Execute)
     HAS(Buffer_Destroy) HAS(Buffer_ElementType) HAS(Buffer_Dimensions)
-    HAS(Buffer_OnDeviceSizeInBytes) HAS(Buffer_Device) HAS(Buffer_Memory)
+    HAS(Buffer_GetMemoryLayout) HAS(Buffer_OnDeviceSizeInBytes)
+    HAS(Buffer_Device) HAS(Buffer_Memory)
     HAS(Buffer_Delete) HAS(Buffer_IsDeleted) HAS(Buffer_IsOnCpu)
     HAS(Buffer_CopyToMemory) HAS(Buffer_ToHostBuffer) HAS(Buffer_ReadyEvent)
     HAS(Buffer_UnsafePointer) HAS(Buffer_OpaqueDeviceMemoryDataPointer)

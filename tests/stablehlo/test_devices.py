@@ -7,6 +7,7 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 import curta
 import curta.numpy as jnp
 from curta import jit, lax
+from curta.experimental import io_callback
 from curta.experimental.layout import Format, Layout, with_layout_constraint
 from curta.experimental.xla_metadata import set_xla_metadata
 from curta.sharding import AxisType, NamedSharding, PartitionSpec as P
@@ -165,6 +166,10 @@ def test_tokens():
     assert "@main(%arg0: !stablehlo.token {jax.token = true}, %arg1:" in text
     assert "-> (!stablehlo.token {jax.token = true}, tensor<8x8xf32> {jax.res" in text
     assert "%1 = call @show(%0, %arg1)" in text and "return %1, %2" in text
+    assert "sdy.sharding" not in text
+    # What may have results says where they are, the token among them.
+    text = lowered(lambda x: io_callback(print, None, x, ordered=True), X)
+    assert "#sdy.sharding_per_value<[<@maximal_mesh_0, []>]>} : (!stablehlo" in text
 
 
 def test_messages_to_the_host():

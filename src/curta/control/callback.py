@@ -40,6 +40,8 @@ failures: Any = logging.getLogger("jax._src.callback")
 
 #: What waits for callbacks that programs on plugins' devices make by themselves.
 barriers: list[Callable[[], None]] = []
+#: What waits for those that this thread has left to such programs, of one effect.
+earlier: list[Callable[[Effect], None]] = []
 
 VMAP_METHODS = (
     "sequential",
@@ -108,6 +110,13 @@ class HostCall(Op):
     holds_functions: ClassVar[bool] = True
     runs_python: ClassVar[bool] = True
     rules_run_python: ClassVar[bool] = True
+
+    def await_turn(self) -> None:
+        """Wait for what comes before it on other devices, if the order matters."""
+        for effect in self.effects:
+            if effect.ordered:
+                for wait in earlier:
+                    wait(effect)
 
     def check_operands(self, avals: Sequence[ShapedArray]) -> None:
         """Raise TypeError for random keys, which NumPy does not have."""
@@ -239,6 +248,7 @@ class DebugCallback(Debugging):
         return frozenset({self.effect})
 
     def eval(self, *args: Any) -> Any:
+        self.await_turn()
         for own in self.shown(args):
             call_outside(self.callback, own)
         return []
@@ -274,6 +284,7 @@ class DebugPrint(Debugging):
         return frozenset({ORDERED_DEBUG if self.ordered else DEBUG})
 
     def eval(self, *args: Any) -> Any:
+        self.await_turn()
         leaves = self.in_tree, self.static_args, self.keys
         for own in self.shown(args):
             call_outside(MixedCallback(self._print, *leaves), own)
@@ -318,6 +329,7 @@ class Computing(HostCall):
         return self.result_avals
 
     def eval(self, *args: Any) -> Any:
+        self.await_turn()
         try:
             return self._checked(call_outside(self.callback, args))
         except Exception as error:

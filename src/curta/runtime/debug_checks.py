@@ -6,7 +6,7 @@ it comes from and the user's line.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -39,28 +39,34 @@ def checked(name: str, closed: ClosedJaxpr, run: Executable) -> Executable:
 
     def run_checked(*args: np.ndarray[Any, Any]) -> Sequence[Any]:
         outs = run(*args)
-        if bad := special_value(outs, closed.out_avals):
-            sharded = _is_sharded(closed.jaxpr)
-            _check_ops(closed, args, sharded)
-            raise FloatingPointError(
-                f"{_found(bad, name, UNKNOWN, sharded)}. Because jax_debug_nans or"
-                " jax_debug_infs is set, the ops of the function were run one by one"
-                " to find where it comes from, but the de-optimized function did not"
-                " produce such a value: it is an input or a literal, or comes from the"
-                " way the function was compiled."
-            )
+        check_results(name, closed, outs, lambda: args)
         return outs
 
     return Executable(run_checked, run.temporary_bytes)
 
 
-def check_results(name: str, outs: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
-    """Raise FloatingPointError for a bad value in what a device has computed.
+def check_results(
+    name: str,
+    closed: ClosedJaxpr,
+    outs: Sequence[Any],
+    args: Callable[[], Sequence[Any]],
+) -> None:
+    """Raise FloatingPointError for a bad value in what a program has computed.
 
-    The ops are not run one by one, so that it is not said which it comes from.
+    It names the op that the value comes from, by running all of them on the `args`.
     """
-    if bad := special_value(outs, avals):
-        raise FloatingPointError(_found(bad, name, UNKNOWN, False))
+    bad = special_value(outs, closed.out_avals)
+    if bad is None:
+        return
+    sharded = _is_sharded(closed.jaxpr)
+    _check_ops(closed, args(), sharded)
+    raise FloatingPointError(
+        f"{_found(bad, name, UNKNOWN, sharded)}. Because jax_debug_nans or"
+        " jax_debug_infs is set, the ops of the function were run one by one"
+        " to find where it comes from, but the de-optimized function did not"
+        " produce such a value: it is an input or a literal, or comes from the"
+        " way the function was compiled."
+    )
 
 
 def _check_ops(closed: ClosedJaxpr, args: Sequence[Any], sharded: bool) -> None:

@@ -26,12 +26,12 @@ from curta.partition.device_effects import (
 from curta.partition.named_devices import Shardings
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.backends import overwriting
-from curta.runtime.debug_checks import checked
+from curta.runtime.debug_checks import check_results, checked
 from curta.runtime.devices import (
     default_is_host,
     may_be_remote,
 )
-from curta.runtime.donation import donate, find_donation, take_back
+from curta.runtime.donation import donate, find_donation, give_up, take_back
 from curta.runtime.executables import Executable
 from curta.runtime.guard import guard_transfer
 from curta.runtime.host_runs import several_hosts
@@ -189,6 +189,18 @@ class CompiledCall:
         except (MemoryError, CancelledError):  # which come before anything ran
             take_back(self.consumed, args, inputs, taken)
             raise
+
+    def look_at(self, outs: Sequence[Any], args: Sequence[Any]) -> None:
+        """Check what devices have computed of arguments, as the settings ask."""
+
+        def given() -> list[Any]:
+            return [to_array(x)._storage() for x in args]
+
+        try:
+            data = [x._storage() for x in outs]
+            check_results(self.name, self.closed, data, given)
+        finally:
+            give_up(self.consumed, args)
 
     def read_alone(self, placed: Shardings) -> Shardings:
         """The shardings of the arguments, None for those that are not read."""

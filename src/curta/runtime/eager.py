@@ -182,13 +182,19 @@ def _look_at(op: Op, args: Sequence[Any], arrays: Any) -> None:
     """Look at what an op has computed, as the settings ask."""
     outs = arrays if op.multiple_results else [arrays]
     known = [*map(to_array, args)]
-    if not any(isinstance(x._buffer(), RemoteData) for x in (*known, *outs)):
+    if all(map(_is_here, (*known, *outs))):
         data = [x._storage() for x in known]
         check_op(op, data, [x._storage() for x in outs], [x.aval for x in outs])
     if config.jax_debug_key_reuse:
         signature = op.key_use([x.aval for x in known])
         check_keys(op.name, signature, args)
         record_keys(signature, args, outs)
+
+
+def _is_here(x: ArrayImpl) -> bool:
+    """Whether this process has all elements of an array."""
+    data = x._buffer()
+    return not isinstance(data, RemoteData) or data.is_here
 
 
 class OpPlan(Plan):
@@ -251,6 +257,9 @@ class OpCall(CompiledCall):
     @cached_property
     def run(self) -> Executable:
         return self.executable
+
+    def look_at(self, outs: Sequence[Any], args: Sequence[Any]) -> None:
+        pass
 
 
 def _result_shardings(op: ShardMap) -> Sequence[Sharding]:

@@ -16,11 +16,11 @@ from curta.core.avals import placed_aval
 from curta.core.mesh import Mesh
 from curta.on_demand import late
 from curta.partition.destinations import Placed
+from curta.partition.device_effects import refuse_ordered
 from curta.partition.named_devices import Shardings
 from curta.runtime import native_call
 from curta.runtime.array import wrap
 from curta.runtime.backends import CompileOptions, refuse_checks
-from curta.runtime.debug_checks import check_results
 from curta.runtime.devices import default_device
 from curta.runtime.dispatch import CompiledCall, is_placed, shardings_of
 from curta.runtime.host_runs import spans_hosts
@@ -92,8 +92,7 @@ class Elsewhere(PlanTable):
         call: Any = plan.call
         outs: list[Any] = call(args, commit)
         if program.checks:
-            data = [x._storage() for x in outs]
-            check_results(program.name, data, program.out_avals)
+            program.look_at(outs, args)
         # Tangents of integers, which have no bits, are on the host.
         for i in program.without_bits:
             outs[i] = outs[i]._storage()
@@ -114,12 +113,16 @@ class Elsewhere(PlanTable):
         """The plan of calls on devices; on the default one, for want of others."""
         commit, devices = bool(devices), devices or (default_device(),)
         refuse_checks(program.closed)
+        if len(devices) > 1:
+            refuse_ordered(program.closed.effects)
         key = devices, tuple(given)
         plan: Plan | None = self.get(key)
         if plan is None:
             outs = program.destinations.results(given)
             # Those that no result can take stay, as on the CPU.
-            where = CompileOptions(program.name, devices, given, outs, program.consumed)
+            # Who looks for special values may have to run the ops on the arguments.
+            taken = {} if program.checks else program.consumed
+            where = CompileOptions(program.name, devices, given, outs, taken)
             made = Plan(call=device_call.DeviceCall(program.closed, where))
             plan = self.keep(key, made)
             if not (program.on_host or commit or program.known_destinations):

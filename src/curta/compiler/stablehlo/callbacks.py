@@ -44,7 +44,8 @@ class Callback(NamedTuple):
 
 @rule(Debugging)
 def _debugging(b: Builder, op: Debugging, *xs: Value) -> Sequence[Value]:
-    return _called(b, op, xs, effect=True)
+    ordered = bool(ordered_effects(op.effects))  # then JAX does not say where
+    return _called(b, op, xs, effect=True, is_placed=not ordered)
 
 
 @rule(Computing)
@@ -69,12 +70,19 @@ def _check(b: Builder, op: Check, *xs: Value) -> Sequence[Value]:
 
 
 def _called(
-    b: Builder, op: Any, xs: Sequence[Value], *, effect: bool
+    b: Builder,
+    op: Any,
+    xs: Sequence[Value],
+    *,
+    effect: bool,
+    is_placed: bool = True,
 ) -> Sequence[Value]:
     effects = ordered_effects(op.effects)
     token = b.tokens[effects[0]] if effects else None
     if {*b.program.platforms} == {"cpu"}:
-        token, results = _custom_call(b, op, xs, token, effect=effect)
+        token, results = _custom_call(
+            b, op, xs, token, effect=effect, is_placed=is_placed
+        )
     elif "cpu" in b.program.platforms:
         raise NotImplementedError("multi-platform lowering for python_callback")
     else:
@@ -89,7 +97,13 @@ def _called(
 
 
 def _custom_call(
-    b: Builder, op: Any, xs: Sequence[Value], token: Value | None, *, effect: bool
+    b: Builder,
+    op: Any,
+    xs: Sequence[Value],
+    token: Value | None,
+    *,
+    effect: bool,
+    is_placed: bool,
 ) -> tuple[Value | None, Sequence[Value]]:
     number = next(b.program.call_numbers)
     b.program.callbacks.append(Callback(op.eval, b.ins, b.outs, number=number))
@@ -104,9 +118,9 @@ def _custom_call(
     }
     if effect:
         attributes["has_side_effect"] = True
-    if b.outs or token is None:
-        ranks = [a.ndim for a in b.outs]
-        key, sharding = _one_device(b, [0] * len(before) + ranks if ranks else [0])
+    if is_placed:
+        ranks = [*[0] * len(before), *[a.ndim for a in b.outs]]
+        key, sharding = _one_device(b, ranks or [0])
         attributes[key] = sharding
     types = [*[TOKEN] * len(before), *b.out_types]
     result = b.emit("stablehlo.custom_call", [*before, *xs], types, **attributes)

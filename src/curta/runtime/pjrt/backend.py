@@ -44,6 +44,7 @@ from curta.runtime.pjrt.handlers import registered_targets
 from curta.runtime.pjrt.host_calls import Channel, HostCall, HostCalls
 from curta.runtime.pjrt.kept import compile_or_load
 from curta.runtime.pjrt.options import compile_options
+from curta.runtime.pjrt.tokens import fresh_tokens, give_tokens, take_tokens
 
 
 def lowered_for(client: Client) -> str:
@@ -124,7 +125,6 @@ class DeviceExecutable(Executable):
     """
 
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
-        refuse_tokens(closed)
         self._client = options.devices[0].hardware.client
         self._client.check_open()
         register_given(self._client.library, lowered_for(self._client))
@@ -143,14 +143,15 @@ class DeviceExecutable(Executable):
         self.program: LoadedExecutable = compile_or_load(
             self._client, lowered.text, said
         )
+        self._effects = ordered_effects(closed.effects)
         #: How many of its devices are of this process.
         self._count = len(self.program.devices)
         self._is_here = self._count == len(options.devices)
 
     @property
     def is_plain(self) -> bool:
-        """Whether its devices are of this process, and it calls nothing of the host."""
-        return self._is_here and self._host_calls is None
+        """Whether its devices are of this process, and calls are alike in any order."""
+        return self._is_here and self._host_calls is None and not self._effects
 
     def __call__(self, *args: DeviceData) -> list[DeviceData]:
         if self._count > 1 or not self.is_plain:
@@ -162,11 +163,15 @@ class DeviceExecutable(Executable):
 
     def _sharded(self, args: Sequence[DeviceData]) -> list[tuple[Any, ...]]:
         """A call on several devices, or of a program that calls Python."""
-        rows = [*zip(*[x.buffers for x in args], strict=True)] or [()] * self._count
-        if self._host_calls is None:
-            return [*zip(*self.program.sharded(rows), strict=True)]
-        calls = self._host_calls()
-        return [*zip(*self.program.sharded(rows, host_calls=calls), strict=True)]
+        devices = self.program.devices
+        given = [take_tokens(effect, devices) for effect in self._effects]
+        given += [x.buffers for x in args]
+        rows = [*zip(*given, strict=True)] or [()] * self._count
+        calls = self._host_calls and self._host_calls()
+        outs = [*zip(*self.program.sharded(rows, host_calls=calls), strict=True)]
+        for effect, tokens in zip(self._effects, outs):
+            give_tokens(effect, devices, tokens)
+        return outs[len(self._effects) :]
 
 
 def _everywhere(
@@ -188,7 +193,6 @@ class PluginExecutable(Executable):
     in_avals: tuple[ShapedArray, ...]
 
     def __init__(self, closed: ClosedJaxpr, client: Client) -> None:
-        refuse_tokens(closed)
         self.client = client
         self.in_avals, self.out_avals = closed.in_avals, closed.out_avals
         platform = lowered_for(client)
@@ -202,6 +206,7 @@ class PluginExecutable(Executable):
         program = lower_program(closed, entry)
         _refuse_devices(program)
         self._host_calls = host_calls(client, program.callbacks)
+        self._effects = ordered_effects(closed.effects)
         device = client.local_devices[0]
         options = compile_options(devices=[device.id])
         self.loaded: LoadedExecutable = compile_or_load(
@@ -213,28 +218,22 @@ class PluginExecutable(Executable):
             self.client.put(as_words(x, aval))
             for x, aval in zip(args, self.in_avals, strict=True)
         ]
+        # A call is awaited, so that the next one comes after it by itself.
+        tokens = [t for _ in self._effects for t in fresh_tokens(self.loaded.devices)]
+        buffers = [*tokens, *buffers]
         if self._host_calls is not None:
             calls = self._host_calls()
             (outs,) = self.loaded.sharded([buffers], host_calls=calls)
             self.client.wait_for(calls)
         else:
             outs = self.loaded(*buffers)
+        outs = outs[len(tokens) :]
         for out in outs:
             out.start_transfer()
         return [
             from_words(out.numpy(), aval)
             for out, aval in zip(outs, self.out_avals, strict=True)
         ]
-
-
-def refuse_tokens(closed: ClosedJaxpr) -> None:
-    """Raise NotImplementedError for ordered effects, which take tokens."""
-    if effects := ordered_effects(closed.effects):
-        raise NotImplementedError(
-            f"a program with ordered effects {effects} cannot be run by a plugin yet:"
-            " leave out ordered=True, or put its arguments on the CPU, by"
-            " device_put(..., devices('cpu')[0])."
-        )
 
 
 def _refuse_devices(program: Program) -> None:

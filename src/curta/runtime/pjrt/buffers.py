@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 # Memory that a plugin may use as it is has to begin at a multiple of this.
 ALIGNMENT = 64
 
+#: The dtype of tokens, which have no elements.
+TOKEN = np.dtype(np.void)
+
 # Shape and dtype.
 Kind = tuple[tuple[int, ...], np.dtype[Any]]
 
@@ -45,7 +48,9 @@ def dtype_of(code: int) -> np.dtype[Any]:
     narrow = getattr(ml_dtypes, name, None)
     if narrow is not None:
         return np.dtype(narrow)
-    if not name or name == "token":
+    if name == "token":
+        return TOKEN
+    if not name:
         raise TypeError(f"no dtype of NumPy is PJRT's element type {code} ({name})")
     return np.dtype(name)
 

@@ -54,6 +54,8 @@ Error_Create_Args struct_size:z extension_start:p message:p errc:i
 """
 # What only asks a handler for its version; the stage at which results are made.
 _METADATA, _EXECUTE = 1, 3
+# XLA_FFI_DataType of tokens.
+_TOKEN = 17
 # The minor versions of the interface whose frames are as above, the newest first.
 _MINORS = 3, 2, 1, 0
 
@@ -133,8 +135,8 @@ def _execute(frame: Any) -> None:
     function = _known[_attribute(frame, b"index")]()
     if function is None:
         raise KeyError("a function whose program is gone")
-    operands = _arrays(frame.args_args, function.ins)
-    results = _arrays(frame.rets_rets, function.outs)
+    operands = _arrays(frame.args_args, frame.args_size, function.ins)
+    results = _arrays(frame.rets_rets, frame.rets_size, function.outs)
     # What it computes is computed here: the device waits for it.
     with default_device(local_devices(backend="cpu")[0]):
         outs = function.run(*operands)
@@ -162,15 +164,15 @@ def _pointers(address: int, count: int) -> Any:
 
 
 def _arrays(
-    address: int, kinds: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+    address: int, count: int, kinds: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
 ) -> list[np.ndarray[Any, Any]]:
-    """Buffers as arrays, which may be used only during the call."""
+    """Buffers as arrays, which may be used only during the call; tokens are none."""
+    known: Any = frame_structs()["Buffer"]
+    given = map(known.from_address, _pointers(address, count) if count else ())
+    buffers = [b for b in given if b.dtype != _TOKEN]
     result = []
-    for pointer, (shape, dtype) in zip(
-        _pointers(address, len(kinds)) if kinds else (), kinds, strict=True
-    ):
+    for buffer, (shape, dtype) in zip(buffers, kinds, strict=True):
         size = math.prod(shape) * dtype.itemsize
-        buffer: Any = frame_structs()["Buffer"].from_address(pointer)
         if size:
             memory: Any = (ctypes.c_char * size).from_address(buffer.data)
             result.append(np.frombuffer(memory, dtype).reshape(shape))
