@@ -72,6 +72,16 @@ def test_the_sixth_function_of_the_same_code():
     assert "made anew 6 times" in text and "pass rate as arguments" in text
 
 
+def test_the_sixth_transformed_function_of_the_same_code():
+    def program():
+        for n in THREES:
+            slope = curta.grad(lambda x: x**2)
+            curta.jit(functools.partial(slope))(float(n))
+
+    (text,) = told(program)
+    assert "<lambda>, defined at" in text and "was made anew 6 times" in text
+
+
 def test_functions_that_a_decorator_wraps_are_not_the_same():
     def wrapped(f):
         @functools.wraps(f)

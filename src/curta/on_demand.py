@@ -23,6 +23,7 @@ def on_demand(
     removed: Mapping[str, tuple[str, str]] = {},
     public: frozenset[str] = _NONE,
     made: Mapping[str, Callable[[], Any]] = {},
+    remedies: str = "",
 ) -> tuple[Callable[[str], Any], Listing]:
     """`__getattr__` and `__dir__` of a package whose submodules `names` come late.
 
@@ -30,7 +31,8 @@ def on_demand(
     `curta.scipy`, which `curta.scipy.special` and `from curta import scipy` load.
     `removed` says for old names when they were deprecated and what replaces them. Of
     the submodules imported already, `public` are for programs. `made` are names that
-    are made whenever they are asked for.
+    are made whenever they are asked for. The module `remedies` has `REMEDIES`: what to
+    use for names that programs may expect, and that never were there.
     """
 
     def getattr_(name: str) -> Any:
@@ -39,12 +41,14 @@ def on_demand(
         if name in made:
             return made[name]()
         if name in removed:
-            version, remedy = removed[name]
+            version, replacement = removed[name]
             raise AttributeError(
                 f"{package}.{name} was deprecated in {version} and is not there any"
-                f" more. Use {package}.{remedy} instead."
+                f" more. Use {package}.{replacement} instead."
             )
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        known = importlib.import_module(remedies).REMEDIES if remedies else {}
+        remedy = f". {known[name]}" if name in known else ""
+        raise AttributeError(f"module {package!r} has no attribute {name!r}{remedy}")
 
     def dir_() -> list[str]:
         return sorted({*imported(), *names})

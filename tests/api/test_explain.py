@@ -177,6 +177,34 @@ def test_hints_for_seeded_faults():
     assert "computes in float64" in doubled
 
 
+def test_a_hint_for_a_transpose_that_is_fused():
+    x = jnp.ones((1024, 1024))
+    found = curta.explain(lambda x: jnp.exp(x.T).reshape(-1), seconds=0.0)(x)
+    (kernel,) = found.kernels
+    across = "across its rows" in " ".join(found.hints)
+    assert across == (kernel.bound == "memory" and kernel.share_of_limit < 0.25)
+
+
+def test_a_hint_for_arrays_of_numpy_that_each_call_converts():
+    x = np.ones(1_000_000, np.int64)
+    converting = hint_of(lambda x: x + 1, x)
+    assert "Argument x is a NumPy array of int64" in converting
+    assert "converts to int32" in converting
+    assert hint_of(lambda x: x + 1, jnp.asarray(x)) == ""
+
+
+def test_a_hint_for_a_loop_of_python_and_a_short_text():
+    def f(x):
+        for i in range(200):
+            x = x.at[i % 7].add(jnp.sin(x[i % 5]))
+        return x
+
+    found = explained(f, jnp.ones(10))
+    (hint,) = found.hints
+    assert "200 times in the program by one line" in hint and "fori_loop" in hint
+    assert "kernels more, which" in str(found) and len(str(found).splitlines()) < 100
+
+
 def test_nothing_to_say_of_a_good_program():
     assert (
         hint_of(lambda x, y: jnp.tanh(x) @ y, jnp.ones((64, 64)), jnp.ones((64, 8)))

@@ -34,6 +34,7 @@ from curta.runtime.native_executable import NativeExecutable
 
 # Few programs ask for it.
 costs: Any = late("curta.api.explain_costs")
+hints: Any = late("curta.api.explain_hints")
 texts: Any = late("curta.api.explain_text")
 pages: Any = late("curta.api.explain_page")
 kernel_traces: Any = late("curta.api.kernel_trace")
@@ -71,6 +72,8 @@ class Explain:
             call_of = functools.partial(waited_call, compiled, *given)
         name = traced.fun_name
         cost = costs.program_cost(name, closed, values, self._seconds, call_of)
+        advice = tuple(hints.hints(cost, closed, leaves))
+        cost = dataclasses.replace(cost, hints=advice)
         return Explanation(_with_hosts(cost, closed, leaves, lowered))
 
     def diff(self, other: Callable[..., Any]) -> Callable[..., Difference]:

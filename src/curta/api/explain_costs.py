@@ -1,4 +1,4 @@
-"""What a compiled program costs: a row for each kernel, and hints what to change."""
+"""What a compiled program costs: a row for each kernel, its memory, the machine."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ _MOVES = {
     *("pad", "reshape", "rev", "slice", "squeeze", "transpose"),
 }
 _CALLBACKS = {"debug_callback", "debug_print", "io_callback", "pure_callback"}
-_LARGE_CONSTANTS = 1 << 20  # bytes
-_WORTH_A_HINT = 0.05  # of the time
 
 
 @dataclass(frozen=True)
@@ -94,8 +92,8 @@ class ProgramCost:
     memory: dict[str, int]
     allocations: int
     collectives: tuple[str, ...]
-    hints: tuple[str, ...]
     limits: Limits
+    hints: tuple[str, ...] = ()
 
     @property
     def sum_of_kernels(self) -> float:
@@ -138,7 +136,8 @@ def program_cost(
 ) -> ProgramCost:
     """Compile a program, and time its kernels on arguments, in a user's call.
 
-    `call_of` gives the call of an executable, if there can be one.
+    `call_of` gives the call of an executable, if there can be one. Hints are made of
+    what is returned: `explain_hints`.
     """
     made = report(closed, parallel_for_address)
     times = measure(made, args, parallel_for_address, seconds, call_of)
@@ -161,7 +160,6 @@ def program_cost(
         memory,
         len(made.program.outputs) + bool(made.arena),
         tuple(_collectives(closed.jaxpr)),
-        tuple(_hints(kernels, made)),
         top,
     )
 
@@ -235,50 +233,6 @@ def _collectives(jaxpr: Jaxpr) -> Iterator[str]:
             yield f"{op.name} of {size:,} bytes  {line(eqn.source_info)}".rstrip()
         for inner in jaxprs_in_params(eqn.params):
             yield from _collectives(inner)
-
-
-# ---- hints
-
-
-def _hints(kernels: Sequence[KernelCost], made: ProgramReport) -> Iterator[str]:
-    """What to change, the most expensive first."""
-    total = sum(k.seconds for k in kernels) or 1.0
-    for kernel in every(kernels):
-        if kernel.reason:
-            yield _python_hint(kernel)
-    for kernel in sorted(kernels, key=lambda k: -k.seconds):
-        share = kernel.seconds / total
-        where = f" ({kernel.lines[-1]})" if kernel.lines else ""
-        if share < _WORTH_A_HINT:
-            continue
-        if kernel.only_moves:
-            yield (
-                f"Kernel {kernel.index} only copies ({', '.join(kernel.ops)}) and takes"
-                f" {share:.0%} of the time{where}: keep the array in the order in which"
-                " it is read next, or let einsum or dot_general take its dims as they"
-                " are."
-            )
-        if kernel.dtypes & {"float64", "complex128"}:
-            yield (
-                f"Kernel {kernel.index} computes in float64 and takes {share:.0%} of"
-                f" the time{where}: float32 has half the bytes, and twice the elements"
-                " fit a vector."
-            )
-    if made.constants >= _LARGE_CONSTANTS:
-        yield (
-            f"{made.constants:,} bytes of arrays are constants of the program, because"
-            " the function closes over them: pass them as arguments, so that they are"
-            " not kept twice, nor hashed and traced again when they change."
-        )
-
-
-def _python_hint(kernel: KernelCost) -> str:
-    where = f" ({kernel.lines[-1]})" if kernel.lines else ""
-    if "calls a Python function" in kernel.reason:
-        remedy = "write it with array operations, or call it less often"
-    else:
-        remedy = "convert the operands to another dtype, float32 or int32 for one"
-    return f"Kernel {kernel.index} runs in Python{where}: {kernel.reason}; {remedy}."
 
 
 # ---- the machine

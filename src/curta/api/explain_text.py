@@ -8,6 +8,7 @@ from curta.api.explain_costs import KernelCost, ProgramCost
 from curta.api.readable import sized, timed
 
 _LINES = 3  # of the user's, for each kernel
+_KERNELS = 20
 AROUND = "the call: arguments, memory for results, starting the program"
 
 
@@ -22,8 +23,15 @@ def _lines(cost: ProgramCost) -> Iterator[str]:
     yield ""
     yield f"{'#':>3} {'time':>9} {'share':>6} {'bytes':>10} {'flops':>8}  kernel"
     total = cost.seconds or 1.0
-    for kernel in sorted(cost.kernels, key=lambda k: -k.seconds):
+    kernels = sorted(cost.kernels, key=lambda k: -k.seconds)
+    for kernel in kernels[:_KERNELS]:
         yield from _kernel_lines(kernel, kernel.seconds / total)
+    if rest := kernels[_KERNELS:]:
+        seconds = sum(k.seconds for k in rest)
+        yield (
+            f"    {timed(seconds):>9} {seconds / total:>6.1%}{'':>21}{len(rest):,}"
+            " kernels more, which `kernels` and the page of `save` list"
+        )
     if (around := cost.around_kernels) is not None:
         yield f"    {timed(around):>9} {around / total:>6.1%}{'':>21}{AROUND}"
     for title, items in (("collectives", cost.collectives), ("hints", cost.hints)):

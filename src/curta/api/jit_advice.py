@@ -69,7 +69,8 @@ def _advise_of_types(
     what = "; ".join(changed) or "other arguments"
     if "input types" in what:
         remedy = (
-            "Pad arrays to a few sizes, and give numbers the same dtype in all calls."
+            "Pad arrays to a few sizes, or name the dims that change by"
+            " jit(abstracted_axes=...); give numbers the same dtype in all calls."
         )
     elif "static" in what:
         remedy = "Pass what changes as an argument that is not static."
@@ -130,15 +131,18 @@ def _subject(fun: Callable[..., Any]) -> str:
 
 
 def _code(fun: Any) -> types.CodeType | None:
-    while isinstance(fun, functools.partial):
-        fun = fun.func
-    result = getattr(fun, "__code__", None)
-    return result if isinstance(result, types.CodeType) else None
+    """The code of a program's function: that of `f` for `partial(grad(f), 1)`."""
+    code = getattr(fun, "__code__", None)
+    if isinstance(code, types.CodeType) and is_users(code):
+        return code
+    is_partial = isinstance(fun, functools.partial)
+    inner = fun.func if is_partial else getattr(fun, "__wrapped__", None)
+    return None if inner is None else _code(inner)
 
 
 def _may_change(code: types.CodeType) -> bool:
-    """Whether the code is the program's own, not of Curta or an installed library."""
-    return is_users(code) and "site-packages" not in code.co_filename
+    """Whether the code is the program's own, not of an installed library."""
+    return "site-packages" not in code.co_filename
 
 
 def _likeness(value: Any, depth: int) -> object:

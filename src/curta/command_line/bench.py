@@ -91,6 +91,8 @@ def _text(report: dict[str, Any]) -> str:
         f"(kernels kept: median of {len(walls)} runs of {timed(min(walls))} to"
         f" {timed(max(walls))})"
     )
+    if not report["functions"]:
+        return "\n".join([*lines, "", _NO_FUNCTIONS])
     lines += ["", f"{'function':<28}{'calls':>7}{'first':>9}{'median':>9}{'all':>9}"]
     for f in sorted(report["functions"], key=lambda f: -f["total"]):
         times = timed(f["first"]), timed(f["median"]), timed(f["total"])
@@ -100,6 +102,9 @@ def _text(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+_NO_FUNCTIONS = """\
+No compiled function was called. Operations outside of jit take some microseconds each:
+put a jit around the largest piece (python -m cProfile -s cumulative shows which)."""
 _PARTS = {
     "wall": "the whole process",
     "importing": "start and import",

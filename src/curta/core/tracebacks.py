@@ -24,7 +24,10 @@ from curta.core.source_info import (
     is_users,
     register_exclusion as register_exclusion,
 )
+from curta.on_demand import late
 from curta.uncaught import before_shown
+
+remedies: Any = late("curta.core.remedies")  # when there is an error
 
 _Fun = TypeVar("_Fun", bound=Callable[..., Any])
 _boundaries: set[types.CodeType] = set()
@@ -109,6 +112,12 @@ def _take_note(error: BaseException) -> bool:
     if not notes:
         del error.__notes__
     return True
+
+
+@before_shown
+def add_remedy(error: BaseException) -> None:
+    """Say what to do about an error, before the note on its traceback."""
+    remedies.add_remedy(error)
 
 
 @before_shown

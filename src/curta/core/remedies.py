@@ -1,0 +1,98 @@
+"""What to do about errors of programs that were written for other libraries.
+
+Said in a note when an error is shown because nobody caught it, so that nothing is asked
+of programs that run.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from types import ModuleType, TracebackType
+
+from curta.core.array import Array
+
+_NUMPY = "numpy.asarray(x) is an array of NumPy, which has it."
+_OF_ARRAYS = {
+    "fill": "Arrays do not change: x = jnp.full_like(x, value).",
+    "put": "Arrays do not change: x = x.at[index].set(value).",
+    "resize": "Arrays do not change: x = jnp.resize(x, shape).",
+    "partition": "Arrays do not change: x = jnp.partition(x, kth).",
+    "itemset": "Arrays do not change: x = x.at[index].set(value).",
+    **dict.fromkeys(("base", "ctypes", "data", "flags", "setflags", "strides"), _NUMPY),
+    **dict.fromkeys(("dump", "dumps", "getfield", "setfield", "tofile"), _NUMPY),
+    "numpy": "Use numpy.asarray(x).",
+    "detach": "Use curta.lax.stop_gradient(x).",
+    "backward": "Derivatives are functions: curta.grad(loss)(params).",
+    "requires_grad": "Derivatives are functions: curta.grad(loss)(params).",
+    **dict.fromkeys(("cpu", "cuda", "to"), "Use curta.device_put(x, device)."),
+    "dim": "Use x.ndim.",
+    "permute": "Use x.transpose(axes).",
+    "unsqueeze": "Use jnp.expand_dims(x, axis).",
+    "float": "Use x.astype(float).",
+    "long": "Use x.astype(int).",
+}
+_BESIDE_JAX = (
+    "JAX itself runs in this program, beside Curta. Libraries that are written for JAX"
+    " run on Curta after `import curta.as_jax`, before they are imported, or under"
+    " `curta run`."
+)
+
+
+def add_remedy(error: BaseException) -> None:
+    """Add a note to an error if there is something to say about it."""
+    remedy = _of_attribute(error) or _of_import(error) or _of_two_libraries(error)
+    if remedy and remedy not in getattr(error, "__notes__", ()):
+        error.add_note(remedy)
+
+
+def _of_attribute(error: BaseException) -> str | None:
+    if not isinstance(error, AttributeError) or not isinstance(error.obj, Array):
+        return None
+    return _OF_ARRAYS.get(error.name or "")
+
+
+def _of_import(error: BaseException) -> str | None:
+    """What the package would say if the name were its attribute."""
+    if not isinstance(error, ImportError) or error.name is None:
+        return None
+    if isinstance(error, ModuleNotFoundError):
+        package, _, name = error.name.rpartition(".")
+    else:
+        match = re.match(r"cannot import name '(\w+)'", error.msg or "")
+        package, name = error.name, match[1] if match else ""
+    module = sys.modules.get(package)
+    if package.startswith("curta.scipy") and name:
+        theirs = f"{package.removeprefix('curta.')}.{name}"
+        return f"Where SciPy has {theirs}, it takes arrays of Curta, outside of jit."
+    if package != "curta.numpy" or module is None or not name:
+        return None
+    return _remedy_of_name(module, name)
+
+
+def _remedy_of_name(module: ModuleType, name: str) -> str | None:
+    try:
+        getattr(module, name)
+    except AttributeError as error:
+        _, dot, remedy = str(error).partition(". ")
+        return remedy if dot else None
+    return None
+
+
+def _of_two_libraries(error: BaseException) -> str | None:
+    jax = sys.modules.get("jax")
+    if jax is None or "curta.as_jax" in sys.modules:
+        return None
+    is_beside = "'jaxlib." in str(error) or _in_library(error.__traceback__, jax)
+    return _BESIDE_JAX if is_beside else None
+
+
+def _in_library(trace: TracebackType | None, jax: ModuleType) -> bool:
+    """Whether an error went through JAX, or a library that imports it."""
+    while trace is not None:
+        known = trace.tb_frame.f_globals
+        name = str(known.get("__name__"))
+        if name != "__main__" and (known.get("jax") is jax or name.startswith("jax.")):
+            return True
+        trace = trace.tb_next
+    return False

@@ -1,0 +1,78 @@
+"""What is said of errors in programs that were written for other libraries."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import uncaught
+from curta.core import remedies
+from curta.numpy.absent import REMEDIES
+
+
+def notes(program):
+    with pytest.raises(Exception) as info:
+        program()
+    return getattr(uncaught.prepare(info.value), "__notes__", [])
+
+
+def run(text):
+    return lambda: exec(text, {})
+
+
+def test_names_of_numpy_that_are_not_there():
+    with pytest.raises(AttributeError, match=r"attribute 'random'\. .*random\.key"):
+        _ = jnp.random
+    with pytest.raises(AttributeError, match="attribute 'no_such'$"):
+        _ = jnp.no_such
+    assert not hasattr(jnp, "ma")
+    for name in REMEDIES:
+        assert hasattr(np, name) and not hasattr(jnp, name), name
+
+
+@pytest.mark.parametrize(
+    "text", ["from curta.numpy import ma", "import curta.numpy.ma"]
+)
+def test_imports_of_them(text):
+    (note,) = notes(run(text))
+    assert note == REMEDIES["ma"]
+
+
+def test_imports_of_what_is_unknown_get_no_note():
+    assert not notes(run("from curta.numpy import no_such"))
+    assert not notes(run("import no_such_package.of_others"))
+
+
+def test_imports_of_scipy():
+    (note,) = notes(run("from curta.scipy.optimize import curve_fit"))
+    assert "Where SciPy has scipy.optimize.curve_fit" in note
+
+
+def test_attributes_of_arrays_and_tracers():
+    for program in (lambda: jnp.ones(3).fill(1), lambda: curta.jit(run_fill)(1.0)):
+        assert "Arrays do not change: x = jnp.full_like(x, value)." in notes(program)
+    assert not notes(lambda: jnp.ones(3).no_such)
+    for name in remedies._OF_ARRAYS:
+        assert not hasattr(jnp.ones(3), name), name
+
+
+def run_fill(x):
+    x.fill(1)
+
+
+def test_jax_itself_beside_curta(monkeypatch):
+    """Where a library has imported it, as the library's frames tell."""
+    jax = types.ModuleType("jax")
+    library = {"__name__": "library", "jax": jax}
+    exec("def call(f):\n    return f()", library)
+    monkeypatch.setitem(sys.modules, "jax", jax)
+    monkeypatch.delitem(sys.modules, "curta.as_jax", raising=False)
+    failing = lambda: [][0]  # noqa: E731
+    (note,) = notes(lambda: library["call"](failing))
+    assert "import curta.as_jax" in note
+    assert not notes(failing)
+    del library["jax"]
+    assert not notes(lambda: library["call"](failing))
