@@ -130,6 +130,18 @@ def test_objects_that_forward_what_arrays_are_asked_for():
     assert one.dtype == two.dtype == np.float32
 
 
+def test_shape_and_dtype_of_an_object_are_enough():
+    class Described:
+        shape, dtype = (2,), np.dtype(np.float32)
+
+        def __jax_array__(self):
+            raise AssertionError("asked for its values")
+
+    likes = (jnp.zeros_like, jnp.ones_like, jnp.empty_like)
+    for out in *[like(Described()) for like in likes], jnp.full_like(Described(), 2):
+        assert (out.shape, out.dtype) == (Described.shape, Described.dtype)
+
+
 @pytest.mark.parametrize("x", [np.arange(4), np.float64(2)], ids=str)
 def test_reshaped_arrays_of_numpy_stay_so(x):
     """Programs look at them while they are traced."""

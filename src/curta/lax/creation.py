@@ -179,7 +179,7 @@ def full_like(
     >>> curta.lax.full_like(curta.numpy.zeros(2), 1)
     Array([1., 1.], dtype=float32)
     """
-    if hasattr(x, "__jax_array__"):  # which may forward what arrays are asked for
+    if hasattr(x, "__jax_array__") and not (hasattr(x, "shape") and hasattr(x, "dtype")):
         x = x.__jax_array__()
     aval = aval_of(x)
     weak_type = dtype is None and aval.weak_type
@@ -188,9 +188,11 @@ def full_like(
     shape = aval.shape if shape is None else canonicalize_shape(shape)
     dtype = aval.dtype if dtype is None else dtype
     if sharding is None and not isinstance(x, Tracer):
-        result = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
-        same = result is not None and (
-            shape == aval.shape or result.is_fully_replicated
+        result = getattr(x, "sharding", None)
+        same = (
+            result is not None
+            and getattr(x, "committed", True)
+            and (shape == aval.shape or result.is_fully_replicated)
         )
         sharding = result if same and _is_known(result) else None
     if not weak_type:
