@@ -15,6 +15,11 @@ os.environ.setdefault(
     "CURTA_CACHE_DIR", str(TESTS.parent / ".pytest_cache" / "kernels")
 )
 
+# Processes that tests start compile the modules once between them, whatever the user
+# has said of files beside the sources.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["PYTHONPYCACHEPREFIX"] = str(TESTS.parent / ".pytest_cache" / "bytecode")
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
