@@ -179,7 +179,8 @@ def full_like(
     >>> curta.lax.full_like(curta.numpy.zeros(2), 1)
     Array([1., 1.], dtype=float32)
     """
-    if hasattr(x, "__jax_array__") and not (hasattr(x, "shape") and hasattr(x, "dtype")):
+    described = hasattr(x, "shape") and hasattr(x, "dtype")
+    if hasattr(x, "__jax_array__") and not described:
         x = x.__jax_array__()
     aval = aval_of(x)
     weak_type = dtype is None and aval.weak_type
