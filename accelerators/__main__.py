@@ -55,6 +55,7 @@ _SUITE = (
     "tests/numpy/test_indexing.py",
     "tests/numpy/test_reductions.py",
     "tests/random/test_gamma_loops.py",
+    "tests/experimental/test_layout.py",
 )
 
 

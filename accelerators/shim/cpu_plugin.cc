@@ -104,7 +104,7 @@ struct PJRT_Executable {
 struct PJRT_Buffer {
   std::unique_ptr<xla::PjRtBuffer> buffer;
   PJRT_Client* client;
-  std::vector<int64_t> dims, order;
+  std::vector<int64_t> dims;
   std::vector<std::unique_ptr<xla::PjRtBuffer::ExternalReference>> references;
 };
 struct PJRT_SerializedExecutable {
@@ -782,16 +782,6 @@ FUNCTION(Buffer_Dimensions) {
   a->num_dims = dims.size();
   return nullptr;
 }
-FUNCTION(Buffer_GetMemoryLayout) {
-  const xla::Layout& layout = a->buffer->buffer->layout()->xla_layout();
-  auto order = layout.minor_to_major();
-  a->buffer->order.assign(order.begin(), order.end());
-  a->layout.type = PJRT_Buffer_MemoryLayout_Type_Tiled;
-  a->layout.tiled.minor_to_major = a->buffer->order.data();
-  a->layout.tiled.minor_to_major_size = a->buffer->order.size();
-  a->layout.tiled.num_tiles = 0;
-  return nullptr;
-}
 FUNCTION(Buffer_OnDeviceSizeInBytes) {
   ASSIGNED(size, a->buffer->buffer->GetOnDeviceSizeInBytes());
   a->on_device_size_in_bytes = size;
@@ -929,8 +919,7 @@ extern "C" __attribute__((visibility("default"))) const PJRT_Api* GetPjrtApi() {
     HAS(LoadedExecutable_Destroy) HAS(LoadedExecutable_GetExecutable)
     HAS(LoadedExecutable_AddressableDevices) HAS(LoadedExecutable_Execute)
     HAS(Buffer_Destroy) HAS(Buffer_ElementType) HAS(Buffer_Dimensions)
-    HAS(Buffer_GetMemoryLayout) HAS(Buffer_OnDeviceSizeInBytes)
-    HAS(Buffer_Device) HAS(Buffer_Memory)
+    HAS(Buffer_OnDeviceSizeInBytes) HAS(Buffer_Device) HAS(Buffer_Memory)
     HAS(Buffer_Delete) HAS(Buffer_IsDeleted) HAS(Buffer_IsOnCpu)
     HAS(Buffer_CopyToMemory) HAS(Buffer_ToHostBuffer) HAS(Buffer_ReadyEvent)
     HAS(Buffer_UnsafePointer) HAS(Buffer_OpaqueDeviceMemoryDataPointer)

@@ -173,7 +173,6 @@ with _collector_at_rest():
         freeze as freeze,
         new_ref as new_ref,
     )
-    from curta.runtime.array import Shard as Shard
     from curta.runtime.devices import (
         Device as Device,
         devices as devices,
@@ -182,6 +181,7 @@ with _collector_at_rest():
     from curta.runtime.garbage_guard import (
         array_garbage_collection_guard as array_garbage_collection_guard,
     )
+    from curta.runtime.shards import Shard as Shard
     from curta.tree_util import (
         tree_leaves as tree_leaves,
         tree_map as tree_map,

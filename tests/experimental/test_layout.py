@@ -188,6 +188,8 @@ def test_donation():
 
 
 def test_donation_that_is_taken_back(monkeypatch):
+    if curta.default_backend() != "cpu":
+        pytest.skip("it makes native code fail, which runs on this CPU alone")
     put = curta.device_put(X, COLUMNS)
     f = curta.jit(
         lambda x: x * 2, in_shardings=COLUMNS, out_shardings=COLUMNS, donate_argnums=0

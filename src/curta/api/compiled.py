@@ -184,8 +184,6 @@ class Compiled(Stage):
     @functools.cached_property
     def _orders(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """The dims of arguments and results as they are stored; () for row-major."""
-        if self._of_plugin is not None:
-            return (), ()
         return (
             getattr(self._run, "in_orders", ()),
             getattr(self._run, "out_orders", ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,10 +14,9 @@ from curta.core.avals import ShapedArray
 from curta.core.buffers import locked
 from curta.core.dlpack_types import capsule_of
 from curta.core.mesh import get_abstract_mesh
-from curta.core.sharding import MemorySpace, Sharding, default_sharding, on_device
+from curta.core.sharding import MemorySpace, Sharding, default_sharding
 from curta.core.trace import register_aval_rule, thread_state
 from curta.errors import JaxRuntimeError
-from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
@@ -29,10 +28,14 @@ from curta.runtime.queue import Pending
 from curta.runtime.remote_data import Held, RemoteData
 from curta.user_warnings import warn
 
+if TYPE_CHECKING:
+    from curta.runtime.shards import Shard
+
 _Any = np.ndarray[Any, Any]
 # For arrays on devices of plugins, or several hosts, alone.
 hosts_data: Any = late("curta.runtime.hosts_data")
 shared_memory: Any = late("curta.runtime.shared_memory")
+shards: Any = late("curta.runtime.shards")
 
 
 class ArrayImpl(ShownArray):
@@ -109,6 +112,11 @@ class ArrayImpl(ShownArray):
         if type(buffer) is Pending and buffer.is_ready():
             return self._awaited(buffer)
         return buffer
+
+    def _stored(self) -> _Any | Pending | RemoteData:
+        """The same, with the dims in the order in which they are stored."""
+        own = getattr(self, "_pending", None)
+        return own.stored if type(own) is LaidOutData else self._buffer()
 
     def _unready(self) -> _Any | Pending | RemoteData:
         buffer = getattr(self, "_pending", None)
@@ -337,9 +345,12 @@ class ArrayImpl(ShownArray):
         """How the array is laid out over devices."""
         if self._sharding is not None:
             return self._sharding
-        buffer = getattr(self, "_pending", None)
-        if isinstance(buffer, RemoteData):
-            return buffer.sharding
+        own = getattr(self, "_pending", None)
+        buffer = without_order(own)
+        # One that was placed nowhere is on one device, whatever the order of its dims.
+        if isinstance(own, RemoteData) or type(buffer) is DeviceData:
+            result: Sharding = buffer.sharding
+            return result
         return getattr(self, "_home", None) or first_sharding(self.aval)
 
     @property
@@ -393,17 +404,8 @@ class ArrayImpl(ShownArray):
     def global_shards(self) -> list[Shard]:
         """The parts on all devices; None is the data of those of other processes."""
         self._buffer()
-        holders: dict[str, int] = {}
-        shards = []
-        indices, terms = self.sharding.index_map(self.shape), [()]
-        if self._has_terms():
-            terms = self.sharding.term_indices()  # type: ignore[attr-defined]
-        terms = terms if len(terms) == len(indices) else terms * len(indices)
-        for (device, index), term in zip(indices.items(), terms, strict=True):
-            part = f"{index} {term}"
-            replica = holders[part] = holders.get(part, -1) + 1
-            shards.append(Shard(device, index, replica, self, term))
-        return shards
+        result: list[Shard] = shards.shards_of(self)
+        return result
 
     def addressable_data(self, index: int) -> ArrayImpl:
         """The part on the device of number `index`, of as many as hold parts."""
@@ -421,16 +423,16 @@ class ArrayImpl(ShownArray):
                 "INVALID_ARGUMENT: BlockHostUntilReady() called on deleted or donated"
                 f" buffer: Array has been deleted with shape={self.aval.str_short()}."
             )
-        buffer = self._buffer()
+        buffer = self._stored()
         if isinstance(buffer, RemoteData):
             buffer.block_until_ready()
-        else:
+        elif type(buffer) is Pending:
             self._storage()
         return self
 
     def is_ready(self) -> bool:
         """Whether the elements are computed."""
-        buffer = self._buffer()
+        buffer = self._stored()
         return buffer.is_ready() if isinstance(buffer, (Pending, RemoteData)) else True
 
     def copy_to_host_async(self) -> None:
@@ -456,68 +458,18 @@ class ArrayImpl(ShownArray):
 
     def on_device_size_in_bytes(self) -> int:
         """The bytes that the elements take."""
-        buffer = self._buffer()
-        if isinstance(buffer, RemoteData):
+        buffer = self._stored()
+        if isinstance(buffer, (RemoteData, np.ndarray)):
             return buffer.nbytes
         return self._storage().nbytes
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the elements; ValueError if they are on several devices."""
-        buffer = self._buffer()
+        buffer = self._stored()
         if isinstance(buffer, RemoteData):
             return buffer.address()
-        own = getattr(self, "_pending", None)
-        data = own.stored if type(own) is LaidOutData else self._storage()
+        data = self._storage() if isinstance(buffer, Pending) else buffer
         return data.ctypes.data
-
-
-@dataclass(frozen=True, repr=False)
-class Shard:
-    """The part of an array that one device holds.
-
-    `index` says where it is in the whole array; `replica_id` numbers the devices that
-    hold the same part. Of an unreduced array `term` says which term of the sum it is.
-
-    >>> import curta.numpy as jnp
-    >>> [shard] = jnp.arange(3).addressable_shards
-    >>> shard.index, shard.replica_id, shard.data
-    ((slice(None, None, None),), 0, Array([0, 1, 2], dtype=int32))
-    """
-
-    device: Device
-    index: tuple[slice, ...]
-    replica_id: int
-    whole: ArrayImpl
-    term: tuple[int, ...] = ()
-
-    @property
-    def data(self) -> ArrayImpl | None:
-        """The elements, on that device; None if it belongs to another process."""
-        if self.device not in self.whole.sharding.addressable_devices:
-            return None
-        if self.whole.sharding.num_devices == 1 and not self.term:
-            return self.whole
-        aval = self.whole.aval
-        buffer = self.whole._buffer()
-        if isinstance(buffer, RemoteData):
-            data = buffer.shard(self.device, self.index, self.term)
-            if isinstance(data, RemoteData):
-                return wrap(data, data.aval, data.sharding)
-            part = data
-        else:
-            where_it_is: Any = (*self.term, *self.index)
-            part = self.whole._storage()[where_it_is]
-        out = ShapedArray(part.shape, aval.dtype, aval.weak_type)
-        where, own = on_device(self.device), getattr(self.whole, "_pending", None)
-        if type(own) is LaidOutData:
-            return wrap(own.like(part), out, where)
-        return wrap(part, out, where)
-
-    def __repr__(self) -> str:
-        return (
-            f"Shard(device={self.device!r}, index={self.index},"
-            f" replica_id={self.replica_id}, data={self.data})"
-        )
 
 
 def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> ArrayImpl:

@@ -14,10 +14,12 @@ from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.stage import stage
+from curta.primitives.structure import Transpose
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.backends import CompileOptions, backend_of
 from curta.runtime.device_data import DeviceData, moved
 from curta.runtime.donation import give_up, refuse_twice
+from curta.runtime.laid_out import sharding_in_order
 from curta.runtime.queue import Pending
 from curta.runtime.transfer import to_array
 
@@ -94,6 +96,22 @@ def _resharding(aval: ShapedArray, before: Sharding, after: Sharding) -> Any:
     where = CompileOptions("reshard", after.devices, (before,), (after,))
     same = stage(lambda x: [x], [aval])
     return backend_of(where.devices).compile(same, where)
+
+
+def in_order(given: DeviceData, order: Sequence[int]) -> DeviceData:
+    """The elements of the array whose dims are these in another order."""
+    (out,) = _reordering(given.aval.unplaced(), given.sharding, tuple(order))(given)
+    result: DeviceData = out
+    return result
+
+
+@kept_by_settings(256)
+def _reordering(aval: ShapedArray, where: Sharding, order: tuple[int, ...]) -> Any:
+    """A program whose result has the dims of its argument in another order."""
+    after = sharding_in_order(where, order)
+    options = CompileOptions("transpose", where.devices, (where,), (after,))
+    moved = stage(lambda x: [Transpose(order)(x)], [aval])
+    return backend_of(options.devices).compile(moved, options)
 
 
 def device_array(data: DeviceData, commit: bool) -> ArrayImpl:

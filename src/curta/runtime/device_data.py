@@ -10,7 +10,10 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.sharding import Sharding, on_device
+from curta.on_demand import late
 from curta.runtime.remote_data import RemoteData
+
+device_call: Any = late("curta.runtime.device_call")
 
 
 class DeviceData(RemoteData):
@@ -89,6 +92,13 @@ class DeviceData(RemoteData):
         memories = [b.memory for b in self.buffers]
         copies = [b.copy_to(m) for b, m in zip(self.buffers, memories, strict=True)]
         return DeviceData(copies, self.aval, self.sharding, self._host)
+
+    shared = copy
+
+    def in_order(self, order: Sequence[int]) -> DeviceData:
+        """The elements of the array whose dims are these in another order."""
+        result: DeviceData = device_call.in_order(self, order)
+        return result
 
     def delete(self) -> None:
         """Give the memory of the devices back."""

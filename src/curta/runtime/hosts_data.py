@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,8 @@ from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.partition.host_mesh import HostMesh, Split, host_mesh
 from curta.runtime.exchange import exchanged
+from curta.runtime.laid_out import sharding_in_order
 from curta.runtime.remote_data import NDArray, RemoteData
-
-S = TypeVar("S", bound=Sharding | None)
 
 
 @dataclass(frozen=True)
@@ -54,15 +53,6 @@ def stored_sharding(sharding: Sharding, aval: ShapedArray) -> Sharding:
         return sharding
     entries = named.spec.for_rank(aval.ndim).partitions
     return NamedSharding(named.mesh, PartitionSpec(*named.unreduced_axes, *entries))
-
-
-def sharding_in_order(sharding: S, order: Sequence[int]) -> S | NamedSharding:
-    """The sharding of the array whose dims are these in another order."""
-    named = None if sharding is None else sharding.named
-    if named is None:
-        return sharding
-    entries = named.spec.for_rank(len(order)).partitions
-    return named.update(spec=named.spec.update(partitions=[entries[d] for d in order]))
 
 
 def stored_shape(aval: ShapedArray, sharding: Sharding) -> tuple[int, ...]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from curta.compiler.layout_assignment import Order, inverse
 from curta.core.buffers import empty
+from curta.core.sharding import NamedSharding, Sharding
 from curta.runtime.remote_data import Held, RemoteData
 
 NDArray = np.ndarray[Any, Any]
+S = TypeVar("S", bound=Sharding | None)
 
 
 class LaidOutData(Held):
@@ -54,3 +56,12 @@ def in_order(data: Any, order: Sequence[int]) -> Any:
     out = empty(source.shape, source.dtype)
     np.copyto(out, source)
     return out
+
+
+def sharding_in_order(sharding: S, order: Sequence[int]) -> S | NamedSharding:
+    """The sharding of the array whose dims are these in another order."""
+    named = None if sharding is None else sharding.named
+    if named is None:
+        return sharding
+    entries = named.spec.for_rank(len(order)).partitions
+    return named.update(spec=named.spec.update(partitions=[entries[d] for d in order]))

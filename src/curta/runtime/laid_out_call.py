@@ -21,22 +21,21 @@ from curta.compiler.layout_assignment import (
 )
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.partition.named_devices import Shardings
 from curta.runtime.array import ArrayImpl
-from curta.runtime.devices import default_device
-from curta.runtime.dispatch import CompiledCall, placed, shardings_of
-from curta.runtime.donation import give_up, refuse_twice
+from curta.runtime.dispatch import CompiledCall, placed
+from curta.runtime.donation import refuse_twice
 from curta.runtime.executables import Executable
-from curta.runtime.hosts_data import HostsData, sharding_in_order
-from curta.runtime.laid_out import LaidOutData, in_order
+from curta.runtime.laid_out import LaidOutData, in_order, sharding_in_order
 from curta.runtime.relayout import check_donated_layouts, check_layout
+from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array
 
 
 class LaidOutCall(CompiledCall):
     """A `CompiledCall` with arguments and results in the orders of these layouts.
 
-    On devices of plugins arrays are in the orders of those. Elsewhere it calls the
-    program of arrays as they are stored.
+    It calls the program of arrays as they are stored, wherever these are.
     """
 
     def __init__(
@@ -72,14 +71,13 @@ class LaidOutCall(CompiledCall):
         return self.stored.executable
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
-        devices = self.destinations.of_call(shardings_of(args)).devices
-        if (devices or (default_device(),))[0].hardware is not None:
-            return super()._start(args)
         self._check_layouts(args)
         refuse_twice(self.consumed, args)
         stored = [*map(_as_stored, args, self.in_orders)]
         lent = [i for i in self.consumed if stored[i] is not args[i]]
-        give_up(lent, args)
+        for i in lent:  # the elements are now those of the array as it is stored
+            if type(args[i]) is ArrayImpl:
+                args[i]._data = args[i]._pending = None
         try:
             outs = self.stored(stored)
         except Exception:
@@ -89,6 +87,14 @@ class LaidOutCall(CompiledCall):
                     args[i].revive(data)
             raise
         return [*map(_as_told, outs, self.out_orders, self._back, self.out_avals)]
+
+    def call_on_device(self, args: Sequence[Any]) -> None:
+        """Native code knows nothing of layouts."""
+
+    def on_devices(self, given: Shardings, devices: tuple[Any, ...]) -> Any:
+        """The program compiled for devices of a plugin, and arguments there."""
+        stored = [*map(sharding_in_order, given, self.in_orders)]
+        return self.stored.on_devices(stored, devices)
 
     def _check_layouts(self, args: Sequence[Any]) -> None:
         """Raise ValueError for arguments that are not stored as `jit` was told."""
@@ -108,21 +114,21 @@ def _as_stored(x: Any, order: Order) -> ArrayImpl:
     if type(buffer) is LaidOutData and buffer.major_to_minor == order:
         data = buffer.stored
     else:
-        data = array._buffer()
-        remote = type(data) is HostsData
-        data = in_order(data if remote else array._storage(), order)
+        data = in_order(_elements(array), order)
     where = sharding_in_order(array._sharding, order)
     aval = array.aval.unplaced().update(shape=tuple(array.shape[d] for d in order))
-    if type(data) is HostsData:
-        data = data.shared()
     return placed(data, aval, where)
+
+
+def _elements(x: ArrayImpl) -> Any:
+    """Those of an array, here or where they are."""
+    data = x._buffer()
+    return data if isinstance(data, RemoteData) else x._storage()
 
 
 def _as_told(x: Any, order: Order, back: Order, aval: ShapedArray) -> ArrayImpl:
     """A result, which a program gives as it is to be stored, with the dims it has."""
     if is_sorted(order) or type(x) is not ArrayImpl:
         return x
-    data = x._buffer()
-    data = data if type(data) is HostsData else x._storage()
     where = sharding_in_order(x._sharding, back)
-    return placed(LaidOutData(data, order), aval, where)
+    return placed(LaidOutData(_elements(x), order), aval, where)

@@ -7,7 +7,6 @@ from typing import Any, TypeGuard
 
 from curta.core.array_layout import Layout
 from curta.runtime.array import ArrayImpl, wrap
-from curta.runtime.device_data import DeviceData
 from curta.runtime.laid_out import LaidOutData, in_order
 from curta.runtime.remote_data import RemoteData
 
@@ -20,15 +19,13 @@ def is_laid_out(x: Any) -> TypeGuard[ArrayImpl]:
 def laid_out(x: ArrayImpl, layout: Layout) -> ArrayImpl:
     """An array with its elements stored in the order of a layout.
 
-    Those on devices of plugins and with terms of sums stay.
+    Those with terms of sums stay.
     """
     order, stored = layout.order, x.format.layout
     assert isinstance(stored, Layout)
     if stored.order == order or x._has_terms():
         return x
     data = x._buffer()
-    if type(data) is DeviceData:
-        return x
     if not isinstance(data, RemoteData):
         data = x._storage()
     if layout.is_row_major:
@@ -38,12 +35,7 @@ def laid_out(x: ArrayImpl, layout: Layout) -> ArrayImpl:
 
 
 def check_layout(layout: Any, x: ArrayImpl) -> None:
-    """Raise ValueError if an array is stored in another order than `jit` was told.
-
-    Those on devices of plugins are stored as these have them.
-    """
-    if type(getattr(x, "_pending", None)) is DeviceData:
-        return
+    """Raise ValueError if an array is stored in another order than `jit` was told."""
     stored = x.format.layout
     assert isinstance(stored, Layout)
     auto = layout is Layout.AUTO
