@@ -15,6 +15,8 @@ import curta
 import curta.numpy as jnp
 from curta import checkpoint, checkpoint_policies, grad, jit, lax, value_and_grad
 from curta.ad_checkpoint import checkpoint_name
+from curta.compiler.llvm.instructions import Instructions
+from curta.config import enable_compilation_cache
 
 ROWS, WIDTH = 1024, 64
 STATE = ROWS * WIDTH * 4
@@ -262,3 +264,22 @@ def test_resident_memory():
 
     assert measured("plain") >= 60
     assert measured("checkpoint") <= 24 + 12
+
+
+def test_elements_differ_only_by_products_that_fuse_with_sums(monkeypatch):
+    def layer(w, x):
+        return x * w[0] + w[1] * jnp.sin(x)
+
+    def gradients():
+        """Of the rows, with a checkpoint of each layer and without."""
+        of = [jit(grad(chain(f, 6), 1)) for f in (layer, checkpoint(layer))]
+        ws = jnp.linspace(0.3, 0.9, 12 * WIDTH).reshape(6, 2, WIDTH)
+        x = jnp.linspace(-1.0, 1.0, 8 * WIDTH).reshape(8, WIDTH)
+        return [np.asarray(f(ws, x)) for f in of]
+
+    plain, again = gradients()
+    np.testing.assert_allclose(plain, again, rtol=1e-6)
+    monkeypatch.setattr(Instructions, "flags", "")
+    with enable_compilation_cache(False):
+        plain, again = gradients()
+    assert (plain == again).all()
