@@ -66,6 +66,9 @@ class Tuning:
     moved_choices: int = limit(32, shrunk=4)
     # Elements between neighbours from which on they lie in different cache lines.
     far_apart: int = limit(8, shrunk=1)
+    # The same up to which vectors of all that lies between are read instead of a lane
+    # at a time.
+    few_apart: int = limit(8, shrunk=8)
     # Operations of a body for which a vector takes four registers: independent chains,
     # which hide the latency of instructions.
     light_body: int = limit(24, shrunk=4)

@@ -52,6 +52,17 @@ def test_values_are_those_of_single_ops(name, dtype, shape):
         curta.tree.map(np.testing.assert_array_equal, found, want)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("apart", range(3, 9))
+def test_a_few_elements_apart(dtype, apart):
+    x = drawn((2, 149 * apart), dtype)
+    compiled = curta.jit(lambda x: (x[:, apart - 1 :: apart], x[0, ::apart] == x[1, 0]))
+    for at_end in (True, False):
+        picked, compared = compiled(between_guards(x, at_end))
+        np.testing.assert_array_equal(picked, x[:, apart - 1 :: apart])
+        np.testing.assert_array_equal(compared, x[0, ::apart] == x[1, 0])
+
+
 def code(move, dtype, monkeypatch, capsys):
     """The LLVM IR of a move."""
     monkeypatch.setenv("CURTA_DUMP", "llvm")

@@ -88,6 +88,30 @@ def test_a_costly_number_of_a_column_is_computed_once(monkeypatch, capsys):
     assert "sqrt" not in second
 
 
+COLUMNS = {
+    "a number for each row": lambda x, w, i: x * w[:, None],
+    "transposed": lambda x, w, i: x.reshape(x.shape[1], -1).T + w[:, None],
+    "rows by their number": lambda x, w, i: x[i],
+    "normalised": lambda x, w, i: x / (abs(x).max(1, keepdims=True) + 1),
+    "two results": lambda x, w, i: (x * w[:, None], x - w[:, None]),
+}
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("columns", [2, 3, 7])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "uint8"])
+def test_columns_written_out(name, columns, dtype):
+    fun, rows = COLUMNS[name], 8011
+    x, w = numbers((1, rows, columns), dtype)[0], numbers((1, rows, 1), dtype)[0, :, 0]
+    i = np.random.default_rng(1).integers(0, rows, rows)
+    for a, b in zip(
+        curta.tree.leaves(curta.jit(fun)(x, w, i)),
+        curta.tree.leaves(fun(x, w, i)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(a, b, rtol=1e-3 if dtype == "float16" else 1e-6)
+
+
 def test_donated_rows_are_overwritten():
     x = np.arange(9000, dtype=np.float32).reshape(3000, 3)
     add = curta.jit(lambda x, b: x + b, donate_argnums=0)

@@ -89,6 +89,12 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
         lambda x: [Concatenate(1)(Concatenate(1)(x, x), Concatenate(1)(x))],
         ["concatenate"],
     ),
+    "rows_into_columns": (
+        lambda x: [
+            Transpose((1, 0))(Concatenate(0)(Slice((0, 0), (1, 4), None)(x), x[1:2]))
+        ],
+        ["slice", "slice", "transpose", "transpose", "concatenate"],
+    ),
     "slice_of_a_part": (
         lambda x: [
             Slice((0, 5), (2, 7), None)(Concatenate(1)(x, ops.neg(x))),

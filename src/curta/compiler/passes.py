@@ -15,6 +15,7 @@ from typing import NamedTuple
 from curta.compiler.dump import dump
 from curta.compiler.graph.aliases import without_aliases
 from curta.compiler.graph.dead_results import without_dead_results
+from curta.compiler.graph.dots import outer_products
 from curta.compiler.graph.gamma import gammas_in_loops
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.loop_residuals import recompute
@@ -66,6 +67,7 @@ LOOPS = (
 
 
 ORDER = (
+    Pass("outer-products", outer_products),  # to maps, once no loop sums them up
     Pass("dce", dce_jaxpr),
     Pass("overlap", overlapped),  # collectives begin early and are done late
     Pass("late-updates", with_late_updates),  # after what reads arrays as they were

@@ -4,7 +4,8 @@ Matrices go to the product kernels of library/gemm.py as they lie in memory, upr
 or transposed; another order of dims is copied first. Products with a vector are
 limited by memory and are folds, which fuse with their neighbours. Integers are
 multiplied in 32 or 64 bits, which wrap around to the same in fewer. Complex matrices of
-some size are real ones by now (complex_products.py).
+some size are real ones by now (complex_products.py). Products that sum over nothing
+are maps, which fuse with what reads them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem
+from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.lower import loop_dims, variables
@@ -26,11 +28,42 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import typical
 from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.dot import DotGeneral, others
+from curta.primitives.elementwise.arithmetic import Mul
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.structure import BroadcastInDim
 
 Dims = tuple[int, ...]
 KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
          np.dtype("i8"): "i64"}  # fmt: skip
 """How the product kernels call the dtypes that they work in."""
+
+
+@rewrites(DotGeneral)
+def outer_product(eqn: Any, context: Context) -> Results | None:
+    """dot_general x y over no dims -> mul x y, of what they are converted to."""
+    (sums, _), (left_batch, right_batch) = eqn.op.dimension_numbers
+    out, (x, y) = eqn.outvars[0].aval, eqn.invars
+    if sums or out.dtype.kind not in "fiu" or out.placement is not None:
+        return None
+    if any(a.aval.dtype.itemsize > out.dtype.itemsize for a in eqn.invars):
+        return None
+    left_free = others(x.aval.ndim, left_batch, ())
+    right_free = others(y.aval.ndim, right_batch, ())
+    batch, first = len(left_batch), len(left_batch) + len(left_free)
+    factors = []
+    for atom, dims, places in (
+        (x, (*left_batch, *left_free), range(first)),
+        (y, (*right_batch, *right_free), (*range(batch), *range(first, out.ndim))),
+    ):
+        place = dict(zip(dims, places, strict=True))
+        spread = BroadcastInDim(out.shape, tuple(place[d] for d in range(len(dims))))
+        if atom.aval.dtype != out.dtype:
+            atom = context.apply(ConvertElementType(out.dtype), atom)
+        factors.append(context.apply(spread, atom))
+    return [context.apply(Mul(), *factors)]
+
+
+outer_products = Rewriting(outer_product)
 
 
 def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:

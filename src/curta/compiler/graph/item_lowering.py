@@ -37,14 +37,22 @@ from curta.compiler.graph.windows import (
 )
 from curta.compiler.host_call import host_call
 from curta.compiler.loops.build import ScalarBuilder
-from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
+from curta.compiler.loops.complexes import parts
+from curta.compiler.loops.index import (
+    Affine,
+    LoopVar,
+    Quotient,
+    Remainder,
+    as_index,
+    row_major,
+)
 from curta.compiler.loops.lower import (
     CannotLowerEqn,
     loop_dims,
     refusals,
     variables,
 )
-from curta.compiler.loops.nodes import Buffer, Store
+from curta.compiler.loops.nodes import Buffer, Load, Store, walk
 from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -227,7 +235,7 @@ class ItemLowering(ItemBuilder):
         """What a reshape reshapes, if its elements are made in its own order.
 
         Each is found by sums there, and by divisions along dims that were merged: of a
-        transpose, of repeated rows (`tile`), of columns side by side (`repeat`).
+        transpose, of what is repeated (`tile`, `kron`), of columns side by side.
         """
         (operand, *_) = eqn.invars or (None,)
         if not eqn.op.renames_memory or not isinstance(operand, Var):
@@ -235,12 +243,19 @@ class ItemLowering(ItemBuilder):
         definition = self.values.definitions.get(operand)
         if definition is None or operand in self.buffers or not operand.aval.shape:
             return None
-        repeats = type(definition.op) is BroadcastInDim
-        long_rows = repeats and operand.aval.shape[-1] >= config.tuning.tile
-        merged = operand.aval.shape[-1] not in eqn.outvars[0].aval.shape[-1:]
-        if isinstance(definition.op, Transpose) or (long_rows and merged):
+        if isinstance(definition.op, Transpose):
             return operand
-        return operand if merged and self._has_columns(operand) else None
+        (out,) = eqn.outvars
+        if operand.aval.shape[-1] in out.aval.shape[-1:]:
+            return None
+        return operand if self._has_columns(operand) or self._divides(out) else None
+
+    def _divides(self, var: Var) -> bool:
+        """Whether elements lie where divisions of a map's indices say."""
+        value = self.elements.computed(var, loop_dims(var.aval.shape))
+        offsets = (e.offset for e in walk(parts(value)) if isinstance(e, Load))
+        atoms = (a for offset in offsets for a in offset.atoms())
+        return any(isinstance(a, (Quotient, Remainder)) for a in atoms)
 
     def _map_in_order_of(self, operand: Var, var: Var) -> None:
         """The map of a reshape, by the dims of its operand."""

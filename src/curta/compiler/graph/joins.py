@@ -11,7 +11,7 @@ from curta.core.jaxpr import Atom, Literal, Var
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.shape import Tile
 from curta.primitives.slicing import Slice
-from curta.primitives.structure import BroadcastInDim, Reshape
+from curta.primitives.structure import BroadcastInDim, Reshape, Transpose
 
 
 def reshaped(x: Atom, shape: tuple[int, ...], context: Context) -> Results:
@@ -102,3 +102,18 @@ def slice_of_a_part(eqn: Any, context: Context) -> Results | None:
             return [context.apply(op, part)]
         start = end
     return None
+
+
+@rewrites(Transpose)
+def rows_into_columns(eqn: Any, context: Context) -> Results | None:
+    """transpose (concatenate rows) -> concatenate columns, stored side by side."""
+    before, order = context.made_by(eqn.invars[0], Concatenate), eqn.op.permutation
+    if before is None or order[-1] != before.op.dimension:
+        return None
+    parts, placed = before.invars, eqn.outvars[0].aval.placement is not None
+    if placed or not 1 < len(parts) <= config.tuning.side_by_side:
+        return None
+    if any(x.aval.shape[before.op.dimension] != 1 for x in parts):
+        return None
+    columns = [context.apply(eqn.op, x) for x in parts]
+    return [context.apply(Concatenate(len(order) - 1), *columns)]

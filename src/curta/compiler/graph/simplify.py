@@ -15,6 +15,7 @@ from curta import dtypes
 from curta.compiler.graph.joins import (
     joined_twice,
     reshaped,
+    rows_into_columns,
     slice_of_a_part,
     split_into_slices,
     stack_into_concatenate,
@@ -310,6 +311,7 @@ simplify: Final = Rewriting(
     stack_into_concatenate,
     tile_into_broadcast,
     joined_twice,
+    rows_into_columns,
     slice_of_a_part,
     transpose_into_dot,
     transpose_of_dot,

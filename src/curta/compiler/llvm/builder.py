@@ -196,6 +196,10 @@ class Builder(VectorInstructions):
     def has_f16(self) -> bool:
         return self.module.has_f16
 
+    @property
+    def vector_bytes(self) -> int:
+        return self.module.vector_bytes
+
     def call(
         self, function: str | Value, result: Type | None, *arguments: Value
     ) -> Value:

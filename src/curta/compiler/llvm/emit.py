@@ -32,7 +32,7 @@ from curta.compiler.loops.nodes import Fold, Kernel, Stage
 from curta.compiler.loops.schedule import Schedule, Vectors, weight
 from curta.compiler.loops.split import piece_index
 from curta.config import config
-from curta.core.dim import is_multiple, is_same
+from curta.core.dim import is_multiple, is_same, is_symbolic_dim, typical
 
 WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
 
@@ -232,7 +232,7 @@ class _KernelEmitter(StageBody):
             return carried
         width = self.b.module.vector_bytes
         streams = streamed(self.kernel, self.plan, stage, lane, width)
-        for first, last, ragged in self._vector_ranges(stage, lane, vectors):
+        for first, last, ragged, lanes in self._vector_ranges(stage, lane, vectors):
             repeats = ragged and vectors.repeats
             masked = ragged and not repeats and lanes > 1
             bounds = first, last
@@ -316,26 +316,43 @@ class _KernelEmitter(StageBody):
 
     def _vector_ranges(
         self, stage: Stage, lane: LoopVar, vectors: Vectors
-    ) -> Iterator[tuple[Value, Value, bool]]:
+    ) -> Iterator[tuple[Value, Value, bool, int]]:
+        """Parts of a lane, whether they end within a vector, and its lanes."""
         first, last = self._bounds(lane)
         lanes = vectors.lanes
         if head := unaligned_head(stage, lane, self.b.module.vector_bytes):
             start = self.b.min(self.b.add(first, head), last)
-            yield first, start, True
+            yield first, start, True, lanes
             left = self.b.urem(self.b.sub(last, start), lanes)
-            yield start, self.b.sub(last, left), False
-            yield self.b.sub(last, left), last, True
+            yield start, self.b.sub(last, left), False, lanes
+            yield self.b.sub(last, left), last, True, lanes
             return
         step = self.plan.piece if lane == self.plan.split else lane.extent
         if is_multiple(lane.extent, lanes) and is_multiple(step, lanes):
-            yield first, last, False
+            yield first, last, False, lanes
+        elif (few := self._lanes_of_rest(stage, lane, vectors)) is not None:
+            whole = self.b.const(I64, lane.extent // lanes * lanes)
+            yield first, whole, False, lanes
+            yield whole, last, True, few
         elif vectors.short:
-            yield first, last, True
+            yield first, last, True, lanes
         else:
             left = self.b.urem(self.b.sub(last, first), lanes)
             whole = self.b.sub(last, left)
-            yield first, whole, False
-            yield whole, last, True
+            yield first, whole, False, lanes
+            one_by_one = not vectors.repeats and _is_apart(stage, lane)
+            yield whole, last, True, 1 if one_by_one else lanes
+
+    def _lanes_of_rest(
+        self, stage: Stage, lane: LoopVar, vectors: Vectors
+    ) -> int | None:
+        """The lanes of the last vector of a short row, which has as few as suffice."""
+        short = not is_symbolic_dim(lane.extent) and lane.extent < 4 * vectors.lanes
+        if not vectors.repeats or not short or lane == self.plan.split:
+            return None
+        if sum(map(weight, stage.body)) > config.tuning.light_body:
+            return None
+        return 1 << (lane.extent % vectors.lanes - 1).bit_length()
 
     # --------------------------------------------------------- columns: lanes
     # are the last outer dim
@@ -389,15 +406,24 @@ class _KernelEmitter(StageBody):
     def _add_rows(
         self, stage: Stage, dim: LoopVar, first: Value, rows: int, lanes: int
     ) -> None:
-        """Some rows, by whole vectors; then the columns left, row by row, masked."""
+        """Some rows, by whole vectors; then the columns left, masked.
+
+        These go row by row, which is short code, unless they are much of the columns.
+        """
         indices = [first if r == 0 else self.b.add(first, r) for r in range(rows)]
         lane = self._column()
         begin, end = self._bounds(lane)
         rest = lanes > 1 and not is_multiple(lane.extent, lanes)
         whole = self.b.sub(end, self.b.urem(self.b.sub(end, begin), lanes))
+        few = rest and self.plan.split != lane and lane.extent < 4 * lanes
+        if few:
+            whole = self.b.const(I64, lane.extent // lanes * lanes)
         with self._vectors_between((begin, whole if rest else end), lanes, False):
             self._add_to_row(stage, dim, indices)
-        if rest:
+        if few:
+            with self._vectors_between((whole, end), lanes, True):
+                self._add_to_row(stage, dim, indices)
+        elif rest:
             with self.b.loop(first, self.b.add(first, rows)) as row:
                 with self._vectors_between((whole, end), lanes, True):
                     self._add_to_row(stage, dim, [row.index])
@@ -461,6 +487,13 @@ class _KernelEmitter(StageBody):
             self._row_addresses(fold), accumulators, strict=True
         ):
             self.b.store(self.b.convert(self.values.spread(value), type_.kind), pointer)
+
+
+def _is_apart(stage: Stage, lane: LoopVar) -> bool:
+    """Whether a map's neighbours lie apart: masks would take them one by one."""
+    offsets = [*(x.offset for x in stage.loads), *(s.offset for s in stage.stores)]
+    apart = any(typical(abs(o.coefficient(lane))) > 2 for o in offsets)
+    return apart and not stage.folds
 
 
 def _known(first: Value, last: Value) -> tuple[Value | int, Value | int]:

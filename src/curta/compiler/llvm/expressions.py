@@ -34,7 +34,8 @@ from curta.compiler.loops.nodes import (
     Placeholder,
     walk,
 )
-from curta.core.dim import is_same
+from curta.config import config
+from curta.core.dim import is_same, is_symbolic_dim
 
 Streams = frozenset[tuple[Buffer, Affine]]
 
@@ -241,12 +242,19 @@ class Evaluator(IndexValues):
             return self.b.masked_load(wide, pointer, mask)
         if is_same(stride, 2) and self.lanes > 1:
             return self._load_every_other(wide, pointer, mask)
+        if mask is None and self._picks(stride):
+            return self.b.load_apart(wide, pointer, stride)
         if stride == -1 and mask is None:
             first = self.b.offset(pointer, 1 - self.lanes, type_)
             return self.b.shuffle(self.b.load(wide, first), None, self._backwards())
         if stride == 0:
             return self.b.gather(wide, self.b.splat(pointer, self.lanes), mask)
         return self.b.gather(wide, self.b.strided(pointer, stride, wide), mask)
+
+    def _picks(self, stride: int) -> bool:
+        """Whether lanes are picked out of vectors of all that lies between them."""
+        few = not is_symbolic_dim(stride) and 2 < stride <= config.tuning.few_apart
+        return few and self.lanes & (self.lanes - 1) == 0
 
     def _load_every_other(
         self, wide: Type, pointer: Value, mask: Value | None
@@ -282,7 +290,9 @@ class Evaluator(IndexValues):
             return False
         columns = [self.spread(self._stored(x, dtype)) for x in parts]
         address = self._address(buffer, offset, columns[0].type.with_lanes(1))
-        self.b.store(self.b.interleave(columns), address)
+        for vector in self.b.interleaved(columns):
+            self.b.store(vector, address)
+            address = self.b.offset(address, vector.lanes, vector.type)
         return True
 
     def _stored(self, value: Value, dtype: Any) -> Value:

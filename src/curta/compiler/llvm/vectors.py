@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from abc import ABC
+import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 from curta.compiler.llvm.instructions import Instructions
@@ -14,6 +15,11 @@ LINE = 64  # the bytes of a cache line
 class VectorInstructions(Instructions, ABC):
     """What needs lanes or memory."""
 
+    @property
+    @abstractmethod
+    def vector_bytes(self) -> int:
+        """How wide the registers of the machine are."""
+
     # ------------------------------------------------------------------- lanes
 
     def splat(self, x: Value, lanes: int) -> Value:
@@ -24,21 +30,45 @@ class VectorInstructions(Instructions, ABC):
         first = f"insertelement {to} poison, {x.type} {x.text}, i64 0"
         return self.shuffle(self.instruction(first, to), None, [0] * lanes)
 
-    def interleave(self, columns: Sequence[Value]) -> Value:
-        """The first lanes of all vectors, then the second ones, and so on."""
-        count, lanes = len(columns), columns[0].lanes
-        if count == 1:
+    def interleaved(self, columns: Sequence[Value]) -> list[Value]:
+        """Vectors with the first lanes of all columns, then the second ones, and so on.
+
+        A register's worth of each at a time: LLVM takes long over wider shuffles.
+        """
+        size = math.gcd(columns[0].lanes, self.vector_bytes // columns[0].type.size)
+        result = []
+        for first in range(0, columns[0].lanes, size):
+            parts = [self.shuffle(x, None, range(first, first + size)) for x in columns]
+            two_by_two = len(parts) & (len(parts) - 1) == 0
+            result += [self._merged(parts)] if two_by_two else self._woven(parts)
+        return result
+
+    def _woven(self, columns: Sequence[Value]) -> list[Value]:
+        """Registers that take what is theirs from one column after the other."""
+        count, size = len(columns), columns[0].lanes
+        result = []
+        for start in range(0, size * count, size):
+            woven, order = columns[0], [0] * size
+            for number, column in enumerate(columns):
+                for i in range(size):
+                    lane, of = divmod(start + i, count)
+                    if of == number:
+                        order[i] = lane + (size if number else 0)
+                if number:
+                    woven, order = self.shuffle(woven, column, order), [*range(size)]
+            result.append(woven)
+        return result
+
+    def _merged(self, columns: Sequence[Value]) -> Value:
+        """One vector, merged of pairs: of two columns, four, or eight."""
+        if len(columns) == 1:
             return columns[0]
-        half = (count + 1) // 2
-        low, high = self.interleave(columns[:half]), self.interleave(columns[half:])
-        if high.lanes < low.lanes:
-            rest = [0] * (low.lanes - high.lanes)
-            high = self.shuffle(high, None, [*range(high.lanes), *rest])
+        half, lanes = len(columns) // 2, columns[0].lanes
+        low, high = self._merged(columns[:half]), self._merged(columns[half:])
         order: list[int] = []
-        for i in range(lanes):
-            order += range(half * i, half * (i + 1))
-            start = low.lanes + (count - half) * i
-            order += range(start, start + count - half)
+        for i in range(0, half * lanes, half):
+            order += range(i, i + half)
+            order += range(low.lanes + i, low.lanes + i + half)
         return self.shuffle(low, high, order)
 
     def shuffle(self, x: Value, y: Value | None, indices: Sequence[int]) -> Value:
@@ -126,6 +156,47 @@ class VectorInstructions(Instructions, ABC):
     def publish(self) -> None:
         """Make what streaming stores wrote visible to whoever reads it next."""
         self.emit("  fence seq_cst")
+
+    def load_apart(self, type_: Type, pointer: Value, stride: int) -> Value:
+        """Lanes that lie a few elements apart, picked out of vectors of neighbours.
+
+        The last vector ends with the last lane, so as not to read beyond it.
+        """
+        size = max(1, min(type_.lanes, self.vector_bytes // type_.size))
+        part, result = type_.with_lanes(size), []
+        for first in range(0, type_.lanes, size):
+            start = self.offset(pointer, first * stride, type_)
+            last = (size - 1) * (stride - 1) if first + size == type_.lanes else None
+            result.append(self._picked(part, start, stride, last))
+        return self.joined(result)
+
+    def _picked(
+        self, type_: Type, pointer: Value, stride: int, last: int | None
+    ) -> Value:
+        """A register of lanes; the last of its vectors may begin elsewhere."""
+        size, picked = type_.lanes, None
+        for i in range(stride):
+            begin = last if i == stride - 1 and last is not None else i * size
+            vector = self.load(type_, self.offset(pointer, begin, type_))
+            if picked is None:
+                picked = vector
+                order = [min(k * stride, size - 1) for k in range(size)]
+                continue
+            for k in range(size):
+                if k * stride // size == i:
+                    order[k] = size + k * stride - begin
+            picked = self.shuffle(picked, vector, order)
+            order = [*range(size)]
+        assert picked is not None
+        return picked
+
+    def joined(self, parts: Sequence[Value]) -> Value:
+        """The lanes of as many vectors as a power of two, one after the other."""
+        while len(parts) > 1:
+            order = range(2 * parts[0].lanes)
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self.shuffle(low, high, order) for low, high in pairs]
+        return parts[0]
 
     def masked_load(
         self, type_: Type, pointer: Value, mask: Value, default: Operand = 0

@@ -9,6 +9,10 @@ repeated, before, as often as there are rows in one.
 
 What is the same for all rows and costly, a square root say, is computed once in wide
 arrays, too.
+
+Maps of a few columns that read something else than that (a number for each row, a
+transposed array, rows in an order read from data) have the columns written out: vectors
+go along the rows, and a row's elements are stored side by side.
 """
 
 from __future__ import annotations
@@ -19,7 +23,13 @@ from functools import cached_property
 
 from curta.compiler.loops.assemble import Rewriter, are_one, indices_of
 from curta.compiler.loops.build import ScalarBuilder
-from curta.compiler.loops.index import Affine, IndexAtom, IndexLike, LoopVar, row_major
+from curta.compiler.loops.index import (
+    Affine,
+    IndexAtom,
+    IndexLike,
+    LoopVar,
+    row_major,
+)
 from curta.compiler.loops.nodes import (
     Buffer,
     Expr,
@@ -32,6 +42,7 @@ from curta.compiler.loops.nodes import (
     operands,
 )
 from curta.compiler.loops.schedule import (
+    cost,
     is_running,
     kernel_cost,
     prefers_columns,
@@ -49,8 +60,10 @@ def widen_rows(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
     if len(parts) > 1 and not all(map(_stands_alone, kernel.stages)):
         return [kernel]
     found = [_rows(k) for k in parts]
-    if len(parts) == 1:
-        return [kernel] if found[0] is None else found[0].kernels(builder)
+    if len(parts) == 1 and found[0] is None:
+        return [_with_columns_written_out(kernel, builder)]
+    if len(parts) == 1 and found[0] is not None:
+        return found[0].kernels(builder)
     if not any(rows is not None and rows.is_narrow for rows in found):
         return [kernel]
     result = []
@@ -222,6 +235,35 @@ class Rows:
             return [], {}
         stage = Stage((self.column,), tuple(stores), ())
         return [Kernel((*self.outer, part), (stage,))], given
+
+
+def _with_columns_written_out(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
+    """The kernel, or one whose vectors go along the rows, with a store a column."""
+    (stage,), tuning = kernel.stages, config.tuning
+    if stage.folds or stage.ordered or not kernel.dims or len(stage.dims) != 1:
+        return kernel
+    row, (column,) = kernel.dims[-1], stage.dims
+    if is_symbolic_dim(row.extent) or is_symbolic_dim(column.extent):
+        return kernel
+    count = column.extent
+    if not 1 < count <= tuning.side_by_side or row.extent < tuning.narrow_row:
+        return kernel
+    few = count * cost(stage) <= tuning.expression_cost
+    if not few or kernel_cost(kernel) < tuning.narrow_cost:
+        return kernel
+    if any(
+        s.where is not None
+        or s.offset.coefficient(column) != 1
+        or s.offset.coefficient(row) != count
+        for s in stage.stores
+    ):
+        return kernel
+    each = []
+    for k in range(count):
+        place: dict[IndexAtom, IndexLike] = {column: k}
+        each.append(Rewriter(builder, place.get).body(stage)[0])
+    stores = tuple(s for columns in zip(*each, strict=True) for s in columns)
+    return Kernel(kernel.dims[:-1], (Stage((row,), stores, ()),))
 
 
 def _are_kept(shared: Iterable[Expr]) -> bool:

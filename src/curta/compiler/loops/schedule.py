@@ -257,6 +257,7 @@ def _vectors(
     )
     native = max(1, vector_bytes // widest)
     heavy = sum(weight(e) for e in body)
+    heavy += 0 if column else _shuffles(stage)
     chains = 1 if is_running(stage) else chains_of(heavy)
     wide = native * chains
     is_long = typical(extent) >= 8 * wide
@@ -312,11 +313,20 @@ def _turns(stage: Stage) -> bool:
     """
     if not stage.dims:
         return False
-    last, count = stage.dims[-1], len(stage.stores)
-    columns = {s.offset.coefficient(last) for s in stage.stores} == {count} != {1}
+    last = stage.dims[-1]
+    columns = any(typical(s.offset.coefficient(last)) > 1 for s in stage.stores)
     steps = [x.offset.coefficient(last) for x in stage.loads]
     turned = any(is_same(k, -1) or is_same(k, 2) for k in steps)
     return columns or turned
+
+
+def _shuffles(stage: Stage) -> int:
+    """What it costs to pick lanes that lie apart, and to put columns together."""
+    if not stage.dims:
+        return 0
+    offsets = [*(x.offset for x in stage.loads), *(s.offset for s in stage.stores)]
+    apart = (typical(abs(o.coefficient(stage.dims[-1]))) for o in offsets)
+    return sum(k - 1 for k in apart if 2 < k <= config.tuning.few_apart)
 
 
 def chains_of(weight: int) -> int:
