@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 import subprocess
 import sys
@@ -166,3 +167,26 @@ def test_fields_have_the_types_that_were_written():
     fields = {f.name: f.type for f in dataclasses.fields(Annotated)}
     assert fields == {"x": "int", "y": float}
     assert Annotated.__annotations__["kind"] == "ClassVar[str]"
+
+
+def test_signatures_are_those_of_dataclasses():
+    """Before the first use, after it, and when there is an `__init__` for many calls."""
+    signatures = []
+    for decorate in (dataclass, dataclasses.dataclass):
+        _, Derived = pair(decorate)
+
+        class Own(Derived):
+            def __init__(self, z):
+                super().__init__(z)
+
+            def __call__(self, y):
+                return y
+
+        shown = []
+        for calls in (0, 1, 100):
+            instances = [Own(i) for i in range(calls)]
+            kinds = Derived, Own, *instances[-1:]
+            shown.append([str(inspect.signature(k)) for k in kinds])
+        signatures.append(shown)
+    assert signatures[0] == signatures[1]
+    assert "b: int = 2, c: list = <factory>, *, d: int = 4" in signatures[0][0][0]

@@ -9,6 +9,7 @@ its first instance, a subclass that is a dataclass, `dataclasses.fields`, `repla
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import operator
 import os
 import reprlib
@@ -59,11 +60,45 @@ else:
             pending = _Pending(cls, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
             setattr(cls, _FIELDS, pending)
             cls.__init__ = pending.first_init()  # type: ignore[misc]
+            cls.__signature__ = _signature  # type: ignore[attr-defined]
             if "__setstate__" not in vars(cls):
                 cls.__setstate__ = pending.first_setstate()  # type: ignore[attr-defined]
             return cls
 
         return decorate if cls is None else decorate(cls)
+
+
+class _Signature:
+    """What `inspect.signature` gives of a class, whichever `__init__` it has by then."""
+
+    def __get__(self, instance: Any, owner: type) -> inspect.Signature:
+        if instance is not None or _FIELDS not in vars(owner):
+            # Of what the instance does when called, or of a class's own `__init__`.
+            raise AttributeError("__signature__")
+        fields = [f for f in dataclasses.fields(owner) if f.init]
+        fields.sort(key=lambda f: bool(f.kw_only))
+        return inspect.Signature([*map(_parameter, fields)], return_annotation=None)
+
+
+def _parameter(f: dataclasses.Field[Any]) -> inspect.Parameter:
+    missing, empty = dataclasses.MISSING, inspect.Parameter.empty
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    default = empty if f.default is missing else f.default
+    if f.default_factory is not missing:
+        default = _Factory()
+    if f.kw_only:
+        kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(f.name, kind, default=default, annotation=f.type)
+
+
+class _Factory:
+    """Stands in a signature for a default that each instance has made anew."""
+
+    def __repr__(self) -> str:
+        return "<factory>"
+
+
+_signature = _Signature()
 
 
 class _Pending:
