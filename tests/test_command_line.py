@@ -86,6 +86,10 @@ def test_programs_see_their_arguments_and_end_with_their_status(tmp_path):
         (["bench", "--json", "/no/such/x", __file__], "there is no folder '/no/such'"),
         (["bench", "--json", "/", __file__], "'/' is a folder, not a file"),
         (["explain", "--html", "/no/x", "math:sin", "1"], "there is no folder '/no'"),
+        (["run", "-n", "0", __file__], "-n must be at least 1, not 0"),
+        (["run", "--from", "-1", "-n", "2", __file__], "--from must be at least 0"),
+        (["run", "-n", "3", "--of", "2", __file__], "0 to 2 are not among 2"),
+        (["explain", "operator:add", "f32[2]", "f32[3]"], "operator:add refuses these"),
         (["explain", "math:pi", "1"], "math:pi is no function, but 3.14"),
         (["explain", "operator:add", "1"], "operator:add(a, b, /) and 1 arguments"),
         (["explain", "operator:neg", "f32[99999999999999]"], "there is no room for"),
@@ -115,6 +119,22 @@ def test_errors_of_programs_show_the_programs_lines(source, wanted, tmp_path):
     files = re.findall(r'File "(.*?)"', ended.stderr)
     assert {Path(f).name for f in files} == {"program.py"}
     assert all(text in ended.stderr for text in wanted)
+
+
+def test_processes_that_a_program_starts_have_it_too(tmp_path):
+    """By a method of `multiprocessing` that imports the program again."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import multiprocessing, jax.numpy\n"
+        "from jaxlib import xla_client\n"
+        "def name(): print(jax.__name__, jax.numpy.__name__, __name__)\n"
+        "if __name__ == '__main__':\n"
+        "    child = multiprocessing.get_context('spawn').Process(target=name)\n"
+        "    child.start(), child.join()\n"
+    )
+    line = [sys.executable, "-m", "curta", "run", program]
+    ended = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert ended.stdout == "curta curta.numpy __mp_main__\n", ended.stderr
 
 
 def test_no_cache_is_said(capsys):

@@ -170,7 +170,7 @@ def test_fields_have_the_types_that_were_written():
 
 
 def test_signatures_are_those_of_dataclasses():
-    """Before the first use, after it, and when there is an `__init__` for many calls."""
+    """Before the first use, after it, and after many calls."""
     signatures = []
     for decorate in (dataclass, dataclasses.dataclass):
         _, Derived = pair(decorate)

@@ -69,7 +69,7 @@ else:
 
 
 class _Signature:
-    """What `inspect.signature` gives of a class, whichever `__init__` it has by then."""
+    """What `inspect.signature` gives of a class, whatever `__init__` it has."""
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
         if instance is not None or _FIELDS not in vars(owner):
@@ -81,14 +81,19 @@ class _Signature:
 
 
 def _parameter(f: dataclasses.Field[Any]) -> inspect.Parameter:
-    missing, empty = dataclasses.MISSING, inspect.Parameter.empty
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    default = empty if f.default is missing else f.default
+    missing = dataclasses.MISSING
+    default: Any = inspect.Parameter.empty
     if f.default_factory is not missing:
-        default = _Factory()
-    if f.kw_only:
-        kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter(f.name, kind, default=default, annotation=f.type)
+        default = _FACTORY
+    elif f.default is not missing:
+        default = f.default
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(
+        f.name,
+        inspect.Parameter.KEYWORD_ONLY if f.kw_only else kind,
+        default=default,
+        annotation=f.type,
+    )
 
 
 class _Factory:
@@ -98,6 +103,7 @@ class _Factory:
         return "<factory>"
 
 
+_FACTORY = _Factory()
 _signature = _Signature()
 
 

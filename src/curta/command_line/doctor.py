@@ -101,11 +101,11 @@ def _cache(machine: Machine) -> Iterator[Finding]:
             "unset CURTA_CACHE",
         )
         return
-    folder = cache.usable_folder()
-    if folder is None:
+    folder = cache.chosen_folder()
+    if fault := cache.fault_of_folder(folder):
         yield Finding(
             "slow",
-            "the folder of the kernel cache cannot be used: each process compiles all"
+            f"no kernels can be kept in {folder} ({fault}): each process compiles all"
             " again",
             "CURTA_CACHE_DIR= a folder that is yours, and that nobody else may write",
         )

@@ -9,6 +9,7 @@ import inspect
 import os
 import re
 import sys
+import traceback
 from collections.abc import Callable
 from functools import reduce
 from typing import Any
@@ -16,8 +17,9 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.api.explain import explain
+from curta.api.explain import Explanation, explain
 from curta.command_line.usage import UsageError, check_writable
+from curta.core.source_info import is_users
 
 _TYPE = re.compile(r"([a-z_0-9]+)\[([\d, ]*)\]")
 _SEED = 0
@@ -45,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     function = _function(options.function)
     arguments = [*map(argument, options.arguments)]
     _check_call(options.function, function, arguments)
-    explained = explain(function)(*arguments)
+    explained = _explained(options.function, function, arguments)
     if options.html:
         explained.save(options.html)
     else:
@@ -86,6 +88,17 @@ def _check_call(name: str, function: Any, arguments: list[Any]) -> None:
         raise UsageError(
             f"{name}{signature} and {len(arguments)} arguments: {error}"
         ) from None
+
+
+def _explained(name: str, function: Any, arguments: list[Any]) -> Explanation:
+    """The explanation; UsageError where only Curta's own code refuses the arguments."""
+    try:
+        return explain(function)(*arguments)
+    except (TypeError, ValueError) as error:
+        frames = traceback.walk_tb(error.__traceback__)
+        if any(is_users(frame.f_code) for frame, _ in frames):
+            raise
+        raise UsageError(f"{name} refuses these arguments: {error}") from None
 
 
 def argument(text: str) -> Any:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import sys
 import time
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from curta.api.readable import sized
 from curta.command_line.usage import UsageError
 from curta.compiler import cache
+from curta.debug.bars import make_bar
 
 _DAY = 86400.0
 _SHOWN = 10
@@ -63,7 +66,7 @@ def verify(options: argparse.Namespace) -> int:
     """Compare all files with their checksums; 1 if damaged ones are left."""
     folder = _folder()
     kept = [e for e in cache.entries(folder) if e.is_whole]
-    unsound = [e for e in kept if not e.is_sound()]
+    unsound = [e for e in _with_bar(kept) if not e.is_sound()]
     damaged = [e for e in unsound if e.is_of_this_version()]
     others = len(unsound) - len(damaged)
     for entry in damaged[:_SHOWN]:
@@ -80,6 +83,18 @@ def verify(options: argparse.Namespace) -> int:
         return 0 if count == len(unsound) else 1
     print("Such files are never used; `curta cache verify --remove` removes them.")
     return 1 if damaged else 0
+
+
+def _with_bar(entries: Sequence[cache.Entry]) -> Iterator[cache.Entry]:
+    """The entries, with a progress bar at a terminal."""
+    if not sys.stderr.isatty():
+        yield from entries
+        return
+    bar = make_bar("files", len(entries))
+    for entry in entries:
+        yield entry
+        bar.update(1)
+    bar.close()
 
 
 def _folder() -> str:

@@ -49,12 +49,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def are_asked_for(options: argparse.Namespace) -> bool:
     """Whether the options are of a program that runs as several processes."""
-    return bool(options.n or options.of or options.coordinator)
+    given = options.n, options.of, options.coordinator
+    return any(x is not None for x in given)
 
 
 def run(options: argparse.Namespace) -> int:
     """Run the program; the exit status."""
-    options.n = options.n or 2
+    options.n = 2 if options.n is None else options.n
+    _check_counts(options.n, options.first, options.of)
     flags = ["-m"] if options.module else []
     command = [sys.executable, "-m", "curta", "run", *flags, *options.program]
     launcher = None if options.coordinator else _launcher()
@@ -66,6 +68,15 @@ def run(options: argparse.Namespace) -> int:
     if options.engine == "tcp" or not by_mpi or launcher is None:
         return _Local(options, command).run()
     return _status(_by_mpi(launcher, options, command))
+
+
+def _check_counts(here: int, first: int, of: int | None) -> None:
+    if here < 1:
+        raise UsageError(f"-n must be at least 1, not {here}")
+    if first < 0:
+        raise UsageError(f"--from must be at least 0, not {first}")
+    if of is not None and first + here > of:
+        raise UsageError(f"processes {first} to {first + here - 1} are not among {of}")
 
 
 def _status(status: int) -> int:

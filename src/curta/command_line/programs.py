@@ -15,6 +15,7 @@ from typing import Any
 from curta.command_line import processes
 from curta.command_line.usage import UsageError
 
+_FOR_CHILDREN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "for_children")
 _DESCRIPTION = """\
 Run a program, of which `import jax` gives Curta. With -n, --of or --coordinator it runs
 as several processes, which find one another by `curta.distributed.initialize()`.
@@ -86,9 +87,23 @@ def _spec(name: str) -> ModuleSpec | None:
         return None
 
 
+def _let_children_import_it() -> None:
+    """Let `import jax` give Curta in processes of Python that the program starts.
+
+    Those of `multiprocessing` that are not forked import the program again, and have
+    the paths of this process; others have those of its environment.
+    """
+    sys.path.insert(1, _FOR_CHILDREN)
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    if _FOR_CHILDREN not in paths:
+        joined = os.pathsep.join([_FOR_CHILDREN, *filter(None, paths)])
+        os.environ["PYTHONPATH"] = joined
+
+
 def run_here(program: Sequence[str], module: bool) -> None:
     """Run a program in this process, as `python` does, with Curta as `jax`."""
     importlib.import_module("curta.as_jax")
+    _let_children_import_it()
     name = program[0]
     sys.argv = [*program]
     folder = os.getcwd() if module else os.path.dirname(os.path.abspath(name))

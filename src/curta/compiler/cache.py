@@ -231,20 +231,29 @@ def usable_folder() -> str | None:
     """The folder, made and checked; None when the cache is off or not usable."""
     if not config.jax_enable_compilation_cache:
         return None
-    chosen = config.jax_compilation_cache_dir
+    path = chosen_folder()
+    return path if fault_of_folder(path) is None else None
+
+
+def chosen_folder() -> str:
+    """Where kernels are to be kept."""
+    return os.path.expanduser(config.jax_compilation_cache_dir or _default_folder())
+
+
+def fault_of_folder(path: str) -> str | None:
+    """Make the folder if there is none; why kernels cannot be kept in it."""
+    if path.startswith("~"):
+        return "the user has no home"
     try:
-        path = os.path.expanduser(chosen or _default_folder())
-        if path.startswith("~"):  # nobody's home
-            return None
         info = _lstat(path)
         if info is None:
             os.makedirs(path, mode=0o700, exist_ok=True)
             info = _lstat(path)
-    except (OSError, ValueError):
-        return None
-    if info is None or not stat.S_ISDIR(info.st_mode) or not _is_private(info):
-        return None
-    return path
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or str(error)
+    if info is None or not stat.S_ISDIR(info.st_mode):
+        return "it is no folder"
+    return None if _is_private(info) else "others own it, or may write to it"
 
 
 def _default_folder() -> str:
