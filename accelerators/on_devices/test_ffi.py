@@ -3,6 +3,7 @@
 import ctypes
 import subprocess
 import textwrap
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import curta.numpy as jnp
 from accelerators import shim
 from curta import ffi
 from curta.errors import JaxRuntimeError
+from curta.experimental.layout import Layout
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 LIKE = curta.ShapeDtypeStruct(X.shape, X.dtype)
@@ -89,6 +91,24 @@ def test_errors(platform):
     with pytest.raises(ValueError, match="another handler"):
         other = ctypes.pythonapi.Py_IncRef
         ffi.register_ffi_target("scaled", ffi.pycapsule(other), platform=platform)
+
+
+def test_layouts(platform):
+    x = jnp.asarray(X)
+    y, _ = curta.jit(lambda x: scaled(x, input_layouts=[(1, 0)]))(x)
+    np.testing.assert_array_equal(y, (2 * X.T.ravel() + 110).reshape(X.shape))
+    columns = {"input_layouts": [Layout((1, 0))], "output_layouts": ((1, 0), None)}
+    np.testing.assert_array_equal(scaled(x, **columns)[0], 2 * X + 110)
+    many = jnp.stack([x, x + 1])
+    for method in "sequential", "broadcast_all":
+        call = partial(scaled, input_layouts=[(1, 0)], vmap_method=method)
+        y, _ = curta.vmap(call)(many)
+        turned = np.asarray(many).transpose(0, 2, 1).reshape(many.shape)
+        np.testing.assert_array_equal(y, 2 * turned + 110)
+    with pytest.raises(ValueError, match="no order of the 2 dims"):
+        scaled(x, input_layouts=[(0, 2)])
+    with pytest.raises(ValueError, match="number of output layouts"):
+        scaled(x, output_layouts=[(0, 1)])
 
 
 def test_batches_and_effects(platform):

@@ -36,6 +36,7 @@ from curta import tree_util
 from curta.api.callbacks import io_callback, pure_callback
 from curta.control.ffi_call import FfiCall, FrozenDict, HashableArray
 from curta.core.avals import ShapedArray
+from curta.core.trace import typeof
 from curta.errors import JaxRuntimeError
 from curta.on_demand import Listing, late, listed
 
@@ -121,14 +122,16 @@ def ffi_call(
       result_shape_dtypes: shape and dtype of the result, or a sequence for several.
       has_side_effect: whether it is called even if nobody uses the results.
       vmap_method: how it is mapped, as for `curta.pure_callback`.
-      input_layouts, output_layouts: row-major, as all arrays are.
+      input_layouts, output_layouts: for each array a `Layout`, or its dims from major
+        to minor; row-major if not given. Handlers of plugins alone take others.
       input_output_aliases: results that may have the memory of arguments; none has.
       custom_call_api_version: 1; 4 for handlers of a plugin's platform, which take
         attributes by keyword: numbers, texts, arrays and dictionaries of these.
       legacy_backend_config: not for version 1.
 
     Raises:
-      ValueError: for an unknown `vmap_method`, and where it is differentiated.
+      ValueError: for an unknown `vmap_method`, where it is differentiated, and in a
+        call for layouts that are none of the arrays.
       NotImplementedError: for other versions and layouts; for 4, on the CPU.
       JaxRuntimeError: in a call, if nothing has that name.
 
@@ -148,19 +151,22 @@ def ffi_call(
             f"{custom_call_api_version}"
         )
     one_out = [output_layouts] if _is_layout(output_layouts) else output_layouts
-    for layout in (*(input_layouts or ()), *(one_out or ())):
-        if layout is not None and [*_order(layout)] != [*range(len(_order(layout)))]:
-            _refuse(f"the layout {layout}")
     if typed:
         aliases = tuple(sorted((input_output_aliases or {}).items()))
         options = aliases, has_side_effect, vmap_method
-        return _typed_call(target_name, result_shape_dtypes, options)
-
+        layouts = input_layouts, one_out
+        return _typed_call(target_name, result_shape_dtypes, options, layouts)
+    for layout in (*(input_layouts or ()), *(one_out or ())):
+        if layout is not None and [*_order(layout)] != [*range(len(_order(layout)))]:
+            _refuse(f"the layout {layout}")
     return _bare_call(target_name, result_shape_dtypes, has_side_effect, vmap_method)
 
 
 def _typed_call(
-    target_name: str, result_shape_dtypes: Any, options: tuple[Any, ...]
+    target_name: str,
+    result_shape_dtypes: Any,
+    options: tuple[Any, bool, str | None],
+    layouts: tuple[Any, Any],
 ) -> Callable[..., Any]:
     """The function that a handler of a plugin computes."""
     structs, tree = tree_util.tree_flatten(result_shape_dtypes)
@@ -168,7 +174,11 @@ def _typed_call(
 
     def ffi_fun(*args: Any, **attributes: Any) -> Any:
         given = tuple((k, _hashable(v)) for k, v in sorted(attributes.items()))
-        outs = FfiCall(target_name, avals, given, *options)(*args)
+        orders = None
+        if any(layouts):
+            inputs = _orders("input", layouts[0], [*map(typeof, args)])
+            orders = inputs, _orders("output", layouts[1], avals)
+        outs = FfiCall(target_name, avals, given, *options, orders)(*args)
         return tree_util.tree_unflatten(tree, outs)
 
     return ffi_fun
@@ -215,6 +225,26 @@ def _is_layout(x: Any) -> bool:
     return hasattr(x, "major_to_minor") or (
         isinstance(x, (tuple, list)) and all(isinstance(n, int) for n in x)
     )
+
+
+def _orders(what: str, layouts: Any, avals: Sequence[ShapedArray]) -> Any:
+    """The dims of each array, major to minor; ValueError where layouts do not fit."""
+    given = layouts or [None] * len(avals)
+    if len(given) != len(avals):
+        raise ValueError(
+            f"The number of {what} layouts must match the number of {what}s: got"
+            f" {len(given)} layouts for {len(avals)} {what}s."
+        )
+    result = []
+    for layout, aval in zip(given, avals):
+        order = range(aval.ndim) if layout is None else _order(layout)
+        if sorted(order) != [*range(aval.ndim)]:
+            raise ValueError(
+                f"The {what} layout {layout} is no order of the {aval.ndim} dims of an"
+                f" array of shape {aval.shape}."
+            )
+        result.append(tuple(order))
+    return tuple(result)
 
 
 def _order(layout: Any) -> Sequence[int]:

@@ -30,7 +30,6 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "ForwardPass": "tests/api/test_custom_rule_arguments.py",
         "GreatestOfRows": "tests/compiler/test_sorting.py",
         "IOCallback": "tests/control/test_callbacks.py",
-        "HandlerCall": "tests/stablehlo/test_vendor.py",
         "HostDone": "tests/hosts/test_overlap.py",
         "HostPoll": "tests/hosts/test_overlap.py",
         "HostStart": "tests/hosts/test_overlap.py",

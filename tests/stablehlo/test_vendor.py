@@ -12,9 +12,9 @@ from tests.conformance.invariants import without_choices
 
 from curta.compiler.stablehlo import vendor
 from curta.compiler.stablehlo.asm import module_text
-from curta.compiler.stablehlo.custom_calls import HandlerCall
 from curta.compiler.stablehlo.entry import Entry, lower_program
 from curta.config import enable_x64
+from curta.control.ffi_call import FfiCall
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate as eval_jaxpr
 from curta.core.stage import stage
@@ -53,7 +53,7 @@ def lapack_of(name, *args):
 
 
 def potrf(op, x):
-    c, info = lapack_of("potrf", x)(x, lower=dict(op.settings)["lower"], clean=0)
+    c, info = lapack_of("potrf", x)(x, lower=dict(op.attributes)["lower"], clean=0)
     return c, info
 
 
@@ -63,7 +63,7 @@ def getrf(op, x):
 
 
 def permutation(op, pivots):
-    order = np.arange(op.results[0].shape[-1])
+    order = np.arange(op.result_avals[0].shape[-1])
     for i, p in enumerate(pivots):
         order[[i, p]] = order[[p, i]]
     return (order,)
@@ -79,7 +79,7 @@ def orgqr(op, x, taus):
 
 
 def ormqr(op, x, taus, c):
-    settings, complex_ = dict(op.settings), np.iscomplexobj(x)
+    settings, complex_ = dict(op.attributes), np.iscomplexobj(x)
     name, there = ("unmqr", "C") if complex_ else ("ormqr", "T")
     side = "L" if settings["left"] else "R"
     trans = there if settings["transpose"] else "N"
@@ -88,7 +88,7 @@ def ormqr(op, x, taus, c):
 
 def sytrd(op, x):
     name = "hetrd" if np.iscomplexobj(x) else "sytrd"
-    return lapack_of(name, x)(x, lower=dict(op.settings)["lower"])
+    return lapack_of(name, x)(x, lower=dict(op.attributes)["lower"])
 
 
 def gtsv2(op, dl, d, du, b):
@@ -98,14 +98,14 @@ def gtsv2(op, dl, d, du, b):
 
 
 def syevd(op, x):
-    settings = dict(op.settings)
-    assert settings["algorithm"] == "0 : ui8"
+    settings = dict(op.attributes)
+    assert settings["algorithm"] == np.uint8(0)
     w, v = np.linalg.eigh(x, "L" if settings["lower"] else "U")
     return v, w, 0
 
 
 def geev(op, x):
-    settings = dict(op.settings)
+    settings = dict(op.attributes)
     assert not settings["left"]
     *w, vl, vr, info = lapack_of("geev", x)(
         x, compute_vl=0, compute_vr=settings["right"]
@@ -117,7 +117,7 @@ def geev(op, x):
 
 
 def gesvd(op, x):
-    settings = dict(op.settings)
+    settings = dict(op.attributes)
     assert x.shape[0] >= x.shape[1] and not settings["transposed"]
     if not settings["compute_uv"]:
         s = np.linalg.svd(x, compute_uv=False)
@@ -127,7 +127,7 @@ def gesvd(op, x):
 
 
 def gesvdj(op, x):
-    whole = dict(op.settings)["full_matrices"]
+    whole = dict(op.attributes)["full_matrices"]
     assert max(x.shape) > 32 or whole
     u, s, vh = np.linalg.svd(x, whole)
     return x, s, u, vh.conj().T, 0
@@ -145,9 +145,9 @@ def called(op, *args):
     """What a handler gives for a batch, with the shapes and dtypes that are said."""
     batch = args[0].shape[: op.batch_rank]
     flat = [x.reshape(-1, *x.shape[op.batch_rank :]) for x in args]
-    rows = [HANDLERS[op.target](op, *each) for each in zip(*flat, strict=True)]
+    rows = [HANDLERS[op.target_name](op, *each) for each in zip(*flat, strict=True)]
     outs = []
-    for parts, aval in zip(zip(*rows, strict=True), op.results, strict=True):
+    for parts, aval in zip(zip(*rows, strict=True), op.result_avals, strict=True):
         whole = np.stack([np.asarray(p) for p in parts])
         scalar = not aval.shape and bool(batch)  # no basis, not even of the batch
         out = whole[0] if scalar else whole.reshape((*batch, *whole.shape[1:]))
@@ -158,7 +158,7 @@ def called(op, *args):
 
 @pytest.fixture(autouse=True)
 def handlers(monkeypatch):
-    monkeypatch.setattr(HandlerCall, "eval", called)
+    monkeypatch.setattr(FfiCall, "eval", called)
     with enable_x64(True):
         yield
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -11,6 +12,9 @@ from curta.control.callback import IO, Computing, PureCallback
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.lazy_dataclass import dataclass
+
+Orders = tuple[tuple[int, ...], ...]
+"""For each of several arrays its dims, from the one of the longest strides."""
 
 
 class HashableArray:
@@ -54,7 +58,7 @@ class FrozenDict(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class FfiCall(Computing):
-    """What a handler of XLA's typed interface computes; row-major arrays.
+    """What a handler of XLA's typed interface computes.
 
     Args:
       target_name: the name under which it is registered with the plugin.
@@ -63,6 +67,9 @@ class FfiCall(Computing):
       input_output_aliases: numbers of an operand and of the result in its place.
       has_side_effect: whether it is called even if nobody uses the results.
       vmap_method: as for `PureCallback`.
+      layouts: in which order the handler has the dims of each operand, and of each
+        result; row-major if not given.
+      batch_rank: how many leading dims are a batch, which may be split over devices.
     """
 
     name: ClassVar[str] = "ffi_call"
@@ -73,6 +80,8 @@ class FfiCall(Computing):
     input_output_aliases: tuple[tuple[int, int], ...] = ()
     has_side_effect: bool = False
     vmap_method: str | None = None
+    layouts: tuple[Orders, Orders] | None = None
+    batch_rank: int | None = None
 
     @property
     def effects(self) -> frozenset[Effect]:
@@ -89,10 +98,19 @@ class FfiCall(Computing):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         batch: Any = PureCallback.batch
-        return batch(self, axis, args, dims)
+        op = self
+        if self.layouts and not (self.vmap_method or "").startswith("sequential"):
+            inner, outer = (_behind_a_batch(orders) for orders in self.layouts)
+            op = dataclasses.replace(self, layouts=(inner, outer))
+        return batch(op, axis, args, dims)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> NoReturn:
         raise ValueError(
             f"The FFI call to `{self.target_name}` cannot be differentiated. You can"
             " use `jax.custom_jvp` or `jax.custom_vjp` to add support."
         )
+
+
+def _behind_a_batch(orders: Orders) -> Orders:
+    """The orders of arrays that have a dim more in front."""
+    return tuple((0, *[d + 1 for d in order]) for order in orders)

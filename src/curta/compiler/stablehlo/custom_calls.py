@@ -1,8 +1,7 @@
 """Routines that a plugin knows by name, called on batches of matrices and vectors.
 
-XLA's own are expanded by its compilers (`Qr`), others are handlers of its typed
-interface, which somebody has registered: those of NVIDIA's libraries, which read
-matrices column by column.
+XLA's own are expanded by its compilers (`Qr`); others are handlers of its typed
+interface, which somebody has registered (ffi_calls.py).
 """
 
 from __future__ import annotations
@@ -12,10 +11,9 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from curta.compiler.stablehlo.attributes import Text, layouts
+from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
-from curta.compiler.stablehlo.shardings import uses_shardy
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
@@ -50,66 +48,12 @@ class CustomCall(Op):
         return list(self.results)
 
 
-@dataclass(frozen=True)
-class HandlerCall(Op):
-    """A handler of XLA's typed interface, on matrices stored column by column.
-
-    Args:
-      target: the name under which it is registered.
-      results: the types of its results.
-      batch_rank: how many leading dims are a batch, which may be split over devices.
-      settings: its attributes by name: bools, or written as MLIR has them (`0 : ui8`).
-      aliases: numbers of an operand and of the result that is written in its place.
-    """
-
-    name: ClassVar[str] = "handler_call"
-    multiple_results: ClassVar[bool] = True
-    target: str
-    results: tuple[ShapedArray, ...]
-    batch_rank: int = 0
-    settings: tuple[tuple[str, bool | str], ...] = ()
-    aliases: tuple[tuple[int, int], ...] = ()
-
-    def aval(self, *avals: ShapedArray) -> Any:
-        return list(self.results)
-
-
 @rule(CustomCall)
 def _custom_call(b: Builder, op: CustomCall, *xs: Value) -> Sequence[Value]:
     attributes: dict[str, Any] = {"call_target_name": op.target}
     if op.version is not None:
         attributes["api_version"] = Text(f"{op.version} : i32")
     return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
-
-
-@rule(HandlerCall)
-def _handler_call(b: Builder, op: HandlerCall, *xs: Value) -> Sequence[Value]:
-    operands, results = (
-        [_column_by_column(a.ndim, op.batch_rank) for a in avals]
-        for avals in (b.ins, b.outs)
-    )
-    attributes: dict[str, Any] = {
-        "call_target_name": op.target,
-        "backend_config": "",
-        "mhlo.backend_config": {
-            k: Text(v) if isinstance(v, str) else v for k, v in op.settings
-        },
-        "operand_layouts": layouts(operands),
-        "result_layouts": layouts(results),
-    }
-    if op.aliases:
-        one = len(b.outs) == 1
-        attributes["output_operand_aliases"] = Text(
-            f"[{', '.join(alias(i, k, one) for i, k in op.aliases)}]"
-        )
-    if uses_shardy():
-        attributes["sdy.sharding_rule"] = sharding_rule(op.batch_rank, b.ins, b.outs)
-    return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
-
-
-def _column_by_column(rank: int, batch: int) -> Sequence[int]:
-    """The dims of a batch of matrices or vectors, from that of the greatest stride."""
-    return (*range(min(batch, rank)), *reversed(range(batch, rank)))
 
 
 def alias(operand: int, result: int, is_only: bool) -> str:

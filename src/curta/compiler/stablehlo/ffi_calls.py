@@ -1,4 +1,4 @@
-"""Calls of handlers that the user has registered, as JAX writes them."""
+"""Calls of handlers of XLA's typed interface: a vendor's, and those of the user."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ import numpy as np
 
 from curta.compiler.stablehlo.attributes import Text, layouts
 from curta.compiler.stablehlo.constants import dense, scalar
-from curta.compiler.stablehlo.custom_calls import alias
+from curta.compiler.stablehlo.custom_calls import alias, sharding_rule
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
+from curta.compiler.stablehlo.shardings import uses_shardy
 from curta.compiler.stablehlo.types import element_type
 from curta.control.ffi_call import FfiCall, HashableArray
 
 
 @rule(FfiCall)
 def _ffi_call(b: Builder, op: FfiCall, *xs: Value) -> Sequence[Value]:
+    row_major = [[range(a.ndim) for a in avals] for avals in (b.ins, b.outs)]
+    operands, results = op.layouts or row_major
     attributes: dict[str, Any] = {
         "call_target_name": op.target_name,
         "backend_config": "",
         "mhlo.backend_config": {k: attribute(v) for k, v in op.attributes},
-        "operand_layouts": layouts([range(a.ndim) for a in b.ins]),
-        "result_layouts": layouts([range(a.ndim) for a in b.outs]),
+        "operand_layouts": layouts(operands),
+        "result_layouts": layouts(results),
     }
     if op.has_side_effect:
         attributes["has_side_effect"] = True
@@ -31,6 +34,8 @@ def _ffi_call(b: Builder, op: FfiCall, *xs: Value) -> Sequence[Value]:
         one = len(b.outs) == 1
         aliases = [alias(i, k, one) for i, k in op.input_output_aliases]
         attributes["output_operand_aliases"] = Text(f"[{', '.join(aliases)}]")
+    if op.batch_rank is not None and uses_shardy():
+        attributes["sdy.sharding_rule"] = sharding_rule(op.batch_rank, b.ins, b.outs)
     return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
 
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.custom_calls import HandlerCall, Routine
+from curta.compiler.stablehlo.custom_calls import Routine
+from curta.control.ffi_call import FfiCall
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import neg, sub
@@ -51,10 +52,36 @@ def _call(target: str, args: Sequence[Any], results: Any, **options: Any) -> lis
     """
     batch = _batch(args[-1])
     types = [ShapedArray((*batch, *shape), dtype) for shape, dtype in results]
-    aliases = options.pop("aliases", ())
-    settings = tuple(sorted(options.items()))
-    made = HandlerCall(target, tuple(types), len(batch), settings, aliases)(*args)
-    return list(made)
+    return _handled(target, args, types, len(batch), **options)
+
+
+def _handled(
+    target: str,
+    args: Sequence[Any],
+    results: Sequence[ShapedArray],
+    batch: int,
+    aliases: Any = (),
+    **settings: Any,
+) -> list[Any]:
+    """Call a handler whose matrices are stored column by column, behind a batch."""
+    ins, outs = (
+        tuple(_column_by_column(a.ndim, batch) for a in avals)
+        for avals in (map(typeof, args), results)
+    )
+    op = FfiCall(
+        target,
+        tuple(results),
+        tuple(sorted(settings.items())),
+        aliases,
+        layouts=(ins, outs),
+        batch_rank=batch,
+    )
+    return list(op(*args))
+
+
+def _column_by_column(rank: int, batch: int) -> tuple[int, ...]:
+    """The dims of a batch of matrices or vectors, from that of the greatest stride."""
+    return (*range(min(batch, rank)), *reversed(range(batch, rank)))
 
 
 def _batch(x: Any) -> tuple[int, ...]:
@@ -109,7 +136,7 @@ def permutation(op: LUPivotsToPermutation, pivots: Any) -> list[Any]:
     batch = typeof(pivots).shape[:-1]
     result = ShapedArray((*batch, op.permutation_size), _INT)
     target = "cu_lu_pivots_to_permutation"
-    return list(HandlerCall(target, (result,), len(batch))(pivots))
+    return _handled(target, [pivots], [result], len(batch))
 
 
 def geqrf(op: Geqrf, x: Any) -> list[Any]:
@@ -120,8 +147,9 @@ def geqrf(op: Geqrf, x: Any) -> list[Any]:
 
 def householder_product(op: HouseholderProduct, x: Any, taus: Any) -> list[Any]:
     aval = typeof(x)
-    call = HandlerCall("cusolver_orgqr_ffi", (aval,), aval.ndim - 2, (), ((0, 0),))
-    return list(call(x, taus))
+    own = ((0, 0),)
+    target = "cusolver_orgqr_ffi"
+    return _handled(target, [x, taus], [aval], aval.ndim - 2, aliases=own)
 
 
 def ormqr(op: Ormqr, x: Any, taus: Any, c: Any) -> list[Any]:
@@ -163,7 +191,7 @@ def eigh(op: Eigh, x: Any) -> list[Any]:
         [x],
         results,
         aliases=((0, 0),),
-        algorithm="0 : ui8",
+        algorithm=np.uint8(0),
         lower=op.lower_triangle,
     )
     ok = and_(_succeeded(info), finite)
@@ -264,15 +292,13 @@ def _by_qr(op: SVD, x: Any) -> tuple[Any, ...]:
         *[ShapedArray((*batch, *b) if op.compute_uv else (), dtype) for b in bases],
         ShapedArray(batch, _INT),
     ]
-    settings = (
-        ("compute_uv", op.compute_uv),
-        ("full_matrices", op.full_matrices),
-        ("transposed", False),
+    _, *outs = _handled(
+        *("cusolver_gesvd_ffi", [x], types, len(batch)),
+        aliases=((0, 0),),
+        compute_uv=op.compute_uv,
+        full_matrices=op.full_matrices,
+        transposed=False,
     )
-    call = HandlerCall(
-        "cusolver_gesvd_ffi", tuple(types), len(batch), settings, ((0, 0),)
-    )
-    _, *outs = call(x)
     return tuple(outs)
 
 
