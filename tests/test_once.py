@@ -11,7 +11,8 @@ from tests.runtime.test_threads import needs_fork, run_script
 
 import curta
 from curta.compiler.support import entry, threads
-from curta.core.mesh import AbstractMesh, scope
+from curta.core.mesh import AbstractMesh
+from curta.core.mesh_scope import scope
 from curta.core.partition_spec import PartitionSpec
 from curta.once import Interned, Lock, once
 from curta.runtime import devices, native_call, queue

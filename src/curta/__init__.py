@@ -156,7 +156,7 @@ with _collector_at_rest():
     from curta.core.compile_time import (
         ensure_compile_time_eval as ensure_compile_time_eval,
     )
-    from curta.core.mesh import (
+    from curta.core.mesh_scope import (
         get_abstract_mesh as get_abstract_mesh,
         use_abstract_mesh as use_abstract_mesh,
     )

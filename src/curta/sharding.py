@@ -3,14 +3,8 @@
 from curta.api.meshes import get_mesh, set_mesh
 from curta.api.placing import auto_axes, explicit_axes, reshard
 from curta.core.manual_axes import ManualAxisType
-from curta.core.mesh import (
-    AbstractDevice,
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    get_abstract_mesh,
-    use_abstract_mesh,
-)
+from curta.core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
+from curta.core.mesh_scope import get_abstract_mesh, use_abstract_mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import (
     NamedSharding,

@@ -323,7 +323,7 @@ class Compiled(Stage):
         to = self._run.destinations
         avals = self._staged.closed.in_avals
         given = [
-            s if a.placement is None else self._placing_of(a)
+            self._placing_of(a) if a.placement and a.placement.has_axes else s
             for s, a in zip(to.in_shardings or [None] * len(avals), avals)
         ]
         outs = self._staged.closed.out_avals

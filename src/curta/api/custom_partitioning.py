@@ -14,7 +14,8 @@ from curta.api.sharding_rule import SdyShardingRule, parsed_rule
 from curta.control.custom_partitioning import CustomPartitioning
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
-from curta.core.mesh import Mesh, concrete_mesh
+from curta.core.mesh import Mesh
+from curta.core.mesh_scope import concrete_mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding

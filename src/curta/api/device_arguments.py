@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from curta.core.array_layout import Format
-from curta.core.mesh import AbstractMesh, concrete_mesh, get_concrete_mesh
+from curta.core.mesh import AbstractMesh
+from curta.core.mesh_scope import concrete_mesh, get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding, on_device
 from curta.runtime.devices import Device

@@ -14,7 +14,7 @@ from curta.api.signatures import T
 from curta.config import config, transfer_guard_host_to_device
 from curta.core.array_layout import Format, Layout, layout_of
 from curta.core.avals import ShapedArray, is_string
-from curta.core.mesh import get_abstract_mesh
+from curta.core.mesh_scope import get_abstract_mesh, outside_meshes
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 from curta.core.stage import JaxprTrace
 from curta.core.trace import Trace, Tracer, current_trace, typeof
@@ -256,10 +256,9 @@ def _explicit(x: Any, sharding: Sharding | None) -> ArrayImpl:
                 f" device or sharding: {sharding}"
             )
         return string_array(x)
-    if config.jax_transfer_guard_host_to_device == "allow":
-        return to_array(x)
-    guard_transfer("host_to_device", typeof(x), explicit=True)
-    with transfer_guard_host_to_device("allow"):
+    if config.jax_transfer_guard_host_to_device != "allow":
+        guard_transfer("host_to_device", typeof(x), explicit=True)
+    with transfer_guard_host_to_device("allow"), outside_meshes():
         return to_array(x)
 
 

@@ -52,7 +52,8 @@ from curta.control.call import Call
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from curta.core.mesh import Mesh, scope
+from curta.core.mesh import Mesh
+from curta.core.mesh_scope import scope
 from curta.core.recorder import current as recorder_now
 from curta.core.refs import Ref
 from curta.core.shape_struct import (

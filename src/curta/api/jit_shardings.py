@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from curta import tree_util
 from curta.core.array_layout import Format, Layout, layout_of
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, Mesh, scope
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, Mesh
+from curta.core.mesh_scope import scope
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import DuplicateSpecError, NamedSharding, Sharding
@@ -264,6 +265,8 @@ def placed_avals(avals: Sequence[Any], shardings: Sequence[Any]) -> tuple[Any, .
     if not shardings:
         return tuple(avals)
     return tuple(
-        a if s is None else placed_aval(a, s).update(memory_space=a.memory_space)
+        placed_aval(a, s).update(memory_space=a.memory_space)
+        if isinstance(s, NamedSharding) and s.mesh.explicit_axes
+        else a
         for a, s in zip(avals, shardings, strict=True)
     )

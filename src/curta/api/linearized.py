@@ -11,7 +11,8 @@ from curta.api.arguments import as_result, differentiable_leaf
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
-from curta.core.mesh import Mesh, known_mesh
+from curta.core.mesh import Mesh
+from curta.core.mesh_scope import known_mesh
 from curta.core.sharding import NamedSharding
 from curta.core.source_info import Transforming
 from curta.core.tangents import LinearArg, Zero

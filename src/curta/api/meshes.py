@@ -12,13 +12,8 @@ from curta.api.device_arguments import device_grid
 from curta.api.signatures import P
 from curta.api_version import AXIS_SHAPES
 from curta.config import mesh_context
-from curta.core.mesh import (
-    EMPTY_ABSTRACT_MESH,
-    AxisType,
-    Mesh,
-    get_concrete_mesh,
-    scope,
-)
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, AxisType, Mesh
+from curta.core.mesh_scope import get_concrete_mesh, scope
 from curta.core.trace import current_trace
 from curta.runtime.devices import devices as all_devices
 

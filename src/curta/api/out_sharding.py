@@ -10,7 +10,8 @@ from curta import tree_util
 from curta.api.placing import resharded
 from curta.api.shard_map import shard_map
 from curta.core.array import Array
-from curta.core.mesh import AxisType, get_abstract_mesh
+from curta.core.mesh import AxisType
+from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placed_as
 from curta.core.sharding import NamedSharding

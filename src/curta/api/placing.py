@@ -13,13 +13,8 @@ from curta.api.jit_shardings import check_layout_fits, context_mesh, resolved
 from curta.core.array import Array
 from curta.core.array_layout import Format, Layout, layout_of
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.mesh import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    get_abstract_mesh,
-    use_abstract_mesh,
-)
+from curta.core.mesh import AbstractMesh, AxisType, Mesh
+from curta.core.mesh_scope import get_abstract_mesh, use_abstract_mesh
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, current_trace, typeof
@@ -261,7 +256,13 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 def resharded(x: Any, sharding: Any) -> Any:
     """One array with the split that a sharding or spec says."""
     mesh = get_abstract_mesh()
-    if isinstance(sharding, PartitionSpec) and not mesh.empty:
+    if isinstance(sharding, PartitionSpec):
+        if mesh.empty:
+            raise ValueError(
+                "Using PartitionSpec when you are not under a mesh context is not"
+                " allowed. Please pass a NamedSharding instance or enter into a mesh"
+                f" context via `jax.set_mesh`. Got {sharding}"
+            )
         sharding = NamedSharding(mesh, sharding)
     if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
         raise ValueError(

@@ -20,7 +20,8 @@ from curta.api.multihost import host_local_array_to_global_array, to_local
 from curta.api.platforms import process_count, process_index
 from curta.api.shard_map import axes_to_specs, shard_map
 from curta.api.vmap import vmap
-from curta.core.mesh import Mesh, get_abstract_mesh
+from curta.core.mesh import Mesh
+from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.trace import current_trace, is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.core.wrapping import wraps

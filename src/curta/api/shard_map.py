@@ -22,17 +22,10 @@ from curta.control.shard_map import NamedAxes, ShardMap
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.mesh import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    get_abstract_mesh,
-    scope,
-    within,
-)
+from curta.core.mesh import AbstractMesh, AxisType, Mesh
+from curta.core.mesh_scope import get_abstract_mesh, scope, within
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placement
-from curta.core.sharding import NamedSharding
 from curta.core.stage import recording_trace, stage
 from curta.core.trace import concrete_or_none, current_trace, typeof, use_trace
 from curta.core.wrapping import wraps
@@ -390,8 +383,6 @@ class _Call:
 
 def _explicit_axes(x: Any) -> set[Any]:
     """The explicit axes over which a value is split, or an array lies."""
-    where = typeof(x).placement
-    if where is not None:
-        return {*where.spec(typeof(x).ndim).used_axes()}
-    sharding = x.sharding if type(x) is ArrayImpl else None
-    return {*sharding.mesh.explicit_axes} if type(sharding) is NamedSharding else set()
+    sharding = typeof(x).sharding
+    lies = type(x) is ArrayImpl and not sharding.mesh.manual_axes
+    return {*(sharding.mesh.explicit_axes if lies else sharding.spec.used_axes())}

@@ -10,13 +10,8 @@ from curta import tree_util
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.flat import function_name
-from curta.core.mesh import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    get_abstract_mesh,
-    get_concrete_mesh,
-)
+from curta.core.mesh import AbstractMesh, AxisType, Mesh
+from curta.core.mesh_scope import get_abstract_mesh, get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.sharding import NamedSharding, check_distinct
 from curta.core.trace import Trace, current_trace, typeof

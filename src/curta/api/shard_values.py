@@ -14,7 +14,8 @@ from typing import Any
 from curta.config import mesh_context
 from curta.control.shard_map import ShardMap
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var
-from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh
+from curta.core.mesh import AbstractMesh, Mesh
+from curta.core.mesh_scope import concrete_mesh
 from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.stage import JaxprTrace, JitTracer, stage
 from curta.core.trace import base_trace, concrete_or_none, typeof, use_trace

@@ -21,8 +21,9 @@ from curta.api.vmappable import (
 )
 from curta.config import config
 from curta.core.flat import FlatFunction
-from curta.core.mesh import get_abstract_mesh
+from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.partition_spec import entry_axes
+from curta.core.placement import mesh_of
 from curta.core.refs import Ref
 from curta.core.source_info import Transforming
 from curta.core.trace import is_array_like, typeof
@@ -260,7 +261,7 @@ def _explicit_axes(
     split = [
         a.placement.entries[d] if a.placement and a.placement.entries else None
         for a, d in mapped
-        if in_scope or a.placement
+        if in_scope or mesh_of(a.placement).explicit_axes
     ]
     specs = list(dict.fromkeys(split))
     if len(specs) > 1:

@@ -33,7 +33,12 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "interpreters.ad": {"CustomVJPException": "curta.errors.CustomVJPException"},
     "lax": {"lax": "curta.lax"},
-    "mesh": {"thread_resources": "curta.interpreters.pxla.thread_resources"},
+    "mesh": {
+        "get_abstract_mesh": "curta.core.mesh_scope.get_abstract_mesh",
+        "get_concrete_mesh": "curta.core.mesh_scope.get_concrete_mesh",
+        "thread_resources": "curta.interpreters.pxla.thread_resources",
+        "use_abstract_mesh": "curta.core.mesh_scope.use_abstract_mesh",
+    },
     "state": {},
     "traceback_util": {"_exclude_paths": "curta.core.source_info.excluded_paths"},
     "tree_util": {

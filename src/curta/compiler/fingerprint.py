@@ -215,8 +215,6 @@ class _Writer:
     def _aval(self, x: ShapedArray) -> None:
         self.parts.append(f"{'~' * x.weak_type}{x.shape}")
         self.value(x.dtype)
-        if x.placement is not None:
-            raise _Unknown("an array that is laid out over devices")
 
     # ---- jaxprs
 

@@ -7,16 +7,18 @@ what one of them hoists can be hoisted further by the next.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, cast
 
 from curta.compiler.dump import dump
 from curta.compiler.graph.expansions import natively, natively_in_loop
-from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.inline import called, inline_calls
 from curta.compiler.passes import LOOPS, PROGRAM, run_passes
 from curta.control.cond import Cond
 from curta.control.scan import Scan
 from curta.control.while_loop import While
-from curta.core.jaxpr import ClosedJaxpr, Eqn, Var
+from curta.core.avals import ShapedArray
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -27,6 +29,7 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     flat = inline_calls(
         closed, natively_in_loop if in_loop else natively, barriers=True
     )
+    flat = unplaced(flat)
     dump("inline", flat.__str__)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
     jaxpr = run_passes(PROGRAM, flat.jaxpr)
@@ -35,6 +38,34 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
         return ClosedJaxpr(jaxpr.replace(eqns=eqns), flat.consts)
     jaxpr = jaxpr.replace(constvars=tuple(consts), eqns=eqns)
     return ClosedJaxpr(run_passes(LOOPS, jaxpr), list(consts.values()))
+
+
+def unplaced(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with types that say nothing of where arrays are, as memory is one."""
+    jaxpr = closed.jaxpr
+    made = (v for eqn in jaxpr.eqns for v in eqn.outvars)
+    names: dict[Var, Atom] = {
+        v: Var(v.aval.unplaced())
+        for v in (*jaxpr.constvars, *jaxpr.invars, *made)
+        if isinstance(v.aval, ShapedArray) and v.aval.placement is not None
+    }
+    if not names:
+        return closed
+
+    def renamed(atoms: Sequence[Atom]) -> tuple[Any, ...]:
+        return tuple(called(v, names) for v in atoms)
+
+    eqns = [
+        e.replace(invars=renamed(e.invars), outvars=renamed(e.outvars))
+        for e in jaxpr.eqns
+    ]
+    result = jaxpr.replace(
+        constvars=renamed(jaxpr.constvars),
+        invars=renamed(jaxpr.invars),
+        eqns=tuple(eqns),
+        outvars=renamed(jaxpr.outvars),
+    )
+    return ClosedJaxpr(result, closed.consts)
 
 
 def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any], in_loop: bool) -> Eqn:

@@ -21,7 +21,7 @@ from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import NOTHING, KeyReuseSignature
-from curta.core.mesh import outside_meshes
+from curta.core.mesh_scope import outside_meshes
 from curta.core.op import Op
 from curta.core.sharding import Index
 from curta.core.stage import stage

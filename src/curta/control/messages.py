@@ -18,7 +18,7 @@ import numpy as np
 from curta.control.call import Call
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, bound_consts, with_jaxprs
 from curta.core.memo import kept_with_jaxpr
-from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.errors import JaxRuntimeError

@@ -24,13 +24,8 @@ from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_with_jaxpr
-from curta.core.mesh import (
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    scope,
-    within,
-)
+from curta.core.mesh import AbstractMesh, AxisType, Mesh
+from curta.core.mesh_scope import scope, within
 from curta.core.partition_spec import (
     PartitionSpec,
     entry_axes,

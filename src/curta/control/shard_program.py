@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_with_jaxpr
-from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, within
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH
+from curta.core.mesh_scope import within
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.sharding import NamedSharding
 from curta.core.stage import stage

@@ -29,7 +29,8 @@ from curta.core.jaxpr import (
     jaxprs_of,
     with_jaxprs,
 )
-from curta.core.mesh import EMPTY_ABSTRACT_MESH, within
+from curta.core.mesh import EMPTY_ABSTRACT_MESH
+from curta.core.mesh_scope import within
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.collective import rows_in_order

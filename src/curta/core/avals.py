@@ -6,19 +6,23 @@ on the dispatch path is comparing pointers.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from curta import dtypes
+from curta.config import config
 from curta.core.dim import SymbolicDim
 from curta.core.manual_axes import NOT_VARYING, ManualAxisType
-from curta.core.mesh import get_abstract_mesh
+from curta.core.mesh import EMPTY_ABSTRACT_MESH
+from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import (
     Placement,
     in_space,
+    mesh_of,
     placement,
     shape_text,
     space_of,
@@ -130,11 +134,11 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> NamedSharding:
-        """How the array is split over explicit axes."""
+        """The mesh that the array is on, and how explicit axes split it."""
         where = self.placement
-        if where is None or where.mesh.empty:
+        if where is None:
             spec = PartitionSpec(*[None] * self.ndim)
-            return NamedSharding(get_abstract_mesh(), spec)
+            return NamedSharding(EMPTY_ABSTRACT_MESH, spec)
         return NamedSharding(where.mesh, where.spec(self.ndim))
 
     @property
@@ -227,9 +231,16 @@ def _intern(
 
 def placed_aval(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     """The type of an array once it is laid out by `sharding`."""
+    return _placed_aval(aval, sharding, config.jax_remove_size_one_mesh_axis_from_type)
+
+
+@functools.lru_cache(4096)
+def _placed_aval(
+    aval: ShapedArray, sharding: Sharding, _large_axes_alone: bool
+) -> ShapedArray:
     kind = sharding.memory_kind  # None where there are no devices
     space = aval.memory_space if kind is None else MemorySpace.of_kind(kind)
-    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
+    if not isinstance(sharding, NamedSharding):
         return aval.update(placement=in_space(None, space))
     mesh = sharding.mesh.abstract_mesh
     entries = [
@@ -239,6 +250,15 @@ def placed_aval(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
     explicit = {*mesh.explicit_axes}
     sums = sharding.spec.unreduced & explicit, sharding.spec.reduced & explicit
     return aval.update(placement=placement(mesh, entries, aval.vma, *sums, space))
+
+
+def aval_on(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
+    """The type of an array that a sharding lays out: it is on the mesh of that."""
+    mesh = EMPTY_ABSTRACT_MESH
+    if isinstance(sharding, NamedSharding):
+        mesh = sharding.mesh.abstract_mesh
+    before = mesh_of(aval.placement)
+    return aval if before is mesh or before.manual_axes else placed_aval(aval, sharding)
 
 
 def _placed_so(

@@ -1,4 +1,4 @@
-"""Meshes: devices in a grid whose axes have names, and the mesh in scope."""
+"""Meshes: devices in a grid whose axes have names."""
 
 from __future__ import annotations
 
@@ -7,21 +7,18 @@ import contextlib
 import enum
 import functools
 import math
-import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from curta.config import config, mesh_context
 from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 from curta.once import Interned
-from curta.user_warnings import warn
 
-# Traces know of types, which know of meshes.
-trace: Any = late("curta.core.trace")
+# What is in scope knows of meshes.
+mesh_scope: Any = late("curta.core.mesh_scope")
 
 
 class AxisType(enum.Enum):
@@ -245,26 +242,11 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         )
 
     def __enter__(self) -> Mesh:
-        warn(
-            "`with mesh:` context manager has been deprecated. Please use `with"
-            " jax.set_mesh(mesh):` instead.",
-            DeprecationWarning,
-        )
-        around = scope().resources
-        if around is not None and around.size != self.size:
-            if not trace.thread_state.trace.is_evaluating():
-                raise ValueError(
-                    "`with mesh:` within a transformed function cannot change the size"
-                    f" of the mesh. Got new mesh: {self} with size={self.size} and"
-                    f" prev mesh: {around} with size={around.size}"
-                )
-        entered = mesh_context(scope()._replace(resources=self))
-        entered.__enter__()
-        _entered.blocks.append(entered)
+        mesh_scope.enter(self)
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _entered.blocks.pop().__exit__(None, None, None)
+        mesh_scope.leave()
 
     def __str__(self) -> str:
         return "Mesh()" if self.empty else f"Mesh({self._axes_text()})"
@@ -386,16 +368,6 @@ _meshes: Interned[Mesh] = Interned()
 _abstract_meshes: Interned[AbstractMesh] = Interned()
 
 
-class _Entered(threading.local):
-    """The `with mesh:` blocks that a thread is in."""
-
-    def __init__(self) -> None:
-        self.blocks: list[Any] = []
-
-
-_entered = _Entered()
-
-
 def _axis_types(names: Sequence[Any], types: Any, what: str) -> tuple[AxisType, ...]:
     if types is None:
         return (AxisType.Auto,) * len(names)
@@ -420,127 +392,21 @@ def _rebuild_abstract(sizes: Any, names: Any, types: Any, device: Any) -> Abstra
 EMPTY_ABSTRACT_MESH = AbstractMesh((), ())
 EMPTY_MESH = Mesh(np.empty((), dtype=object), ())
 
-# ---- the mesh in scope
 
-
-class Scope(NamedTuple):
-    """What is in scope: part of the key of everything that is traced.
-
-    `concrete` is None where only an abstract mesh is known. With `checks_varying`
-    avals say over which manual axes a value varies. `resources` is the mesh of the
-    older `with mesh:`. With `guesses`, types are split by a guess where it is ambiguous
-    how; whoever asks for that knows better.
-    """
-
-    abstract: AbstractMesh = EMPTY_ABSTRACT_MESH
-    concrete: Mesh | None = None
-    checks_varying: bool = False
-    resources: Mesh | None = None
-    guesses: bool = False
-
-
-_NOTHING = Scope()
-
-
-def scope() -> Scope:
-    """What is in scope in this thread."""
-    result: Scope = config.curta_mesh_context or _NOTHING
-    return result
-
-
-def get_abstract_mesh() -> AbstractMesh:
-    """The mesh in scope without its devices; an empty one if there is none.
-
-    >>> import curta
-    >>> curta.sharding.get_abstract_mesh().axis_names
-    ()
-    >>> with curta.set_mesh(curta.make_mesh((1,), ("i",))):
-    ...     print(curta.sharding.get_abstract_mesh().axis_names)
-    ('i',)
-    """
-    return scope().abstract
-
-
-def get_concrete_mesh() -> Mesh:
-    """The mesh in scope; an empty one if there is none."""
-    return scope().concrete or EMPTY_MESH
+def same_axes(mesh: BaseMesh, other: BaseMesh) -> bool:
+    """Whether two meshes have axes of the same names, sizes and types."""
+    here = mesh.shape_tuple, mesh.axis_types
+    return mesh is other or here == (other.shape_tuple, other.axis_types)
 
 
 def retyped(mesh: Mesh, like: BaseMesh) -> Mesh:
     """The devices of a mesh, with the axes of another that has as many."""
-    same = (mesh.shape_tuple, mesh.axis_types) == (like.shape_tuple, like.axis_types)
-    if same or like.size != mesh.size:
+    if same_axes(mesh, like) or like.size != mesh.size:
         return mesh
     return Mesh(mesh.devices.reshape(like.axis_sizes), like.axis_names, like.axis_types)
 
 
-def concrete_mesh(abstract: AbstractMesh, given: Mesh | None = None) -> Mesh | None:
-    """The devices in scope, or those `given`, with these axes.
-
-    Where there are none, or not as many, it is the last mesh made that has the axes.
-    """
-    around = scope().concrete or given
-    if around is not None and around.size == abstract.size:
-        return retyped(around, abstract)
+def last_made(abstract: AbstractMesh) -> Mesh | None:
+    """The last mesh made that has these axes, if there is one."""
     made = [m for m in _meshes.values() if m.abstract_mesh is abstract]
     return made[-1] if made else None
-
-
-def known_mesh(mesh: Mesh | None) -> Any:
-    """A context manager within which types that name its axes mean this mesh."""
-    around = scope()
-    if mesh is None or around.concrete is not None:
-        return contextlib.nullcontext()
-    return mesh_context(around._replace(concrete=mesh))
-
-
-def outside_meshes() -> Any:
-    """A context manager within which no mesh is in scope."""
-    if config.curta_mesh_context is None:
-        return contextlib.nullcontext()
-    return mesh_context(None)
-
-
-def guessing() -> Any:
-    """A context manager within which ambiguous splits are guessed."""
-    return mesh_context(scope()._replace(guesses=True))
-
-
-def within(abstract: AbstractMesh, **changes: Any) -> Any:
-    """A context manager that puts an abstract mesh in scope."""
-    return mesh_context(scope()._replace(abstract=abstract, **changes))
-
-
-class use_abstract_mesh:
-    """Put an abstract mesh in scope within a `with` block.
-
-    Raises ValueError for what is no AbstractMesh, or one of another size.
-
-    >>> import curta
-    >>> from curta.sharding import AbstractMesh, use_abstract_mesh
-    >>> with use_abstract_mesh(AbstractMesh((2,), ("i",))):
-    ...     print(dict(curta.sharding.get_abstract_mesh().shape))
-    {'i': 2}
-    """
-
-    def __init__(self, mesh: AbstractMesh):
-        if not isinstance(mesh, AbstractMesh):
-            raise ValueError(
-                "Expected mesh of type `jax.sharding.AbstractMesh`. Got type:"
-                f" {type(mesh)}"
-            )
-        self.mesh = mesh
-
-    def __enter__(self) -> None:
-        before = get_abstract_mesh()
-        if not before.empty and not self.mesh.empty and before.size != self.mesh.size:
-            raise ValueError(
-                "use_abstract_mesh cannot change the size of the mesh. Got new mesh:"
-                f" {self.mesh} with size={self.mesh.size} and prev mesh: {before} with"
-                f" size={before.size}"
-            )
-        self._entered = within(self.mesh)
-        self._entered.__enter__()
-
-    def __exit__(self, *error: Any) -> None:
-        self._entered.__exit__(None, None, None)

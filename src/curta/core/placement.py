@@ -1,7 +1,8 @@
 """Placement: the part of an array's type that says where its elements are.
 
-Most avals have none. Arrays split over an explicit mesh axis carry the split in their
-type, and values in the body of a `shard_map` the manual axes over which they vary.
+Avals of arrays that are on no mesh have none. Those on a mesh carry its axes, and how
+explicit ones split them; values in the body of a `shard_map` the manual axes over which
+they vary.
 What is not in the memory of devices says so by its memory space.
 Both may be *unreduced* over axes: each device holds a term, and the value is their sum.
 Cotangents of those are *reduced*: the same on all devices, and vice versa.
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from curta.config import config
-from curta.core.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh, same_axes
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import MemorySpace
 from curta.once import Interned
@@ -27,8 +28,9 @@ _NO_AXES: frozenset[Any] = frozenset()
 class Placement:
     """How an array is split over explicit axes, and over which manual ones it varies.
 
-    `entries` has one entry for each dim, as a `PartitionSpec`, or is empty if no dim
-    is split. `unreduced` and `reduced` name axes of both kinds. `space` is the memory.
+    The axes are those of `mesh`, which is empty for arrays on none. `entries` has one
+    entry for each dim, as a `PartitionSpec`, or is empty if no dim is split.
+    `unreduced` and `reduced` name axes of both kinds. `space` is the memory.
     Placements are interned; what says nothing is no Placement but None.
     """
 
@@ -73,6 +75,11 @@ class Placement:
         sums = (self.unreduced - manual, self.reduced - manual)
         return PartitionSpec(*entries, unreduced=sums[0], reduced=sums[1])
 
+    @property
+    def has_axes(self) -> bool:
+        """Whether it says anything of axes, not only whose they are."""
+        return bool(self.entries or self.varying or self.unreduced or self.reduced)
+
     def only_varying(self) -> Placement | None:
         """The same without the split."""
         return self.update(entries=())
@@ -105,10 +112,9 @@ def placement(
     if not any(split):
         split = ()
     axes = frozenset(varying), frozenset(unreduced), frozenset(reduced)
-    if not split and not any(axes):
-        if space is MemorySpace.Device:
-            return None
-        mesh = EMPTY_ABSTRACT_MESH  # no mesh says more of it
+    silent = mesh.empty and not split and not any(axes)
+    if silent and space is MemorySpace.Device:
+        return None
     key = (mesh, split, *axes, space)
     result = _placements.get(key)
     if result is None:
@@ -120,6 +126,33 @@ def placement(
 
 
 _placements: Interned[Placement] = Interned()
+
+
+def agree(where: Placement | None, other: Placement | None) -> bool:
+    """Whether values of both placements may go by one name.
+
+    Of the meshes only those matter that types say something about.
+    """
+    if where is other:
+        return True
+    mesh, other_mesh = mesh_of(where), mesh_of(other)
+    explicit = mesh.explicit_axes or other_mesh.explicit_axes
+    known = not (mesh.empty or other_mesh.empty)
+    if explicit and known and not same_axes(mesh, other_mesh):
+        return False
+    return besides_mesh(where) == besides_mesh(other)
+
+
+def besides_mesh(where: Placement | None) -> tuple[Any, ...]:
+    """All that is said but the mesh: a key of what is laid out alike."""
+    if where is None:
+        return (), _NO_AXES, _NO_AXES, _NO_AXES, MemorySpace.Device
+    return where.entries, where.varying, where.unreduced, where.reduced, where.space
+
+
+def mesh_of(where: Placement | None) -> AbstractMesh:
+    """The mesh on which values of a placement are, an empty one if they are on none."""
+    return EMPTY_ABSTRACT_MESH if where is None else where.mesh
 
 
 def space_of(where: Placement | None) -> MemorySpace:
@@ -174,7 +207,7 @@ def set_rules(*rules: Callable[..., Any]) -> None:
 
 def placed_out_aval(op: Any, avals: Sequence[Any]) -> Any:
     """What `op.aval` gives, with the placement that follows from the operands'."""
-    if all(a.placement is None for a in avals):
+    if config.curta_mesh_context is None and all(a.placement is None for a in avals):
         return op.aval(*avals)
     return _rules[0](op, avals)
 

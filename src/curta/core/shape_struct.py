@@ -10,8 +10,9 @@ import numpy as np
 from curta.core.array_layout import Format, Layout, concrete_layout
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
-from curta.core.mesh import get_concrete_mesh
+from curta.core.mesh_scope import get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec
+from curta.core.placement import mesh_of
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.dtypes import ExtendedDType
@@ -81,8 +82,8 @@ class ShapeDtypeStruct:
     @classmethod
     def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:
         """The struct of an aval."""
-        where = aval.placement
-        sharding = None if where is None or where.mesh.empty else aval.sharding
+        explicit = mesh_of(aval.placement).explicit_axes
+        sharding = aval.sharding if explicit or aval.mat.vur else None
         return cls(
             aval.shape,
             aval.dtype,

@@ -259,7 +259,8 @@ _MOST_OUT_AVALS = 1 << 16
 
 def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
     """What `op.aval(*avals)` gives, remembered."""
-    key = (op, avals)
+    # Placement depends on the mesh in scope, too.
+    key = (op, avals, config.curta_mesh_context)
     try:
         return _out_avals[key]
     except KeyError:
@@ -271,9 +272,7 @@ def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
     if not op.takes_refs and any(map(is_ref_type, avals)):
         raise _refused_ref(op, avals)
     result = placed_out_aval(op, avals)
-    # Placement depends on the mesh in scope too.
-    lasting = not (op.places_outputs or op.holds_functions)
-    if lasting and all(a.placement is None for a in avals):
+    if not (op.places_outputs or op.holds_functions):
         _out_avals[key] = result
     return result
 

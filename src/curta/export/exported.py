@@ -25,7 +25,7 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
-from curta.core.mesh import get_concrete_mesh
+from curta.core.mesh_scope import get_concrete_mesh
 from curta.core.trace import Tracer, current_trace, typeof
 from curta.export.bytecode import portable_artifact
 from curta.export.dimensions import argument_path, path_text, solve

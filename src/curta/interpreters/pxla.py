@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from curta.core.mesh import Mesh, scope
+from curta.core.mesh import Mesh
+from curta.core.mesh_scope import scope
 from curta.on_demand import Listing, listed
 
 __all__ = ["ResourceEnv", "thread_resources"]

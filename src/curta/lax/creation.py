@@ -12,7 +12,8 @@ from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
 from curta.core.avals import is_python_scalar
-from curta.core.mesh import AbstractMesh, get_abstract_mesh
+from curta.core.mesh import AbstractMesh
+from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.placement import in_space, placed_as
 from curta.core.shapes import (
     canonicalize_shape,

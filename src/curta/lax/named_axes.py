@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.shapes import sequence
 from curta.core.trace import current_trace, typeof
 

@@ -13,7 +13,7 @@ from curta import tree_util
 from curta.api.arguments import as_result
 from curta.api.signatures import T
 from curta.core.array import Array
-from curta.core.mesh import get_abstract_mesh
+from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.shapes import (
     canonicalize_axis,
     dim_of,

@@ -6,7 +6,7 @@ from typing import Any
 
 from curta import tree_util
 from curta.api.signatures import T
-from curta.core.mesh import get_abstract_mesh
+from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.trace import current_trace, typeof
 from curta.lax.named_axes import (
     AxisName,

@@ -22,7 +22,8 @@ from curta.core.jaxpr import (
     jaxprs_of,
 )
 from curta.core.memo import kept_with_jaxpr, make_room
-from curta.core.mesh import Mesh, scope
+from curta.core.mesh import Mesh
+from curta.core.mesh_scope import scope
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import (
     MemorySpace,

@@ -16,7 +16,8 @@ from curta.control.shard_map import ShardMap
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Jaxpr, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
-from curta.core.mesh import AbstractMesh, Mesh, concrete_mesh, scope
+from curta.core.mesh import AbstractMesh, Mesh
+from curta.core.mesh_scope import concrete_mesh, scope
 from curta.core.op import Op
 from curta.core.sharding import NamedSharding, Sharding, SingleDeviceSharding
 from curta.primitives.placing import DevicePut, Placing, ShardingConstraint

@@ -15,7 +15,8 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, bound_consts
-from curta.core.mesh import EMPTY_ABSTRACT_MESH, Mesh, within
+from curta.core.mesh import EMPTY_ABSTRACT_MESH, Mesh
+from curta.core.mesh_scope import within
 from curta.core.op import Op
 from curta.core.partition_spec import entry_of
 from curta.core.sharding import Sharding

@@ -21,7 +21,7 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Eqn, Jaxpr, Literal, Var
 from curta.core.mesh import BaseMesh, Mesh, retyped
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec, entry_axes, entry_of
-from curta.core.placement import placement
+from curta.core.placement import mesh_of, placement
 from curta.core.sharding import NamedSharding, Sharding, normalised
 from curta.partition.wishes import wished_entries
 from curta.primitives.base import Elementwise
@@ -67,7 +67,8 @@ class Propagation:
 
     def typed(self, aval: ShapedArray, entries: Entries) -> ShapedArray:
         """The type of a value that shows its split, whoever has decided it."""
-        if aval.placement is not None or not any(entries):
+        where = aval.placement
+        if (where is not None and where.has_axes) or not any(entries):
             return aval
         split = self.possible(entries, aval.shape)
         return aval.update(placement=placement(self.mesh.abstract_mesh, split))
@@ -108,9 +109,8 @@ class Propagation:
 
     def mesh_of(self, aval: ShapedArray) -> Mesh:
         """The mesh of an output: its axes are of the types that its type says."""
-        if aval.placement is None:
-            return self.mesh
-        return retyped(self.mesh, aval.placement.mesh)
+        said = mesh_of(aval.placement)
+        return retyped(self.mesh, said) if said.explicit_axes else self.mesh
 
     def possible(self, entries: Sequence[Any], shape: Sequence[int]) -> Entries:
         """The split of the dims that can be split so."""

@@ -16,7 +16,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
-from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.op import Op
 from curta.core.placement import placement
 from curta.core.trace import typeof
@@ -302,6 +302,7 @@ class AxisIndex(Op):
 
     name: ClassVar[str] = "axis_index"
     param_names: ClassVar[Mapping[str, str | None]] = {}
+    places_outputs: ClassVar[bool] = True
     axis_name: Name
     varies: bool = False
 
@@ -311,11 +312,9 @@ class AxisIndex(Op):
         return (self.axis_name,)
 
     def aval(self, *avals: ShapedArray) -> Any:
-        result = ShapedArray((), np.dtype("int32"))
-        if not self.varies:
-            return result
-        where = placement(get_abstract_mesh(), (), [self.axis_name])
-        return result.update(placement=where)
+        over = [self.axis_name] if self.varies else ()
+        where = placement(get_abstract_mesh(), (), over)
+        return ShapedArray((), np.dtype("int32"), placement=where)
 
     def eval(self, *args: Any) -> NoReturn:
         raise NameError(f"unbound axis name: {self.axis_name}")

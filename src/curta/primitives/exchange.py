@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
-from curta.core.mesh import get_abstract_mesh, scope
+from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.op import Op
 from curta.core.placement import placement
 from curta.core.trace import typeof

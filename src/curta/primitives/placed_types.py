@@ -15,18 +15,13 @@ import numpy as np
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
-from curta.core.mesh import (
-    EMPTY_ABSTRACT_MESH,
-    AbstractMesh,
-    get_abstract_mesh,
-    scope,
-)
+from curta.core.mesh import AbstractMesh, same_axes
+from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.op import Op
 from curta.core.partition_spec import PartitionSpec
-from curta.core.placement import Placement, placement, set_rules, space_of
+from curta.core.placement import Placement, mesh_of, placement, set_rules, space_of
 from curta.core.sharding import NamedSharding
 from curta.core.trace import typeof
-from curta.errors import ShardingTypeError
 from curta.primitives.collective import AxisIndex, Collective, PVary
 from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.select import SelectN
@@ -59,16 +54,19 @@ def _placed_out_aval(op: Any, avals: Sequence[ShapedArray]) -> Any:
 
 def _in_scope(aval: ShapedArray) -> ShapedArray:
     """The aval without manual axes that are not mapped over here."""
-    where = aval.placement
-    if where is None:
+    where, around = aval.placement, get_abstract_mesh()
+    if where is None or where.mesh is around:
         return aval
-    manual = {*where.mesh.manual_axes}
-    outside = manual - {*get_abstract_mesh().manual_axes}
-    varying = where.varying & {*get_abstract_mesh().manual_axes}
-    if varying == where.varying and not outside & (where.unreduced | where.reduced):
+    outside = {*where.mesh.manual_axes} - {*around.manual_axes}
+    if not outside and where.varying <= {*around.manual_axes}:
         return aval
-    sums = where.unreduced - outside, where.reduced - outside
-    kept = where.update(varying=varying, unreduced=sums[0], reduced=sums[1])
+    kept = where.update(
+        varying=where.varying & {*around.manual_axes},
+        unreduced=where.unreduced - outside,
+        reduced=where.reduced - outside,
+    )
+    if outside and kept is not None and not kept.has_axes:
+        kept = kept.update(mesh=around)
     return aval.update(placement=kept)
 
 
@@ -77,17 +75,10 @@ def _with_placement(
 ) -> list[ShapedArray]:
     placements = [a.placement for a in avals if a.placement is not None]
     spaces = out_spaces(op, avals, len(outs))
-    mesh = next((p.mesh for p in placements if not p.mesh.empty), EMPTY_ABSTRACT_MESH)
+    mesh = _common_mesh(op, avals)
     varying = frozenset[Any]().union(*[p.varying for p in placements])
     split: Sequence[Entries] = [()] * len(outs)
     if any(p.entries for p in placements):
-        if len({p.mesh for p in placements if p.entries}) > 1:
-            raise ShardingTypeError(
-                "Mesh for all inputs should be equal. Got the meshes:"
-                f" {', '.join(str(p.mesh) for p in placements)}"
-            )
-        mesh = next(p.mesh for p in placements if p.entries)
-        _check_context(op, avals, mesh)
         entries = [a.sharding.spec.partitions for a in avals]
         strict = not scope().guesses
         query = Query(op, avals, entries, outs, mesh.size_of, strict)
@@ -100,20 +91,49 @@ def _with_placement(
     ]
 
 
-def _check_context(op: Op, avals: Sequence[ShapedArray], mesh: AbstractMesh) -> None:
-    """Refuse operands split over another mesh than that in scope, if there is one.
+def _common_mesh(op: Op, avals: Sequence[ShapedArray]) -> AbstractMesh:
+    """The mesh on which the results of an op are: that of the operands, or in scope.
 
-    The types of axes may be others where a recorded function is applied again.
+    Raises ValueError for several, where types are to say how arrays are split.
     """
     around = get_abstract_mesh()
-    if around.empty or around.shape_tuple == mesh.shape_tuple or scope().guesses:
-        return
-    split = next(a for a in avals if a.placement is not None and a.placement.entries)
-    raise ValueError(
-        f"For primitive {op.name}, context mesh {around} should match the aval mesh"
-        f" {mesh} for shape {split.str_short()}. Use it where its mesh is in scope, or"
-        " move it with jax.device_put or jax.sharding.reshard."
-    )
+    placed = [a for a in avals if not mesh_of(a.placement).empty]
+    if not placed:
+        return around
+    if scope().guesses:  # the operands of a recorded function are where they were
+        split = [a for a in placed if a.sharding.spec.used_axes()]
+        return mesh_of((split or placed)[0].placement)
+    meshes = [_seen_from(around, mesh_of(a.placement)) for a in placed]
+    for mesh, aval in zip(meshes, placed, strict=True):
+        # Where a recorded function is applied again axes may be of other types.
+        alike = around.empty or mesh.shape_tuple == around.shape_tuple
+        if not alike and _conflict(mesh, around):
+            raise ValueError(
+                f"For primitive {op.name}, context mesh {around} should match the aval"
+                f" mesh {mesh} for shape {aval.str_short()}. Use it where its mesh is"
+                " in scope, or move it with jax.device_put or jax.sharding.reshard."
+            )
+        if _conflict(mesh, meshes[0]):
+            raise ValueError(
+                "Mesh for all inputs should be equal. Got one mesh:"
+                f" {meshes[0]} and another mesh: {mesh}"
+            )
+    same = all(same_axes(mesh, meshes[0]) for mesh in meshes)
+    return meshes[0] if same else around
+
+
+def _seen_from(around: AbstractMesh, mesh: AbstractMesh) -> AbstractMesh:
+    """A mesh as the body of a `shard_map` over it sees it: some axes are manual."""
+    manual = {*around.manual_axes} ^ {*mesh.manual_axes}
+    if not manual or mesh.shape_tuple != around.shape_tuple:
+        return mesh
+    other = [n for n in mesh.axis_names if mesh.types[n] is not around.types[n]]
+    return around if manual.issuperset(other) else mesh
+
+
+def _conflict(mesh: AbstractMesh, other: AbstractMesh) -> bool:
+    automatic = mesh.are_all_axes_auto and other.are_all_axes_auto
+    return not (automatic or same_axes(mesh, other))
 
 
 def _aligned(op: Any, args: Sequence[Any]) -> Sequence[Any]:

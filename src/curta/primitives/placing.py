@@ -19,7 +19,7 @@ from curta.core.partition_spec import (
     entry_axes,
     entry_of,
 )
-from curta.core.placement import in_space, placement
+from curta.core.placement import in_space, mesh_of, placement
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding, on_device
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -79,6 +79,15 @@ class ShardingConstraint(Placing):
     context_mesh: Mesh | AbstractMesh
     of_call: bool = False
     layout: Layout | None = None
+
+    def aval(self, *avals: ShapedArray) -> ShapedArray:
+        (x,) = avals
+        before = mesh_of(x.placement)
+        known = before.explicit_axes or before.manual_axes
+        if known or not isinstance(self.target, NamedSharding):
+            return x
+        mesh = self.target.mesh.abstract_mesh
+        return x.update(placement=placement(mesh, (), space=x.memory_space))
 
     def batch_entry(self, axis: Any) -> Any:
         if axis.spmd is None:

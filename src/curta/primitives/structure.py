@@ -18,7 +18,7 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import Op
-from curta.core.placement import placed_as
+from curta.core.placement import agree, placed_as
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import base_trace, typeof
@@ -415,7 +415,7 @@ def full(aval: ShapedArray, value: Any) -> Any:
     if dtypes.issubdtype(aval.dtype, dtypes.prng_key):  # keys that nobody reads
         words = np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype))
         return base_trace().array(words, aval)
-    if aval.weak_type and (aval.shape or aval.placement is None):
+    if aval.weak_type and (aval.shape or agree(aval.placement, None)):
         scalar = _weak_scalar(value, aval.dtype)
     else:
         scalar = exact_scalar(value, aval.dtype)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
-from curta.core.mesh import scope
+from curta.core.mesh_scope import scope
 from curta.core.op import Op
 from curta.errors import ShardingTypeError
 from curta.primitives.base import Elementwise

@@ -10,10 +10,10 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.core.array_layout import Format, stored_format
-from curta.core.avals import ShapedArray
+from curta.core.avals import ShapedArray, aval_on
 from curta.core.buffers import locked
 from curta.core.dlpack_types import capsule_of
-from curta.core.mesh import get_abstract_mesh
+from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.sharding import MemorySpace, Sharding, default_sharding
 from curta.core.trace import register_aval_rule, thread_state
 from curta.errors import JaxRuntimeError
@@ -62,7 +62,7 @@ class ArrayImpl(ShownArray):
 
     def __init__(self, data: Any, aval: ShapedArray, sharding: Sharding | None = None):
         self._data = data
-        self.aval = aval
+        self.aval = aval if sharding is None else aval_on(aval, sharding)
         self._sharding = sharding
         if sharding is None and config.context.places_arrays:
             self._place_by_scope()
@@ -75,6 +75,7 @@ class ArrayImpl(ShownArray):
                 self._home = where
                 return
             self._sharding = where
+            self.aval = aval_on(self.aval, where)
             if spans_hosts(where.devices):
                 self._pending = hosts_data.split(self._data, self.aval, where)
                 self._data = None
@@ -271,10 +272,10 @@ class ArrayImpl(ShownArray):
             raise TypeError("iteration over a 0-d array")
         row = ShapedArray(aval.shape[1:], aval.dtype, aval.weak_type)
         sharding = self._sharding
-        apart = aval.placement is not None
+        where = aval.placement
+        apart = where is not None or isinstance(self._buffer(), RemoteData)
         apart = apart or (sharding is not None and sharding.num_devices > 1)
-        apart = apart or isinstance(self._buffer(), RemoteData)
-        is_split = aval.placement is not None and not self.is_fully_replicated
+        is_split = where is not None and where.entries and not self.is_fully_replicated
         if is_split and not self._has_terms():
             if not self.is_fully_addressable:
                 raise AssertionError(  # JAX's class: its rows are refused by type
@@ -486,6 +487,16 @@ def wrap(data: Any, aval: ShapedArray, sharding: Sharding | None = None) -> Arra
     else:
         data = np.asarray(data)
     return ArrayImpl(data, aval, sharding)
+
+
+_new: Any = object.__new__
+
+
+def beside(data: _Any, aval: ShapedArray, sharding: Sharding | None) -> ArrayImpl:
+    """As `ArrayImpl`, of an operand's sharding, where no setting places new arrays."""
+    array: ArrayImpl = _new(ArrayImpl)
+    array._data, array.aval, array._sharding = data, aval, sharding
+    return array
 
 
 def _unpickle(data: _Any, aval: ShapedArray) -> ArrayImpl:

@@ -16,13 +16,8 @@ from typing import Any
 
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.mesh import (
-    Mesh,
-    concrete_mesh,
-    get_abstract_mesh,
-    get_concrete_mesh,
-    retyped,
-)
+from curta.core.mesh import Mesh, retyped
+from curta.core.mesh_scope import concrete_mesh, get_abstract_mesh, get_concrete_mesh
 from curta.core.sharding import (
     MEMORIES,
     NamedSharding,

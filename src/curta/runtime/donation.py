@@ -6,8 +6,10 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, unshared
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.placement import besides_mesh
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.queue import Pending, forget_finished
@@ -24,13 +26,13 @@ def find_donation(closed: ClosedJaxpr, donated: Sequence[bool]) -> Donation:
     """
     free: dict[Any, deque[int]] = {}  # results by their type
     for k, aval in enumerate(closed.out_avals):
-        free.setdefault(aval.strip_weak_type(), deque()).append(k)
+        free.setdefault(_kind(aval), deque()).append(k)
     taken: dict[int, int] = {}
     unusable = []
     for i, (aval, given) in enumerate(zip(closed.in_avals, donated, strict=True)):
         if not given:
             continue
-        fitting = free.get(aval.strip_weak_type())
+        fitting = free.get(_kind(aval))
         if fitting:
             taken[i] = fitting.popleft()
         else:
@@ -42,6 +44,11 @@ def find_donation(closed: ClosedJaxpr, donated: Sequence[bool]) -> Donation:
             " https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
         )
     return taken
+
+
+def _kind(aval: ShapedArray) -> tuple[Any, ...]:
+    """What the memory of an array is like."""
+    return aval.shape, aval.dtype, *besides_mesh(aval.placement)
 
 
 def donate(

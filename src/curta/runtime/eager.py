@@ -22,7 +22,8 @@ from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.jaxpr import DebugInfo, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
-from curta.core.mesh import Mesh, scope
+from curta.core.mesh import Mesh
+from curta.core.mesh_scope import scope
 from curta.core.op import Op
 from curta.core.placement import placed_out_aval
 from curta.core.sharding import MemorySpace, Sharding

@@ -136,7 +136,7 @@ class HostsCall:
         for i, k in self._donation.items():
             if k in self._with_bits:
                 i, n = i + len(self._captured), self._with_bits.index(k)
-                if own.in_avals[i] == own.out_avals[n]:
+                if own.in_avals[i].unplaced() is own.out_avals[n].unplaced():
                     result[i] = n
         return result
 

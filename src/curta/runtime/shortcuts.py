@@ -24,7 +24,7 @@ from curta.core.jaxpr import ClosedJaxpr, jaxprs_of
 from curta.core.stage import stage
 from curta.core.trace import Tracer, thread_state
 from curta.dtypes import KeyDType
-from curta.runtime.array import ArrayImpl, wrap
+from curta.runtime.array import ArrayImpl, beside, wrap
 from curta.runtime.devices import default_is_host
 from curta.runtime.dispatch import CompiledCall, device_call
 from curta.runtime.eager import BASE, quiet, quietly
@@ -127,7 +127,7 @@ def binary(
     def method(self: ArrayImpl, other: Any) -> Any:
         if thread_state.trace is not BASE:
             return general(self, other)
-        data, sharding = self._data, self._sharding
+        data, sharding, context = self._data, self._sharding, config.context
         if sharding is not None and _is_spread(self):
             return general(self, other)
         if type(other) is ArrayImpl:
@@ -135,11 +135,11 @@ def binary(
             if other._sharding is not sharding:
                 return general(self, other)
         else:
-            scalar = _scalar_aval(type(other), self.aval, config.context)
+            scalar = _scalar_aval(type(other), self.aval, context)
             if scalar is None:
                 return general(self, other)
             aval, value = scalar, _scalar_array(other, scalar)
-        plan = plans[config.context, self.aval, aval]
+        plan = plans[context, self.aval, aval]
         if plan is None or value is None and type(other) is not ArrayImpl:
             return general(self, other)
         run = plan.run or plan.find_run()
@@ -155,6 +155,8 @@ def binary(
         except (MemoryError, RuntimeError):
             result = quietly(run, data, value)
         if type(result) is np.ndarray and result.flags.c_contiguous:
+            if not context.places_arrays:
+                return beside(result, plan.out, sharding)
             return ArrayImpl(result, plan.out, sharding)
         return wrap(result, plan.out, sharding)
 

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bound_consts
-from curta.core.mesh import guessing
+from curta.core.mesh_scope import guessing
 from curta.core.placement import in_space, placed_as
 from curta.core.sharding import MemorySpace
 from curta.core.source_info import Replay
@@ -72,8 +72,8 @@ def _backwards(
                 for v, ct in zip(eqn.outvars, given, strict=True)
             ]
         # The split of a cotangent is that of its primal, whatever its rule would say.
-        split = any(v.aval.placement is not None for v in (*eqn.invars, *eqn.outvars))
-        with guessing() if split else _PLAINLY:
+        placed = [v.aval.placement for v in (*eqn.invars, *eqn.outvars)]
+        with guessing() if any(w and w.has_axes for w in placed) else _PLAINLY:
             result = eqn.op.transpose(cts, *operands)
         accumulate(eqn.invars, result)
     return [

@@ -59,7 +59,7 @@ def _slice(x: Atom, axis: int, start: int, size: int, context: Context) -> Var:
 def tile_into_broadcast(eqn: Any, context: Context) -> Results | None:
     """tile x -> a reshape of a broadcast, whose rows are those of x."""
     (x,), (out,) = eqn.invars, eqn.outvars
-    if isinstance(x, Literal) or not out.aval.size or out.aval.placement is not None:
+    if isinstance(x, Literal) or not out.aval.size:
         return None
     pairs = zip(eqn.op.reps, x.aval.shape, strict=True)
     shape = tuple(itertools.chain.from_iterable(pairs))
@@ -77,9 +77,8 @@ def joined_twice(eqn: Any, context: Context) -> Results | None:
         before = context.made_by(x, Concatenate)
         same = before is not None and before.op.dimension == axis
         parts += before.invars if same else [x]
-    placed = eqn.outvars[0].aval.placement is not None
     few = len(parts) <= config.tuning.joined_columns
-    if len(parts) == len(eqn.invars) or not few or placed:
+    if len(parts) == len(eqn.invars) or not few:
         return None
     return [context.apply(eqn.op, *parts)]
 
@@ -88,7 +87,7 @@ def joined_twice(eqn: Any, context: Context) -> Results | None:
 def slice_of_a_part(eqn: Any, context: Context) -> Results | None:
     """slice (concatenate x y) -> slice x, where nothing of y is in it."""
     before = context.made_by(eqn.invars[0], Concatenate)
-    if before is None or eqn.outvars[0].aval.placement is not None:
+    if before is None:
         return None
     axis, start = before.op.dimension, 0
     low, high = list(eqn.op.start_indices), list(eqn.op.limit_indices)

@@ -100,7 +100,7 @@ def fold_splats(eqn: Any, context: Context) -> Results | None:
     """An elementwise op on arrays of one literal each is an array of one literal."""
     aval = eqn.outvars[0].aval
     numbers = [_splat(x, context) for x in eqn.invars]
-    if not all(numbers) or not aval.shape or aval.placement is not None:
+    if not all(numbers) or not aval.shape:
         return None
     scalar = Eqn(eqn.op, tuple(numbers), (Var(aval.update(shape=())),))  # type: ignore[arg-type]
     folded = fold_scalars.run(scalar, context)
@@ -274,7 +274,7 @@ def no_iterations(eqn: Any, context: Context) -> Results | None:
     outs = [v.aval for v in eqn.outvars[op.num_carry :]]
     if op.length != 0 or op.effects:
         return None
-    if any(a.placement or not isinstance(a.dtype, np.dtype) for a in outs):
+    if not all(isinstance(a.dtype, np.dtype) for a in outs):
         return None
     _, carry, _ = op.parts(eqn.invars)
     zeros = (Literal(a.dtype.type(0), ShapedArray((), a.dtype)) for a in outs)

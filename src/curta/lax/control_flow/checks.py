@@ -9,12 +9,14 @@ from curta import tree_util
 from curta.api.arguments import parameter_names
 from curta.core.avals import ShapedArray
 from curta.core.flat import function_location, function_name
+from curta.core.placement import agree
 from curta.tree_util import equality_errors, equality_errors_pytreedef
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
     """Whether two avals agree in shape, dtype and placement."""
-    return a.shape == b.shape and a.dtype == b.dtype and a.placement is b.placement
+    alike = a.shape == b.shape and a.dtype == b.dtype
+    return alike and agree(a.placement, b.placement)
 
 
 def described(fun: Callable[..., Any]) -> str:
@@ -32,7 +34,7 @@ def _difference(a: ShapedArray, b: ShapedArray) -> str:
         parts.append("the varying manual axes do not match")
     elif a.memory_space is not b.memory_space:
         parts.append("the memory spaces do not match")
-    elif a.placement is not b.placement:
+    elif not agree(a.placement, b.placement):
         parts.append("the shardings do not match")
     return f"so {', and '.join(parts)}"
 
