@@ -94,6 +94,11 @@ COLUMNS = {
     "rows by their number": lambda x, w, i: x[i],
     "normalised": lambda x, w, i: x / (abs(x).max(1, keepdims=True) + 1),
     "two results": lambda x, w, i: (x * w[:, None], x - w[:, None]),
+    "folded": lambda x, w, i: (x.max(1), (x * w[:, None]).sum(1).astype(x.dtype)),
+    "products": lambda x, w, i: (
+        x.reshape(-1, x.shape[1], x.shape[1])
+        * x.reshape(-1, 1, x.shape[1] ** 2)[..., : x.shape[1]]
+    ).max(2),
 }
 
 
@@ -101,7 +106,7 @@ COLUMNS = {
 @pytest.mark.parametrize("columns", [2, 3, 7])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "uint8"])
 def test_columns_written_out(name, columns, dtype):
-    fun, rows = COLUMNS[name], 8011
+    fun, rows = COLUMNS[name], 8001 * columns
     x, w = numbers((1, rows, columns), dtype)[0], numbers((1, rows, 1), dtype)[0, :, 0]
     i = np.random.default_rng(1).integers(0, rows, rows)
     for a, b in zip(

@@ -201,3 +201,21 @@ def test_rewrites_of_single_eqns(kind):
         ]  # fmt: skip
 
     check(f, x)
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 9000), (9000, 3), (7, 1300), (1300, 40), (20000, 6)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "bool"])
+def test_indices_of_extrema(shape, dtype):
+    """The first of equal ones, and of NaNs; also where all are the worst there is."""
+    choice = [np.nan, np.inf, -np.inf, 1, 1, 1] if dtype.startswith("f") else [0, 1]
+    x = np.random.default_rng(0).choice(choice, shape).astype(dtype)
+    x[:, 1] = choice[1]  # all inf, or True
+    x[2] = choice[-2]
+
+    def indices(x):
+        return [f(a) for f in (x.argmax, x.argmin) for a in (0, 1)] + [x.argmin()]
+
+    for found, want in zip(curta.jit(indices)(x), indices(x), strict=True):
+        np.testing.assert_array_equal(found, want)

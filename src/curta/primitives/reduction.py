@@ -256,6 +256,19 @@ class ArgReduction(NonDifferentiable):
         wins = b.or_(wins, b.and_(ties, b.compare("lt", j, i)))
         return b.select(wins, y, x), b.select(wins, j, i)
 
+    def combine_in_order(
+        self, b: Any, left: tuple[Any, Any], right: tuple[Any, Any]
+    ) -> tuple[Any, Any]:
+        """The same where the right one comes later: it wins if it is better."""
+        (x, i), (y, j) = left, right
+        wins = b.compare(self.better, y, x)
+        if dtypes.issubdtype(
+            x.dtype, np.floating
+        ):  # with a NaN no comparison holds, so it is not worse
+            worse = b.compare("le" if self.better == "gt" else "ge", y, x)
+            wins = b.and_(b.not_(worse), b.compare("eq", x, x))
+        return b.select(wins, y, x), b.select(wins, j, i)
+
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
         (axis,) = self.axes

@@ -22,12 +22,16 @@ _INT32 = np.dtype(np.int32)
 
 @dataclass(frozen=True)
 class FoldCode:
-    """Scalar code of a reduction; there may be several accumulators."""
+    """Scalar code of a reduction; there may be several accumulators.
+
+    `in_order` combines where all on the left comes before all on the right.
+    """
 
     initial: Scalars
     inputs: Callable[[Any, Any], Scalars]
     combine: Callable[[Scalars, Scalars], Scalars]
     result: Callable[[Scalars], Any]
+    in_order: Callable[[Scalars, Scalars], Scalars] | None = None
 
 
 def is_fold(op: Op) -> bool:
@@ -45,12 +49,13 @@ def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
     if isinstance(op, ArgReduction):
         wide = np.dtype(op.index_dtype).itemsize >= 4
         index_dtype = op.index_dtype if wide else _INT32
-        last = np.iinfo(index_dtype).max
+        # Nothing better than the identity: all elements are, and the first one is 0.
         return FoldCode(
-            (b.const(op.identity(dtype), dtype), b.const(last, index_dtype)),
+            (b.const(op.identity(dtype), dtype), b.const(0, index_dtype)),
             lambda x, index: (x, b.index_value(index, index_dtype)),
             lambda left, right: op.combine(b, left, right),
             lambda final: b.convert(final[1], op.index_dtype),
+            lambda left, right: op.combine_in_order(b, left, right),
         )
     fold = cast(Reduction, op)
     combine, wide = partial(fold.combine, b), computed_dtype(dtype)

@@ -138,14 +138,15 @@ class ItemBuilder:
             return None
         holes = [_placeholders(self.builder, side, code) for side in ("left", "right")]
         combined = code.combine(*holes)
+        in_order = code.in_order(*holes) if code.in_order else combined
         offset = running
         if offset is None:
             offset = row_major(kept, self.avals[buffer].shape)
         stores = self.stores(buffer, offset, code.result(holes[0]))
-        x, start, left, right, new = map(
-            _parts, (inputs, code.initial, *holes, combined)
+        x, start, left, right, new, later = map(
+            _parts, (inputs, code.initial, *holes, combined, in_order)
         )
-        fold = Fold(x, start, left, right, new, stores, running is not None)
+        fold = Fold(x, start, left, right, new, stores, running is not None, later)
         return self.items.append(loop_item(label, variables(kept), inner, (), (fold,)))
 
 

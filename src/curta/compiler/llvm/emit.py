@@ -436,7 +436,7 @@ class _KernelEmitter(StageBody):
                 self._store_all(stage.stores)
                 for i, fold in enumerate(stage.folds):
                     inputs = [self.values.compute_lanes(x) for x in fold.inputs]
-                    kept[i] = self._combine(fold, kept[i], inputs)
+                    kept[i] = self._combine(fold, kept[i], inputs, in_order=True)
         for fold, values in zip(stage.folds, kept, strict=True):
             self._put_row(fold, values)
 

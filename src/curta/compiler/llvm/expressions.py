@@ -14,6 +14,7 @@ from typing import Any
 
 from curta.compiler.llvm import vector_math
 from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.columns import Columns
 from curta.compiler.llvm.index_values import IndexValues
 from curta.compiler.llvm.scalar_instructions import (
     INSTRUCTIONS,
@@ -35,7 +36,7 @@ from curta.compiler.loops.nodes import (
     walk,
 )
 from curta.config import config
-from curta.core.dim import is_same, is_symbolic_dim
+from curta.core.dim import is_same, is_symbolic_dim, may_exceed
 
 Streams = frozenset[tuple[Buffer, Affine]]
 
@@ -243,7 +244,7 @@ class Evaluator(IndexValues):
         if is_same(stride, 2) and self.lanes > 1:
             return self._load_every_other(wide, pointer, mask)
         if mask is None and self._picks(stride):
-            return self.b.load_apart(wide, pointer, stride)
+            return self._column(buffer, offset, wide, stride)
         if stride == -1 and mask is None:
             first = self.b.offset(pointer, 1 - self.lanes, type_)
             return self.b.shuffle(self.b.load(wide, first), None, self._backwards())
@@ -255,6 +256,25 @@ class Evaluator(IndexValues):
         """Whether lanes are picked out of vectors of all that lies between them."""
         few = not is_symbolic_dim(stride) and 2 < stride <= config.tuning.few_apart
         return few and self.lanes & (self.lanes - 1) == 0
+
+    def _column(self, buffer: Buffer, offset: Affine, wide: Type, count: int) -> Value:
+        """A column of a few; the others are at hand, if they are all in the array."""
+        column = 0 if self._origin.get(buffer) else offset.const % count
+        low, high = (offset - column).bounds
+        ends = low < 0 or may_exceed(high + count, buffer.size)
+        key = ("columns", buffer, offset if ends else offset - column)
+        parts = self._memo.get(key)
+        if parts is None:
+            one = wide.with_lanes(1)
+            lanes = max(1, min(self.lanes, self.b.vector_bytes // one.size))
+            first = self._address(buffer, key[2], one)
+            parts = []
+            for start in range(0, self.lanes, lanes):
+                at = self.b.offset(first, start * count, one)
+                last = ends and start + lanes == self.lanes
+                parts.append(Columns(self.b, wide.with_lanes(lanes), at, count, last))
+            self._remember(key, parts)
+        return self.b.joined([p.column(0 if ends else column) for p in parts])
 
     def _load_every_other(
         self, wide: Type, pointer: Value, mask: Value | None

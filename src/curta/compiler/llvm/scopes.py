@@ -34,7 +34,7 @@ class Scopes:
         self.lanes: int = 1
         self.mask: Value | None = None
         self._variables: dict[LoopVar, Value] = {}
-        self._memo: dict[Any, Value] = {}
+        self._memo: dict[Any, Any] = {}
         self._frames: list[list[Any]] = [[]]
         self._dependence: dict[Any, frozenset[Any]] = {}
 
@@ -118,7 +118,7 @@ class Scopes:
             self._remember(key, result)
         return result
 
-    def _remember(self, key: Any, value: Value) -> None:
+    def _remember(self, key: Any, value: Any) -> None:
         if key not in self._memo:
             self._frames[-1].append(key)
         self._memo[key] = value

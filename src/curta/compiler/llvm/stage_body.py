@@ -45,7 +45,7 @@ class StageBody:
             if fold.running:
                 result += self._run(fold, old, inputs)
                 continue
-            new = self._combine(fold, old, inputs)
+            new = self._combine(fold, old, inputs, in_order=True)
             if self.values.mask is not None:
                 mask = self.values.mask
                 new = [self.b.select(mask, n, o) for n, o in zip(new, old, strict=True)]
@@ -82,7 +82,9 @@ class StageBody:
         self._store_results(fold, running)
         return [b.splat(b.extract(x, lanes - 1), lanes) for x in running]
 
-    def _combine(self, fold: Fold, left: Values, right: Values) -> Values:
+    def _combine(
+        self, fold: Fold, left: Values, right: Values, in_order: bool = False
+    ) -> Values:
         with self.values.scope():
             for hole, value in zip(fold.left, left, strict=True):
                 self.values.define(hole, value)
@@ -90,7 +92,8 @@ class StageBody:
                 self.values.define(hole, value)
             wide = self._at_width(left[0].lanes)
             with wide:
-                return [self.values.compute_lanes(e) for e in fold.combined]
+                new = fold.in_order if in_order else fold.combined
+                return [self.values.compute_lanes(e) for e in new]
 
     @contextmanager
     def _at_width(self, lanes: int) -> Iterator[None]:

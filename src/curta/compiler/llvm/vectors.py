@@ -157,39 +157,6 @@ class VectorInstructions(Instructions, ABC):
         """Make what streaming stores wrote visible to whoever reads it next."""
         self.emit("  fence seq_cst")
 
-    def load_apart(self, type_: Type, pointer: Value, stride: int) -> Value:
-        """Lanes that lie a few elements apart, picked out of vectors of neighbours.
-
-        The last vector ends with the last lane, so as not to read beyond it.
-        """
-        size = max(1, min(type_.lanes, self.vector_bytes // type_.size))
-        part, result = type_.with_lanes(size), []
-        for first in range(0, type_.lanes, size):
-            start = self.offset(pointer, first * stride, type_)
-            last = (size - 1) * (stride - 1) if first + size == type_.lanes else None
-            result.append(self._picked(part, start, stride, last))
-        return self.joined(result)
-
-    def _picked(
-        self, type_: Type, pointer: Value, stride: int, last: int | None
-    ) -> Value:
-        """A register of lanes; the last of its vectors may begin elsewhere."""
-        size, picked = type_.lanes, None
-        for i in range(stride):
-            begin = last if i == stride - 1 and last is not None else i * size
-            vector = self.load(type_, self.offset(pointer, begin, type_))
-            if picked is None:
-                picked = vector
-                order = [min(k * stride, size - 1) for k in range(size)]
-                continue
-            for k in range(size):
-                if k * stride // size == i:
-                    order[k] = size + k * stride - begin
-            picked = self.shuffle(picked, vector, order)
-            order = [*range(size)]
-        assert picked is not None
-        return picked
-
     def joined(self, parts: Sequence[Value]) -> Value:
         """The lanes of as many vectors as a power of two, one after the other."""
         while len(parts) > 1:

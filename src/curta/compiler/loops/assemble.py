@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from curta.compiler.graph.groups import FusionGroup
@@ -22,6 +23,7 @@ from curta.compiler.loops.nodes import (
     Placeholder,
     Stage,
     Store,
+    walk,
 )
 from curta.lazy_dataclass import dataclass
 
@@ -226,10 +228,16 @@ class Rewriter:
 
     def body(self, stage: Stage) -> tuple[tuple[Store, ...], tuple[Fold, ...]]:
         """The stores and folds of a stage, rewritten."""
-        for expr in stage.body:
-            self._done[expr] = self._given.get(expr) or self._rebuilt(expr)
+        self.rebuilt(stage.body)
         stores = tuple(self.store(s) for s in stage.stores)
         return stores, tuple(self._fold(f) for f in stage.folds)
+
+    def rebuilt(self, roots: Iterable[Expr]) -> tuple[Expr, ...]:
+        """Expressions, rewritten with all that is in them."""
+        roots = (*roots,)
+        for expr in walk(roots):
+            self._done[expr] = self._given.get(expr) or self._rebuilt(expr)
+        return tuple(self._done[x] for x in roots)
 
     def store(self, store: Store) -> Store:
         value = self._done.get(store.value, store.value)
@@ -237,11 +245,8 @@ class Rewriter:
         return Store(store.buffer, self.index(store.offset), value, where)
 
     def _fold(self, fold: Fold) -> Fold:
-        return Fold(
-            tuple(self._done[x] for x in fold.inputs), fold.initial, fold.left,
-            fold.right, fold.combined, tuple(self.store(s) for s in fold.stores),
-            fold.running,
-        )  # fmt: skip
+        inputs = tuple(self._done[x] for x in fold.inputs)
+        return replace(fold, inputs=inputs, stores=tuple(map(self.store, fold.stores)))
 
     def index(self, index: Affine) -> Affine:
         return index.substitute(self._atom)

@@ -154,7 +154,14 @@ def _store(store: Store, bound: set[LoopVar]) -> Iterator[str]:
 
 
 def _fold(fold: Fold, bound: set[LoopVar]) -> Iterator[str]:
-    groups = fold.inputs, fold.initial, fold.left, fold.right, fold.combined
+    groups = (
+        fold.inputs,
+        fold.initial,
+        fold.left,
+        fold.right,
+        fold.combined,
+        fold.in_order,
+    )
     dtypes = [[e.dtype for e in group] for group in groups]
     if any(d != dtypes[0] for d in dtypes):
         yield f"a fold of {dtypes}"

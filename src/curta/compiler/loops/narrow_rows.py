@@ -10,15 +10,17 @@ repeated, before, as often as there are rows in one.
 What is the same for all rows and costly, a square root say, is computed once in wide
 arrays, too.
 
-Maps of a few columns that read something else than that (a number for each row, a
-transposed array, rows in an order read from data) have the columns written out: vectors
-go along the rows, and a row's elements are stored side by side.
+Rows of a few elements that are neither (with a number for each row, of a transposed
+array, in an order read from data, with a fold of each) are written out: vectors go
+along the rows, and what is stored of a row is stored side by side.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from curta.compiler.loops.assemble import Rewriter, are_one, indices_of
@@ -58,14 +60,14 @@ def widen_rows(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
     """The kernel itself, or kernels of which the narrow rows are wider."""
     parts = [Kernel(kernel.dims, (s,)) for s in kernel.stages]
     if len(parts) > 1 and not all(map(_stands_alone, kernel.stages)):
-        return [kernel]
+        return [_with_rows_written_out(kernel, builder)]
     found = [_rows(k) for k in parts]
     if len(parts) == 1 and found[0] is None:
-        return [_with_columns_written_out(kernel, builder)]
+        return [_with_rows_written_out(kernel, builder)]
     if len(parts) == 1 and found[0] is not None:
         return found[0].kernels(builder)
     if not any(rows is not None and rows.is_narrow for rows in found):
-        return [kernel]
+        return [_with_rows_written_out(kernel, builder)]
     result = []
     for part, rows in zip(parts, found, strict=True):
         if rows is not None:
@@ -216,7 +218,10 @@ class Rows:
             stored = parts.stored(r.folds, (*self.outer, first, r.column))
             stage = Stage((*inner, r.row), (), stored)
             result.append(Kernel((*self.outer, r.column), (stage,)))
-        read = parts.read((*self.outer, part, self.column))
+        read = tuple(
+            replace(f, in_order=f.combined)  # rows of a part are not neighbours
+            for f in parts.read((*self.outer, part, self.column))
+        )
         return [*result, Kernel(self.kernel.dims, (Stage((part,), (), read),))]
 
     def _repeat(
@@ -237,33 +242,97 @@ class Rows:
         return [Kernel((*self.outer, part), (stage,))], given
 
 
-def _with_columns_written_out(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
-    """The kernel, or one whose vectors go along the rows, with a store a column."""
-    (stage,), tuning = kernel.stages, config.tuning
-    if stage.folds or stage.ordered or not kernel.dims or len(stage.dims) != 1:
+def _with_rows_written_out(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
+    """The kernel, or one whose vectors go along rows, of which all is written out."""
+    if any(is_symbolic_dim(v.extent) for v in _all_dims(kernel)):
         return kernel
-    row, (column,) = kernel.dims[-1], stage.dims
-    if is_symbolic_dim(row.extent) or is_symbolic_dim(column.extent):
+    long = [v for v in kernel.dims if v.extent >= config.tuning.narrow_row]
+    if not long or kernel_cost(kernel) < config.tuning.narrow_cost:
         return kernel
-    count = column.extent
-    if not 1 < count <= tuning.side_by_side or row.extent < tuning.narrow_row:
+    at = kernel.dims.index(long[-1])
+    rows = _WrittenOut(builder, kernel.dims[at], kernel.dims[at + 1 :])
+    if not all(map(rows.is_short, kernel.stages)):
         return kernel
-    few = count * cost(stage) <= tuning.expression_cost
-    if not few or kernel_cost(kernel) < tuning.narrow_cost:
+    if sum(map(rows.cost, kernel.stages)) > config.tuning.expression_cost:
         return kernel
-    if any(
-        s.where is not None
-        or s.offset.coefficient(column) != 1
-        or s.offset.coefficient(row) != count
-        for s in stage.stores
-    ):
-        return kernel
-    each = []
-    for k in range(count):
-        place: dict[IndexAtom, IndexLike] = {column: k}
-        each.append(Rewriter(builder, place.get).body(stage)[0])
-    stores = tuple(s for columns in zip(*each, strict=True) for s in columns)
-    return Kernel(kernel.dims[:-1], (Stage((row,), stores, ()),))
+    stores = [x for stage in kernel.stages for x in rows.stores(stage)]
+    return Kernel(kernel.dims[:at], (Stage((rows.row,), tuple(stores), ()),))
+
+
+def _all_dims(kernel: Kernel) -> Iterator[LoopVar]:
+    yield from kernel.dims
+    for stage in kernel.stages:
+        yield from stage.dims
+
+
+@dataclass(frozen=True, eq=False)
+class _WrittenOut:
+    """Stages without loops but one along the rows; `inner` are dims within a row."""
+
+    builder: ScalarBuilder
+    row: LoopVar
+    inner: tuple[LoopVar, ...]
+
+    def is_short(self, stage: Stage) -> bool:
+        """Whether a stage has a few elements of each row, and stores them in order."""
+        if stage.kept or stage.ordered or is_running(stage) or len(stage.dims) > 1:
+            return False
+        most, dims = config.tuning.side_by_side, (*self.inner, *stage.dims)
+        if any(v.extent > most for v in dims) or len(dims) > 2:
+            return False
+        apart = [abs(x.offset.coefficient(self.row)) for x in stage.loads]
+        if stage.folds and max(apart, default=0) > config.tuning.few_apart:
+            return False
+        folded = [s for f in stage.folds for s in f.stores]
+        return all(self._is_in_order(s, dims) for s in stage.stores) and all(
+            self._is_in_order(s, self.inner) for s in folded
+        )
+
+    def _is_in_order(self, store: Store, dims: tuple[LoopVar, ...]) -> bool:
+        """Whether what is stored for a row follows what is stored for the last one."""
+        count = 1
+        for v in reversed((self.row, *dims)):
+            if store.offset.coefficient(v) != count:
+                return False
+            count *= v.extent
+        return store.where is None
+
+    def cost(self, stage: Stage) -> int:
+        """What a row costs."""
+        once = cost(stage) + sum(weight(e) for f in stage.folds for e in f.in_order)
+        return once * math.prod(v.extent for v in (*self.inner, *stage.dims))
+
+    def stores(self, stage: Stage) -> list[Store]:
+        """All that a stage stores for a row: of maps, then of folds."""
+        dims = (*self.inner, *stage.dims)
+        maps, folds = [], []
+        for index in itertools.product(*(range(v.extent) for v in dims)):
+            place: dict[IndexAtom, IndexLike] = dict(zip(dims, index, strict=True))
+            stored, folded = Rewriter(self.builder, place.get).body(stage)
+            maps.append(stored)
+            folds.append(folded)
+        result = [s for same in zip(*maps, strict=True) for s in same]
+        count = math.prod(v.extent for v in stage.dims)
+        for parts in zip(*folds, strict=True):
+            for first in range(0, len(parts), count):
+                result += self._folded(parts[first : first + count])
+        return result
+
+    def _folded(self, parts: Sequence[Fold]) -> tuple[Store, ...]:
+        """The results of a fold over as many inputs as there are parts."""
+        fold = parts[0]
+        total: tuple[Expr, ...] = fold.initial
+        for part in parts:
+            holes, values = (*fold.left, *fold.right), (*total, *part.inputs)
+            total = self._with(holes, values).rebuilt(fold.in_order)
+        results = self._with(fold.left, total)
+        results.rebuilt(s.value for s in fold.stores)
+        return tuple(map(results.store, fold.stores))
+
+    def _with(self, holes: Sequence[Expr], values: Sequence[Expr]) -> Rewriter:
+        """What puts values in place of holes."""
+        given = dict(zip(holes, values, strict=True))
+        return Rewriter(self.builder, lambda atom: None, given)
 
 
 def _are_kept(shared: Iterable[Expr]) -> bool:

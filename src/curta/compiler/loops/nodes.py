@@ -197,7 +197,8 @@ class Fold:
     from `initial`. `combined` says, in terms of the placeholders `left` and `right`,
     how two accumulators become one, or an accumulator and an input. `stores` write the
     results: their values are in terms of `left`, the final accumulators. A `running`
-    fold stores at every index what it has accumulated so far.
+    fold stores at every index what it has accumulated so far. `in_order` is `combined`
+    where all on the left comes before all on the right, which may be less to compute.
     """
 
     inputs: tuple[Expr, ...]
@@ -206,7 +207,8 @@ class Fold:
     right: tuple[Placeholder, ...]
     combined: tuple[Expr, ...]
     stores: tuple[Store, ...]
-    running: bool = False
+    running: bool
+    in_order: tuple[Expr, ...]
 
 
 @dataclass(frozen=True, eq=False)

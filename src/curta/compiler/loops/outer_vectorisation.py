@@ -168,7 +168,7 @@ def _line(
 
 def _combining(stage: Stage) -> int:
     """What it costs to combine two accumulators of each fold."""
-    return sum(1 + sum(map(weight, walk(f.combined))) for f in stage.folds)
+    return sum(1 + sum(map(weight, walk(f.in_order))) for f in stage.folds)
 
 
 def _cost_by_rows(kernel: Kernel, lanes: int) -> float:

@@ -321,12 +321,20 @@ def _turns(stage: Stage) -> bool:
 
 
 def _shuffles(stage: Stage) -> int:
-    """What it costs to pick lanes that lie apart, and to put columns together."""
+    """What it costs to pick lanes that lie apart, and to put columns together.
+
+    Of narrow elements LLVM takes long to find instructions for more registers at once.
+    """
     if not stage.dims:
         return 0
-    offsets = [*(x.offset for x in stage.loads), *(s.offset for s in stage.stores)]
-    apart = (typical(abs(o.coefficient(stage.dims[-1]))) for o in offsets)
-    return sum(k - 1 for k in apart if 2 < k <= config.tuning.few_apart)
+    places = {(x.buffer, x.offset) for x in stage.loads}
+    places |= {(s.buffer, s.offset) for s in stage.stores}
+    total = 0
+    for buffer, offset in places:
+        apart = typical(abs(offset.coefficient(stage.dims[-1])))
+        if 2 < apart <= config.tuning.few_apart:
+            total += (apart - 1) * max(1, 4 // buffer.dtype.itemsize)
+    return total
 
 
 def chains_of(weight: int) -> int:

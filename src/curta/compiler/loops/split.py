@@ -12,6 +12,7 @@ threads.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.index import (
@@ -73,8 +74,7 @@ class Parts:
             for f, buffers in zip(self.folds, self.buffers, strict=True)
         ]
         return tuple(
-            Fold(f.inputs, f.initial, f.left, f.right, f.combined, own)
-            for f, own in zip(folds, stores, strict=True)
+            replace(f, stores=own) for f, own in zip(folds, stores, strict=True)
         )
 
     def read(self, index: tuple[IndexLike, ...]) -> tuple[Fold, ...]:
@@ -87,8 +87,7 @@ class Parts:
             for f, buffers in zip(self.folds, self.buffers, strict=True)
         ]
         return tuple(
-            Fold(own, f.initial, f.left, f.right, f.combined, f.stores)
-            for f, own in zip(self.folds, inputs, strict=True)
+            replace(f, inputs=own) for f, own in zip(self.folds, inputs, strict=True)
         )
 
 
