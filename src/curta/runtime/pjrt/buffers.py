@@ -162,21 +162,23 @@ class Buffer:
             more.transfer = self._copy_out()
 
     def _copy_out(self) -> tuple[int, Any]:
+        client = self.client
+        client.check_open()
         out = np.empty(self.shape, self.dtype)
-        layout, keep = row_major(self.client, len(self.shape))
-        args = self.client.library.struct(
-            "Buffer_ToHostBuffer_Args",
-            src=self.handle,
-            host_layout=ctypes.addressof(layout),
-            dst=out.ctypes.data,
-            dst_size=out.nbytes,
-        )
-        self.client.check_open()
-        run = self.client.library.functions["Buffer_ToHostBuffer"]
-        if error := run(ctypes.addressof(args)):
-            self.client.library.retry(error, run, args, [layout])
-        del keep
-        return args.event, out
+        # Arguments are taken from a heap, as threads come in between.
+        heap = client.reads[out.ndim]
+        try:
+            slot = heap.pop()
+        except IndexError:
+            slot = _read(client, out.ndim)
+        args, address, layout, _ = slot
+        args.src, args.dst, args.dst_size = self.handle, out.ctypes.data, out.nbytes
+        run = client.library.functions["Buffer_ToHostBuffer"]
+        if error := run(address):
+            client.library.retry(error, run, args, [layout])
+        event = args.event
+        heap.append(slot)
+        return event, out
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The elements, on the host; raises what went wrong while they were made."""
@@ -229,14 +231,17 @@ class Buffer:
         return f"Buffer({self.dtype.name}{list(self.shape)})"
 
 
-def row_major(client: Client, rank: int) -> tuple[Struct, Any]:
-    """A layout whose last dim is the densest, and what it points to."""
+def _read(client: Client, rank: int) -> tuple[Any, int, Struct, Any]:
+    """The arguments of a copy to the host, in row-major order, and what they are."""
     order = array_of(range(rank)[::-1])
     layout: Any = client.library.struct("Buffer_MemoryLayout")
     layout.tiled_struct_size = 56
     layout.minor_to_major = ctypes.addressof(order)
     layout.minor_to_major_size = rank
-    return layout, order
+    args = client.library.struct(
+        "Buffer_ToHostBuffer_Args", host_layout=ctypes.addressof(layout)
+    )
+    return args, ctypes.addressof(args), layout, order
 
 
 def from_host(

@@ -9,7 +9,7 @@ import functools
 import os
 import time
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,8 @@ class Client:
         self.executables: set[int] = set()
         #: Handles of buffers whose memory other libraries use.
         self.borrowed: set[int] = set()
+        #: By rank, arguments of copies to the host that are not in use.
+        self.reads: defaultdict[int, list[Any]] = defaultdict(list)
         #: Not 0 once it is closed: native code looks here.
         self.closed_word: ctypes.c_uint64 = ctypes.c_uint64(0)
         #: What `sweep` looks after: handles that nobody has any more, but that could

@@ -60,6 +60,8 @@ class Library:
         self.sizes: dict[str, int] = {}
         #: Whether programs can call Python by a handler; None until somebody asks.
         self.calls_python: bool | None = None
+        # Arguments of `wait` that are not in use.
+        self._waits: list[Any] = []
         self.call("Plugin_Initialize")
 
     def _check_version(self) -> None:
@@ -140,11 +142,26 @@ class Library:
 
     def wait(self, event: int | None) -> None:
         """Wait for an event and free it; raises its error."""
-        if event:
-            try:
-                self.call("Event_Await", event=event)
-            finally:
-                self.call("Event_Destroy", event=event)
+        if not event:
+            return
+        # Arguments are taken from a heap, as threads come in between.
+        try:
+            await_, destroy = self._waits.pop()
+        except IndexError:
+            names = ("Event_Await_Args", "Event_Destroy_Args")
+            await_, destroy = [
+                (s, ctypes.addressof(s)) for s in map(self.struct, names)
+            ]
+        await_[0].event = destroy[0].event = event
+        try:
+            run = self.functions["Event_Await"]
+            if error := run(await_[1]):
+                self.retry(error, run, await_[0], ())
+        finally:
+            run = self.functions["Event_Destroy"]
+            if error := run(destroy[1]):
+                self.retry(error, run, destroy[0], ())
+            self._waits.append((await_, destroy))
 
     def is_ready(self, event: int) -> bool:
         """Whether what the event stands for is done, or failed."""
