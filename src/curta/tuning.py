@@ -330,6 +330,10 @@ class Tuning:
 
     # Length of transforms of columns that stay in the caches at most.
     fourier_block: int = limit(1 << 13, shrunk=16)
+    # Points of a transform without butterflies that is a product of matrices at most.
+    fourier_product: int = limit(256, shrunk=40)
+    # Points for each row of such a product at most.
+    fourier_product_rows: int = limit(8, shrunk=40)
     # Bytes of blocks of rows that stay in the first-level cache.
     fourier_rows_bytes: int = limit(1 << 16, shrunk=64)
     # Operations up to which no thread is woken.

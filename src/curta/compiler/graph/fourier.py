@@ -2,7 +2,8 @@
 
 Of n real numbers, n even, it is the transform of n/2 pairs, read as complex numbers,
 and what belongs together added up (C. Van Loan, Computational Frameworks for the Fast
-Fourier Transform, 1992, 4.3). Where n has a prime factor without a butterfly, it is a
+Fourier Transform, 1992, 4.3). Where n has a prime factor without a butterfly, it is two
+products of matrices, of sums and of differences of opposite points; or if n is large a
 convolution with a chirp, by transforms of a length that has none (L. Bluestein, "A
 linear filtering approach to the computation of discrete Fourier transform", 1970).
 """
@@ -29,7 +30,8 @@ from curta.core.memo import kept_by_settings
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.elementwise.arithmetic import add, mul, sub
+from curta.primitives.dot import DotGeneral
+from curta.primitives.elementwise.arithmetic import add, mul, neg, sub
 from curta.primitives.elementwise.complex import complex_, conj, imag, real
 from curta.primitives.fft import Fft, FftType
 from curta.primitives.joining import Concatenate
@@ -119,7 +121,12 @@ def _along(x: Any, axis: int, inverse: bool) -> Any:
     known = radices(size) is not None
     if axis < last and (few or not known):
         return move_dim(_along(move_dim(x, axis, last), last, inverse), last, axis)
-    return _applied(TransformAlong(axis, inverse), x) if known else _chirped(x, inverse)
+    if known:
+        return _applied(TransformAlong(axis, inverse), x)
+    tuning, rows = config.tuning, math.prod(shape[:-1])
+    # Of few rows products take as long as to read the matrix.
+    few = size > min(tuning.fourier_product, tuning.fourier_product_rows * rows)
+    return _chirped(x, inverse) if few else _by_products(x, inverse)
 
 
 def _applied(op: TransformAlong, x: Any) -> Any:
@@ -207,6 +214,41 @@ def _row(numbers: Any, like: Any) -> Any:
 
 
 # ------------------------------------------------------------------ other lengths
+
+
+def _by_products(x: Any, inverse: bool) -> Any:
+    """The transforms of rows of a few points, by their definition.
+
+    Result k and its opposite are the sum and the difference of two sums over j: cosines
+    times sums of opposite points, and i times sines times differences of these.
+    """
+    aval = typeof(x)
+    size, last = aval.shape[-1], aval.ndim - 1
+    half, turn = (size + 1) // 2, 1 if inverse else -1
+    low, high = columns(x, 1, half), Rev((last,))(columns(x, size - half + 1, size))
+    sums = _with_ends(x, size, add(low, high))
+    k = np.arange(size // 2 + 1)
+    angles = roots(k[:, None] * k, size, turn) / (size if inverse else 1)
+    even = _times(sums, angles.real)
+    odd = _times(sub(low, high), angles.imag[1:half, 1:half])
+    turned = complex_(neg(imag(odd)), real(odd))
+    middle = columns(even, 1, half)
+    first = _with_ends(even, size, add(middle, turned))
+    return Concatenate(last)(first, Rev((last,))(sub(middle, turned)))
+
+
+def _with_ends(x: Any, size: int, between: Any) -> Any:
+    """Point 0 of `x`, the points between, and of an even number the opposite one."""
+    ends = [0, size // 2] if size % 2 == 0 else [0]
+    first, *opposite = (columns(x, k, k + 1) for k in ends)
+    return Concatenate(typeof(x).ndim - 1)(first, between, *opposite)
+
+
+def _times(x: Any, matrix: Any) -> Any:
+    """Rows of complex numbers times a real matrix."""
+    last, parts = typeof(x).ndim - 1, (real(x), imag(x))
+    product = DotGeneral((((last,), (0,)), ((), ())))
+    return complex_(*(product(p, matrix.astype(typeof(p).dtype)) for p in parts))
 
 
 def _chirped(x: Any, inverse: bool) -> Any:

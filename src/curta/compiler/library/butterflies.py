@@ -16,7 +16,7 @@ from curta.compiler.llvm.types import Value
 
 Complex = tuple[Value, Value]
 
-PRIMES = (2, 3, 5, 7, 11, 13)
+PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31)
 """The lengths that are not split further."""
 
 
@@ -25,7 +25,7 @@ def radices(size: int) -> list[int] | None:
 
     Example:
         >>> from curta.compiler.library.butterflies import radices
-        >>> radices(1000), radices(1024), radices(34)
+        >>> radices(1000), radices(1024), radices(74)
         ([8, 5, 5, 5], [8, 8, 4, 4], None)
     """
     result = []
