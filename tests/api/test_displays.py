@@ -1,6 +1,7 @@
 """What notebooks show of arrays, jaxprs and pytrees."""
 
 import base64
+import contextlib
 import html.parser
 import re
 import zlib
@@ -98,10 +99,32 @@ def test_arrays_without_elements_to_show():
     keys = curta.random.split(curta.random.key(0), 4)
     assert "key<fry>[4]" in Tags(keys._repr_html_()).text
     assert "float32[0,7]" in jnp.ones((0, 7))._repr_html_()
-    x = jnp.ones(3)
+
+
+def test_deleted_arrays_in_notebooks():
+    """What a cell may end with after donating them; in JAX `repr` raises."""
+    x = jnp.ones((2, 3))
+    printer = Printer()
+    x._repr_pretty_(printer, False)
+    assert "".join(printer.parts) == repr(x)
     x.delete()
     with pytest.raises(RuntimeError, match="has been deleted"):
-        x._repr_html_()
+        repr(x)
+    x._repr_pretty_(gone := Printer(), False)
+    assert gone.parts == ["Array(deleted, shape=(2, 3), dtype=float32)"]
+    assert gone.parts[0] in Tags(x._repr_html_()).text
+
+
+class Printer:
+    """The part of IPython's pretty printer that is used."""
+
+    def __init__(self):
+        self.parts = []
+        self.text = self.parts.append
+        self.group = contextlib.nullcontext
+
+    def break_(self):
+        self.parts.append("\n")
 
 
 def test_jaxprs_unfold_to_what_their_text_says():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class ShownArray(Array):
     _storage: Any
     _has_terms: Any
     sharding: Any
+    is_deleted: Any
 
     def __repr__(self) -> str:
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
@@ -56,7 +58,21 @@ class ShownArray(Array):
             return object.__format__(self, spec)  # TypeError but for an empty one
         return format(self._value if self.aval.shape else self._value[()], spec)
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """The text in IPython, where an error of `repr` would be a long traceback."""
+        text = self._gone() if self.is_deleted() else repr(self)
+        with printer.group():
+            for i, line in enumerate(text.splitlines()):
+                if i:
+                    printer.break_()
+                printer.text(line)
+
+    def _gone(self) -> str:
+        return f"Array(deleted, shape={self.shape}, dtype={self.dtype.name})"
+
     def _repr_html_(self) -> str:
+        if self.is_deleted():
+            return f"<pre>{escape(self._gone())}</pre>"
         pictured = self.ndim == 2 and not self._is_shown_whole()
         html: str = array_html.array_html(self, self._value if pictured else None)
         return html
