@@ -73,9 +73,9 @@ def _closed_rule(rule: Callable[..., Any], out: Any) -> tree_util.Partial:
     closed = stage(flat, avals, debug_info("custom_gradient fwd", rule))
 
     def call(consts: list[Any], cotangent: Any) -> Any:
-        cts, found_tree = tree_util.tree_flatten(cotangent)
-        if found_tree != out_tree:
-            raise TypeError(f"cotangent has structure {found_tree}, not {out_tree}")
+        cts, ct_tree = tree_util.tree_flatten(cotangent)
+        if ct_tree != out_tree:
+            raise TypeError(f"cotangent has structure {ct_tree}, not {out_tree}")
         result = eval_jaxpr(closed.jaxpr, consts, *cts)
         return tree_util.tree_unflatten(flat.out_tree, result)
 
@@ -113,19 +113,19 @@ def closure_convert(
     def converted(*args: Any) -> Any:
         split = len(args) - count
         given, values = args[:split], iter(args[split:])
-        found_leaves, found_tree = tree_util.tree_flatten((given, {}))
-        if found_tree != in_tree:
+        args_leaves, args_tree = tree_util.tree_flatten((given, {}))
+        if args_tree != in_tree:
             raise TypeError(
                 "The inputs to the closure produced by closure_convert must have the"
                 " same Pytree structure as the example arguments passed when"
                 f" closure_convert was called. Expected {in_tree}, but got"
-                f" {found_tree}"
+                f" {args_tree}"
             )
         consts = [
             next(values) if h else c
             for c, h in zip(closed.consts, hoisted, strict=True)
         ]
-        outs = eval_jaxpr(closed.jaxpr, consts, *found_leaves)
+        outs = eval_jaxpr(closed.jaxpr, consts, *args_leaves)
         return tree_util.tree_unflatten(flat.out_tree, outs)
 
     return converted, [c for c, h in zip(closed.consts, hoisted, strict=True) if h]

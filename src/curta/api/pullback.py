@@ -209,13 +209,13 @@ class VJP:
                 " tuple or other container). Put the cotangents of several outputs"
                 " into one tuple."
             )
-        leaves, found_tree = tree_util.tree_flatten(cotangents[0])
-        if found_tree != linear.out_tree:
+        leaves, ct_tree = tree_util.tree_flatten(cotangents[0])
+        if ct_tree != linear.out_tree:
             raise ValueError(
                 "unexpected tree structure.\n\nThe argument to a VJP function returned"
                 " by `jax.vjp` must match the pytree structure of the differentiated"
                 f" function {linear.debug_info.function()}.\n\nBut the tree structures"
-                f" differ: expected {linear.out_tree}, got {found_tree}."
+                f" differ: expected {linear.out_tree}, got {ct_tree}."
             )
         for ct, out in zip(leaves, linear.out_avals, strict=True):
             _check_cotangent(typeof(ct), out)
@@ -235,13 +235,14 @@ class VJP:
         >>> pull.with_refs(total, curta.ad.DontWant())(1.0), total
         ((GradRef(), DidntWant()), Ref(4., dtype=float32, weak_type=True))
         """
-        accumulators, found_tree = tree_util.tree_flatten(
+        accumulators, accumulators_tree = tree_util.tree_flatten(
             refs, is_leaf=lambda x: x is None
         )
         tree = self._linear.in_tree
-        if found_tree.num_leaves != tree.num_leaves:
+        if accumulators_tree.num_leaves != tree.num_leaves:
             raise ValueError(
-                f"with_refs takes a tree like the arguments, {tree}, got {found_tree}"
+                f"with_refs takes a tree like the arguments, {tree}, got"
+                f" {accumulators_tree}"
             )
 
         wanted = [not isinstance(x, DontWant) for x in accumulators]

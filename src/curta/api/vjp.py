@@ -222,11 +222,11 @@ class _Pushforward:
 
     def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         linear = self.linear
-        leaves, found_tree = tree_util.tree_flatten(tangents)
-        if found_tree != linear.in_tree:
+        leaves, tangent_tree = tree_util.tree_flatten(tangents)
+        if tangent_tree != linear.in_tree:
             raise TypeError(
-                f"expected {linear.in_tree}, got {found_tree}: the linearized function"
-                " takes tangents in the tree structure of the primal values"
+                f"expected {linear.in_tree}, got {tangent_tree}: the linearized"
+                " function takes tangents in the tree structure of the primal values"
             )
         for t, aval in zip(leaves, linear.in_avals, strict=True):
             expected, result = aval.to_tangent_aval(), typeof(t)
@@ -324,11 +324,11 @@ class _Transposed:
         self.out_tree = out_tree
 
     def __call__(self, consts: Sequence[Any], cotangent: Any) -> tuple[Any, ...]:
-        cts, found_tree = tree_util.tree_flatten(cotangent)
-        if found_tree != self.out_tree:
+        cts, ct_tree = tree_util.tree_flatten(cotangent)
+        if ct_tree != self.out_tree:
             raise TypeError(
                 "cotangent tree does not match function output, expected"
-                f" {self.out_tree} but got {found_tree}"
+                f" {self.out_tree} but got {ct_tree}"
             )
         for ct, aval in zip(cts, self.jaxpr.out_avals, strict=True):
             if typeof(ct).shape != aval.shape or typeof(ct).dtype != aval.dtype:

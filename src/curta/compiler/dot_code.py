@@ -23,7 +23,7 @@ from curta.compiler.library.tile_shape import Tile
 from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
 from curta.compiler.routine_code import LibraryCall, transpose_code
-from curta.compiler.sized import Found, PerSizes, Sizes, concrete
+from curta.compiler.sized import Computed, PerSizes, Sizes, concrete
 from curta.config import config
 from curta.tuning import Tuning
 
@@ -44,7 +44,7 @@ def _dot_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
     return LibraryCall(tuple(map(_code, plan.code)), plan.numbers, parallel)
 
 
-def call_at_sizes(dot: Any) -> list[Found]:
+def call_at_sizes(dot: Any) -> list[Computed]:
     """Addresses of what computes a product, of its numbers, and of its code's list.
 
     They are found when the sizes are known. Raises NotImplementedError for routines,
@@ -53,7 +53,7 @@ def call_at_sizes(dot: Any) -> list[Found]:
     if not isinstance(dot, (Dot, Contraction)):
         raise NotImplementedError(f"{type(dot).__name__} is code for one size")
     made = PerSizes(lambda sizes: _Words(dot_call(concrete(dot, sizes))))
-    return [Found(partial(_word_at, made, i)) for i in range(3)]
+    return [Computed(partial(_word_at, made, i)) for i in range(3)]
 
 
 def _word_at(made: PerSizes, i: int, sizes: Sizes) -> int:

@@ -81,8 +81,8 @@ class NativeProgram:
         """The constants for calls that share work out to threads, if there is some."""
         if self.launcher is None:
             return self.constants
-        place = self.arena_word - 1
-        before, after = self.constants[:place], self.constants[place + 1 :]
+        word = self.arena_word - 1
+        before, after = self.constants[:word], self.constants[word + 1 :]
         return (*before, self.launcher(), *after)
 
     @cached_property

@@ -210,15 +210,15 @@ def _fused(
 
 
 def _reach(
-    root: Eqn, made_by: dict[Var, Eqn], program: Program, found: set[Eqn]
+    root: Eqn, made_by: dict[Var, Eqn], program: Program, reached: set[Eqn]
 ) -> None:
     """Add an eqn and those whose values it reads without their being in memory."""
     left = [root]
     while left:
         eqn = left.pop()
-        if eqn in found:
+        if eqn in reached:
             continue
-        found.add(eqn)
+        reached.add(eqn)
         for v in eqn.invars:
             if isinstance(v, Var) and v not in program.variables and v in made_by:
                 left.append(made_by[v])

@@ -49,63 +49,63 @@ def depends_on_sizes(x: Any) -> bool:
 def total(numbers: Sequence[Any]) -> Any:
     """The sum of numbers of which some may depend on sizes."""
     if any(isinstance(x, SymbolicDim) for x in numbers):
-        return Found(lambda sizes: sum(number(x, sizes) for x in numbers))
+        return Computed(lambda sizes: sum(number(x, sizes) for x in numbers))
     return sum(numbers)
 
 
-class Found(SymbolicDim):
+class Computed(SymbolicDim):
     """A number that Python works out when it knows the sizes."""
 
-    __slots__ = ("_find",)
+    __slots__ = ("_compute",)
 
-    def __init__(self, find: Callable[[Sizes], int]) -> None:
-        self._find = find
+    def __init__(self, compute: Callable[[Sizes], int]) -> None:
+        self._compute = compute
 
     def at(self, sizes: Sizes) -> int:
-        return self._find(sizes)
+        return self._compute(sizes)
 
-    def _with(self, operation: Callable[..., Any], *others: Any) -> Found:
+    def _with(self, operation: Callable[..., Any], *others: Any) -> Computed:
         given = (self, *others)
-        return Found(lambda sizes: operation(*(number(x, sizes) for x in given)))
+        return Computed(lambda sizes: operation(*(number(x, sizes) for x in given)))
 
-    def __add__(self, other: Any) -> Found:
+    def __add__(self, other: Any) -> Computed:
         return self._with(operator.add, other)
 
-    def __mul__(self, other: Any) -> Found:
+    def __mul__(self, other: Any) -> Computed:
         return self._with(operator.mul, other)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __neg__(self) -> Found:
+    def __neg__(self) -> Computed:
         return self._with(operator.neg)
 
-    def __floordiv__(self, other: Any) -> Found:
+    def __floordiv__(self, other: Any) -> Computed:
         return self._with(operator.floordiv, other)
 
-    def max(self, other: Any) -> Found:
+    def max(self, other: Any) -> Computed:
         return self._with(max, other)
 
-    def min(self, other: Any) -> Found:
+    def min(self, other: Any) -> Computed:
         return self._with(min, other)
 
 
 class Slots:
-    """The numbers that the code of a program reads, each in its place in the table."""
+    """The numbers that the code of a program reads, each in its slot of the table."""
 
     def __init__(self) -> None:
         self.items: list[Any] = []
-        self._places: dict[Hashable, int] = {}
+        self._slots: dict[Hashable, int] = {}
 
-    def place(self, x: SymbolicDim) -> int:
+    def slot(self, x: SymbolicDim) -> int:
         """Where the table has a number."""
-        return self.places(x, [x])
+        return self.slots(x, [x])
 
-    def places(self, key: Hashable, numbers: Sequence[SymbolicDim]) -> int:
+    def slots(self, key: Hashable, numbers: Sequence[SymbolicDim]) -> int:
         """Where the table has the first of several numbers, which the key tells."""
-        if key not in self._places:
-            self._places[key] = len(self.items)
+        if key not in self._slots:
+            self._slots[key] = len(self.items)
             self.items += numbers
-        return self._places[key]
+        return self._slots[key]
 
     def table(self, sizes: Sizes) -> np.ndarray[Any, Any]:
         """The table for given sizes."""

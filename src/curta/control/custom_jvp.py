@@ -209,7 +209,7 @@ def batch_outputs(
 
 def aligned(
     outs: Sequence[Any],
-    found: Sequence[int | None],
+    out_dims: Sequence[int | None],
     axis: BatchAxis,
     dims: Sequence[int | None],
 ) -> tuple[list[Any], list[int | None]]:
@@ -217,9 +217,11 @@ def aligned(
 
     None of them is if no argument is batched and the function closes over no batch.
     """
-    if all(d is None for d in [*dims, *found]):
-        return list(outs), list(found)
-    moved = [batch_dim_at(x, d, axis.size, 0) for x, d in zip(outs, found, strict=True)]
+    if all(d is None for d in [*dims, *out_dims]):
+        return list(outs), list(out_dims)
+    moved = [
+        batch_dim_at(x, d, axis.size, 0) for x, d in zip(outs, out_dims, strict=True)
+    ]
     return moved, [0] * len(moved)
 
 

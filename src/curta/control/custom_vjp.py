@@ -211,11 +211,11 @@ def _example(zero: SymbolicZero, dim: int | None) -> SymbolicZero:
     return SymbolicZero(zero.aval.update(shape=shape))
 
 
-def _to_input_dim(ct: Any, found: int | None, dim: int | None, size: int) -> Any:
+def _to_input_dim(ct: Any, ct_dim: int | None, dim: int | None, size: int) -> Any:
     """The cotangent of an input with batch dim `dim`, summed if that is None."""
     if dim is not None:
-        return batch_dim_at(ct, found, size, dim)
-    return reduce_sum(batch_dim_at(ct, found, size, 0), (0,))
+        return batch_dim_at(ct, ct_dim, size, dim)
+    return reduce_sum(batch_dim_at(ct, ct_dim, size, 0), (0,))
 
 
 @dataclass(frozen=True)

@@ -153,16 +153,16 @@ class Scan(TakesRefs):
         )
         result = op(*consts, *const_given, *carry, *moving, *xs, *x_given)
         n, m = len(carry), len(moving)
-        carry_out, carry_found, ys = (
+        carry_out, carry_out_dots, ys = (
             result[:n],
             iter(result[n : n + m]),
             result[n + m :],
         )
         n_ys = len(self.jaxpr.out_avals) - n
-        y_found = iter(ys[n_ys:])
+        y_dots = iter(ys[n_ys:])
         outs = [*carry_out, *ys[:n_ys]]
-        dots = [next(carry_found) if f else None for f in carry_nonzero]
-        dots += [next(y_found) if f else None for f in out_nonzero]
+        dots = [next(carry_out_dots) if f else None for f in carry_nonzero]
+        dots += [next(y_dots) if f else None for f in out_nonzero]
         return outs, [
             zero_tangent(typeof(x)) if t is None else t
             for x, t in zip(outs, dots, strict=True)
@@ -407,10 +407,10 @@ def _batched_body(
     def dims(carry: Flags) -> tuple[int | None, ...]:
         return const_dims + tuple(0 if f else None for f in carry + xs)
 
-    def found(carry: Flags) -> list[bool]:
+    def batched_outs(carry: Flags) -> list[bool]:
         return [d is not None for d in batch_jaxpr(op.jaxpr, axis, dims(carry))[1]]
 
-    carry = spread(carry, lambda c: found(c)[:n])
-    ys = tuple(found(carry)[n:])
+    carry = spread(carry, lambda c: batched_outs(c)[:n])
+    ys = tuple(batched_outs(carry)[n:])
     body, _ = batch_jaxpr(op.jaxpr, axis, dims(carry), carry + ys)
     return body, carry, ys

@@ -336,9 +336,9 @@ def _dead(blocks: deque[NDArray], tries: int | None = None) -> NDArray | None:
     Those handed out last come first, as the caches still have them: the last one, and
     the one before, which a step that makes one array of another leaves behind.
     """
-    for place in (-1, -2):
+    for end in (-1, -2):
         try:
-            held = (blocks[place],)
+            held = (blocks[end],)
         except IndexError:
             break
         if getrefcount(held[0]) == _ALONE:

@@ -61,12 +61,12 @@ class HtmlPrinter(Printer):
             self._inner = []
             shown = escape(_line(self.eqn(eqn)))
             inner, self._inner = self._inner, []
-            place = f' title="{escape(str(eqn.source_info))}"'
+            title = f' title="{escape(str(eqn.source_info))}"'
             if not inner:
-                yield f"<div{place}>{shown}</div>"
+                yield f"<div{title}>{shown}</div>"
                 continue
             body = f'<div style="{_INDENT}">{"".join(inner)}</div>'
-            yield _details(shown, body, _size(eqn) <= _OPEN, place)
+            yield _details(shown, body, _size(eqn) <= _OPEN, title)
 
 
 def _details(summary: str, body: str, is_open: bool, attributes: str = "") -> str:

@@ -70,8 +70,8 @@ class Solution:
         self._assign(str(name), divmod(rest, k), equation)
         return True
 
-    def _assign(self, name: str, found: tuple[Any, Any], equation: Equation) -> None:
-        value, rest = found
+    def _assign(self, name: str, quotient: tuple[Any, Any], equation: Equation) -> None:
+        value, rest = quotient
         self._check(
             lambda: bool(rest == 0),
             f"Division had remainder {rest} when computing the value of '{name}'.",
@@ -101,7 +101,7 @@ class Solution:
         """Add what the user said of the variables to the checks."""
         for constraint in scope.constraints:
             try:
-                found = constraint.difference.evaluate(self._with_rules(scope))
+                difference = constraint.difference.evaluate(self._with_rules(scope))
             except UnknownVariable as error:
                 raise ValueError(
                     f"Encountered dimension variable '{error.name}' that is not"
@@ -114,12 +114,12 @@ class Solution:
             equal = constraint.equal
             relation = "equal" if equal else "greater or equal"
             self._add(
-                lambda found=found, equal=equal: bool(  # type: ignore[misc]
-                    found == 0 if equal else found >= 0
+                lambda difference=difference, equal=equal: bool(  # type: ignore[misc]
+                    difference == 0 if equal else difference >= 0
                 ),
                 "Input shapes do not match the symbolic shape constraint"
                 f" {constraint.text}. Expected '{constraint.difference}' to be"
-                f" {relation} to 0, but found {found}. {self._given}",
+                f" {relation} to 0, but found {difference}. {self._given}",
             )
 
     def _with_rules(self, scope: SymbolicScope) -> dict[str, Any]:

@@ -70,34 +70,34 @@ def _vector(
 
 
 def _table(out: bytearray, node: Table) -> int:
-    """Append the places of a table's fields, and the table."""
+    """Append the offsets of a table's fields, and the table."""
     count = max(node.fields, default=-1) + 1
-    # The table begins behind the places, at a multiple of its largest field.
+    # The table begins behind the offsets, at a multiple of its largest field.
     _align(out, 8, 4 + 2 * count)
-    places_at = len(out)
+    vtable_at = len(out)
     out += bytes(4 + 2 * count)
     start = len(out)
-    out += struct.pack("<i", start - places_at)
-    places = [0] * count
+    out += struct.pack("<i", start - vtable_at)
+    offsets = [0] * count
     children = []
     for number, field in sorted(node.fields.items()):
         code = field.code if isinstance(field, Scalar) else "I"
         _align(out, struct.calcsize(code))
-        places[number] = len(out) - start
+        offsets[number] = len(out) - start
         if isinstance(field, Scalar):
             out += struct.pack(f"<{code}", field.value)
         else:
             children.append((len(out), field))
             out += bytes(4)
     sizes = 4 + 2 * count, len(out) - start
-    struct.pack_into(f"<{2 + count}H", out, places_at, *sizes, *places)
+    struct.pack_into(f"<{2 + count}H", out, vtable_at, *sizes, *offsets)
     for at, child in children:
         _refer(out, at, _write(out, child))
     return start
 
 
-def _refer(out: bytearray, at: int, place: int) -> None:
-    struct.pack_into("<I", out, at, place - at)
+def _refer(out: bytearray, at: int, target: int) -> None:
+    struct.pack_into("<I", out, at, target - at)
 
 
 def _align(out: bytearray, size: int, ahead: int = 0) -> None:

@@ -63,7 +63,7 @@ def _exported(x: Any, vjp_order: int) -> Table:
         (x.in_avals, x._in_named_shardings),
         (x.out_avals, x._out_named_shardings),
     )
-    (ins, in_places), (outs, out_places) = (
+    (ins, in_shardings), (outs, out_shardings) = (
         ([*map(uniques.aval, a, s)], [*map(uniques.sharding, s)]) for a, s in pairs
     )
     shardings = [uniques.described(s) for s in uniques.shardings]
@@ -84,8 +84,8 @@ def _exported(x: Any, vjp_order: int) -> Table:
         21: shardings,
         22: Vector("I", ins),
         23: Vector("I", outs),
-        24: Vector("I", in_places),
-        25: Vector("I", out_places),
+        24: Vector("I", in_shardings),
+        25: Vector("I", out_shardings),
     }
     if vjp_order:
         fields[17] = _exported(x.vjp(), vjp_order - 1)

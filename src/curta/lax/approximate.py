@@ -41,7 +41,7 @@ def approx_max_k(
     >>> curta.lax.approx_max_k(curta.numpy.array([1., 5., 3.]), 2)[1]
     Array([1, 2], dtype=int32)
     """
-    return _found(
+    return _approx_top_k(
         "approx_max_k", True, operand, k, reduction_dimension, recall_target,
         reduction_input_size_override, aggregate_to_topk,
     )  # fmt: skip
@@ -72,13 +72,13 @@ def approx_min_k(
     >>> curta.lax.approx_min_k(curta.numpy.array([1., 5., 3.]), 2)[0]
     Array([1., 3.], dtype=float32)
     """
-    return _found(
+    return _approx_top_k(
         "approx_min_k", False, operand, k, reduction_dimension, recall_target,
         reduction_input_size_override, aggregate_to_topk,
     )  # fmt: skip
 
 
-def _found(
+def _approx_top_k(
     name: str,
     greatest: bool,
     operand: Any,

@@ -148,7 +148,7 @@ def _only_step(given: Sequence[Any], optimize: Any) -> Sequence[tuple[Any, ...]]
     for own, x in zip(names, operands):
         for name, size in zip(own, x.shape if own else ()):
             sizes[name].add(size)
-    if any(len(found - {1}) > 1 for found in sizes.values()):
+    if any(len(lengths - {1}) > 1 for lengths in sizes.values()):
         return ()
     expression = ",".join(reversed(names)) + "->" + result
     return ((range(len(operands))[::-1], {*letters} - {*result}, expression),)

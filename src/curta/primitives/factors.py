@@ -205,7 +205,7 @@ def _pad(op: Pad, avals: Avals, outs: Avals) -> Factors:
 
 @factors.register(DynamicSlice)
 @factors.register(DynamicUpdateSlice)
-def _at_places(op: Op, avals: Avals, outs: Avals) -> Factors:
+def _at_indices(op: Op, avals: Avals, outs: Avals) -> Factors:
     part = outs[0] if isinstance(op, DynamicSlice) else avals[1]
     changed = _resized(avals[0], part)
     return _along(kept(avals, outs, changed), changed)

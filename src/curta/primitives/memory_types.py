@@ -26,8 +26,8 @@ def out_spaces(op: Op, avals: Sequence[ShapedArray], count: int) -> list[MemoryS
     """
     if all(a.memory_space is MemorySpace.Device for a in avals):
         return [MemorySpace.Device] * count
-    found = _rule(op, avals)
-    return [found] * count if isinstance(found, MemorySpace) else found
+    spaces = _rule(op, avals)
+    return [spaces] * count if isinstance(spaces, MemorySpace) else spaces
 
 
 @functools.singledispatch

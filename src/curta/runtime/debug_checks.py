@@ -61,7 +61,7 @@ def check_results(
     sharded = _is_sharded(closed.jaxpr)
     _check_ops(closed, args(), sharded)
     raise FloatingPointError(
-        f"{_found(bad, name, UNKNOWN, sharded)}. Because jax_debug_nans or"
+        f"{_message(bad, name, UNKNOWN, sharded)}. Because jax_debug_nans or"
         " jax_debug_infs is set, the ops of the function were run one by one"
         " to find where it comes from, but the de-optimized function did not"
         " produce such a value: it is an input or a literal, or comes from the"
@@ -79,7 +79,7 @@ def _check_ops(closed: ClosedJaxpr, args: Sequence[Any], sharded: bool) -> None:
 
 def _look(sharded: bool, eqn: Eqn, outs: Sequence[Any]) -> None:
     if bad := special_value(outs, [v.aval for v in eqn.outvars]):
-        raise FloatingPointError(_found(bad, eqn.op.name, eqn.source_info, sharded))
+        raise FloatingPointError(_message(bad, eqn.op.name, eqn.source_info, sharded))
 
 
 def check_op(op: Op, args: Sequence[Any], outs: Any, avals: Sequence[Any]) -> None:
@@ -94,7 +94,7 @@ def check_op(op: Op, args: Sequence[Any], outs: Any, avals: Sequence[Any]) -> No
         if inner:
             with np.errstate(all="ignore"), watching(partial(_look, sharded)):
                 op.eval(*args)
-        raise FloatingPointError(_found(bad, op.name, user_frame(), sharded))
+        raise FloatingPointError(_message(bad, op.name, user_frame(), sharded))
 
 
 def _is_sharded(jaxpr: Jaxpr) -> bool:
@@ -105,7 +105,7 @@ def _is_sharded(jaxpr: Jaxpr) -> bool:
     )
 
 
-def _found(value: str, name: str, location: SourceInfo, sharded: bool) -> str:
+def _message(value: str, name: str, location: SourceInfo, sharded: bool) -> str:
     at = "" if location.code is None else f" at {location}"
     if sharded:
         return f"Invalid value ({value}) encountered in sharded computation: {name}{at}"

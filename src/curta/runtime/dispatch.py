@@ -233,8 +233,8 @@ class CompiledCall:
         """
         if self.does_more or (self.on_host and not may_be_remote()):
             return None
-        found: tuple[Any, bool] | None = self._elsewhere.on_device(self, args)
-        return found
+        call: tuple[Any, bool] | None = self._elsewhere.on_device(self, args)
+        return call
 
     def on_devices(self, given: Shardings, devices: tuple[Any, ...]) -> Any:
         """The program compiled for devices of a plugin, and arguments there.

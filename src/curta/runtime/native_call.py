@@ -181,8 +181,8 @@ class Walk:
         if kind is ArrayImpl:
             seen = self._seen(x)
             self.kept.append(seen)
-            places = [*map(id, seen)]
-            self._emit(call_record.ARRAY, 0, places if len(seen) > 1 else places[0])
+            ids = [*map(id, seen)]
+            self._emit(call_record.ARRAY, 0, ids if len(seen) > 1 else ids[0])
             return ()
         if kind is dict and all(type(key) is str for key in x):
             keys = sorted(x)

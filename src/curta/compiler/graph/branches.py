@@ -63,9 +63,9 @@ class Branches:
             known.setdefault(tuple(j.invars[i] for j in self.jaxprs()), x)
         names: dict[Var, Atom] = {}
         for i, result in enumerate(self.results):
-            found = known.setdefault(tuple(j.outvars[i] for j in self.jaxprs()), result)
-            if found is not result:
-                names[result] = found
+            first = known.setdefault(tuple(j.outvars[i] for j in self.jaxprs()), result)
+            if first is not result:
+                names[result] = first
         self._keep_results([v not in names for v in self.results])
         return names
 

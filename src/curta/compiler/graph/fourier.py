@@ -155,8 +155,8 @@ def _from_real(x: Any) -> Any:
     first = columns(pairs, 0, 1)
     ends = [_only_real(f(real(first), imag(first))) for f in (add, sub)]
     # An odd frequency is -i times half of the difference.
-    turned = mul(odd, _row(-1j * roots(np.arange(1, size // 2), size, -1), odd))
-    return Concatenate(last)(ends[0], add(even, turned), ends[1])
+    rotated = mul(odd, _row(-1j * roots(np.arange(1, size // 2), size, -1), odd))
+    return Concatenate(last)(ends[0], add(even, rotated), ends[1])
 
 
 def _to_real(x: Any, size: int) -> Any:
@@ -172,8 +172,8 @@ def _to_real(x: Any, size: int) -> Any:
     scale = _half(ends[0])
     first = complex_(mul(add(*ends), scale), mul(sub(*ends), scale))
     even, odd = _halves(columns(x, 1, half))
-    turned = mul(odd, _row(1j * roots(np.arange(1, half), size, 1), odd))
-    pairs = Concatenate(last)(first, add(even, turned))
+    rotated = mul(odd, _row(1j * roots(np.arange(1, half), size, 1), odd))
+    pairs = Concatenate(last)(first, add(even, rotated))
     return _applied(TransformAlong(last, True, to_real=True), pairs)
 
 

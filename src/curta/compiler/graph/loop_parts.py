@@ -110,7 +110,7 @@ class _Rows:
         self.body, self.extent = loop.body.jaxpr, extent
         self.carried, first = loop.carry, loop.consts
         self.carry = self.body.invars[first : first + self.carried]
-        self.found: dict[Var, int] = {}
+        self.dim_of: dict[Var, int] = {}
         self.known: dict[Eqn, tuple[Dims, ...]] = {}
         self.grown = False
 
@@ -131,35 +131,35 @@ class _Rows:
             self._check()
         except _Mixed:
             return None
-        return self.found
+        return self.dim_of
 
     def _put(self, atom: Atom, dim: int) -> None:
         shape = atom.aval.shape
         if isinstance(atom, Literal) or not dim < len(shape):
             raise _Mixed
-        if shape[dim] != self.extent or self.found.get(atom, dim) != dim:
+        if shape[dim] != self.extent or self.dim_of.get(atom, dim) != dim:
             raise _Mixed
-        if atom not in self.found:
-            self.found[atom] = dim
+        if atom not in self.dim_of:
+            self.dim_of[atom] = dim
             self.grown = True
 
     def _same(self, inner: Var, end: Atom) -> None:
-        if inner in self.found:
-            self._put(end, self.found[inner])
-        elif _is_cut(end, self.found):
+        if inner in self.dim_of:
+            self._put(end, self.dim_of[inner])
+        elif _is_cut(end, self.dim_of):
             raise _Mixed
 
     def _visit(self, eqn: Eqn) -> None:
         """Let what is known of one operand or result tell of the others."""
         atoms = (*eqn.invars, *eqn.outvars)
-        if not any(isinstance(v, Var) and v in self.found for v in atoms):
+        if not any(isinstance(v, Var) and v in self.dim_of for v in atoms):
             return
         sides = self._dims(eqn)
         pairs = [*zip(atoms, sides, strict=True)]
         rows = {
-            dims[self.found[v]]
+            dims[self.dim_of[v]]
             for v, dims in pairs
-            if isinstance(v, Var) and v in self.found
+            if isinstance(v, Var) and v in self.dim_of
         }
         if len(rows) > 1:
             raise _Mixed
@@ -192,13 +192,13 @@ class _Rows:
     def _check(self) -> None:
         """Rows come first in what goes in and out; the rest costs little."""
         for var in self.body.invars:
-            if self.found.get(var, 0):
+            if self.dim_of.get(var, 0):
                 raise _Mixed
         for end in self.body.outvars[self.carried :]:
-            if not _is_cut(end, self.found) or self.found[end]:
+            if not _is_cut(end, self.dim_of) or self.dim_of[end]:
                 raise _Mixed
         for eqn in self.body.eqns:
-            shared = not any(v in self.found for v in eqn.outvars)
+            shared = not any(v in self.dim_of for v in eqn.outvars)
             large = any(
                 v.aval.size > config.tuning.part_own
                 for v in (*eqn.invars, *eqn.outvars)

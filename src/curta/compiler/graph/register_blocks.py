@@ -229,9 +229,9 @@ class RegisterBlocks:
 
     def register(self, atom: Atom) -> Buffer:
         """Where a value lies; it is computed now if that has been put off."""
-        found = self.buffers.get(atom) if isinstance(atom, Var) else None
-        if found is not None:
-            return found
+        buffer = self.buffers.get(atom) if isinstance(atom, Var) else None
+        if buffer is not None:
+            return buffer
         known = self.constant(atom)
         if known is None:
             assert isinstance(atom, Var)

@@ -123,8 +123,8 @@ class RegisterLowering(RegisterBlocks):
         few = all(a.size <= config.tuning.register_elements for a in avals)
         if few and all(c is not None for c in constants):
             with np.errstate(all="ignore"):
-                found = evaluate_op(op, constants)
-            return [self.new_constant(a, x) for a, x in zip(avals, found, strict=True)]
+                values = evaluate_op(op, constants)
+            return [self.new_constant(a, x) for a, x in zip(avals, values, strict=True)]
         unrolled = unroll(self, op, args, avals)
         if unrolled is not None:
             return unrolled

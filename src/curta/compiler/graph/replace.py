@@ -56,23 +56,23 @@ def replaceable_temporaries(plan: FusionPlan) -> Replaceable:
         dying: dict[object, list[Buffer]] = {}
         for b in dict.fromkeys(b for item in items for b in reads(item)):
             if last[b] == g and uses.is_before(b, g):
-                dying.setdefault(_places(b), []).append(b)
+                dying.setdefault(_layout_of(b), []).append(b)
         for new in dict.fromkeys(b for item in items for b in written(item)):
             if last.get(new, g) == g:  # in registers, or a result of the program
                 continue
-            asked = dying.get(_places(new), [])[:_ASKED]
+            asked = dying.get(_layout_of(new), [])[:_ASKED]
             old = next((b for b in asked if uses.may_replace(b, new)), None)
             if old is not None:
                 result[new] = [old]
-                dying[_places(new)].remove(old)
+                dying[_layout_of(new)].remove(old)
     return result
 
 
 _ASKED = 4  # how many values a result may replace are looked at
 
 
-def _places(buffer: Buffer) -> object:
-    """What buffers have in common whose elements have the same places."""
+def _layout_of(buffer: Buffer) -> object:
+    """What buffers have in common which may take each other's memory."""
     return buffer.size, buffer.dtype.itemsize
 
 

@@ -121,11 +121,14 @@ def _fold_windows(
     reduced = loop_dims(window.dimensions, len(variables(kept)))
     if 0 in shape:
         return lowering.emit_map(result, kept, code.result(code.initial), op.name)
-    found = inputs(reduced)
+    elements = inputs(reduced)
     if numbered is not None:
-        found = (*found, lowering.builder.index_value(_flat(window, reduced), INT32))
+        elements = (
+            *elements,
+            lowering.builder.index_value(_flat(window, reduced), INT32),
+        )
         code = numbered(lowering, op, code)
-    return lowering.emit_fold(result, kept, reduced, found, code, op.name)
+    return lowering.emit_fold(result, kept, reduced, elements, code, op.name)
 
 
 def _elements(

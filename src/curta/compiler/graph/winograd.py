@@ -58,9 +58,9 @@ def conv_by_winograd(eqn: Eqn, context: Context) -> Results | None:
     x, kernel = eqn.invars
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
     batch, features, *spatial = lhs_spec
-    x = _turned(x, (batch, *spatial, features), context)
+    x = _transposed(x, (batch, *spatial, features), context)
     outputs, inputs, *window = rhs_spec
-    kernel = _turned(kernel, (*window, inputs, outputs), context)
+    kernel = _transposed(kernel, (*window, inputs, outputs), context)
     size = taken(eqn.outvars[0].aval.shape, out_spec)[2:]
     squares = [-(-n // 2) for n in size]
     x = _padded(x, op.padding, squares, context)
@@ -74,7 +74,7 @@ def conv_by_winograd(eqn: Eqn, context: Context) -> Results | None:
     y = _joined(_transformed(_OF_PRODUCTS, products, context), size, context)
     batch, features, *spatial = out_spec
     standard = (batch, *spatial, features)
-    y = _turned(y, tuple(standard.index(d) for d in range(4)), context)
+    y = _transposed(y, tuple(standard.index(d) for d in range(4)), context)
     return [_finite(y, eqn, context)]
 
 
@@ -118,7 +118,7 @@ def _is_default(precision: object) -> bool:
     return all(p is None or str(p) in ("DEFAULT", "Precision.DEFAULT") for p in both)
 
 
-def _turned(x: Atom, order: tuple[int, ...], context: Context) -> Atom:
+def _transposed(x: Atom, order: tuple[int, ...], context: Context) -> Atom:
     plain = order == tuple(range(len(order)))
     return x if plain else context.apply(Transpose(order), x)
 

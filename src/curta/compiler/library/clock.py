@@ -37,5 +37,5 @@ class ReadClock(Routine):
 
 def function_address() -> int:
     """The address of `clock_gettime`."""
-    found = ctypes.CDLL(None).clock_gettime
-    return ctypes.cast(found, ctypes.c_void_p).value or 0
+    function = ctypes.CDLL(None).clock_gettime
+    return ctypes.cast(function, ctypes.c_void_p).value or 0

@@ -85,8 +85,8 @@ class LanePart(Part):
             pairs = zip(known, columns, strict=True)
             loop.next(*(x for old, c in pairs for x in step(old, loop.index, c)))
         parts = loop.results
-        found = [tuple(parts[i : i + size]) for i in range(0, len(parts), size)]
-        return _Numbers(self.p, found, self.columns)
+        numbers = [tuple(parts[i : i + size]) for i in range(0, len(parts), size)]
+        return _Numbers(self.p, numbers, self.columns)
 
     def sum(self) -> Part:
         m = self.p.m

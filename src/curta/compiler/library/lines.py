@@ -78,15 +78,15 @@ class _Code:
     def side_by_side(self) -> None:
         """With nothing between the rows, of which all are there."""
         b, vector, size = self.b, self.what.vector, self.size
-        places = [b.offset(self.lines, i * self.lanes, vector) for i in range(size)]
+        addresses = [b.offset(self.lines, i * self.lanes, vector) for i in range(size)]
         if self.what.back:
             order = _dealt(self.lanes, self.lanes // size)
             columns = [b.load(vector, self.column(i)) for i in range(size)]
             dealt = [b.shuffle(x, None, order) for x in columns]
-            for whole, place in zip(transposed(b, dealt), places, strict=True):
-                b.store(whole, place)
+            for whole, address in zip(transposed(b, dealt), addresses, strict=True):
+                b.store(whole, address)
             return
-        loaded = [b.load(vector, place) for place in places]
+        loaded = [b.load(vector, address) for address in addresses]
         for i, column in enumerate(transposed(b, loaded)):
             order = _dealt(self.lanes, size)
             b.store(b.shuffle(column, None, order), self.column(i))
@@ -98,19 +98,19 @@ class _Code:
         if self.what.back:
             columns = [b.load(self.what.vector, self.column(i)) for i in range(size)]
             for r, whole in enumerate(transposed(b, columns)):
-                for i, place in enumerate(rows[r::size]):
+                for i, address in enumerate(rows[r::size]):
                     piece = b.shuffle(whole, None, range(i * size, (i + 1) * size))
                     is_left = b.compare("gt", self.left, i * size + r)
                     with b.when(is_left):
-                        b.masked_store(piece, place, there)
+                        b.masked_store(piece, address, there)
             return
         # Another row behind these: what is read beyond a line is there.
         behind = b.compare("gt", self.left, self.lanes)
         fits = b.compare("ge", b.add(self.row, self.width), size)
         loaded = b.if_(
             b.and_(behind, fits),
-            lambda: [b.load(part, place) for place in rows],
-            lambda: [b.masked_load(part, place, there) for place in rows],
+            lambda: [b.load(part, address) for address in rows],
+            lambda: [b.masked_load(part, address, there) for address in rows],
         )
         vectors = [_joined(b, loaded[r::size]) for r in range(size)]
         columns = transposed(b, vectors)

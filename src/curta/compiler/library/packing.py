@@ -64,12 +64,12 @@ class Pack:
         b.ret()
 
     def _rows(
-        self, b: Builder, places: tuple[Value, Value], row: Value, steps: Value,
+        self, b: Builder, addresses: tuple[Value, Value], row: Value, steps: Value,
         masks: Values,
     ) -> None:  # fmt: skip
         vector, element = self.vector, self.vector.with_lanes(1)
         width = self.vectors * vector.lanes
-        with b.loop(0, steps, carried=places, runs=True) as loop:
+        with b.loop(0, steps, carried=addresses, runs=True) as loop:
             to, source = loop.carried
             for i in range(self.vectors):
                 at = b.offset(source, i * vector.lanes, element)
@@ -80,17 +80,19 @@ class Pack:
             loop.next(b.offset(to, width, element), b.offset(source, row, element))
 
     def _transposed(
-        self, b: Builder, places: tuple[Value, Value], row: Value, columns: Value,
+        self, b: Builder, addresses: tuple[Value, Value], row: Value, columns: Value,
         steps: Value,
     ) -> None:  # fmt: skip
         """By a function, a vector of columns at a time: LLVM is slow with shuffles."""
         vector, element = self.vector, self.vector.with_lanes(1)
         width = b.const(I64, self.vectors * vector.lanes)
         with b.loop(0, columns, vector.lanes) as loop:
-            first = b.offset(places[1], b.mul(loop.index, row), element)
+            first = b.offset(addresses[1], b.mul(loop.index, row), element)
             last = b.sub(b.min(b.sub(columns, loop.index), vector.lanes), 1)
-            place = b.offset(places[0], loop.index, element)
-            b.call(transpose_name(vector), None, place, width, first, row, last, steps)
+            address = b.offset(addresses[0], loop.index, element)
+            b.call(
+                transpose_name(vector), None, address, width, first, row, last, steps
+            )
 
 
 def transpose_rows(

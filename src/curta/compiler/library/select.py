@@ -216,7 +216,7 @@ class _Emitter:
         lanes = self.vector.lanes
         whole = first + b.and_(last - first, -4 * lanes)
         with b.loop(first, whole, 4 * lanes) as loop:
-            result = collector.any_found(self.vector, loop.index, 4)
+            result = collector.any_collected(self.vector, loop.index, 4)
             with b.when(result), b.loop(0, 4 * lanes, self.packs.lanes) as inner:
                 collector.collect(self.packs, loop.index + inner.index)
         with b.loop(whole, last) as rest:
@@ -362,7 +362,7 @@ class _Collector:
         free = b.splat(b.eq(b.load(I8, self.bounded), 0), new.lanes)
         return b.or_(b.compare("lt", new, limit, unsigned=True), free)
 
-    def any_found(self, vector: Type, index: Value, count: int) -> Value:
+    def any_collected(self, vector: Type, index: Value, count: int) -> Value:
         """Whether any element of some vectors goes to the list."""
         masks = [
             self._beats(self._read(vector, index + i * vector.lanes))

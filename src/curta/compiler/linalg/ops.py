@@ -119,9 +119,9 @@ class OpPart(Part):
 
     def argmax(self) -> Part:
         assert self.rows is not None
-        place = Tensor(self._masked(-1).argmax(0)).reshape(1, 1)
+        index = Tensor(self._masked(-1).argmax(0)).reshape(1, 1)
         known = self.rows.is_known and self.rows.start
-        return OpPart(place + INT.type(known) if known else place)
+        return OpPart(index + INT.type(known) if known else index)
 
     @property
     def H(self) -> Part:
@@ -216,8 +216,8 @@ class OpMatrix(Matrix):
             return rows.start or 0, self.shape[0] if rows.stop is None else rows.stop
         return None
 
-    def __getitem__(self, place: tuple[Any, Any]) -> Part:
-        rows, columns = map(_selected, place)
+    def __getitem__(self, index: tuple[Any, Any]) -> Part:
+        rows, columns = map(_selected, index)
         ranges = (x if isinstance(x, Range) else None for x in (rows, columns))
         return OpPart(self._strip(rows, columns), *ranges)
 
@@ -233,8 +233,8 @@ class OpMatrix(Matrix):
             value = value.column(columns.value)
         return value
 
-    def __setitem__(self, place: tuple[Any, Any], part: Any) -> None:
-        rows, columns = map(_selected, place)
+    def __setitem__(self, index: tuple[Any, Any], part: Any) -> None:
+        rows, columns = map(_selected, index)
         dtype = self._blocks[0].dtype
         new = part.value if isinstance(part, OpPart) else filled(1, 1, dtype, part)
         new = new if new.dtype == dtype else new.astype(dtype)
@@ -261,8 +261,8 @@ class OpMatrix(Matrix):
         i, j = (_scalar(0 if isinstance(x, Range) else x) for x in (rows, columns))
         self.value = self.value.with_part(i, j, new)
 
-    def set_lower(self, place: tuple[Any, Any], part: Part) -> None:
-        self[place] = part
+    def set_lower(self, index: tuple[Any, Any], part: Part) -> None:
+        self[index] = part
 
     def set_rows(self, *rows: tuple[Index, Part]) -> None:
         for i, part in rows:
@@ -279,8 +279,8 @@ class OpMatrix(Matrix):
     def exchange(self, k: Index, other: Tensor, start: Index) -> None:
         """Exchange row `k` with one that does not precede row `start`."""
         if isinstance(k, Iteration):
-            place = other.reshape().value
-            self.value = self.value.with_rows_swapped(k.value, place)
+            index = other.reshape().value
+            self.value = self.value.with_rows_swapped(k.value, index)
             return
         assert not isinstance(start, Iteration)
         m, _ = self.shape

@@ -147,13 +147,13 @@ class Matrix(ABC):
     shape: tuple[int, int]
 
     @abstractmethod
-    def __getitem__(self, place: tuple[Any, Any]) -> Part: ...
+    def __getitem__(self, index: tuple[Any, Any]) -> Part: ...
 
     @abstractmethod
-    def __setitem__(self, place: tuple[Any, Any], part: Any) -> None: ...
+    def __setitem__(self, index: tuple[Any, Any], part: Any) -> None: ...
 
     @abstractmethod
-    def set_lower(self, place: tuple[Any, Any], part: Part) -> None:
+    def set_lower(self, index: tuple[Any, Any], part: Part) -> None:
         """Assign what is on and below the diagonal; what is above it is not needed."""
 
     @abstractmethod

@@ -227,17 +227,17 @@ class Builder(VectorInstructions):
         value = self._sizes.get(x)
         if value is None:
             value = self._sizes[x] = self._new(I64)
-            place = f"{self._size_table().text}, i64 {self.module.sizes.place(x)}"
+            slot = f"{self._size_table().text}, i64 {self.module.sizes.slot(x)}"
             address = self._new(PTR).text
             self._entry += [
-                f"  {address} = getelementptr i64, ptr {place}",
+                f"  {address} = getelementptr i64, ptr {slot}",
                 f"  {value.text} = load i64, ptr {address}, align 8",
             ]
         return value
 
-    def size_address(self, place: int) -> Value:
+    def size_address(self, slot: int) -> Value:
         """The address of a number of the table of sizes."""
-        return self.offset(self._size_table(), place, I64)
+        return self.offset(self._size_table(), slot, I64)
 
     def _size_table(self) -> Value:
         """The address of the table of sizes, which a word of the arguments has."""

@@ -18,7 +18,7 @@ from curta.compiler.llvm.outer_vectors import OuterVectors
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
 from curta.compiler.llvm.stage_body import StageBody, chunk_bounds
 from curta.compiler.llvm.streams import streamed, unaligned_head
-from curta.compiler.llvm.tiles import turnable, turned_rows
+from curta.compiler.llvm.tiles import transposable, transposed_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.llvm.updates import (
     choose,
@@ -142,9 +142,9 @@ class _KernelEmitter(StageBody):
     ) -> None:
         """A tile with all of its rows and columns."""
         (stage,) = self.kernel.stages
-        loads = turnable(stage, row, lane)
+        loads = transposable(stage, row, lane)
         with self.values.vectorised(lane, first, self.plan.block, None):
-            for values in turned_rows(self.values, loads, (row, first_row), lane):
+            for values in transposed_rows(self.values, loads, (row, first_row), lane):
                 with values:
                     self._body(stage, [])
 

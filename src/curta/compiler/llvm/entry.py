@@ -193,8 +193,8 @@ class _LibraryCalls:
     def _of_sizes(self, key: LibraryKey, arguments: Sequence[Value]) -> None:
         """A call whose code and numbers are found when the sizes are known."""
         b = self.b
-        place = b.module.sizes.places(key, call_at_sizes(key))
-        words = [b.load(PTR, b.size_address(place + i)) for i in range(3)]
+        slot = b.module.sizes.slots(key, call_at_sizes(key))
+        words = [b.load(PTR, b.size_address(slot + i)) for i in range(3)]
         b.call(words[0], None, *arguments, *words[1:])
 
 

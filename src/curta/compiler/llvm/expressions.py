@@ -335,8 +335,8 @@ class Evaluator(IndexValues):
             return self.b.masked_store(value, pointer, self.mask)
         if stride == -1 and pointer is not None and self.mask is None:
             first = self.b.offset(pointer, 1 - self.lanes, type_)
-            turned = self.b.shuffle(value, None, self._backwards())
-            return self.b.store(turned, first)
+            reversed_ = self.b.shuffle(value, None, self._backwards())
+            return self.b.store(reversed_, first)
         if pointer is not None:
             pointers = self.b.strided(pointer, stride or 0, value.type)
         else:

@@ -17,7 +17,7 @@ from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Load, Stage
 
 
-def turnable(stage: Stage, row: LoopVar, lane: LoopVar) -> list[Load]:
+def transposable(stage: Stage, row: LoopVar, lane: LoopVar) -> list[Load]:
     """The loads whose neighbours lie along `row`: those that a tile is for."""
     return [
         e
@@ -36,7 +36,7 @@ def _hide(offset: Affine, variables: tuple[LoopVar, LoopVar]) -> bool:
     return any(a in variables for a in Affine(others, 0).atoms())
 
 
-def turned_rows(
+def transposed_rows(
     values: Evaluator,
     loads: list[Load],
     row: tuple[LoopVar, Value],

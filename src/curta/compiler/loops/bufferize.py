@@ -18,7 +18,7 @@ from typing import Any
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store, memory_of
 from curta.compiler.loops.schedule import Schedule
-from curta.compiler.sized import Found, PerSizes, Sizes, number
+from curta.compiler.sized import Computed, PerSizes, Sizes, number
 from curta.config import config
 from curta.core.dim import is_symbolic_dim, max_dim
 from curta.lazy_dataclass import dataclass
@@ -165,17 +165,17 @@ def plan_arena(
     wanted = [(first[b], end, aligned_size(b)) for b, end in ends.items()]
     numbers = {b: i for i, b in enumerate(ends)}
     if not any(is_symbolic_dim(size) for *_, size in wanted):
-        places, end = _first_fit(wanted)
+        starts, end = _first_fit(wanted)
         on_stack = end <= config.tuning.stack_arena
-        return Arena({b: places[numbers[block[b]]] for b in first}, end, on_stack)
+        return Arena({b: starts[numbers[block[b]]] for b in first}, end, on_stack)
     fitted = PerSizes(
         lambda s: _first_fit([(a, z, number(x, s)) for a, z, x in wanted])
     )
-    offsets = {b: Found(_place(fitted, numbers[block[b]])) for b in first}
-    return Arena(offsets, Found(lambda sizes: fitted(sizes)[1]), False)
+    offsets = {b: Computed(_offset(fitted, numbers[block[b]])) for b in first}
+    return Arena(offsets, Computed(lambda sizes: fitted(sizes)[1]), False)
 
 
-def _place(fitted: PerSizes, i: int) -> Callable[[Sizes], int]:
+def _offset(fitted: PerSizes, i: int) -> Callable[[Sizes], int]:
     return lambda sizes: fitted(sizes)[0][i]
 
 

@@ -124,14 +124,14 @@ class Arguments:
             loop.next(loop.carried[0] & good)
         b.ret(loop.results[0])
 
-    def store_data(self, b: Builder, item: Value, place: Value) -> Value:
+    def store_data(self, b: Builder, item: Value, slot: Value) -> Value:
         """Store the address of an array's elements; whether they are at hand."""
         data, header = load(b, item, self.layout.data), self.layout.header
 
         def storage() -> Values:
             address = load(b, data, header + entry_code.DATA, I64)
             flags = load(b, data, header + entry_code.FLAGS, I32)
-            b.store(address, place)
+            b.store(address, slot)
             return [b.eq(flags & _USABLE, _USABLE)]
 
         gone = b.eq(data, b.external("none"))
@@ -146,7 +146,7 @@ class _Container:
 
     def __init__(
         self, b: Builder, item: Value, own: Value, instruction: Value,
-        places: tuple[Value, Value, Value],
+        addresses: tuple[Value, Value, Value],
     ) -> None:  # fmt: skip
         self.b = b
         self.item = item
@@ -154,7 +154,7 @@ class _Container:
         self.size: Value = word(b, instruction, 1)
         self.operand: Value = word(b, instruction, 2)
         self.wanted: Value = b.load(PTR, at(b, instruction, 2))
-        self.record, self.top, self.held = places
+        self.record, self.top, self.held = addresses
 
     def match(self, kind: Value) -> Value:
         """Whether it is what the instruction expects."""
@@ -223,17 +223,17 @@ class _Container:
         known = at(b, self.record, self.operand)
 
         def take_apart() -> Value:
-            parts = b.load(PTR, at(b, known, PARTS))
-            found = b.call("PyObject_CallOneArg", PTR, parts, self.item)
-            return self._when(~b.is_null(found), lambda: read(found))
+            flatten = b.load(PTR, at(b, known, PARTS))
+            parts = b.call("PyObject_CallOneArg", PTR, flatten, self.item)
+            return self._when(~b.is_null(parts), lambda: read(parts))
 
-        def read(found: Value) -> Value:
-            self._hold(found)
+        def read(parts: Value) -> Value:
+            self._hold(parts)
 
             def get(i: Value) -> Value:
-                return b.call("PyTuple_GetItem", PTR, found, i)
+                return b.call("PyTuple_GetItem", PTR, parts, i)
 
-            alike = _same_metadata(b, found, self.size, known)
+            alike = _same_metadata(b, parts, self.size, known)
             return self._when(alike, lambda: self._children(get))
 
         of_class = b.eq(self.own, b.load(PTR, at(b, known, CLASS)))

@@ -88,13 +88,13 @@ class CallRecord:
         constants = word(b, record, CONSTANTS)
         self._own: Value = at(b, record, constants + HEAD_WORDS)
 
-    def word(self, place: int) -> Value:
+    def word(self, offset: int) -> Value:
         """One of the words that are not of `invoke_code`."""
-        return word(self.b, self._own, place)
+        return word(self.b, self._own, offset)
 
-    def area(self, table: Value, place: int) -> Value:
+    def area(self, table: Value, offset: int) -> Value:
         """The address of an area of the table, of which a word says the place."""
-        return at(self.b, table, self.word(place))
+        return at(self.b, table, self.word(offset))
 
     @property
     def results(self) -> Value:

@@ -93,7 +93,7 @@ class _Donation:
 
         good = b.if_(good, not_used, lambda: [good])[0]
         with b.when(~good), b.loop(0, count) as loop:
-            self._give_back(b, areas, loop.index)
+            self._restore(b, areas, loop.index)
         b.ret(good)
 
     def _claim_one(self, b: Builder, areas: _Areas, number: Value) -> Values:
@@ -104,11 +104,11 @@ class _Donation:
         array = b.load(PTR, at(b, areas.leaves, leaf))
 
         def delete() -> Values:
-            place = field(b, array, self.layout.data)
-            b.store(b.load(PTR, place), at(b, areas.taken, number))
+            data = field(b, array, self.layout.data)
+            b.store(b.load(PTR, data), at(b, areas.taken, number))
             none = b.external("none")
             b.call("Py_IncRef", None, none)
-            b.store(none, place)
+            b.store(none, data)
             with b.when(b.ne(overwritten, 0)):
                 address = word(b, areas.inputs, leaf)
                 b.store(address, at(b, areas.table, word(b, donation, RESULT)))
@@ -126,16 +126,16 @@ class _Donation:
             loop.next(loop.carried[0] + b.convert(gone, "i64"))
         return loop.results[0]
 
-    def _give_back(self, b: Builder, areas: _Areas, number: Value) -> None:
+    def _restore(self, b: Builder, areas: _Areas, number: Value) -> None:
         leaf = word(b, areas.donation(number), LEAF)
         array = b.load(PTR, at(b, areas.leaves, leaf))
         self._fill(b, array, b.load(PTR, at(b, areas.taken, number)))
 
     def _fill(self, b: Builder, array: Value, storage: Value) -> None:
         """Give an array its storage, and up what it had."""
-        place = field(b, array, self.layout.data)
-        before = b.load(PTR, place)
-        b.store(storage, place)
+        data = field(b, array, self.layout.data)
+        before = b.load(PTR, data)
+        b.store(storage, data)
         b.call("Py_DecRef", None, before)
 
     def hand_over(self, b: Builder) -> None:

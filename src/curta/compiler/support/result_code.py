@@ -58,7 +58,7 @@ class _Results:
 
     def full(self, b: Builder) -> None:
         """An array with storage that nobody else holds; the address of its data."""
-        entry, place, output = b.arguments
+        entry, address, output = b.arguments
 
         def refilled() -> Value:
             return b.call("refilled", PTR, entry, item_of(b, entry, RINGS), output)
@@ -71,7 +71,7 @@ class _Results:
         )[0]
         with b.when(~b.is_null(made)):
             data = load(b, made, self.layout.data)
-            b.store(load(b, data, self.layout.header + entry_code.DATA, I64), place)
+            b.store(load(b, data, self.layout.header + entry_code.DATA, I64), address)
         b.ret(made)
 
     def bare(self, b: Builder) -> None:
@@ -111,9 +111,9 @@ class _Results:
                 lambda: [slot + 1, self._taken_if(b, kept, usable(b, kept))],
             )
 
-        slot, found = b.while_loop([b.const(I64, 0), b.null], searching, look)
-        in_use = b.is_null(found) & b.ne(slot, _TRIED)
-        return b.if_(in_use, lambda: [otherwise()], lambda: [found])[0]
+        slot, memory = b.while_loop([b.const(I64, 0), b.null], searching, look)
+        in_use = b.is_null(memory) & b.ne(slot, _TRIED)
+        return b.if_(in_use, lambda: [otherwise()], lambda: [memory])[0]
 
     def _taken_if(self, b: Builder, kept: Value, usable: Value) -> Value:
         def take() -> Values:
@@ -189,25 +189,25 @@ def _make(b: Builder, entry: Value, makers: int, output: Value) -> Value:
     return b.call("PyObject_CallNoArgs", PTR, maker)
 
 
-def _new(b: Builder, entry: Value, output: Value, place: Value) -> Value:
+def _new(b: Builder, entry: Value, output: Value, slot: Value) -> Value:
     """A new array, which gets a place in the rings."""
     made = _make(b, entry, MAKERS, output)
     with b.when(~b.is_null(made)):
         b.call("Py_IncRef", None, made)
-        b.call("PyList_SetItem", I32, item_of(b, entry, RINGS), place, made)
+        b.call("PyList_SetItem", I32, item_of(b, entry, RINGS), slot, made)
     return made
 
 
 def _result(module: Module) -> None:
     """An array for a result, with the address of its data if it has its own."""
     b = module.function("result", [PTR, PTR, PTR, I64, I64], PTR, exported=False)
-    entry, address, place, waits, output = b.arguments
+    entry, address, slot, waits, output = b.arguments
     made = b.if_(
         b.eq(waits, 0),
         lambda: [b.call("full", PTR, entry, address, output)],
         lambda: [b.call("bare", PTR, entry, output)],
     )[0]
-    b.store(made, place)
+    b.store(made, slot)
     b.ret(made)
 
 

@@ -197,21 +197,21 @@ class Facts:
         return lo, hi
 
     def _choice_bounds(
-        self, poly: Poly, found: Interval, known: dict[Poly, Interval]
+        self, poly: Poly, interval: Interval, known: dict[Poly, Interval]
     ) -> Interval:
         """Bounds by cases, where the leading term is a maximum or minimum."""
         term, k = poly.leading
         factor = term.single
         if factor is None or factor.name not in (MAX, MIN) or not factor.operands:
-            return found
+            return interval
         rest = combine(poly, 1, Poly({term: k}), -1)
         cases = [
             self._bounds(combine(rest, 1, operand, k), best, known)
             for operand in factor.operands
         ]
         choose = max if (k > 0) == (factor.name == MAX) else min
-        lo = max(found[0], choose(low for low, _ in cases))
-        hi = min(found[1], choose(high for _, high in cases))
+        lo = max(interval[0], choose(low for low, _ in cases))
+        hi = min(interval[1], choose(high for _, high in cases))
         return lo, hi
 
     # ---- what terms mean

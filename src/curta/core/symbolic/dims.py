@@ -70,10 +70,10 @@ class DimExpr(SymbolicDim):
 
     # ---- conversions
 
-    def _wrap(self, found: Any) -> Any:
-        if isinstance(found, tuple):
-            return tuple(map(self._wrap, found))
-        return as_dimension(found, self.scope)
+    def _wrap(self, value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(self._wrap, value))
+        return as_dimension(value, self.scope)
 
     def _poly_of(self, other: Any) -> Poly | None:
         """The polynomial of a dim or an integer; None for anything else."""

@@ -114,16 +114,16 @@ class BcooSumDuplicates(SparseOp):
             order, rows, new = _grouped(indices, shape)
             slot = jnp.cumsum(new, dtype=np.int32) - 1
             kept = jnp.broadcast_to(row_of(shape, indices), (nse, n_sparse))
-            found = jnp.zeros_like(slot).at[order].set(slot)
-            return found, kept.at[slot].set(rows, mode="drop")
+            slots = jnp.zeros_like(slot).at[order].set(slot)
+            return slots, kept.at[slot].set(rows, mode="drop")
 
-        def add(data: Any, found: Any, inside: Any) -> Any:
+        def add(data: Any, slots: Any, inside: Any) -> Any:
             zero = jnp.zeros((nse, *data.shape[1:]), data.dtype)
-            return zero.at[found].add(where_inside(inside, data), mode="drop")
+            return zero.at[slots].add(where_inside(inside, data), mode="drop")
 
-        found, kept = over_batch(group, n_batch)(indices)
+        slots, kept = over_batch(group, n_batch)(indices)
         inside = is_inside(indices, shape)
-        return over_batch(add, n_batch)(data, found, inside), kept
+        return over_batch(add, n_batch)(data, slots, inside), kept
 
     def batched(self, size: int) -> SparseOp:
         return BcooSumDuplicates(self.spinfo.with_batch(size), self.nse)

@@ -128,8 +128,8 @@ def _search(A: Operator, X: Any, m: int, tol: Any, debug: bool) -> tuple[Any, ..
     return values, X, steps
 
 
-def _figures(S: Any, X: Any, P: Any, values: Any, found: Any, left: Any) -> Any:
-    """What shows how well a step went; `left` is how far each pair is from found."""
+def _figures(S: Any, X: Any, P: Any, values: Any, converged: Any, left: Any) -> Any:
+    """What shows how well a step went; `left` is how far each pair is off."""
 
     def zeros_of(V: Any) -> Any:
         return sum(_lengths(V) == 0, dtype=np.int32)
@@ -151,7 +151,7 @@ def _figures(S: Any, X: Any, P: Any, values: Any, found: Any, left: Any) -> Any:
         "X orth": not_orthonormal(X),
         "P orth": not_orthonormal(P),
         "P.X": linalg.norm(_product(P.T, X)) / X.shape[1],
-        "converged": found,
+        "converged": converged,
         "adjusted residual max": left.max(),
         "adjusted residual p50": median(left),
         "adjusted residual min": left.min(),

@@ -295,8 +295,8 @@ class BcooDotGeneralSampled(SparseOp):
             operands.append(_rows(array.astype(out.dtype), chosen, rest, where, size))
             operands.append([stored, *(names[i] for i in rest)])
         result = [stored, *labels[count : len(out.shape)]]
-        found = jnp.einsum(*operands, result, precision=lax.Precision.HIGHEST)
-        return found.reshape(*batch, nse, *found.shape[1:])
+        data = jnp.einsum(*operands, result, precision=lax.Precision.HIGHEST)
+        return data.reshape(*batch, nse, *data.shape[1:])
 
 
 def _labelled(

@@ -204,9 +204,9 @@ _DENSIFYING = frozenset(
 def rule(*names: str, bcsr: bool = False) -> Callable[[Rule], Rule]:
     """Register a rule for the ops of these names."""
 
-    def register(found: Rule) -> Rule:
-        (_BCSR_RULES if bcsr else _RULES).update(dict.fromkeys(names, found))
-        return found
+    def register(sparse_rule: Rule) -> Rule:
+        (_BCSR_RULES if bcsr else _RULES).update(dict.fromkeys(names, sparse_rule))
+        return sparse_rule
 
     return register
 
@@ -215,11 +215,11 @@ def array_rule(*names: str, bcsr: bool = False) -> Callable[..., Any]:
     """Register a function of the arrays and parameters of the ops of these names."""
 
     def register(f: Callable[..., Any]) -> Callable[..., Any]:
-        def found(spenv: SparsifyEnv, op: Op, *values: SparsifyValue) -> Any:
+        def sparse_rule(spenv: SparsifyEnv, op: Op, *values: SparsifyValue) -> Any:
             out = f(*spvalues_to_arrays(spenv, values), **op.params())
             return arrays_to_spvalues(spenv, [out])
 
-        rule(*names, bcsr=bcsr)(found)
+        rule(*names, bcsr=bcsr)(sparse_rule)
         return f
 
     return register

@@ -34,14 +34,14 @@ def apart(rule: Rule[P]) -> Rule[P]:
         if not b.module.defines(function):
             f = b.module.function(function, [wide] * len(values), wide, exported=False)
             f.ret(inner(f, *f.arguments))  # type: ignore[arg-type, call-arg]
-        found = []
+        results = []
         last = type_.lanes - 1
         for start in range(0, type_.lanes, wide.lanes):
             lanes = [min(start + i, last) for i in range(wide.lanes)]
             parts = [b.shuffle(x, None, lanes) for x in values]
             given = [b.convert(x, "f64") for x in parts]
-            found.append(b.convert(b.call(function, wide, *given), type_.kind))
-        whole = _joined(b, found)
+            results.append(b.convert(b.call(function, wide, *given), type_.kind))
+        whole = _joined(b, results)
         if whole.lanes == type_.lanes:
             return whole
         return b.shuffle(whole, None, range(type_.lanes))

@@ -62,8 +62,8 @@ def _of_gamma(
     by_series, weight = _by_series(b, shape, bound), _weight(b, shape, bound)
     lower = weight * _series(b, shape, bound, False)[0] / shape
     upper = weight * _fraction(b, shape, bound, False)[0]
-    found = b.select(by_series, lower, upper)
-    result = b.select(by_series if at_end else b.not_(by_series), found, 1.0 - found)
+    value = b.select(by_series, lower, upper)
+    result = b.select(by_series if at_end else b.not_(by_series), value, 1.0 - value)
     one = (b.eq(a, 0.0) & (x > 0.0)) | (b.eq(x, INF) & (a < INF))
     zero = (b.eq(x, 0.0) & (a > 0.0)) | (b.eq(a, INF) & (x < INF))
     result = b.select(zero, at_zero, result)
