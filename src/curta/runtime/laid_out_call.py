@@ -74,14 +74,14 @@ class LaidOutCall(CompiledCall):
         self._check_layouts(args)
         refuse_twice(self.consumed, args)
         stored = [*map(_as_stored, args, self.in_orders)]
-        lent = [i for i in self.consumed if stored[i] is not args[i]]
-        for i in lent:  # the elements are now those of the array as it is stored
+        borrowed = [i for i in self.consumed if stored[i] is not args[i]]
+        for i in borrowed:  # the elements are now those of the array as it is stored
             if type(args[i]) is ArrayImpl:
                 args[i]._data = args[i]._pending = None
         try:
             outs = self.stored(stored)
         except Exception:
-            for i in lent:  # what was not used up
+            for i in borrowed:  # what was not used up
                 if type(args[i]) is ArrayImpl and not stored[i].is_deleted():
                     data = LaidOutData(stored[i]._buffer(), self.in_orders[i])
                     args[i].revive(data)

@@ -61,13 +61,15 @@ def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -
     if parts is not None:
         program = lowering.compile_part(parts.body, _in_place(eqn))
         if not program.runs_python:  # which threads other than the caller's must not
-            return _Loop(lowering, eqn, operands, results, (program,), parts).add()
+            return _ProgramLoop(
+                lowering, eqn, operands, results, (program,), parts
+            ).add()
     if eqn.op.loop is None:
         return _add_branches(lowering, eqn, operands, results)
     *others, body = eqn.op.regions
     programs = [lowering.compile_part(jaxpr, {}) for jaxpr in others]
     programs.append(lowering.compile_part(body, _in_place(eqn)))
-    return _Loop(lowering, eqn, operands, results, tuple(programs), None).add()
+    return _ProgramLoop(lowering, eqn, operands, results, tuple(programs), None).add()
 
 
 def python_item(
@@ -183,7 +185,7 @@ def _touched(jaxpr: Jaxpr) -> set[int]:
     return {i for i, v in enumerate(jaxpr.invars) if v in used}
 
 
-class _Loop:
+class _ProgramLoop:
     """A loop around programs.
 
     A part of the carry has two places, from which iterations read and to which they

@@ -22,7 +22,7 @@ from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import (
     Axis,
     Part,
-    Plan,
+    ProductPlan,
     Ranges,
     TileList,
     Tiles,
@@ -78,7 +78,7 @@ def merged(axes: Sequence[Axis]) -> tuple[Axis, ...]:
     return tuple(result)
 
 
-def contraction_plan(product: Contraction, vector_bytes: int) -> Plan:
+def contraction_plan(product: Contraction, vector_bytes: int) -> ProductPlan:
     """How `product` (product.py) computes a contraction."""
     if product.kind not in TILED or not product.work:
         raise ValueError(f"no tiles for {product}")
@@ -147,7 +147,7 @@ class _Planner:
         groups = Axis(rows.extent // size, size * rows.c, size * rows.a, 0)
         return Axis(size, rows.c, rows.a, rows.b), (groups,)
 
-    def plan(self) -> Plan:
+    def plan(self) -> ProductPlan:
         product, size = self.product, self.size
         c, a, b = (n * size for n in product.start)
         short = self.panels > 1 and product.columns % self.width > 0
@@ -163,7 +163,7 @@ class _Planner:
             Word.LAST_BLOCK: -1,
             Word.WALKS: int(self.walks),
         }
-        return Plan(
+        return ProductPlan(
             self._ranges(),
             words,
             self.blocks,

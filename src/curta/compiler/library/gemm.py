@@ -22,7 +22,7 @@ from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import (
     Axis,
     Part,
-    Plan,
+    ProductPlan,
     Ranges,
     TileList,
     Tiles,
@@ -150,7 +150,7 @@ class Blocking:
         return max(1, config.tuning.gemm_chunk_work * self.units // self.dot.work)
 
 
-def dot_plan(dot: Dot, vector_bytes: int) -> Plan:
+def dot_plan(dot: Dot, vector_bytes: int) -> ProductPlan:
     """How `product` computes `dot`."""
     if min(dot.batch, dot.m, dot.n, dot.k) < 1 or dot.kind not in TILED:
         raise ValueError(f"no tiles for {dot}")
@@ -171,7 +171,7 @@ class _Planner:
         if dot.b_transposed:
             self.b_step, self.b_column = size, dot.k * size
 
-    def plan(self) -> Plan:
+    def plan(self) -> ProductPlan:
         dot, cut = self.dot, self.cut
         blocks = -(-dot.k // cut.k_block)
         panel, rows, block = (
@@ -197,7 +197,9 @@ class _Planner:
         if cut.packs_b:
             vector = Type(dot.kind, cut.lanes)
             pack = Pack(vector, cut.width // cut.lanes, dot.b_transposed)
-        return Plan(self._ranges(), words, [steps], self._outer, self._list, pack)
+        return ProductPlan(
+            self._ranges(), words, [steps], self._outer, self._list, pack
+        )
 
     def _ranges(self) -> Ranges:
         cut = self.cut

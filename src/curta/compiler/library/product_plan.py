@@ -1,6 +1,6 @@
 """What `product` (product.py) is to do, as numbers.
 
-plan = Plan(...)
+plan = ProductPlan(...)
 plan.numbers    the words that the function reads
 plan.code       itself, and the tiles and the copy of panels that they speak of
 """
@@ -88,7 +88,7 @@ class Ranges:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class ProductPlan:
     """A product as data; axes have the innermost one first, distances are in bytes.
 
     `words` are those that nothing else says. `list_of` gives the tiles of a part, of

@@ -60,14 +60,14 @@ def hash_4x32(key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
     parity = key[0] ^ key[1] ^ key[2] ^ key[3] ^ np.uint32(_PARITY)
     keys = (*key, parity)
     x = [w + k for w, k in zip(counter, key, strict=True)]
-    for turn in range(20):
+    for round_ in range(20):
         # The words of a pair change partners from round to round.
-        second = (1, 3) if turn % 2 == 0 else (3, 1)
-        for i, j, r in zip((0, 2), second, _ROTATIONS_4[turn % 8], strict=True):
+        second = (1, 3) if round_ % 2 == 0 else (3, 1)
+        for i, j, r in zip((0, 2), second, _ROTATIONS_4[round_ % 8], strict=True):
             x[i] = x[i] + x[j]
             x[j] = x[i] ^ (x[j] << np.uint32(r) | x[j] >> np.uint32(32 - r))
-        if turn % 4 == 3:
-            group = turn // 4 + 1
+        if round_ % 4 == 3:
+            group = round_ // 4 + 1
             x = [w + keys[(group + i) % 5] for i, w in enumerate(x)]
             x[3] = x[3] + np.uint32(group)
     return x
