@@ -231,3 +231,24 @@ class TestPrograms:
             of_the_shim,
         )
         assert said == ["done\n"] * count
+
+
+def test_bad_values_are_found_in_the_own_part(of_the_shim):
+    said = program(
+        2,
+        """
+        with curta.debug_nans(True):
+            y = curta.jit(lambda x: x + 1)(x)
+            for f in (lambda x: jnp.log(x - 3), curta.jit(lambda x: jnp.log(x - 3))):
+                try:
+                    print(bool(here(f(x)).min() > 0))
+                except FloatingPointError as error:
+                    print(str(error).partition(" at ")[0])
+        """,
+        of_the_shim,
+    )
+    found = [
+        f"invalid value (nan) encountered in {name}"
+        for name in ("log", "jit(<lambda>)")
+    ]
+    assert [text.splitlines() for text in said] == [found, ["True"] * 2]

@@ -3,6 +3,7 @@
 import importlib
 import subprocess
 import sys
+from functools import cache
 
 import pytest
 
@@ -18,10 +19,22 @@ def python(code: str) -> str:
     return run.stdout
 
 
+@cache
+def loaded_by_import() -> list[str]:
+    return python("import curta, sys; print(*sys.modules)").split()
+
+
 def test_import_leaves_out_what_few_programs_need():
-    loaded = python("import curta, sys; print(*sys.modules)").split()
+    loaded = loaded_by_import()
     assert "curta.numpy" in loaded
     assert not [name for name in LATE if f"curta.{name}" in loaded]
+
+
+def test_programs_on_the_cpu_load_nothing_of_plugins():
+    code = "import curta, sys; curta.jit(abs)(1.0); print(*sys.modules)"
+    parts = "curta.compiler.stablehlo", "curta.runtime.pjrt."
+    loaded = [name for name in python(code).split() if name.startswith(parts)]
+    assert loaded == ["curta.runtime.pjrt.presence"]  # looks whether there is one
 
 
 @pytest.mark.parametrize("name", LATE)
@@ -37,7 +50,7 @@ def test_a_name_that_is_not_there():
 
 
 def test_import_leaves_out_what_others_wrote_and_few_programs_need():
-    loaded = python("import curta, sys; print(*sys.modules)").split()
+    loaded = loaded_by_import()
     late = {"opt_einsum", "pathlib", "json", "socket", "difflib", "numpy.polynomial"}
     assert not late & {*loaded}
 

@@ -49,17 +49,21 @@ def check_results(
     name: str,
     closed: ClosedJaxpr,
     outs: Sequence[Any],
-    args: Callable[[], Sequence[Any]],
+    args: Callable[[], Sequence[Any] | None],
 ) -> None:
     """Raise FloatingPointError for a bad value in what a program has computed.
 
-    It names the op that the value comes from, by running all of them on the `args`.
+    It names the op that the value comes from, by running all of them on the `args`, if
+    this process has them.
     """
     bad = special_value(outs, closed.out_avals)
     if bad is None:
         return
     sharded = _is_sharded(closed.jaxpr)
-    _check_ops(closed, args(), sharded)
+    given = args()
+    if given is None:
+        raise FloatingPointError(_found(bad, name, UNKNOWN, sharded))
+    _check_ops(closed, given, sharded)
     raise FloatingPointError(
         f"{_message(bad, name, UNKNOWN, sharded)}. Because jax_debug_nans or"
         " jax_debug_infs is set, the ops of the function were run one by one"
@@ -82,16 +86,18 @@ def _look(sharded: bool, eqn: Eqn, outs: Sequence[Any]) -> None:
         raise FloatingPointError(_message(bad, eqn.op.name, eqn.source_info, sharded))
 
 
-def check_op(op: Op, args: Sequence[Any], outs: Any, avals: Sequence[Any]) -> None:
+def check_op(
+    op: Op, args: Sequence[Any] | None, outs: Any, avals: Sequence[Any]
+) -> None:
     """Raise FloatingPointError if the results of an op have a bad value.
 
     It names the op and the user's line; of a loop, the op in its body. `args` are the
-    operands.
+    operands, if this process has them.
     """
     if bad := special_value(outs, avals):
         inner = list(jaxprs_of(op))
         sharded = isinstance(op, ShardMap) or any(map(_is_sharded, inner))
-        if inner:
+        if inner and args is not None:
             with np.errstate(all="ignore"), watching(partial(_look, sharded)):
                 op.eval(*args)
         raise FloatingPointError(_message(bad, op.name, user_frame(), sharded))

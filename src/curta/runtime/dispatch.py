@@ -193,12 +193,12 @@ class CompiledCall:
     def look_at(self, outs: Sequence[Any], args: Sequence[Any]) -> None:
         """Check what devices have computed of arguments, as the settings ask."""
 
-        def given() -> list[Any]:
-            return [to_array(x)._storage() for x in args]
+        def given() -> list[Any] | None:
+            arrays = [*map(to_array, args)]
+            return [x._storage() for x in arrays] if all(map(is_here, arrays)) else None
 
         try:
-            data = [x._storage() for x in outs]
-            check_results(self.name, self.closed, data, given)
+            check_results(self.name, self.closed, [*map(own_part, outs)], given)
         finally:
             give_up(self.consumed, args)
 
@@ -242,6 +242,21 @@ class CompiledCall:
         With no devices that is the default one, and results are placed nowhere.
         """
         return self._elsewhere.on_devices(self, given, devices).call
+
+
+def is_here(x: ArrayImpl) -> bool:
+    """Whether this process has all elements of an array."""
+    data = x._buffer()
+    return not isinstance(data, RemoteData) or data.is_here
+
+
+def own_part(x: ArrayImpl) -> np.ndarray[Any, Any]:
+    """The elements of an array that this process has, in any shape."""
+    if is_here(x):
+        return x._storage()
+    parts: list[Any] = [s.data for s in x.addressable_shards]
+    flat = [part._storage().ravel() for part in parts]
+    return np.concatenate(flat) if flat else np.zeros(0)
 
 
 def _nothing() -> None:

@@ -39,7 +39,13 @@ from curta.primitives.placing import DevicePut, ShardingConstraint
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.debug_checks import check_op, refuse_execution
 from curta.runtime.devices import default_is_host
-from curta.runtime.dispatch import CompiledCall, device_call, hosts_call
+from curta.runtime.dispatch import (
+    CompiledCall,
+    device_call,
+    hosts_call,
+    is_here,
+    own_part,
+)
 from curta.runtime.executables import Executable
 from curta.runtime.host_runs import spans_hosts
 from curta.runtime.key_use import check_keys, record_keys
@@ -183,19 +189,12 @@ def _look_at(op: Op, args: Sequence[Any], arrays: Any) -> None:
     """Look at what an op has computed, as the settings ask."""
     outs = arrays if op.multiple_results else [arrays]
     known = [*map(to_array, args)]
-    if all(map(_is_here, (*known, *outs))):
-        data = [x._storage() for x in known]
-        check_op(op, data, [x._storage() for x in outs], [x.aval for x in outs])
+    data = [x._storage() for x in known] if all(map(is_here, known)) else None
+    check_op(op, data, [*map(own_part, outs)], [x.aval for x in outs])
     if config.jax_debug_key_reuse:
         signature = op.key_use([x.aval for x in known])
         check_keys(op.name, signature, args)
         record_keys(signature, args, outs)
-
-
-def _is_here(x: ArrayImpl) -> bool:
-    """Whether this process has all elements of an array."""
-    data = x._buffer()
-    return not isinstance(data, RemoteData) or data.is_here
 
 
 class OpPlan(Plan):
