@@ -54,7 +54,6 @@ def watch() -> None:
 def watch_reads() -> None:
     """Note the settings that are read inside of such functions."""
     from curta.config_options import Config, _options
-    from curta.core import stage
 
     read = Config.__getattribute__
 
@@ -65,8 +64,6 @@ def watch_reads() -> None:
         return read(self, name)
 
     Config.__getattribute__ = __getattribute__
-    # Remembered by op and avals alone, unless these have a placement.
-    stage.placed_out_aval = _watched(stage.placed_out_aval)
 
 
 def programs():
@@ -195,6 +192,7 @@ ELSEWHERE = {
     *("jax_check_tracer_leaks", "jax_experimental_unsafe_xla_runtime_errors"),
     *("jax_disable_bwd_checks", "jax_auto_pcast", "jax_disable_vmap_shmap_error"),
     *("jax_remove_size_one_mesh_axis_from_type", "jax_default_device"),
+    "jax_no_collectives",
     "jax_use_shardy_partitioner",
     *("curta_mesh_context", "curta_xla_notes"),
     *("curta_simulate_hosts", "curta_hosts_deterministic"),  # need several hosts

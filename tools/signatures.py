@@ -94,9 +94,7 @@ OWN = {
 }
 
 # Of the releases after 0.10.2 that split values over devices in new ways.
-LATER = re.compile(
-    r"sharding\.(no_collectives|ManualAxisType$)|(P|sharding\.PartitionSpec)(\.update)?$"
-)
+LATER = re.compile(r"sharding\.ManualAxisType$|(P|sharding\.PartitionSpec)(\.update)?$")
 
 
 class Parameter(NamedTuple):

@@ -24,6 +24,18 @@ def parse_optional_text(value: Any) -> str | None:
     return None if value is None or value == "" else os.fspath(value)
 
 
+def parse_axes(value: Any) -> frozenset[Any]:
+    """A set of axis names; text has them with commas between."""
+    if isinstance(value, str):
+        return frozenset(name.strip() for name in value.split(",") if name.strip())
+    if not isinstance(value, (set, frozenset)):
+        raise TypeError(
+            f"Expected axis name(s) as set or frozenset, got {value} of type"
+            f" {type(value)}"
+        )
+    return frozenset(value)
+
+
 def parse_whole(value: Any) -> int:
     """A whole number."""
     try:

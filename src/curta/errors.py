@@ -20,6 +20,7 @@ from curta.uncaught import before_shown
 
 __all__ = [
     "ConcretizationTypeError",
+    "ForbiddenCollectiveError",
     "InconclusiveDimensionOperation",
     "JAXIndexError",
     "JAXTypeError",
@@ -261,6 +262,15 @@ class ShardingTypeError(Exception):
     Traceback (most recent call last):
         ...
     curta.errors.ShardingTypeError: add operation with inputs: f32[2@i,2], ...
+    """
+
+
+class ForbiddenCollectiveError(Exception):
+    """Devices would wait for each other along an axis for which that is forbidden.
+
+    >>> import curta
+    >>> issubclass(curta.errors.ForbiddenCollectiveError, Exception)
+    True
     """
 
 

@@ -4,7 +4,11 @@ from curta.api.meshes import get_mesh, set_mesh
 from curta.api.placing import auto_axes, explicit_axes, reshard
 from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
-from curta.core.mesh_scope import get_abstract_mesh, use_abstract_mesh
+from curta.core.mesh_scope import (
+    get_abstract_mesh,
+    no_collectives,
+    use_abstract_mesh,
+)
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import (
     NamedSharding,
@@ -28,6 +32,7 @@ __all__ = [
     "get_abstract_mesh",
     "get_mesh",
     "make_single_device_sharding",
+    "no_collectives",
     "reshard",
     "set_mesh",
     "use_abstract_mesh",

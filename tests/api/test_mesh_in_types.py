@@ -7,6 +7,7 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 import curta
 import curta.numpy as jnp
 from curta import NamedSharding, P, lax
+from curta.errors import ForbiddenCollectiveError
 from curta.sharding import AxisType
 
 X = np.arange(8, dtype=np.float32)
@@ -84,6 +85,14 @@ def test_what_has_no_operands_is_on_the_mesh_in_scope(mesh):
         assert traced(lambda: jnp.zeros(3)) == (mesh.abstract_mesh,) * 2
 
 
+def test_scalars_like_others_are_on_their_mesh():
+    mesh = of_type(AxisType.Explicit)
+    with curta.set_mesh(mesh):
+        x = curta.device_put(1.0, P())
+        for found in traced(lambda x: lax.full_like(x, 2), x):
+            assert found is mesh.abstract_mesh
+
+
 def test_device_put_without_a_device_stays_off_the_mesh_in_scope(mesh):
     with curta.set_mesh(mesh):
         for x in (curta.device_put(X), curta.device_put(1.0)):
@@ -136,6 +145,31 @@ def test_shapes_say_how_explicit_axes_split_alone(auto):
     assert shape.sharding is None
     shape = curta.eval_shape(lambda x: x * 2, on(of_type(AxisType.Explicit)))
     assert shape.sharding.spec == P("x")
+
+
+def test_collectives_are_forbidden_along_axes():
+    mesh = of_type(AxisType.Explicit)
+    with curta.set_mesh(mesh), curta.sharding.no_collectives({"x"}):
+        x = curta.device_put(np.ones((8, 4), np.float32), P("x", "y"))
+        assert x.sum(1).sharding.spec == P("x")
+        for fun, words in (
+            (lambda x: x.sum(0), "`reduce_sum` loses sharding axis 'x'"),
+            (lambda x: curta.reshard(x, P(None, "x")), "changes the sharded dim"),
+            (lambda x: curta.reshard(x, P()), "`reshard` loses sharding axis 'x'"),
+        ):
+            for f in (fun, curta.jit(fun)):
+                with pytest.raises(ForbiddenCollectiveError, match=words):
+                    f(x)
+        rows = {"in_specs": P("x", "y"), "out_specs": P("x", "y")}
+        psum = curta.shard_map(lambda x: lax.psum(x, "x") + x, **rows)
+        with pytest.raises(ForbiddenCollectiveError, match="acts on axis 'x'"):
+            psum(x)
+        index = curta.shard_map(lambda x: x + lax.axis_index("x"), **rows)
+        assert index(x).sum(1).shape == (8,)
+    with curta.set_mesh(mesh):
+        np.testing.assert_array_equal(psum(x), 5)
+    with pytest.raises(TypeError, match="as set or frozenset"):
+        curta.sharding.no_collectives(["x"])
 
 
 def test_a_jit_is_traced_once_a_mesh_and_donates_where_arrays_move(auto):

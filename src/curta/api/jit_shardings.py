@@ -265,8 +265,6 @@ def placed_avals(avals: Sequence[Any], shardings: Sequence[Any]) -> tuple[Any, .
     if not shardings:
         return tuple(avals)
     return tuple(
-        placed_aval(a, s).update(memory_space=a.memory_space)
-        if isinstance(s, NamedSharding) and s.mesh.explicit_axes
-        else a
+        a if s is None else placed_aval(a, s).update(memory_space=a.memory_space)
         for a, s in zip(avals, shardings, strict=True)
     )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from curta.config import config, mesh_context
+from curta.config_options import define
+from curta.config_parsers import parse_axes
 from curta.core.mesh import (
     EMPTY_ABSTRACT_MESH,
     EMPTY_MESH,
@@ -20,6 +22,14 @@ from curta.user_warnings import warn
 
 # Traces know of types, which know of meshes.
 trace: Any = late("curta.core.trace")
+
+no_collectives: Final = define(
+    "jax_no_collectives",
+    frozenset(),
+    parse_axes,
+    "Mesh axes along which programs must not have collectives.",
+    traced=True,
+)
 
 
 class Scope(NamedTuple):

@@ -207,7 +207,8 @@ def set_rules(*rules: Callable[..., Any]) -> None:
 
 def placed_out_aval(op: Any, avals: Sequence[Any]) -> Any:
     """What `op.aval` gives, with the placement that follows from the operands'."""
-    if config.curta_mesh_context is None and all(a.placement is None for a in avals):
+    plain = config.curta_mesh_context is None and not config.jax_no_collectives
+    if plain and all(a.placement is None for a in avals):
         return op.aval(*avals)
     return _rules[0](op, avals)
 

@@ -259,8 +259,8 @@ _MOST_OUT_AVALS = 1 << 16
 
 def out_aval(op: Op, avals: tuple[ShapedArray, ...]) -> Any:
     """What `op.aval(*avals)` gives, remembered."""
-    # Placement depends on the mesh in scope, too.
-    key = (op, avals, config.curta_mesh_context)
+    # Placement depends on the mesh in scope, and on other settings.
+    key = (op, avals, config.context)
     try:
         return _out_avals[key]
     except KeyError:

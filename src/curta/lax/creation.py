@@ -14,7 +14,7 @@ from curta.core.array import Array, ArrayLike, DTypeLike, Shape
 from curta.core.avals import is_python_scalar
 from curta.core.mesh import AbstractMesh
 from curta.core.mesh_scope import get_abstract_mesh
-from curta.core.placement import in_space, placed_as
+from curta.core.placement import in_space, mesh_of, placed_as
 from curta.core.shapes import (
     canonicalize_shape,
     check_nonnegative,
@@ -202,6 +202,8 @@ def full_like(
     else:
         out = broadcast(convert_element_type(fill_value, dtype, True), shape)
         out = out if sharding is None else device_put(out, sharding)
+    if alike and not shape and mesh_of(aval.placement).explicit_axes:
+        out = BroadcastInDim((), ())(out)  # numbers are on no mesh, results of ops are
     where = in_space(aval.placement, MemorySpace.Device)
     return placed_as(out, None, where) if alike else out
 

@@ -25,6 +25,7 @@ from curta.core.trace import typeof
 from curta.primitives.collective import AxisIndex, Collective, PVary
 from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.select import SelectN
+from curta.primitives.forbidden_collectives import refuse_collectives
 from curta.primitives.memory_types import out_spaces
 from curta.primitives.partitioning import out_entries
 from curta.primitives.placing import DevicePut, Reshard
@@ -49,6 +50,8 @@ def _placed_out_aval(op: Any, avals: Sequence[ShapedArray]) -> Any:
         several = _with_placement(
             op, avals, result if op.multiple_results else [result]
         )
+    if forbidden := config.jax_no_collectives:
+        refuse_collectives(op, avals, several, forbidden)
     return several if op.multiple_results else several[0]
 
 
