@@ -62,7 +62,7 @@ def check_results(
     sharded = _is_sharded(closed.jaxpr)
     given = args()
     if given is None:
-        raise FloatingPointError(_found(bad, name, UNKNOWN, sharded))
+        raise FloatingPointError(_message(bad, name, UNKNOWN, sharded))
     _check_ops(closed, given, sharded)
     raise FloatingPointError(
         f"{_message(bad, name, UNKNOWN, sharded)}. Because jax_debug_nans or"
