@@ -1,4 +1,7 @@
-"""Rows of words sorted by vectors: of keys, or of keys with indices below them."""
+"""Rows of words sorted by vectors: of keys, or of keys with indices below them.
+
+Keys alone lie where the result is to be, and become what they stand for in the end.
+"""
 
 from __future__ import annotations
 
@@ -40,8 +43,8 @@ class VectorSort(RadixSort):
         memory = b.offset(scratch, chunk * sort.offsets[-1], I8)
         context = b.scratch(64, align=8)
         parts = [sort.offsets[i] for i in (0, 1, 4)]
-        keys, spare, segments = (b.offset(memory, at, I8) for at in parts)
-        for word, value in ((KEYS, keys), (NEW_KEYS, spare), (_SEGMENTS, segments)):
+        words, spare, segments = (b.offset(memory, at, I8) for at in parts)
+        for word, value in ((NEW_KEYS, spare), (_SEGMENTS, segments)):
             b.store(value, b.offset(context, word, PTR))
         size = b.const(I64, sort.size)
 
@@ -49,6 +52,8 @@ class VectorSort(RadixSort):
             b.call(launcher, None, b.function_address(function), context, count)
 
         def row(result: Value, sources: list[Value]) -> None:
+            keys = words if sort.gives_order else result
+            b.store(keys, b.offset(context, KEYS, PTR))
             b.store(result, b.offset(context, RESULT, PTR))
             b.store(sources[0], b.offset(context, SOURCE, PTR))
             if sort.pieces == 1:
