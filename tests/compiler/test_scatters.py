@@ -10,7 +10,9 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.scatters import in_pieces
+from curta.compiler.graph.simplify import simplify
 from curta.compiler.pipeline import compile_jaxpr
 
 
@@ -148,3 +150,20 @@ def test_windows_that_overlap_are_written_one_after_the_other(
         expected[i : i + 3, j : j + 3] = window
     for scatter in (curta.lax.scatter, curta.jit(curta.lax.scatter, static_argnums=3)):
         np.testing.assert_array_equal(scatter(x, places, updates, numbers), expected)
+
+
+@pytest.mark.parametrize("shape", [(40, 7), (3, 5, 300), (2000, 10)])
+@pytest.mark.parametrize("places", ["int8", "uint8", "int32", "uint32"])
+def test_one_update_a_row_is_a_map(places, shape):
+    def chosen(x, i):
+        return jnp.take_along_axis(jnp.sin(x), i[..., None], -1).sum()
+
+    x = rng().normal(size=shape).astype("float32")
+    low = -shape[-1] if places.startswith("i") else 0
+    i = rng().integers(max(low, -128), min(shape[-1], 127) + 1, shape[:-1])
+    grad = curta.grad(chosen)
+    found = curta.jit(grad)(x, i.astype(places))
+    hit = np.where(i < 0, i + shape[-1], i)[..., None] == np.arange(shape[-1])
+    np.testing.assert_allclose(found, np.where(hit, np.cos(x), 0), rtol=1e-5)
+    inlined = inline_calls(curta.make_jaxpr(grad)(x, i.astype(places)))
+    assert "scatter" not in str(in_pieces(simplify(inlined.jaxpr)))

@@ -1,5 +1,6 @@
-"""Many additions to few elements, in pieces that threads share out.
+"""Scatters that are something else: one addition to each row is a map.
 
+Many additions to few elements go in pieces that threads share out.
 The updates are cut into pieces by their number alone. Each piece adds to zeros of its
 own, and these sums are added up in order. Their zeros are -0.0, which changes nothing
 that it is added to.
@@ -20,8 +21,15 @@ from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import Atom, Eqn, Literal
 from curta.primitives.elementwise.arithmetic import add
+from curta.primitives.elementwise.comparison import eq
+from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.elementwise.select import SelectN
 from curta.primitives.indexing.gather import ScatterAdd
-from curta.primitives.indexing.numbers import ScatterDimensionNumbers
+from curta.primitives.indexing.numbers import (
+    GatherScatterMode,
+    ScatterDimensionNumbers,
+)
+from curta.primitives.shape import Iota
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape
 
@@ -107,4 +115,46 @@ def _cut(x: Atom, start: int, stop: int, context: Context) -> Atom:
     return context.apply(Slice(tuple(low), tuple(high), None), x)
 
 
-in_pieces: Final = Rewriting(add_in_pieces)
+@rewrites(ScatterAdd)
+def add_one_to_each_row(eqn: Eqn, context: Context) -> Results | None:
+    """scatter-add x i u -> where(iota == i, x + u, x), for rows of one number.
+
+    All of these must be written anyway, and whatever reads them finds them so: the
+    gradient of the logarithm of a probability, say, which labels choose.
+    """
+    x, indices, updates = eqn.invars
+    splat = context.made_by(x, BroadcastInDim)
+    if splat is None or splat.invars[0].aval.shape or not _is_one_a_row(eqn):
+        return None
+    shape, last = x.aval.shape, x.aval.ndim - 1
+    place = context.apply(Reshape(shape[:-1]), indices)
+    if place.aval.dtype.itemsize < 4:
+        place = context.apply(ConvertElementType(np.dtype(np.int32)), place)
+    column = context.apply(Iota(place.aval.dtype, shape, last))
+    spread = BroadcastInDim(shape, tuple(range(last)))
+    here = context.apply(eq, column, context.apply(spread, place))
+    update = context.apply(spread, context.apply(Reshape(shape[:-1]), updates))
+    return [context.apply(SelectN(), here, x, context.apply(add, x, update))]
+
+
+def _is_one_a_row(eqn: Eqn) -> bool:
+    """Whether each row of the last dim has an update of one element, or none."""
+    op, (x, _, updates) = cast(ScatterAdd, eqn.op), (v.aval for v in eqn.invars)
+    numbers, last = op.dimension_numbers, x.ndim - 1
+    rows = tuple(range(last))
+    if any(map(is_symbolic_dim, x.shape)) or x.placement is not None:
+        return False
+    return (
+        op.mode is not GatherScatterMode.CLIP  # others drop what is out of bounds
+        and x.size > 0
+        and updates.size * x.shape[-1] == x.size
+        and numbers.update_window_dims == ()
+        and numbers.inserted_window_dims == (last,)
+        and numbers.scatter_dims_to_operand_dims == (last,)
+        and numbers.operand_batching_dims == rows
+        and numbers.scatter_indices_batching_dims == rows
+        and isinstance(x.dtype, np.dtype)
+    )
+
+
+in_pieces: Final = Rewriting(add_one_to_each_row, add_in_pieces)
