@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import advisor, lax, random, user_warnings
+from curta.errors import AdviceWarning
 
 
 @curta.numpy_rank_promotion("warn")
@@ -100,3 +102,18 @@ def test_complex_numbers_without_a_real_part_are_true():
         assert lax.convert_element_type(number, bool)
         assert jnp.full(2, number, bool).all() and jnp.asarray(number, dtype=bool)
     assert not lax.convert_element_type(jnp.array(1j), bool)  # as in JAX
+
+
+def test_advice_names_the_program_though_a_library_called():
+    library = {}
+    name = "/lib/python3/site-packages/library/module.py"
+    exec(compile("def call(f):\n    return f()", name, "exec"), library)
+    for category, named in ((AdviceWarning, __file__), (UserWarning, name)):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            library["call"](
+                functools.partial(
+                    user_warnings.warn, "", category, category is AdviceWarning
+                )
+            )
+        assert [w.filename for w in given] == [named]

@@ -41,7 +41,7 @@ def advise(kind: str, subject: Hashable, text: str) -> None:
     _given.add((kind, subject))
     # Filters that make errors of warnings mean faults of programs, which it is not.
     with contextlib.suppress(AdviceWarning):
-        warn(full, AdviceWarning)
+        warn(full, AdviceWarning, of_program=True)
 
 
 def forget() -> None:

@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import CodeType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -31,22 +31,37 @@ def held_back() -> Iterator[list[tuple[str, type[Warning]]]]:
         _threads.held = before
 
 
-def warn(text: str, category: type[Warning] = UserWarning) -> None:
+def warn(
+    text: str, category: type[Warning] = UserWarning, of_program: bool = False
+) -> None:
     """Warn, and name the line outside of this package that led here.
 
     By default Python shows a warning once for each line that it names, so that one
-    which named a line of ours would be shown for the first mistake only.
+    which named a line of ours would be shown for the first mistake only. `of_program`:
+    the line of the program, though a library that is installed called this package.
     """
     held = getattr(_threads, "held", None)
     if held is not None:
         held.append((text, category))
         return
-    depth, frame = 1, sys._getframe(0)
-    while frame.f_back and _is_between(frame.f_code):
+    depth = (of_program and _depth(_is_installed)) or _depth(_is_between)
+    warnings.warn(text, category, stacklevel=depth or 1)
+
+
+def _depth(is_passed: Callable[[CodeType], bool]) -> int:
+    """The `stacklevel` of the first frame above that is not passed; 0 if all are."""
+    depth, frame = 1, sys._getframe(1)
+    while is_passed(frame.f_code):
+        if frame.f_back is None:
+            return 0
         frame = frame.f_back
         # `warnings` leaves the importer's frames out when it counts.
         depth += not frame.f_code.co_filename.startswith("<frozen importlib")
-    warnings.warn(text, category, stacklevel=depth)
+    return depth
+
+
+def _is_installed(code: CodeType) -> bool:
+    return _is_between(code) or "site-packages" in code.co_filename
 
 
 def _is_between(code: CodeType) -> bool:

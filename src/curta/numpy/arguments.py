@@ -60,9 +60,10 @@ def check_arraylike(name: str, *args: Any) -> None:
     """Raise TypeError unless every argument is an array or a scalar."""
     for position, x in enumerate(args):
         if not is_arraylike(x):
+            converted = " jnp.array makes an array of it." * isinstance(x, list | tuple)
             raise TypeError(
                 f"{name} requires ndarray or scalar arguments, got {type(x)} at"
-                f" position {position}."
+                f" position {position}.{converted}"
             )
 
 

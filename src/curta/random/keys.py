@@ -137,7 +137,10 @@ def check_key(name: str, key: Any, allow_batched: bool = False) -> tuple[Any, bo
     elif isinstance(key, str):
         raise TypeError(_NO_KEY_DATA.format(key))
     else:
-        raise TypeError(f"unexpected PRNG key type {type(key)}")
+        raise TypeError(
+            f"unexpected PRNG key type {type(key)}. The key is the first argument;"
+            " random.key(seed) makes one."
+        )
     if not allow_batched and typed.ndim:
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape"

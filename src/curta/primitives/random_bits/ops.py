@@ -105,7 +105,7 @@ class RandomWrap(FrontBatched):
         if x.ndim < len(words):
             raise TypeError(
                 "JAX encountered invalid PRNG key data: expected key_data.ndim >="
-                f" {len(words)}; got ndim={x.ndim}"
+                f" {len(words)}; got ndim={x.ndim}. random.key(seed) makes a key."
             )
         if x.shape[-len(words) :] != words:
             raise TypeError(
