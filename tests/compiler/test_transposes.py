@@ -111,3 +111,11 @@ def test_reshaped_columns_take_no_divisions(name):
     program = lower_to_items(simplify(closed.jaxpr))
     atoms = [a for i in program.items for x in i.loads for a in x.offset.atoms()]
     assert atoms and all(isinstance(a, LoopVar) for a in atoms)
+
+
+def test_products_without_sums_whose_batch_is_not_in_front():
+    x, y = np.arange(6.0).reshape(3, 2), np.arange(8.0).reshape(4, 2)
+    product = curta.jit(
+        lambda x, y: curta.lax.dot_general(x, y, (((), ()), ((1,), (1,))))
+    )
+    np.testing.assert_array_equal(product(x, y), np.einsum("ib,jb->bij", x, y))

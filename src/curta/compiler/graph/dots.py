@@ -30,7 +30,7 @@ from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.dot import DotGeneral, others
 from curta.primitives.elementwise.arithmetic import Mul
 from curta.primitives.elementwise.convert import ConvertElementType
-from curta.primitives.structure import BroadcastInDim
+from curta.primitives.structure import BroadcastInDim, Transpose
 
 Dims = tuple[int, ...]
 KINDS = {np.dtype("f4"): "f32", np.dtype("f8"): "f64", np.dtype("i4"): "i32",
@@ -43,7 +43,7 @@ def outer_product(eqn: Any, context: Context) -> Results | None:
     """dot_general x y over no dims -> mul x y, of what they are converted to."""
     (sums, _), (left_batch, right_batch) = eqn.op.dimension_numbers
     out, (x, y) = eqn.outvars[0].aval, eqn.invars
-    if sums or out.dtype.kind not in "fiu" or out.placement is not None:
+    if sums or out.dtype.kind not in "fiu":
         return None
     if any(a.aval.dtype.itemsize > out.dtype.itemsize for a in eqn.invars):
         return None
@@ -55,11 +55,11 @@ def outer_product(eqn: Any, context: Context) -> Results | None:
         (x, (*left_batch, *left_free), range(first)),
         (y, (*right_batch, *right_free), (*range(batch), *range(first, out.ndim))),
     ):
-        place = dict(zip(dims, places, strict=True))
-        spread = BroadcastInDim(out.shape, tuple(place[d] for d in range(len(dims))))
         if atom.aval.dtype != out.dtype:
             atom = context.apply(ConvertElementType(out.dtype), atom)
-        factors.append(context.apply(spread, atom))
+        if dims != (*range(len(dims)),):  # the batch is not in front
+            atom = context.apply(Transpose(dims), atom)
+        factors.append(context.apply(BroadcastInDim(out.shape, (*places,)), atom))
     return [context.apply(Mul(), *factors)]
 
 
