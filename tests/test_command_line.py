@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from curta.api import readable
-from curta.command_line import bench, doctor, main, measured
+from curta.command_line import bench, doctor, main, measured, programs
 from curta.command_line.machine import Machine
 from curta.compiler import cache
 from curta.config import config
@@ -137,6 +137,15 @@ def test_processes_that_a_program_starts_have_it_too(tmp_path):
     assert ended.stdout == "curta curta.numpy __mp_main__\n", ended.stderr
 
 
+def test_other_pythons_that_a_program_starts_keep_their_jax(tmp_path):
+    (tmp_path / "jax.py").write_text("own = True\n")
+    paths = os.pathsep.join([programs._FOR_CHILDREN, str(tmp_path)])
+    line = [sys.executable, "-S", "-c", "import jax; print(jax.own)"]
+    given = {**os.environ, "PYTHONPATH": paths}
+    ended = subprocess.run(line, capture_output=True, text=True, check=False, env=given)
+    assert ended.stdout == "True\n", ended.stderr
+
+
 def test_no_cache_is_said(capsys):
     config.update("jax_enable_compilation_cache", False)
     try:
@@ -200,6 +209,8 @@ def test_what_one_run_measures(tmp_path):
     json.dumps(report)
     text = bench._text({"cold": report, "warm": [report], **report})
     assert "jit(twice)" in text and "the whole process" in text
+    text = bench._text({"cold": report, "warm": [report], "functions": []})
+    assert "No compiled function was called" in text
 
 
 def test_nested_intervals_count_once():
