@@ -95,6 +95,8 @@ COLUMNS = {
     "normalised": lambda x, w, i: x / (abs(x).max(1, keepdims=True) + 1),
     "two results": lambda x, w, i: (x * w[:, None], x - w[:, None]),
     "folded": lambda x, w, i: (x.max(1), (x * w[:, None]).sum(1).astype(x.dtype)),
+    "running": lambda x, w, i: (x * 2).cumsum(1).astype(x.dtype),
+    "running back": lambda x, w, i: x[:, ::-1].cumsum(1)[:, ::-1].astype(x.dtype),
     "products": lambda x, w, i: (
         x.reshape(-1, x.shape[1], x.shape[1])
         * x.reshape(-1, 1, x.shape[1] ** 2)[..., : x.shape[1]]

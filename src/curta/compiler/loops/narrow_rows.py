@@ -275,7 +275,7 @@ class _WrittenOut:
 
     def is_short(self, stage: Stage) -> bool:
         """Whether a stage has a few elements of each row, and stores them in order."""
-        if stage.kept or stage.ordered or is_running(stage) or len(stage.dims) > 1:
+        if stage.kept or stage.ordered or len(stage.dims) > 1:
             return False
         most, dims = config.tuning.side_by_side, (*self.inner, *stage.dims)
         if any(v.extent > most for v in dims) or len(dims) > 2:
@@ -283,16 +283,18 @@ class _WrittenOut:
         apart = [abs(x.offset.coefficient(self.row)) for x in stage.loads]
         if stage.folds and max(apart, default=0) > config.tuning.few_apart:
             return False
-        folded = [s for f in stage.folds for s in f.stores]
         return all(self._is_in_order(s, dims) for s in stage.stores) and all(
-            self._is_in_order(s, self.inner) for s in folded
+            self._is_in_order(s, dims if f.running else self.inner)
+            for f in stage.folds
+            for s in f.stores
         )
 
     def _is_in_order(self, store: Store, dims: tuple[LoopVar, ...]) -> bool:
-        """Whether what is stored for a row follows what is stored for the last one."""
+        """Whether what is stored for a row is a piece of memory."""
         count = 1
         for v in reversed((self.row, *dims)):
-            if store.offset.coefficient(v) != count:
+            step = store.offset.coefficient(v)
+            if (step if v == self.row else abs(step)) != count:
                 return False
             count *= v.extent
         return store.where is None
@@ -318,16 +320,18 @@ class _WrittenOut:
                 result += self._folded(parts[first : first + count])
         return result
 
-    def _folded(self, parts: Sequence[Fold]) -> tuple[Store, ...]:
+    def _folded(self, parts: Sequence[Fold]) -> list[Store]:
         """The results of a fold over as many inputs as there are parts."""
-        fold = parts[0]
+        fold, stores = parts[0], list[Store]()
         total: tuple[Expr, ...] = fold.initial
         for part in parts:
             holes, values = (*fold.left, *fold.right), (*total, *part.inputs)
             total = self._with(holes, values).rebuilt(fold.in_order)
-        results = self._with(fold.left, total)
-        results.rebuilt(s.value for s in fold.stores)
-        return tuple(map(results.store, fold.stores))
+            if fold.running or part is parts[-1]:
+                results = self._with(fold.left, total)
+                results.rebuilt(s.value for s in part.stores)
+                stores += map(results.store, part.stores)
+        return sorted(stores, key=lambda s: s.offset.const)
 
     def _with(self, holes: Sequence[Expr], values: Sequence[Expr]) -> Rewriter:
         """What puts values in place of holes."""
