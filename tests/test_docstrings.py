@@ -215,3 +215,14 @@ def test_functions_of_several_parameters_tell_them(module):
         elif unknown := [x for x in raised(doc) if not is_exception(x, found)]:
             wrong[name] = f"Raises names {', '.join(unknown)}"
     assert wrong == {}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_what_goes_in_and_what_comes_out_are_told_together(module):
+    wrong = [
+        name
+        for name, function in public_functions(importlib.import_module(module))
+        if "Args:" in (doc := inspect.getdoc(function) or "")
+        and not is_told_what_returns(doc)
+    ]
+    assert wrong == []

@@ -28,6 +28,9 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
       fun: returns a pair of the output and a function from its cotangent to a tuple of
         cotangents of the arguments (for one argument, not necessarily a tuple).
 
+    Returns:
+      A function that gives the output alone, and has that derivative.
+
     >>> import curta
     >>> @curta.custom_gradient
     ... def f(x):

@@ -49,6 +49,9 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         a tree of them that is a prefix of `x`. A dim that is `P.UNCONSTRAINED` is left
         open.
 
+    Returns:
+      A tree like `x`.
+
     Raises:
       RuntimeError: for a spec where no mesh is in scope.
       ValueError: for shardings that do not fit the arrays.
@@ -239,7 +242,11 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
       out_shardings: a `NamedSharding`, a `PartitionSpec` over the mesh in scope, or a
         tree of them that is a prefix of `xs`.
 
-    Raises ValueError where no mesh is in scope and none is given.
+    Returns:
+      A tree like `xs`.
+
+    Raises:
+      ValueError: where no mesh is in scope and none is given.
 
     >>> import curta, curta.numpy as jnp
     >>> mesh = curta.make_mesh((1,), ("x",))

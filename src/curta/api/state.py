@@ -252,6 +252,9 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
         by shardings, of which a prefix of the tree will do. None for arrays that are
         nowhere in particular, in dicts, lists and tuples.
 
+    Returns:
+      A tree like `like`, or of dicts, lists and tuples.
+
     Raises:
       FileNotFoundError: if nothing was saved there.
       ValueError: for files that are damaged, or a tree that is not like the saved one.

@@ -21,6 +21,9 @@ def transfer_guard(new_val: str) -> Iterator[None]:
         that a jitted function is called with; or "log_explicit", "disallow_explicit",
         which add those by `device_put`.
 
+    Yields:
+      Nothing.
+
     Raises:
       JaxRuntimeError: in the block, for a transfer that is not allowed.
 

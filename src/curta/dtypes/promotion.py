@@ -348,6 +348,9 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         *args: arrays, scalars, dtypes, names of dtypes.
         return_weak_type_flag: give ``(dtype, weak_type)`` instead of the dtype.
 
+    Returns:
+        A dtype, and with the flag whether it is weak.
+
     Raises:
         TypePromotionError: there is no dtype they promote to.
         ValueError: no argument.

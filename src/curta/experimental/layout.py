@@ -39,6 +39,9 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
       x: a pytree of arrays.
       layouts: a `Layout`, or a tree of them that is a prefix of `x`.
 
+    Returns:
+      A tree like `x`.
+
     Raises:
       ValueError: for other things than layouts, and for layouts of other dims than the
         arrays have.

@@ -155,6 +155,9 @@ def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
         operating system, which is possible only outside of transformed functions.
       impl: the name of the generator of the keys.
 
+    Returns:
+      A `StatefulPRNG`.
+
     Raises:
       TypeError: without a seed, inside of a transformed function.
 

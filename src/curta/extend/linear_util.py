@@ -287,7 +287,8 @@ def cache(
       explain: called as `explain(fun, is_first_use, cache, key, seconds)` when nothing
         is remembered and the setting jax_explain_cache_misses is on.
 
-    Returns: the function, with `cache_clear()` and `evict_function(f)`.
+    Returns:
+      The function, with `cache_clear()` and `evict_function(f)`.
 
     >>> from curta.extend import linear_util
     >>> @linear_util.cache

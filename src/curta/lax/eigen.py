@@ -196,12 +196,16 @@ def schur(
 def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Any]:
     """The tridiagonal T of a = Q T Q^H, for Hermitian matrices (..., n, n).
 
-    Only the lower triangle of a is read if `lower`, else the upper one.
+    Args:
+      a: matrices (..., n, n) of an inexact dtype.
+      lower: whether the lower triangle of `a` is read, else the upper one.
 
     Returns:
       A list: the matrix whose triangle holds Q as reflections, the diagonal (..., n),
-      the off-diagonal (..., n - 1), and the factors of the reflections. ValueError
-      unless the matrix is square.
+      the off-diagonal (..., n - 1), and the factors of the reflections.
+
+    Raises:
+      ValueError: for matrices that are not square.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax

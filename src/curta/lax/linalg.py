@@ -105,8 +105,11 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
       symmetrize_input: take the mean of x and x^H first; otherwise only the lower
         triangle of x is read.
 
-    Returns matrices of the shape and dtype of `x`, NaN where x is not positive
-    definite. Raises ValueError for matrices that are not square.
+    Returns:
+      Matrices of the shape and dtype of `x`, NaN where x is not positive definite.
+
+    Raises:
+      ValueError: for matrices that are not square.
 
     >>> import curta
     >>> curta.lax.linalg.cholesky(curta.numpy.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -158,6 +161,9 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     Args:
       a: matrices (..., m, n), m >= n, with the vectors below the diagonal.
       taus: factors (..., k), k <= n.
+
+    Returns:
+      Matrices (..., m, n), of the dtype of `a`.
 
     >>> import curta
     >>> packed, taus = curta.lax.linalg.geqrf(curta.numpy.ones((3, 2)))

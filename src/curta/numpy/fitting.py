@@ -32,11 +32,15 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The complex roots of the polynomial with coefficients `p`, highest first.
 
     Args:
-      p: array of one dim; ValueError for more.
+      p: an array of one dim.
       strip_zeros: leave leading zeros out, which have to be known then. Otherwise, as
         jit needs it, every leading zero makes one of the roots NaN, after the others.
 
-    By the eigenvalues of the companion matrix.
+    Returns:
+      Complex numbers (n - 1,), the eigenvalues of the companion matrix.
+
+    Raises:
+      ValueError: `p` has more than one dim.
 
     >>> from curta import numpy as jnp
     >>> jnp.roots(jnp.array([1.0, -3.0, 2.0])).real.round(3)

@@ -293,6 +293,9 @@ def key_dtype(impl_spec: Any = None) -> dtypes.KeyDType:
     Args:
       impl_spec: the generator's name; the default is that of `jax_default_prng_impl`.
 
+    Returns:
+      A dtype, as `key<fry>`.
+
     >>> from curta import random
     >>> random.key_dtype("rbg")
     key<rbg>

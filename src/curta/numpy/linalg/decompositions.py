@@ -165,6 +165,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       mode: "reduced": Q has min(m, n) columns; "complete": m columns; "r": only R;
         "raw": the transposed packed form of LAPACK, and its factors tau.
 
+    Returns:
+      A pair with the names Q and R, or of "raw" h and tau; R alone for "r".
+
     >>> from curta import numpy as jnp
     >>> q, r = jnp.linalg.qr(jnp.ones((3, 2)))
     >>> q.shape, r.shape

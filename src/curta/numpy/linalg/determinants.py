@@ -117,8 +117,10 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
       a: square matrices (..., n, n).
       method: the decomposition to use, "lu" (by default) or "qr".
 
-    The sign is of the dtype of a, and 0 where the determinant is. It says nothing of
-    matrices with NaN: by "lu" it is 1 or -1 for real ones of size 3 or more.
+    Returns:
+      The signs (...), of the dtype of a, and the logarithms (...), real. The sign is 0
+      where the determinant is. It says nothing of matrices with NaN: by "lu" it is 1
+      or -1 for real ones of size 3 or more.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.slogdet(jnp.array([[0.0, 1.0], [1.0, 0.0]])).sign

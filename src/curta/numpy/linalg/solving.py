@@ -47,8 +47,12 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
       a: matrices (..., n, n).
       b: one vector (n,), or matrices (..., n, k). Leading dims broadcast.
 
-    Raises ValueError for shapes that do not fit. Singular matrices give infinities or
-    NaN.
+    Returns:
+      Arrays of the shape of `b`, with the leading dims of both, in floats or complex
+      numbers. Singular matrices give infinities or NaN.
+
+    Raises:
+      ValueError: for shapes that do not fit.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
@@ -331,6 +335,9 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     Args:
       x: matrices (..., m, n), square unless `p` is None, 2 or -2.
       p: the order of the norm, see `norm`; by default 2.
+
+    Returns:
+      Real numbers (...), infinity for singular matrices.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
