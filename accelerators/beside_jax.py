@@ -40,8 +40,8 @@ def _plugin(folder: Path) -> Path:
     command = [shim.compiler(), *options, source, "-o", str(target), "-ldl"]
     subprocess.run(command, check=True)
     described = folder / "shim.json"
-    options_ = {"cpu_device_count": DEVICES}
-    said = {"library_path": str(target), "create_options": options_}
+    said: dict[str, Any] = {"library_path": str(target)}
+    said["create_options"] = {"cpu_device_count": DEVICES}
     described.write_text(json.dumps(said))
     return described
 
@@ -131,10 +131,8 @@ def _compare(args: argparse.Namespace) -> None:
     curta, jax = map(importlib.import_module, ("curta", "jax"))
     jax.numpy.ones(1)
     ours, theirs = rows(curta), rows(jax)
-    above, how = (
-        [],
-        (time.thread_time if args.caller else time.process_time, args.calls),
-    )
+    clock = time.thread_time if args.caller else time.process_time
+    how, slower = (clock, args.calls), []
     print(f"{'a call, µs of the processor':34} {'Curta':>8} {'JAX':>8} {'ratio':>6}")
     for name in ours:
         if args.k not in name:
@@ -149,8 +147,8 @@ def _compare(args: argparse.Namespace) -> None:
         mine, other = (1e6 * statistics.median(t) for t in zip(*times))
         print(f"{name:34} {mine:8.2f} {other:8.2f} {mine / other:6.2f}", flush=True)
         if mine > other:
-            above.append(name)
-    print(f"slower than JAX: {', '.join(above) or 'none'}")
+            slower.append(name)
+    print(f"slower than JAX: {', '.join(slower) or 'none'}")
 
 
 if __name__ == "__main__":
