@@ -155,6 +155,9 @@ class _Writer:
             self.parts += [_class_name(kind), x.name]
         elif isinstance(x, (tuple, KeyImplementation)) or dataclasses.is_dataclass(x):
             self._fields(x)
+        elif kind is frozenset:
+            self.parts.append("frozenset")
+            self.items(sorted(x, key=repr))
         else:
             raise _Unknown(f"a parameter of the class {kind.__qualname__}")
 

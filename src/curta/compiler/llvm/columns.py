@@ -24,7 +24,6 @@ class Columns:
         ends: bool = False,
     ) -> None:
         self.b = b
-        self.count = count
         self.ends = ends
         self.starts = [i * type_.lanes for i in range(count)]
         if ends:
