@@ -165,7 +165,7 @@ class Buffer:
         client = self.client
         client.check_open()
         out = np.empty(self.shape, self.dtype)
-        # Arguments are taken from a heap, as threads come in between.
+        # Arguments come from a free list: other threads may call meanwhile.
         heap = client.reads[out.ndim]
         try:
             slot = heap.pop()

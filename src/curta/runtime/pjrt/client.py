@@ -218,7 +218,7 @@ class Client:
         buffers, waiting, running = self.buffers, self.waiting, callbacks.running
         library = self.library
         run = library.functions["Buffer_Destroy"]
-        # Arguments are taken from a heap, as threads come in between.
+        # Arguments come from a free list: other threads may call meanwhile.
         heap: list[tuple[Any, int]] = []
 
         def free(handle: int) -> None:

@@ -144,7 +144,7 @@ class Library:
         """Wait for an event and free it; raises its error."""
         if not event:
             return
-        # Arguments are taken from a heap, as threads come in between.
+        # Arguments come from a free list: other threads may call meanwhile.
         try:
             await_, destroy = self._waits.pop()
         except IndexError:
