@@ -3,3 +3,6 @@
 import os
 
 os.environ.setdefault("JAX_TRACEBACK_FILTERING", "off")
+
+# Modules that take the place of others when they are imported.
+collect_ignore = ["src/curta/command_line/for_children"]

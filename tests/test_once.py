@@ -94,7 +94,7 @@ def test_a_signal_handler_that_comes_between_makes_no_second_object():
 def test_a_child_does_not_wait_for_a_thread_that_it_has_not():
     script = """
 import os, threading, time
-from curta.once import Lock, once
+from curta.once import Lock, cached_property, once
 
 lock, begun, forked = Lock(), threading.Event(), threading.Event()
 
@@ -105,9 +105,16 @@ def make():
         forked.wait()
     return object()
 
+class Maker:
+    @cached_property
+    def made(self):
+        return make()
+
+maker = Maker()
+
 def hold():
     with lock:
-        make()
+        maker.made
 
 thread = threading.Thread(target=hold)
 thread.start()
@@ -115,7 +122,7 @@ begun.wait()
 child = os.fork()
 if child == 0:
     with lock:
-        assert make() is make()
+        assert make() is make() is maker.made
     os._exit(7)
 forked.set()
 thread.join()

@@ -115,6 +115,24 @@ def once(make: Callable[..., T]) -> _lru_cache_wrapper[T]:
     return result
 
 
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property(functools.cached_property):
+        """`functools.cached_property` without the lock that it has before Python 3.12.
+
+        All objects of a class share that lock, and a forked process never gets it if
+        another thread was computing the value of any of them. Here two threads may
+        compute a value at once, and both get the first.
+        """
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            return instance.__dict__.setdefault(self.attrname, self.func(instance))
+
+
 class Interned(Generic[T]):
     """Values of which equal ones are one object, for as long as somebody has it.
 

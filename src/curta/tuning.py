@@ -68,7 +68,7 @@ class Tuning:
     far_apart: int = limit(8, shrunk=1)
     # The same up to which vectors of all that lies between are read instead of a lane
     # at a time.
-    few_apart: int = limit(9, shrunk=9)
+    few_apart: int = limit(9, shrunk=2)
     # Operations of a body for which a vector takes four registers: independent chains,
     # which hide the latency of instructions.
     light_body: int = limit(24, shrunk=4)

@@ -160,14 +160,14 @@ def child():
 threads = [threading.Thread(target=work, args=[f]) for f in compiled]
 for thread in threads:
     thread.start()
-for _ in range(10):
-    process = os.fork()
-    if not process:
-        child()
-    assert os.waitpid(process, 0)[1] == 0
-stop = True
-for thread in threads:
-    thread.join()
+try:
+    for _ in range(10):
+        process = os.fork()
+        if not process:
+            child()
+        assert os.waitpid(process, 0)[1] == 0
+finally:
+    stop = True
 """
 
 

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
 from curta.import_pause import collector_off
 from curta.on_demand import late
+from curta.once import cached_property
 from curta.partition.named_devices import with_devices
 from curta.primitives.placing import INSPECTS
 from curta.runtime.devices import (
@@ -84,7 +84,7 @@ class Lowered(Stage):
     Array(3., dtype=float32, weak_type=True)
     """
 
-    @functools.cached_property
+    @cached_property
     def platforms(self) -> tuple[str, ...]:
         """The platforms that `as_text` is for: that of the devices."""
         _, _, devices = self._target
@@ -139,7 +139,7 @@ class Lowered(Stage):
             )
         return self._module
 
-    @functools.cached_property
+    @cached_property
     def _module(self) -> Any:
         with collector_off():
             return lowered_program(
@@ -151,7 +151,7 @@ class Lowered(Stage):
                 self.layouts,
             ).module
 
-    @functools.cached_property
+    @cached_property
     def _live(self) -> ClosedJaxpr:
         """The jaxpr without what no result or effect needs."""
         closed = self._staged.closed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.errors import JaxRuntimeError
 from curta.on_demand import late
+from curta.once import cached_property
 from curta.partition.named_devices import mesh_among
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import (
@@ -181,7 +181,7 @@ class Compiled(Stage):
                 f" {len(wrong)} mismatches:\n" + "\n".join(wrong)
             )
 
-    @functools.cached_property
+    @cached_property
     def _orders(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """The dims of arguments and results as they are stored; () for row-major."""
         return (
@@ -246,7 +246,7 @@ class Compiled(Stage):
         """Have a plugin compile the program, where one does, before the first call."""
         self._of_plugin  # noqa: B018
 
-    @functools.cached_property
+    @cached_property
     def _of_plugin(self) -> Any:
         """What a plugin made of the program; None on our own CPU."""
         _, given, devices = self._target

@@ -13,6 +13,7 @@ from curta.api.signatures import P, R
 from curta.core.flat import FlatFunction, function_name
 from curta.core.trace import current_trace, typeof
 from curta.core.wrapping import SignatureOf, update_wrapper
+from curta.once import cached_property
 
 
 class CustomFunction(Generic[P, R]):
@@ -96,7 +97,7 @@ class CustomFunction(Generic[P, R]):
             )
         return bound.args
 
-    @functools.cached_property
+    @cached_property
     def _count(self) -> int | None:
         """The number of parameters, if all are plain positional ones."""
         try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import functools
 from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
@@ -15,6 +14,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Sharding
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 from curta.partition.destinations import Destinations
 from curta.partition.named_devices import Shardings
 from curta.runtime.devices import Device
@@ -140,7 +140,7 @@ class Stage:
     def _in_avals(self) -> tuple[ShapedArray, ...]:
         return self._staged.closed.in_avals[len(self._staged.captured) :]
 
-    @functools.cached_property
+    @cached_property
     def _target(self) -> tuple[Destinations, Shardings, tuple[Device, ...]]:
         """Where values are to be, the arguments among them; the devices, if known."""
         staged = self._staged

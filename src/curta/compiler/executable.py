@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from curta.core.avals import ShapedArray
 from curta.core.buffers import empty
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 NDArray = np.ndarray[Any, Any]
 Launcher = Callable[[], int]

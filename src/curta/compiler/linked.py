@@ -11,7 +11,6 @@ threads as there are processors: LLVM runs without Python's lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -22,7 +21,7 @@ from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.core.recorder import span
 from curta.lazy_dataclass import dataclass
-from curta.once import Interned
+from curta.once import Interned, cached_property
 
 Recipe = tuple[Any, ...]
 

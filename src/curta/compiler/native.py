@@ -5,13 +5,13 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 from curta.compiler.sized import Sizes
 from curta.config import config
 from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 UNKNOWN = 1 << 40  # the cost of a loop whose trip count nobody knows
 

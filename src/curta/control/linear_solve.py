@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,6 +13,7 @@ from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 from curta.primitives.elementwise.arithmetic import neg
 from curta.primitives.structure import add_tangents, batch_dim_at, instantiate, move_dim
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed
@@ -57,7 +57,7 @@ class LinearSolve(JaxprOp):
     const_lengths: SolveParts
     jaxprs: SolveParts
 
-    @functools.cached_property
+    @cached_property
     def jaxpr(self) -> ClosedJaxpr:  # type: ignore[override]
         """The solver as a function of all arguments."""
         solver = self.jaxprs.solve

@@ -5,7 +5,6 @@ from __future__ import annotations
 import collections
 import contextlib
 import enum
-import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
@@ -15,7 +14,7 @@ import numpy as np
 from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
-from curta.once import Interned
+from curta.once import Interned, cached_property
 
 # What is in scope knows of meshes.
 mesh_scope: Any = late("curta.core.mesh_scope")
@@ -51,17 +50,17 @@ class BaseMesh:
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
 
-    @functools.cached_property
+    @cached_property
     def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
         """The axes as pairs of name and size."""
         return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
 
-    @functools.cached_property
+    @cached_property
     def shape(self) -> Mapping[Any, int]:
         """The sizes of the axes by name."""
         return collections.OrderedDict(self.shape_tuple)
 
-    @functools.cached_property
+    @cached_property
     def types(self) -> Mapping[Any, AxisType]:
         """The types of the axes by name."""
         return dict(zip(self.axis_names, self.axis_types, strict=True))
@@ -79,17 +78,17 @@ class BaseMesh:
     def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
         return tuple(n for n, t in self.types.items() if t is kind)
 
-    @functools.cached_property
+    @cached_property
     def auto_axes(self) -> tuple[Any, ...]:
         """The axes that the compiler decides about."""
         return self._of_type(AxisType.Auto)
 
-    @functools.cached_property
+    @cached_property
     def explicit_axes(self) -> tuple[Any, ...]:
         """The axes that are part of arrays' types."""
         return self._of_type(AxisType.Explicit)
 
-    @functools.cached_property
+    @cached_property
     def manual_axes(self) -> tuple[Any, ...]:
         """The axes that are being mapped over."""
         return self._of_type(AxisType.Manual)
@@ -187,7 +186,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         """Whether the mesh is one device and has no axes."""
         return self.size == 1 and not self.axis_names
 
-    @functools.cached_property
+    @cached_property
     def device_ids(self) -> np.ndarray[Any, Any]:
         """The numbers of the devices, in the shape of the mesh."""
         ids = [d.id for d in self.devices.flat]
@@ -225,12 +224,12 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
         """Whether the devices belong to several processes."""
         return not self.empty and len({d.process_index for d in self.flat_devices}) > 1
 
-    @functools.cached_property
+    @cached_property
     def flat_devices(self) -> tuple[Any, ...]:
         """The devices in row-major order."""
         return tuple(self.devices.flat)
 
-    @functools.cached_property
+    @cached_property
     def abstract_mesh(self) -> AbstractMesh:
         """The axes without the devices."""
         if not self.axis_names:

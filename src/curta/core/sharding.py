@@ -16,6 +16,7 @@ from curta.core.mesh import AbstractMesh, Mesh
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.tiling import Tiling, tiling
 from curta.hosts.engine import of_process
+from curta.once import cached_property
 
 Index = tuple[slice, ...]
 _MEMORY = "device"
@@ -86,7 +87,7 @@ class Sharding:
         """The devices of this process that hold a part of the array."""
         return set(self._addressable_device_assignment)
 
-    @functools.cached_property
+    @cached_property
     def hosts(self) -> tuple[int, ...]:
         """The hosts in whose memory there are parts of the array."""
         return tuple(sorted({d.host for d in self.devices}))
@@ -343,18 +344,18 @@ class NamedSharding(Sharding):
     def num_devices(self) -> int:
         return self.mesh.size
 
-    @functools.cached_property
+    @cached_property
     def is_fully_replicated(self) -> bool:
         if self.spec.unreduced:
             return self.mesh.size == 1
         return self.mesh.size_of(self.spec.used_axes()) == 1
 
-    @functools.cached_property
+    @cached_property
     def unreduced_axes(self) -> tuple[Any, ...]:
         """The axes along which each device holds a term of a sum, in their order."""
         return self.mesh.in_order(self.spec.unreduced)
 
-    @functools.cached_property
+    @cached_property
     def replicated_axes(self) -> frozenset[Any]:
         """The axes that nothing is split over."""
         used = {*self.spec.used_axes(), *self.spec.unreduced, *self.spec.reduced}

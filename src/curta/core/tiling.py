@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -10,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Tiling:
     def _count(self, axes: Sequence[int]) -> int:
         return math.prod(self.sizes[a] for a in axes)
 
-    @functools.cached_property
+    @cached_property
     def parts(self) -> tuple[int, ...]:
         """Into how many parts each dim is cut."""
         return tuple(map(self._count, self.dims))
 
-    @functools.cached_property
+    @cached_property
     def coordinates(self) -> list[tuple[int, ...]]:
         """For each device, which part along each dim it holds."""
         result = []
@@ -57,7 +57,7 @@ class Tiling:
 
     # ---- in XLA's words
 
-    @functools.cached_property
+    @cached_property
     def _order(self) -> tuple[int, ...]:
         """The axes in the order of the tiles: of dims, of terms, of copies."""
         used = (*itertools.chain(*self.dims), *self.terms)

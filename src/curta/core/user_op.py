@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
@@ -18,6 +17,7 @@ from curta.core.effects import Effect, NamedEffect
 from curta.core.op import PURPOSE, Op
 from curta.core.trace import Tracer, base_trace, current_trace, use_trace
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 if TYPE_CHECKING:
     from curta.core.primitive import Primitive

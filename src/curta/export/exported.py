@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -31,6 +30,7 @@ from curta.export.bytecode import portable_artifact
 from curta.export.dimensions import argument_path, path_text, solve
 from curta.export.encoding import serialize
 from curta.export.for_jax import serialize_for_jax
+from curta.once import cached_property
 from curta.transforms.dce import prune_outputs
 from curta.transforms.specialise import (
     Relocation,
@@ -127,7 +127,7 @@ class Exported:
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
-    @functools.cached_property
+    @cached_property
     def uses_global_constants(self) -> bool:
         """Whether sizes or platforms are open, here or in a function that is called."""
         return (
@@ -164,7 +164,7 @@ class Exported:
         """
         return portable_artifact(self.mlir_module())
 
-    @functools.cached_property
+    @cached_property
     def _module(self) -> Any:
         description = entry.Entry(
             self.fun_name,
@@ -241,7 +241,7 @@ class Exported:
         outs = run(*leaves)
         return tree_util.tree_unflatten(self.out_tree, outs)
 
-    @functools.cached_property
+    @cached_property
     def _differentiable(self) -> Any:
         return _with_vjp(self)
 

@@ -13,6 +13,7 @@ from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.sharding import NamedSharding, Sharding, checked_memory
 from curta.core.tiling import Tiling, tiling
 from curta.on_demand import Listing, own
+from curta.once import cached_property
 
 __dir__: Listing = own(__name__)
 
@@ -92,7 +93,7 @@ class GSPMDSharding(Sharding):
         missing = ((),) * (rank - len(given.dims))
         return Tiling(given.sizes, given.dims[:rank] + missing, given.terms)
 
-    @functools.cached_property
+    @cached_property
     def named(self) -> NamedSharding:
         sizes = self._tiling.sizes or (1,)
         names = [f"_axis_{i}" for i in range(len(sizes))]

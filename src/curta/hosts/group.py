@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 Name = Any
 
@@ -27,7 +27,7 @@ class HostGroup:
     hosts: tuple[int, ...]
     axes: tuple[Name, ...]
 
-    @functools.cached_property
+    @cached_property
     def size(self) -> int:
         """How many hosts meet."""
         sizes = dict(zip(self.axis_names, self.axis_sizes, strict=True))
@@ -37,7 +37,7 @@ class HostGroup:
         """The same hosts, along other axes."""
         return HostGroup(self.axis_names, self.axis_sizes, self.hosts, axes)
 
-    @functools.cached_property
+    @cached_property
     def all_members(self) -> tuple[tuple[int, ...], ...]:
         """All groups, each with the numbers of its hosts in their order."""
         grid = np.array(self.hosts).reshape(self.axis_sizes)

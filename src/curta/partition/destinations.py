@@ -8,7 +8,6 @@ that the jaxpr itself names.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -34,6 +33,7 @@ from curta.core.sharding import (
     normalised,
     on_device,
 )
+from curta.once import cached_property
 from curta.partition.named_devices import (
     NamedDevices,
     NamedMesh,
@@ -163,7 +163,7 @@ class Destinations:
         inputs, read = self.closed.jaxpr.invars, self._read
         return [s if v in read else None for v, s in zip(inputs, placed)]
 
-    @functools.cached_property
+    @cached_property
     def _read(self) -> frozenset[Any]:
         """What the program reads or returns."""
         return frozenset(read_atoms(self.closed.jaxpr))

@@ -14,6 +14,7 @@ from curta.core.partition_spec import entry_axes
 from curta.core.sharding import NamedSharding, Sharding
 from curta.hosts.group import HostGroup
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 NDArray = np.ndarray[Any, Any]
 Name = Any
@@ -35,12 +36,12 @@ class HostMesh:
     hosts: tuple[int, ...]
     local: tuple[tuple[Name, int], ...]
 
-    @functools.cached_property
+    @cached_property
     def sizes(self) -> dict[Name, int]:
         """How many hosts there are along each axis."""
         return dict(zip(self.axis_names, self.axis_sizes, strict=True))
 
-    @functools.cached_property
+    @cached_property
     def local_sizes(self) -> dict[Name, int]:
         """How many devices of one host there are along each axis."""
         return dict(self.local)
@@ -53,7 +54,7 @@ class HostMesh:
         """The hosts that meet along some axes."""
         return HostGroup(self.axis_names, self.axis_sizes, self.hosts, tuple(axes))
 
-    @functools.cached_property
+    @cached_property
     def everyone(self) -> HostGroup:
         """All hosts, in one group."""
         return HostGroup(("hosts",), (len(self.hosts),), self.hosts, ("hosts",))

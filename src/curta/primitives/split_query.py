@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.partition_spec import entry_axes
 from curta.errors import ShardingTypeError
+from curta.once import cached_property
 from curta.primitives.factors import factors
 from curta.primitives.relation import Factors
 
@@ -36,7 +36,7 @@ class Query:
         self.size_of = size_of
         self.strict = strict
 
-    @functools.cached_property
+    @cached_property
     def relation(self) -> Factors:
         """Which dims of operands and outputs go together."""
         return factors(self.op, self.avals, self.outs)

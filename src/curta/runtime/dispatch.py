@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from curta.core.sharding import Sharding
 from curta.core.trace import typeof
 from curta.errors import CancelledError
 from curta.on_demand import late
+from curta.once import cached_property
 from curta.partition.destinations import Destinations
 from curta.partition.device_effects import (
     refuse_ordered,
@@ -99,12 +99,12 @@ class CompiledCall:
         """Whether a call does more than to run the program on its arguments."""
         return bool(self.without_bits or self.checks or self.watched)
 
-    @functools.cached_property
+    @cached_property
     def _elsewhere(self) -> Any:
         """How the program runs on devices of plugins, and on several hosts."""
         return elsewhere.Elsewhere()
 
-    @functools.cached_property
+    @cached_property
     def executable(self) -> Executable:
         """What runs the program on this CPU."""
         if several_hosts():
@@ -112,23 +112,23 @@ class CompiledCall:
         # Who looks for special values may have to run the program again.
         return overwriting(self.closed, {} if self.checks else self.consumed)
 
-    @functools.cached_property
+    @cached_property
     def run(self) -> Executable:
         """The same, with a look at the results if the settings ask for it."""
         run = self.executable
         return checked(self.name, self.closed, run) if self.checks else run
 
-    @functools.cached_property
+    @cached_property
     def overwritten(self) -> Collection[int]:
         """The arguments in whose memory results lie."""
         return self.run.overwrites.values()
 
-    @functools.cached_property
+    @cached_property
     def storage(self) -> Callable[[Any], Any]:
         """How NumPy arrays and scalars are read."""
         return borrowed if self.executable.borrows else copied
 
-    @functools.cached_property
+    @cached_property
     def loop(self) -> Executable | None:
         """The program if nobody knows how long it runs."""
         return self.run if self.run.measured else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
 from curta.core.user_op import UserOp
 from curta.errors import as_out_of_memory
+from curta.once import cached_property
 from curta.partition.named_devices import is_abstract
 from curta.partition.propagation import over_axes
 from curta.primitives.base import Elementwise, is_part_of_byte

@@ -8,7 +8,6 @@ order costs no pass over the array.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 from curta.compiler.layout_assignment import (
@@ -21,6 +20,7 @@ from curta.compiler.layout_assignment import (
 )
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.once import cached_property
 from curta.partition.named_devices import Shardings
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall, placed

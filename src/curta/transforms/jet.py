@@ -26,6 +26,7 @@ from curta.core.stage import refuse_dead_tracer, stage
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import Trace, Tracer, current_trace, running, typeof, use_trace
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 from curta.primitives.base import LinearElementwise
 from curta.primitives.families import Linear
 from curta.primitives.joining import Stack, Unstack
@@ -235,7 +236,7 @@ class _Applied:
         with use_trace(self.trace.parent):
             return None if series[k - 1] is None else series[k - 1] / k
 
-    @functools.cached_property
+    @cached_property
     def _derivatives(self) -> Sequence[Any]:
         """The derivatives by t of the results."""
         tangents = [

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 
 from curta.compiler.graph.groups import Candidates, FusionGroup, depth
 from curta.compiler.graph.item_lowering import Program
@@ -30,6 +29,7 @@ from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Instr, walk
 from curta.config import config
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 Refusals = dict[tuple[Item, Item], str]
 """Why two items are not in one kernel."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from itertools import groupby
 
 from curta.compiler.library.packing import even_parts
@@ -31,6 +30,7 @@ from curta.compiler.library.tile_shape import TILED, Tile
 from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 
 @dataclass(frozen=True)

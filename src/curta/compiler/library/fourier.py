@@ -16,7 +16,6 @@ A last block of columns that is not full overlaps the one before it.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,6 +27,7 @@ from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 NDArray = np.ndarray[Any, Any]
 

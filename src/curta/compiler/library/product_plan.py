@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 
 from curta.compiler.library.packing import Pack
 from curta.compiler.library.product import HEAD, Loops, Word
 from curta.compiler.library.tile_shape import A_STEP, Tile
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ the list, which has no more than is asked for, is sorted (sort.py).
 from __future__ import annotations
 
 import functools
-from functools import cached_property
 
 from curta.compiler.library.routine import Routine, run_chunks
 from curta.compiler.library.sort import RowSort
@@ -19,6 +18,7 @@ from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 from curta.config import config
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 
 @dataclass(frozen=True)

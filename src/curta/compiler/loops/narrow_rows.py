@@ -21,7 +21,6 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 from curta.compiler.loops.assemble import Rewriter, are_one, indices_of
 from curta.compiler.loops.build import ScalarBuilder
@@ -54,6 +53,7 @@ from curta.compiler.loops.split import Parts
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 
 def widen_rows(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:

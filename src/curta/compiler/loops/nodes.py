@@ -16,7 +16,6 @@ they compare by identity.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy as np
 from curta.compiler.loops.index import Affine, Bounds, IndexAtom, LoopVar
 from curta.compiler.native import NativeProgram
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 # ------------------------------------------------------------------ expressions
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import ctypes
-import functools
 import os
 import time
 import weakref
@@ -17,6 +16,7 @@ import numpy as np
 
 from curta.control.callback import barriers
 from curta.errors import JaxRuntimeError
+from curta.once import cached_property
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.buffers import Buffer, from_host
 from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms
@@ -95,37 +95,37 @@ class Client:
 
     # ---- what there is
 
-    @functools.cached_property
+    @cached_property
     def platform(self) -> str:
         """`cuda`, `rocm`, `tpu`, `cpu`, ..., as the plugin names it."""
         result = self._call("PlatformName")
         return text(result.platform_name, result.platform_name_size)
 
-    @functools.cached_property
+    @cached_property
     def platform_version(self) -> str:
         """Versions of driver and libraries."""
         result = self._call("PlatformVersion")
         return text(result.platform_version, result.platform_version_size)
 
-    @functools.cached_property
+    @cached_property
     def process_index(self) -> int:
         """The number of this process among those of the program."""
         return self._call("ProcessIndex").process_index
 
-    @functools.cached_property
+    @cached_property
     def devices(self) -> list[Device]:
         """All devices, those of other processes too."""
         result = self._call("Devices")
         return [self.device_at(a) for a in pointers(result.devices, result.num_devices)]
 
-    @functools.cached_property
+    @cached_property
     def local_devices(self) -> list[Device]:
         """The devices of this process."""
         result = self._call("AddressableDevices")
         addresses = pointers(result.addressable_devices, result.num_addressable_devices)
         return [self.device_at(address) for address in addresses]
 
-    @functools.cached_property
+    @cached_property
     def memories(self) -> list[Memory]:
         """The memories of this process's devices."""
         result = self._call("AddressableMemories")

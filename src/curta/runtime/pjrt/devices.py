@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any
 
 from curta.errors import JaxRuntimeError
+from curta.once import cached_property
 from curta.runtime.pjrt.errors import status_of
 from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.values import decode, pointers, text
@@ -26,23 +26,23 @@ class Description:
             f"DeviceDescription_{what}", device_description=self.description
         )
 
-    @functools.cached_property
+    @cached_property
     def id(self) -> int:
         """A number, unique among all processes."""
         return self._ask("Id").id
 
-    @functools.cached_property
+    @cached_property
     def process_index(self) -> int:
         """The process whose device this is."""
         return self._ask("ProcessIndex").process_index
 
-    @functools.cached_property
+    @cached_property
     def kind(self) -> str:
         """The maker's name for it: `NVIDIA H100 80GB HBM3`."""
         result = self._ask("Kind")
         return text(result.device_kind, result.device_kind_size)
 
-    @functools.cached_property
+    @cached_property
     def attributes(self) -> dict[str, Any]:
         """Coordinates, number of cores and the like."""
         result = self._ask("Attributes")
@@ -66,19 +66,19 @@ class Device(Description):
     def _call(self, what: str) -> Any:
         return self.library.call(f"Device_{what}", device=self.address)
 
-    @functools.cached_property
+    @cached_property
     def local_hardware_id(self) -> int:
         """Its number on this machine; -1 where it has none."""
         return self._call("LocalHardwareId").local_hardware_id
 
-    @functools.cached_property
+    @cached_property
     def memories(self) -> list[Memory]:
         """The memories that it can use."""
         result = self._call("AddressableMemories")
         addresses = pointers(result.memories, result.num_memories)
         return [self.client.memory_at(address) for address in addresses]
 
-    @functools.cached_property
+    @cached_property
     def default_memory(self) -> Memory:
         """The memory where arrays lie if nothing is said."""
         return self.client.memory_at(self._call("DefaultMemory").memory)
@@ -120,11 +120,11 @@ class Memory:
     def _call(self, what: str) -> Any:
         return self.library.call(f"Memory_{what}", memory=self.address)
 
-    @functools.cached_property
+    @cached_property
     def id(self) -> int:
         return self._call("Id").id
 
-    @functools.cached_property
+    @cached_property
     def kind(self) -> str:
         result = self._call("Kind")
         return text(result.kind, result.kind_size)

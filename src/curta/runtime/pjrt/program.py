@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import json
 import re
 import sys
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curta.once import cached_property
 from curta.runtime.pjrt.buffers import dtype_of
 from curta.runtime.pjrt.hlo_text import program_text
 from curta.runtime.pjrt.library import Library
@@ -32,21 +32,21 @@ class Executable:
             f"Executable_{what}", *nested, executable=self.address, **fields
         )
 
-    @functools.cached_property
+    @cached_property
     def name(self) -> str:
         """The name of its module."""
         result = self._ask("Name")
         return text(result.executable_name, result.executable_name_size)
 
-    @functools.cached_property
+    @cached_property
     def replicas(self) -> int:
         return self._ask("NumReplicas").num_replicas
 
-    @functools.cached_property
+    @cached_property
     def partitions(self) -> int:
         return self._ask("NumPartitions").num_partitions
 
-    @functools.cached_property
+    @cached_property
     def results(self) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
         """Shapes and dtypes of the results, of one device."""
         types = self._ask("OutputElementTypes")
@@ -57,7 +57,7 @@ class Executable:
         shapes = [tuple(next(sizes) for _ in range(rank)) for rank in ranks]
         return [(s, dtype_of(c)) for s, c in zip(shapes, codes, strict=True)]
 
-    @functools.cached_property
+    @cached_property
     def memory_kinds(self) -> list[str]:
         """The kinds of memory that the results lie in."""
         result = self._ask("OutputMemoryKinds")
@@ -65,7 +65,7 @@ class Executable:
         names = pointers(result.memory_kinds, result.num_outputs)
         return [text(a, n) for a, n in zip(names, sizes, strict=True)]
 
-    @functools.cached_property
+    @cached_property
     def fingerprint(self) -> str:
         """Equal for programs that were compiled from the same in the same way."""
         result = self._ask("Fingerprint")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import functools
 import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from curta.errors import JaxRuntimeError
+from curta.once import cached_property
 from curta.runtime.pjrt.devices import Description
 from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.program import Executable, Module
@@ -62,24 +62,24 @@ class Topology:
     def _call(self, what: str) -> Any:
         return self.library.call(f"TopologyDescription_{what}", topology=self.address)
 
-    @functools.cached_property
+    @cached_property
     def platform(self) -> str:
         result = self._call("PlatformName")
         return text(result.platform_name, result.platform_name_size)
 
-    @functools.cached_property
+    @cached_property
     def platform_version(self) -> str:
         result = self._call("PlatformVersion")
         return text(result.platform_version, result.platform_version_size)
 
-    @functools.cached_property
+    @cached_property
     def devices(self) -> list[TopologyDevice]:
         """Its devices, in the order that the plugin gives them."""
         result = self._call("GetDeviceDescriptions")
         addresses = pointers(result.descriptions, result.num_descriptions)
         return [TopologyDevice(self, address) for address in addresses]
 
-    @functools.cached_property
+    @cached_property
     def attributes(self) -> dict[str, Any]:
         result = self._call("Attributes")
         return decode(result.attributes, result.num_attributes)
