@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
+_LOOK = 0.2  # seconds from one look for signals to the next
+
 
 def is_main_thread() -> bool:
     """Whether this is the thread in which Python answers signals."""
@@ -38,6 +40,16 @@ def answering(function: Callable[..., T], *args: Any) -> T:
     if call.error is not None:
         raise call.error
     return call.result
+
+
+def await_event(event: threading.Event) -> None:
+    """Wait for an event that may be long in coming.
+
+    A signal that comes when Python is about to sleep does not wake it, and its handler
+    would wait for the event.
+    """
+    while not event.wait(_LOOK):
+        pass
 
 
 def processors() -> int:

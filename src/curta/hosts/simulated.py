@@ -27,6 +27,7 @@ from curta.hosts.failures import HostsError
 from curta.hosts.folding import fold
 from curta.hosts.started import Late
 from curta.once import Lock, once
+from curta.signals import await_event
 
 NDArray = np.ndarray[Any, Any]
 Combine = Callable[[list[Any]], Sequence[Any]]
@@ -278,6 +279,6 @@ def _start_all(run: _Run, on: Callable[[int], None]) -> None:
                 context = contextvars.copy_context()
                 _thread(host).work.put(functools.partial(context.run, on, host))
                 started += 1
-            run.ended.wait()
+            await_event(run.ended)
         except BaseException as error:  # of a handler of a signal
             run.fail(error)

@@ -17,6 +17,7 @@ import numpy as np
 
 from curta.config_options import overrides_here, overriding
 from curta.hosts.engine import Engine, set_thread_engine
+from curta.signals import await_event
 
 NDArray = np.ndarray[Any, Any]
 Collective = Callable[[], NDArray]
@@ -130,7 +131,7 @@ class InThread(Started):
 
     def finish(self, number: int) -> NDArray:
         job = self._jobs[number]
-        job.over.wait()
+        await_event(job.over)
         del self._jobs[number]
         if job.error is not None:
             raise job.error
@@ -144,7 +145,7 @@ class InThread(Started):
     def drain(self) -> None:
         """Wait until nothing is left to do: a collective comes that was not begun."""
         for job in [*self._jobs.values()]:
-            job.over.wait()
+            await_event(job.over)
 
     def settle(self) -> None:
         end = time.monotonic() + _PATIENCE
