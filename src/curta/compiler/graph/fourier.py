@@ -224,17 +224,17 @@ def _by_products(x: Any, inverse: bool) -> Any:
     """
     aval = typeof(x)
     size, last = aval.shape[-1], aval.ndim - 1
-    half, turn = (size + 1) // 2, 1 if inverse else -1
+    half, sign = (size + 1) // 2, 1 if inverse else -1
     low, high = columns(x, 1, half), Rev((last,))(columns(x, size - half + 1, size))
     sums = _with_ends(x, size, add(low, high))
     k = np.arange(size // 2 + 1)
-    angles = roots(k[:, None] * k, size, turn) / (size if inverse else 1)
+    angles = roots(k[:, None] * k, size, sign) / (size if inverse else 1)
     even = _times(sums, angles.real)
     odd = _times(sub(low, high), angles.imag[1:half, 1:half])
-    turned = complex_(neg(imag(odd)), real(odd))
+    rotated = complex_(neg(imag(odd)), real(odd))
     middle = columns(even, 1, half)
-    first = _with_ends(even, size, add(middle, turned))
-    return Concatenate(last)(first, Rev((last,))(sub(middle, turned)))
+    first = _with_ends(even, size, add(middle, rotated))
+    return Concatenate(last)(first, Rev((last,))(sub(middle, rotated)))
 
 
 def _with_ends(x: Any, size: int, between: Any) -> Any:

@@ -127,12 +127,12 @@ def add_one_to_each_row(eqn: Eqn, context: Context) -> Results | None:
     if splat is None or splat.invars[0].aval.shape or not _is_one_a_row(eqn):
         return None
     shape, last = x.aval.shape, x.aval.ndim - 1
-    place = context.apply(Reshape(shape[:-1]), indices)
-    if place.aval.dtype.itemsize < 4:
-        place = context.apply(ConvertElementType(np.dtype(np.int32)), place)
-    column = context.apply(Iota(place.aval.dtype, shape, last))
+    index = context.apply(Reshape(shape[:-1]), indices)
+    if index.aval.dtype.itemsize < 4:
+        index = context.apply(ConvertElementType(np.dtype(np.int32)), index)
+    column = context.apply(Iota(index.aval.dtype, shape, last))
     spread = BroadcastInDim(shape, tuple(range(last)))
-    here = context.apply(eq, column, context.apply(spread, place))
+    here = context.apply(eq, column, context.apply(spread, index))
     update = context.apply(spread, context.apply(Reshape(shape[:-1]), updates))
     return [context.apply(SelectN(), here, x, context.apply(add, x, update))]
 
