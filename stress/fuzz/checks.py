@@ -1,9 +1,10 @@
 """Whether a program compiled gives what its `eval` rules give.
 
 Rounding is told from faults by measurement (the CESTAC method of Vignes and La
-Porte): the program is evaluated several times, with every inexact result of every eqn
-moved by a few units in the last place at random. How far the results of these runs lie
-apart says how far a compiled program may be from `eval`.
+Porte): the program is evaluated several times, with every inexact operand (arguments,
+constants and the results of eqns) moved by a few units in the last place at random.
+How far the results of these runs lie apart says how far a compiled program may be from
+`eval`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 import curta
 from curta.config import config
-from curta.core.evaluate import evaluate, watching
+from curta.core.evaluate import const_as_numpy, evaluate, watching
 from curta.core.jaxpr import Eqn
 from curta.transforms.partial_eval import prune
 from stress.fuzz.instructions import INSTRUCTIONS
@@ -69,12 +70,17 @@ def evaluated(program: Program, seed: int | None = None) -> Outs:
         args = [curta.numpy.asarray(a) for a in arguments(program)]
         # What nobody reads may be a linear call without a forward rule.
         closed = prune(curta.make_jaxpr(transformed(program, INSTRUCTIONS))(*args))
-        given = _as_numpy(args)
+        given, variables = _as_numpy(args), closed.jaxpr.constvars
+        consts = [
+            const_as_numpy(c, v.aval)
+            for c, v in zip(closed.consts, variables, strict=True)
+        ]
         if seed is None:
-            return evaluate(closed.jaxpr, closed.consts, given)
+            return evaluate(closed.jaxpr, consts, given)
+        # Constants are operands too: of them, what is 0 by chance rounds to something.
         noise = Noise(seed)
         with watching(noise.after):
-            return evaluate(closed.jaxpr, closed.consts, list(map(noise, given)))
+            return evaluate(closed.jaxpr, [*map(noise, consts)], [*map(noise, given)])
 
 
 class Noise:
