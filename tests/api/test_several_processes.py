@@ -43,7 +43,7 @@ def test_local_device_ids_choose_gpus(given, visible):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ((), ValueError, "coordinator_address should be defined"),
+        ((), ValueError, "address should be defined. No launcher .* curta.run -n 4"),
         (("h:1",), ValueError, "Number of processes must be defined"),
         (("h:1", 1), ValueError, "process id of the current process must be defined"),
         (("h:1", 1, "0"), TypeError, "process_id must be an int"),

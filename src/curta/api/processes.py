@@ -94,7 +94,12 @@ def initialize(
     if by_mpi and result is not None and result.fallback and not mpi.is_there():
         coordinator_address, by_mpi = result.fallback, False
     if coordinator_address is None and not by_mpi:
-        raise ValueError("coordinator_address should be defined.")
+        raise ValueError(
+            "coordinator_address should be defined. No launcher has started this"
+            " process: start the program by `python -m curta.run -n 4 program.py` or"
+            " `mpiexec`, or give `initialize` the address of process 0, the number of"
+            " processes and that of this one."
+        )
     index, count = _checked(process_id, num_processes)
     alone = count == 1
     address = ("", 0) if alone or by_mpi else wire.parts_of(coordinator_address or "")
