@@ -10,7 +10,7 @@ from tests.hosts.simulated_hosts import four_hosts  # noqa: F401
 
 import curta
 import curta.numpy as jnp
-from curta import P
+from curta import P, monitoring
 from curta.config import config
 from curta.hosts import traffic
 from curta.runtime.hosts_data import HostsData
@@ -244,3 +244,25 @@ class TestMaking:
         y = f()
         z = curta.jit(lambda a, b: jnp.sin(a) + b)(x, y)
         assert most_held(x) == most_held(y) == most_held(z) == whole // 4
+
+
+@pytest.mark.parametrize("over_hosts", [False, True])
+def test_compilation_is_timed_where_it_is_known_who_runs_the_program(over_hosts):
+    """Listeners heard of it before, when nothing had been compiled yet."""
+    x = curta.device_put(DATA, sharded("x")) if over_hosts else DATA
+    heard = []
+
+    def listen(event, seconds, **_):
+        heard.append((event.rpartition("/")[2], seconds))
+
+    compiled = curta.jit(lambda x: jnp.tanh(x) @ x).lower(x).compile()
+    monitoring.register_event_duration_secs_listener(listen)
+    try:
+        compiled(x), compiled(x)
+    finally:
+        monitoring.unregister_event_duration_listener(listen)
+    assert [name for name, _ in heard] == [
+        "jaxpr_to_mlir_module_duration",
+        "backend_compile_duration",
+    ]
+    assert heard[1][1] >= heard[0][1]

@@ -16,10 +16,11 @@ from typing import Any
 from curta import tree_util
 from curta.advisor import advise
 from curta.api.jit_cache import Staged
-from curta.api.jit_log import Signature, log_compiling, timed
+from curta.api.jit_log import Signature, log_compiling
 from curta.api.jit_options import Arguments
 from curta.compiler.executable import Executable
 from curta.core.avals import ShapedArray
+from curta.core.compile_log import timed
 from curta.core.flat import function_location
 from curta.core.refs import AbstractRef
 from curta.core.symbolic.sizes import LEAST, Guard, SizeScope

@@ -24,7 +24,7 @@ from curta.api.arguments import (
 from curta.api.compiler_options import Inline, is_inlined_early
 from curta.api.jit_advice import advise_of_keys, advise_of_tracing
 from curta.api.jit_cache import CacheStatistics, Staged, shared_plans
-from curta.api.jit_log import Signature, explain_miss, timed
+from curta.api.jit_log import Signature, explain_miss
 from curta.api.jit_options import (
     LEFT_OUT,
     Arguments,
@@ -50,6 +50,7 @@ from curta.api.signatures import P2, R2, Instance, JitKeywords, P, R
 from curta.config import config
 from curta.control.call import Call
 from curta.core.avals import ShapedArray
+from curta.core.compile_log import timed
 from curta.core.flat import debug_info, function_name
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from curta.core.mesh import Mesh

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from curta.api.jit_log import Signature, log_compiling, timed, warn_of_constants
+from curta.api.jit_log import Signature, log_compiling, warn_of_constants
 from curta.api.jit_shardings import constrained, flat_layouts
 from curta.api.lowered import result_names
 from curta.compiler.layout_assignment import constrains_layouts
@@ -173,16 +173,15 @@ class Staged(Plan):
         make: Any = CompiledCall
         if any(layouts) or any(self.out_layouts):
             make = partial(laid_out_call.LaidOutCall, layouts, self.out_layouts)
-        with timed(f"compilation of jit({name})"):
-            result: CompiledCall = make(
-                self.closed,
-                f"jit({name})",
-                self.donated,
-                arg_shardings or self.in_shardings,
-                self.out_shardings,
-                self.mesh,
-                self.moves,
-            )
+        result: CompiledCall = make(
+            self.closed,
+            f"jit({name})",
+            self.donated,
+            arg_shardings or self.in_shardings,
+            self.out_shardings,
+            self.mesh,
+            self.moves,
+        )
         return result
 
 

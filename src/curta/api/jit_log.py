@@ -1,4 +1,4 @@
-"""What `jit` logs: when it traces and compiles, and why it had to.
+"""What `jit` logs: what it is about to compile, and why it had to trace.
 
 `jax_log_compiles` raises the messages on tracing and compiling from the level DEBUG to
 WARNING; `jax_explain_cache_misses` says why a call had to be traced.
@@ -6,24 +6,19 @@ WARNING; `jax_explain_cache_misses` says why a call had to be traced.
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from curta.advisor import advise
 from curta.api.jit_options import Statics
 from curta.config import TraceContext, config
 from curta.core.avals import ShapedArray
-from curta.core.events import record_event_duration_secs
+from curta.core.compile_log import log, logger
 from curta.core.flat import function_location, function_name
-from curta.core.recorder import span
 from curta.core.source_info import user_frame
 from curta.core.trace import typeof
 from curta.user_warnings import warn
 
-logger: Any = logging.getLogger("curta.api.jit")
 _seen_locations: set[str] = set()
 
 
@@ -40,7 +35,7 @@ class Signature(NamedTuple):
 def log_compiling(name: str, avals: Sequence[ShapedArray]) -> None:
     """Say that a function is about to be compiled."""
     shapes = ", ".join(map(repr, avals))
-    _log(f"Compiling jit({name}) with global shapes and types [{shapes}].")
+    log(f"Compiling jit({name}) with global shapes and types [{shapes}].")
 
 
 def warn_of_constants(name: str, consts: Sequence[Any]) -> None:
@@ -66,31 +61,6 @@ def warn_of_constants(name: str, consts: Sequence[Any]) -> None:
 
 
 _MANY_BYTES = 1 << 26
-
-
-@contextlib.contextmanager
-def timed(what: str) -> Iterator[None]:
-    """Say how long the block took: "tracing ..." or "compilation ...".
-
-    The log, the listeners of `curta.monitoring` and a trace that is recorded are told.
-    """
-    start = time.perf_counter()
-    kind = what.partition(" ")[0]
-    with span(what, kind):
-        yield
-    duration = time.perf_counter() - start
-    _log(f"Finished {what} in {duration:.9f} sec")
-    record_event_duration_secs(_EVENTS[kind], duration)
-
-
-_EVENTS = {
-    "tracing": "/jax/core/compile/jaxpr_trace_duration",
-    "compilation": "/jax/core/compile/backend_compile_duration",
-}
-
-
-def _log(message: str) -> None:
-    logger.log(logging.WARNING if config.jax_log_compiles else logging.DEBUG, message)
 
 
 def explain_miss(

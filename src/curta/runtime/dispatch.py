@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray, placed_aval
+from curta.core.compile_log import timed
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
@@ -110,7 +111,9 @@ class CompiledCall:
         if several_hosts():
             hosts_call.refuse_parts(self.closed.consts)
         # Who looks for special values may have to run the program again.
-        return overwriting(self.closed, {} if self.checks else self.consumed)
+        consumed = {} if self.checks else self.consumed
+        with timed(f"compilation of {self.name}"):
+            return overwriting(self.closed, consumed)
 
     @cached_property
     def run(self) -> Executable:

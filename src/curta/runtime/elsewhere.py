@@ -13,6 +13,7 @@ import numpy as np
 
 from curta.config import config
 from curta.core.avals import placed_aval
+from curta.core.compile_log import timed
 from curta.core.mesh import Mesh
 from curta.on_demand import late
 from curta.partition.destinations import Placed
@@ -123,8 +124,9 @@ class Elsewhere(PlanTable):
             # Who looks for special values may have to run the ops on the arguments.
             taken = {} if program.checks else program.consumed
             where = CompileOptions(program.name, devices, given, outs, taken)
-            made = Plan(call=device_call.DeviceCall(program.closed, where))
-            plan = self.keep(key, made)
+            with timed(f"compilation of {program.name}"):
+                call = device_call.DeviceCall(program.closed, where)
+            plan = self.keep(key, Plan(call=call))
             if not (program.on_host or commit or program.known_destinations):
                 self.keep(None, plan)
         told: Any = plan.call
@@ -141,7 +143,9 @@ def _for_hosts(program: CompiledCall, placed: Placed, devices: Sequence[Any]) ->
     mesh = to.mesh(given) or Mesh([*devices], ("devices",))
     of_hosts = program.consumed, given, outs, program.checks
     pairs = zip(program.out_avals, outs, strict=True)
+    with timed(f"compilation of {program.name}"):
+        call = hosts_call.HostsCall(program.closed, program.name, mesh, *of_hosts)
     return Plan(
-        call=hosts_call.HostsCall(program.closed, program.name, mesh, *of_hosts),
+        call=call,
         out=[a if s is None else placed_aval(a, s) for a, s in pairs],
     )
