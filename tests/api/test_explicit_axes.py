@@ -351,7 +351,7 @@ def test_operands_of_another_mesh_are_refused():
 
 
 def test_parts_with_axes_of_other_types_are_applied_again():
-    """Recorded functions hold no mesh: their parts run under that of who runs them."""
+    """Eqns know which types the axes had where they were recorded."""
     mesh = curta.make_mesh((2, 2), ("x", "y"))
     with curta.set_mesh(mesh):
         x = curta.device_put(
@@ -364,10 +364,35 @@ def test_parts_with_axes_of_other_types_are_applied_again():
             return jnp.einsum("xy,yz->xz", y, y.T, out_sharding=P(None, "y"))
 
         jaxpr = curta.jit(partly).trace(x).jaxpr
-        (out,) = curta.extend.core.jaxpr_as_fun(jaxpr)(x)
+        again = curta.extend.core.jaxpr_as_fun(jaxpr)
+        (out,) = again(x)
         assert out.sharding.spec == P("x", "y")
         np.testing.assert_array_equal(out, np.asarray(x) @ np.asarray(x).T)
+        whole, replayed = (str(curta.make_jaxpr(f)(x)) for f in (partly, again))
+        assert "f32[8,8] = dot_general" in whole and whole == replayed
+        tangent = curta.grad(lambda x: partly(x).sum())(x)
+        assert tangent.sharding.spec == P("x", "y")
+        np.testing.assert_array_equal(tangent, 2 * np.asarray(x).sum(0) + 0 * x)
+        assert curta.sharding.get_abstract_mesh() is mesh.abstract_mesh
         assert str(*curta.make_jaxpr(range_by_spec)().out_avals) == "float32[8@x]"
+
+
+def test_operands_whose_axes_are_of_other_types_than_in_scope_are_refused():
+    mesh = curta.make_mesh((2, 2), ("x", "y"))
+    mixed = mesh.abstract_mesh.update_axis_types({"x": AxisType.Auto})
+
+    def product(x, y):
+        x = x * 2
+        with use_abstract_mesh(mixed):
+            return x @ y
+
+    with curta.set_mesh(mesh):
+        x = curta.device_put(np.ones((8, 2), np.float32), P("x", "y"))
+        for call in (product, curta.jit(product)):
+            with pytest.raises(
+                ValueError, match="For primitive dot_general, context mesh.*aval mesh"
+            ):
+                call(x, x.T)
 
 
 def range_by_spec():

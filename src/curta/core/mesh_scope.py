@@ -22,6 +22,7 @@ from curta.user_warnings import warn
 
 # Traces know of types, which know of meshes.
 trace: Any = late("curta.core.trace")
+source_info: Any = late("curta.core.source_info")
 
 no_collectives: Final = define(
     "jax_no_collectives",
@@ -111,6 +112,13 @@ def within(abstract: AbstractMesh, **changes: Any) -> Any:
     return mesh_context(scope()._replace(abstract=abstract, **changes))
 
 
+def retyped_scope(mesh: AbstractMesh) -> Any:
+    """A context manager with the axes of the mesh in scope of the types of another."""
+    if scope().abstract.shape_tuple != mesh.shape_tuple:
+        return contextlib.nullcontext()
+    return within(mesh)
+
+
 class use_abstract_mesh:
     """Put an abstract mesh in scope within a `with` block.
 
@@ -139,11 +147,13 @@ class use_abstract_mesh:
                 f" {self.mesh} with size={self.mesh.size} and prev mesh: {before} with"
                 f" size={before.size}"
             )
-        self._entered = within(self.mesh)
-        self._entered.__enter__()
+        self._entered = contextlib.ExitStack()
+        if self.mesh is not before:
+            self._entered.enter_context(within(self.mesh))
+            self._entered.enter_context(source_info.OnMesh(self.mesh))
 
     def __exit__(self, *error: Any) -> None:
-        self._entered.__exit__(None, None, None)
+        self._entered.close()
 
 
 # ---- `with mesh:`

@@ -45,6 +45,20 @@ class Notes:
         return inner
 
 
+@dataclass(frozen=True)
+class OnMesh:
+    """The mesh that came in scope, for the eqns within; no part of the path."""
+
+    mesh: Any
+
+    def wrap(self, inner: list[str]) -> list[str]:
+        """As `Scope.wrap`: nothing is around."""
+        return inner
+
+
+Entry = Scope | Transform | Notes | OnMesh
+
+
 class NameStack:
     """Scopes and transformations, outermost first.
 
@@ -57,8 +71,8 @@ class NameStack:
 
     __slots__ = ("stack",)
 
-    def __init__(self, stack: tuple[Scope | Transform | Notes, ...] = ()):
-        self.stack: tuple[Scope | Transform | Notes, ...] = stack
+    def __init__(self, stack: tuple[Entry, ...] = ()):
+        self.stack: tuple[Entry, ...] = stack
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NameStack) and self.stack == other.stack
@@ -84,6 +98,18 @@ class NameStack:
     def annotate(self, entries: tuple[tuple[str, Any], ...]) -> NameStack:
         """With notes for XLA on what will be inside."""
         return NameStack((*self.stack, Notes(entries)))
+
+    def on(self, mesh: Any) -> NameStack:
+        """With a mesh that is in scope of what will be inside."""
+        return NameStack((*self.stack, OnMesh(mesh)))
+
+    @property
+    def mesh(self) -> Any:
+        """The mesh that came in scope last; None if it is that of outside."""
+        for entry in reversed(self.stack):
+            if isinstance(entry, OnMesh):
+                return entry.mesh
+        return None
 
     @property
     def notes(self) -> dict[str, Any]:

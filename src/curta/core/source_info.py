@@ -14,7 +14,11 @@ from typing import Any, NamedTuple, Self
 
 from curta.config import config, xla_notes
 from curta.core.name_stack import EMPTY, NameStack
+from curta.on_demand import late
 from curta.user_warnings import GENERATED
+
+# Scopes of meshes say so to what is recorded in them.
+mesh_scope: Any = late("curta.core.mesh_scope")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _inside: dict[str, bool] = {}  # by the name of a file: names keep their hash
@@ -150,6 +154,13 @@ class NamedScope(SetNameStack):
         return outer + self.name_stack
 
 
+class OnMesh(NamedScope):
+    """Has eqns recorded within know the mesh in scope, and be replayed so."""
+
+    def __init__(self, mesh: Any):
+        SetNameStack.__init__(self, EMPTY.on(mesh))
+
+
 class Transforming(NamedScope):
     """Names a transformation of what is recorded within.
 
@@ -246,12 +257,13 @@ class Replay:
     the end, in any case.
     """
 
-    __slots__ = ("names", "location", "_within")
+    __slots__ = ("names", "location", "_mesh", "_within")
 
     def __init__(self) -> None:
         self.names: NameStack = _scopes.names
         self.location: SourceInfo | None = _scopes.location
         self._within: tuple[NameStack, NameStack] = (EMPTY, self.names)
+        self._mesh: Any = None  # what has put another mesh in scope
 
     def at(self, source: SourceInfo) -> None:
         """Go on to the eqn of this location."""
@@ -261,12 +273,24 @@ class Replay:
         if inner is not source.name_stack:
             names = self.names + source.name_stack
             self._within = source.name_stack, names
+            if inner.stack or source.name_stack.stack:
+                self._change_mesh(source.name_stack.mesh)
         _scopes.names = names
 
     def finish(self) -> None:
         """Go back to where it began."""
+        self._change_mesh(None)
         _scopes.names = self.names
         _scopes.location = self.location
+
+    def _change_mesh(self, mesh: Any) -> None:
+        """Put the mesh in scope; that of the beginning for None."""
+        if self._mesh is not None:
+            self._mesh.__exit__(None, None, None)
+            self._mesh = None
+        if mesh is not None:
+            self._mesh = mesh_scope.retyped_scope(mesh)
+            self._mesh.__enter__()
 
 
 @contextlib.contextmanager

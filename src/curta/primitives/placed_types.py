@@ -108,9 +108,7 @@ def _common_mesh(op: Op, avals: Sequence[ShapedArray]) -> AbstractMesh:
         return mesh_of((split or placed)[0].placement)
     meshes = [_seen_from(around, mesh_of(a.placement)) for a in placed]
     for mesh, aval in zip(meshes, placed, strict=True):
-        # Where a recorded function is applied again axes may be of other types.
-        alike = around.empty or mesh.shape_tuple == around.shape_tuple
-        if not alike and _conflict(mesh, around):
+        if not around.empty and _conflict(mesh, around):
             raise ValueError(
                 f"For primitive {op.name}, context mesh {around} should match the aval"
                 f" mesh {mesh} for shape {aval.str_short()}. Use it where its mesh is"
