@@ -79,6 +79,19 @@ def test_other_trees_are_noticed(other):
     assert same(Pair(5, (6, Pair(7, 8, "m")), "m")) is known
 
 
+def test_one_that_comes_again_stays_when_others_come():
+    def make():
+        return Pair(1, (2, "often"), "m")
+
+    known = settled(make)
+    others = []
+    for k in range(70):  # more than a class forgets after
+        others.append(same(Pair(1, [k] * k, "m")))
+        assert same(make()) is known
+    del known
+    settled(lambda: Pair(1, (2, 3), "of another structure"))
+
+
 def test_dicts_within():
     known = settled(lambda: Pair(1, {"a": 1, "b": 2}))
     assert same(Pair(1, {"b": 1, "a": 2})) is known

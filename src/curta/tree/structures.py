@@ -45,6 +45,8 @@ class RecentStructures:
             if node is None or node.flatten is None:
                 continue
             if node.flatten(tree, leaves):
+                node.is_recent = True
+                self._misses = 0
                 return node
         return None
 
@@ -56,14 +58,24 @@ class RecentStructures:
             other = reference()
             if other is not None and _same_objects(node, other):
                 other.uses += 1
+                other.is_recent = True
                 if other.uses == _USES_BEFORE_COMPILING and self._flatteners:
                     other.flatten = _flatten_function(other, self._flatteners)
                 self._misses = 0
                 return other
         self._misses += 1
-        living = [r for r in self._recent if r() is not None]
-        self._recent = [weakref.ref(node), *living[: _MOST_RECENT - 1]]
+        self._recent = [weakref.ref(node), *self._second_chance()]
         return node
+
+    def _second_chance(self) -> list[weakref.ref[Node]]:
+        """Those that stay when another comes: first the ones met since the last one."""
+        met, others = list[weakref.ref[Node]](), list[weakref.ref[Node]]()
+        for reference in self._recent:
+            node = reference()
+            if node is not None:
+                (met if node.is_recent else others).append(reference)
+                node.is_recent = False
+        return [*met, *others][: _MOST_RECENT - 1]
 
 
 def _same_objects(a: Node, b: Node) -> bool:

@@ -28,6 +28,7 @@ class Node:
         "_treedef",
         "children",
         "flatten",
+        "is_recent",
         "kind",
         "meta",
         "num_leaves",
@@ -53,9 +54,10 @@ class Node:
         self.num_leaves = leaves
         self.num_nodes = nodes
         self._treedef: PyTreeDef | None = None
-        # Of structures.py: how often trees were of this structure, and the function
-        # that takes such a tree apart.
+        # Of structures.py: how often trees were of this structure, whether one was
+        # lately, and the function that takes such a tree apart.
         self.uses: int = 0
+        self.is_recent: bool = False
         self.flatten: Callable[[Any, list[Any]], bool] | None = None
 
     @property
