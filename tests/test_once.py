@@ -186,7 +186,7 @@ except ImportError as error:
 def test_objects_of_the_runtime_are_the_same_in_all_threads():
     makers = [
         queue.queue, threads._pool, devices._cpu_devices, native_call._maker,
-        entry._builtin_maker, lambda: devices.client("cpu"),
+        entry._builtin_makers, lambda: devices.client("cpu"),
     ]  # fmt: skip
     for make in makers:
         found = at_once(4, lambda i, make=make: make())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import struct
 import threading
@@ -10,12 +11,12 @@ import weakref
 import numpy as np
 import pytest
 
-from curta.compiler import link
+from curta.compiler import calls, link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.types import F32, F64, I64, PTR
 from curta.compiler.native import NativeProgram
 from curta.compiler.support import entry as module
-from curta.compiler.support.entry import native_entry
+from curta.compiler.support.entry import native_entry, table_entry
 from curta.config import config
 
 SHAPE = (3, 5)
@@ -57,9 +58,9 @@ def make_builtin(code, release_gil=False):
 @pytest.fixture(params=["builtin", "builtin without the GIL", "ctypes"])
 def entry(request, code, monkeypatch):
     if request.param == "ctypes":
-        monkeypatch.setattr(module, "_builtin_maker", lambda: None)
+        monkeypatch.setattr(module, "_builtin_makers", lambda: None)
     else:
-        assert module._builtin_maker() is not None
+        assert module._builtin_makers() is not None
     return make_builtin(code, release_gil="without" in request.param)
 
 
@@ -111,6 +112,23 @@ def test_a_wrong_call_does_nothing(entry, spoil):
     out, x = arrays()
     assert entry(*spoil(out, x)) is False
     assert not out.any()
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_tables_of_calls_by_others(code, native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(module, "_builtin_makers", lambda: None)
+    scale = dataclasses.replace(
+        program(code, "scale", [(np.float32, SHAPE)] * 2, 7, 0, 0),
+        arena_word=1, arena_bytes=64, cancellable=True,
+    )  # fmt: skip
+    table, (out, x) = table_entry(scale), arrays()
+    words = table(out, read_only(x))
+    calls.complete(scale, words, 11, 12)
+    wanted = [out.ctypes.data, x.ctypes.data, 7, 11, 12]
+    assert struct.unpack("=5Q", words) == (*wanted,)
+    for wrong in [(out,), (out, None), (x, out), (out, x[:2]), (out, x.astype(int))]:
+        assert table(*wrong) == b""
 
 
 def test_read_only_operands_are_fine(entry):

@@ -27,6 +27,7 @@ from curta.core.buffers import workspace
 from curta.errors import OutOfMemoryError
 
 Table = ctypes.Array[ctypes.c_uint64]
+_WORD = struct.Struct("=Q")
 
 
 def table(
@@ -45,6 +46,15 @@ def table(
     if program.cancellable:
         words[first + program.token_word] = token
     return words
+
+
+def complete(program: NativeProgram, table: bytearray, arena: int, token: int) -> None:
+    """Store the addresses that come with each call in a table."""
+    first = len(program.signature)
+    if program.arena_bytes:
+        _WORD.pack_into(table, 8 * (first + program.arena_word), arena)
+    if program.cancellable:
+        _WORD.pack_into(table, 8 * (first + program.token_word), token)
 
 
 def call(program: NativeProgram, addresses: Sequence[int], alone: bool = False) -> None:

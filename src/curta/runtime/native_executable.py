@@ -12,10 +12,11 @@ import numpy as np
 from curta.compiler import calls
 from curta.compiler.native import UNKNOWN, NativeProgram
 from curta.compiler.support.cancellation import Token
-from curta.compiler.support.entry import native_entry, plain_entry
+from curta.compiler.support.entry import native_entry, plain_entry, table_entry
 from curta.compiler.support.threads import is_pool_made
 from curta.config import config
 from curta.core.buffers import allocator, unshared
+from curta.once import cached_property
 from curta.runtime.executables import Executable
 from curta.runtime.queue import (
     Call,
@@ -117,6 +118,11 @@ class NativeExecutable(Executable):
         self._entry = entry = native_entry(self.program)
         return entry
 
+    @cached_property
+    def _table(self) -> Callable[..., bytearray]:
+        """What makes the tables of the queue's calls."""
+        return table_entry(self.program)
+
     def _results(self, args: Sequence[NDArray]) -> list[NDArray]:
         """Where the results go: memory of the pool, or of arguments."""
         return [
@@ -134,18 +140,15 @@ class NativeExecutable(Executable):
             for i, x in enumerate(args)
         ]
         results = self._results(arrays)
-        program, inputs = self.program, [*results, *arrays]
-        if not calls.fits(program, inputs):
+        program = self.program
+        table = self._table(*results, *arrays)
+        if not table:
             return []
         size = program.arena_bytes
         arena = jobs.arena(size) if size else None
         token = Token()
-        table = calls.table(
-            program,
-            [x.ctypes.data for x in inputs],
-            0 if arena is None else arena.ctypes.data,
-            token.address,
-        )
+        address = 0 if arena is None else arena.ctypes.data
+        calls.complete(program, table, address, token.address)
         pending = [Pending(x, token) for x in results]
         kept = [x for i, x in enumerate(args) if i not in overwritten]
         needed = [x for x in args if type(x) is Pending]

@@ -234,6 +234,10 @@ class _Queue:
 
     def wait(self, number: int) -> None:
         """Return when a job is done; may be interrupted, and then waited for again."""
+        if self._finished.value >= number:
+            if self._jobs:
+                self.forget()
+            return
         if is_main_thread():  # between two iterations Python looks at signals
             self._interrupted = True  # if it ends here
             try:

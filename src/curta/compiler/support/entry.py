@@ -52,14 +52,34 @@ def native_entry(program: NativeProgram) -> Entry:
     Other Python threads run meanwhile if it is `long`. What handlers of signals raise
     ends a `cancellable` one, and is raised here.
     """
-    make = _builtin_maker()
-    if make is None:
-        return plain_entry(program)
+    makers = _builtin_makers()
+    return plain_entry(program) if makers is None else makers[0](_record(program))
+
+
+def table_entry(program: NativeProgram) -> Callable[..., bytearray]:
+    """What makes the table for a call of a program, whose arena and token are 0.
+
+    It takes results and arguments, as an entry does, and checks them; the table is
+    empty where they are not as promised.
+    """
+    makers = _builtin_makers()
+    if makers is not None:
+        return makers[1](_record(program))
+
+    def table(*arrays: np.ndarray[Any, Any]) -> bytearray:
+        if not calls.fits(program, arrays):
+            return bytearray()
+        return bytearray(calls.table(program, [a.ctypes.data for a in arrays]))
+
+    return table
+
+
+def _record(program: NativeProgram) -> tuple[Any, ...]:
+    """What native code reads of a program, with the objects whose addresses it has."""
     words = calls.head(program)
     for dtype, shape in program.signature:
         words += [id(np.dtype(dtype)), len(shape), *shape]
-    # The record holds the addresses of the dtypes and of the code, which are kept.
-    return make((calls.packed(program, words), program, program.code))
+    return calls.packed(program, words), program, program.code
 
 
 def plain_entry(program: NativeProgram, alone: bool = False) -> Entry:
@@ -78,8 +98,8 @@ def plain_entry(program: NativeProgram, alone: bool = False) -> Entry:
 
 
 @once
-def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
-    """What makes a built-in function of an entry's record, if that is possible."""
+def _builtin_makers() -> tuple[Callable[[tuple[Any, ...]], Any], ...] | None:
+    """What make built-in functions of a program's record, if that is possible."""
     header = known_header()
     if header is None:
         return None
@@ -95,7 +115,10 @@ def _builtin_maker() -> Callable[[tuple[Any, ...]], Entry] | None:
         )
     except (ImportError, LookupError, OSError, ValueError):
         return None
-    return builtin_function(b"entry", code, code.address("call_entry"))
+    return tuple(
+        builtin_function(name.encode(), code, code.address(name))
+        for name in entry_code.EXPORTS
+    )
 
 
 @once

@@ -1,12 +1,15 @@
-"""The native function behind every entry: checks arrays, collects addresses, calls.
+"""The native functions behind entries: check arrays, collect addresses, call.
 
-It is compiled once for all entries. `self` of the built-in function is a tuple whose
+They are compiled once for all entries. `self` of the built-in function is a tuple whose
 first item is a bytes object, the record of one entry: what `invoke_code` wants of the
 program and its constants, then for each array: dtype object, rank, dimensions.
 
 A call returns True if it was made and False if the arguments are not as promised. It
 raises OutOfMemoryError, and calls nothing, if there is no memory for the arena. If the
 function was cancelled by the handler of a signal, it raises what that raised.
+
+`table_entry` calls nothing: it gives the table for a call by somebody else, as a
+bytearray that is empty if the arguments are not as promised.
 
 Fields of an array object are read where this NumPy keeps them, which `entry.py`
 verifies before it uses any of this.
@@ -23,6 +26,7 @@ from curta.compiler.support.invoke_code import (
     HEAD_WORDS,
     RESULTS,
     at,
+    emit_constants,
     emit_invoke,
     word,
     words,
@@ -32,18 +36,18 @@ from curta.compiler.support.invoke_code import (
 DATA, RANK, DIMENSIONS, BASE, DTYPE, FLAGS = 0, 8, 16, 32, 40, 48
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
-EXPORTS = ("call_entry",)
+EXPORTS = ("call_entry", "table_entry")
 ARRAY_TYPE = "array_type"
 
 
 def entry_module(module: Module, header: int) -> None:
-    """IR with `call_entry`, for arrays whose object header has this many bytes."""
+    """IR of both functions, for arrays whose object header has this many bytes."""
     emit_invoke(module)
     _collect(module, header)
+    _table_entry(module)
     b = module.function("call_entry", [PTR, PTR, I64], PTR)
     owner, arguments, given = b.arguments
-    item = b.call("PyTuple_GetItem", PTR, owner, b.const(I64, 0))
-    record = b.call("PyBytes_AsString", PTR, item)
+    record = _record(b, owner)
     arrays = word(b, record, ARRAYS)
 
     def run() -> Values:
@@ -60,6 +64,32 @@ def entry_module(module: Module, header: int) -> None:
 
     failed = b.eq(status, invoke_code.FAILED)
     b.ret(b.if_(failed, lambda: [b.null], answer)[0])
+
+
+def _record(b: Builder, owner: Value) -> Value:
+    item = b.call("PyTuple_GetItem", PTR, owner, b.const(I64, 0))
+    return b.call("PyBytes_AsString", PTR, item)
+
+
+def _table_entry(module: Module) -> None:
+    b = module.function("table_entry", [PTR, PTR, I64], PTR)
+    owner, arguments, given = b.arguments
+    record = _record(b, owner)
+    arrays, constants = word(b, record, ARRAYS), word(b, record, CONSTANTS)
+
+    def fill() -> Values:
+        count = arrays + constants
+        table = words(b, count)
+        fits = b.call("collect", I1, record, arguments, table)
+        emit_constants(b, record, table)
+        size = b.select(fits, count * 8, 0)
+        return [b.call("PyByteArray_FromStringAndSize", PTR, table, size)]
+
+    def missed() -> Values:
+        name, zero = "PyByteArray_FromStringAndSize", b.const(I64, 0)
+        return [b.call(name, PTR, b.null, zero)]
+
+    b.ret(b.if_(b.eq(given, arrays), fill, missed)[0])
 
 
 def _field(b: Builder, item: Value, offset: int, type_: Type) -> Value:

@@ -43,9 +43,7 @@ def emit_invoke(module: Module) -> None:
     b = module.function("invoke", [PTR, PTR, PTR, PTR], I64, exported=False)
     record, table, collect, given = b.arguments
     arrays = word(b, record, ARRAYS)
-    with b.loop(0, word(b, record, CONSTANTS)) as loop:
-        constant = word(b, record, loop.index + HEAD_WORDS)
-        b.store(constant, at(b, table, arrays + loop.index))
+    emit_constants(b, record, table)
     needed = word(b, record, ARENA_BYTES)
 
     def call() -> Values:
@@ -75,6 +73,14 @@ def emit_invoke(module: Module) -> None:
         return b.if_(b.is_null(arena), lambda: [b.const(I64, FAILED)], go)
 
     b.ret(b.if_(b.eq(needed, 0), call, call_with_arena)[0])
+
+
+def emit_constants(b: Builder, record: Value, table: Value) -> None:
+    """Copy the constants of a record to its table."""
+    arrays = word(b, record, ARRAYS)
+    with b.loop(0, word(b, record, CONSTANTS)) as loop:
+        constant = word(b, record, loop.index + HEAD_WORDS)
+        b.store(constant, at(b, table, arrays + loop.index))
 
 
 def _run(module: Module) -> None:
