@@ -15,10 +15,10 @@ import numpy as np
 
 from curta.compiler.graph.batched_small_matrices import BatchedMatrixOp
 from curta.compiler.graph.routines import LibraryOp
-from curta.compiler.graph.small_matrices import staged_in_single
 from curta.compiler.library.lane_matrices import View
 from curta.compiler.library.lane_routine import Array, LaneAlgorithm, LaneRoutine
 from curta.compiler.linalg import factors, reflections
+from curta.compiler.linalg.programs import staged_in_single
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray

@@ -22,7 +22,6 @@ from curta.compiler.graph.lapack_ops import (
     real_space,
     unless,
 )
-from curta.compiler.graph.small_matrices import staged_in_single
 from curta.compiler.library import blas
 from curta.compiler.library.lapack_calls import (
     Argument,
@@ -30,6 +29,7 @@ from curta.compiler.library.lapack_calls import (
     Result,
     Work,
 )
+from curta.compiler.linalg.programs import staged_in_single
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings

@@ -8,7 +8,7 @@ what happens to NaN and to singular matrices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.linalg.programs import Program, algorithm, staged
@@ -17,10 +17,6 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
 from curta.core.op import Op
-from curta.core.stage import stage
-from curta.core.trace import typeof
-from curta.dtypes import working_dtype
-from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.triangular import TriangularSolve
@@ -45,20 +41,3 @@ def expanded(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
 @kept_by_settings(maxsize=256)
 def _expanded(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     return staged(_PROGRAMS[type(op)], op, avals)
-
-
-def staged_in_single(
-    rule: Callable[..., Sequence[Any]], op: Op, avals: Sequence[ShapedArray]
-) -> ClosedJaxpr:
-    """The program of `rule(op, *args)`, which works on halves in single precision."""
-    outs = op.aval(*avals)
-    given = outs if op.multiple_results else [outs]
-
-    def run(*args: Any) -> Sequence[Any]:
-        single = (convert_element_type(x, working_dtype(typeof(x).dtype)) for x in args)
-        return [
-            convert_element_type(x, a.dtype)
-            for x, a in zip(rule(op, *single), given, strict=True)
-        ]
-
-    return stage(run, avals)

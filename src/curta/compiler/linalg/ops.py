@@ -25,8 +25,6 @@ from curta.compiler.linalg.tensors import (
     where,
 )
 from curta.primitives.elementwise.arithmetic import add, sub
-from curta.primitives.elementwise.bitwise import not_
-from curta.primitives.reduction import ReduceAnd
 
 
 class Iteration:
@@ -95,7 +93,7 @@ class OpPart(Part):
         values = [x.value if isinstance(x, OpPart) else x for x in others]
         rows = next((x.rows for x in parts if x.rows), None)
         columns = next((x.columns for x in parts if x.columns), None)
-        return OpPart(_FUNCTIONS[name](self.value, *values), rows, columns)
+        return OpPart(self.value.apply(name, *values), rows, columns)
 
     def _masked(self, neutral: float | bool) -> Tensor:
         """The elements, and something else in rows that are not meant."""
@@ -115,7 +113,7 @@ class OpPart(Part):
         )
 
     def all(self) -> Part:
-        return OpPart(Tensor(ReduceAnd((0, 1))(self._masked(True).value)).reshape(1, 1))
+        return OpPart(self._masked(True).all())
 
     def argmax(self) -> Part:
         assert self.rows is not None
@@ -129,34 +127,6 @@ class OpPart(Part):
         if self.rows and self.rows.is_known and self.rows.start:
             value = joined(1, filled(1, self.rows.start, value.dtype), value)
         return OpPart(value, self.columns, self.rows)
-
-
-def _with_sign(x: Tensor, y: Tensor) -> Tensor:
-    return where(y < 0, -x, x)
-
-
-_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
-    "add": lambda x, y: x + y,
-    "sub": lambda x, y: x - y,
-    "mul": lambda x, y: x * y,
-    "div": lambda x, y: x / y,
-    "over": lambda x, y: x / y,
-    "neg": lambda x: -x,
-    "abs": lambda x: x.abs(),
-    "sqrt": lambda x: x.sqrt(),
-    "max": lambda x, y: x.maximum(y),
-    "copysign": _with_sign,
-    "conj": lambda x: x.conj(),
-    "real": lambda x: x.real,
-    "imag": lambda x: x.imag,
-    "lt": lambda x, y: x < y,
-    "gt": lambda x, y: x > y,
-    "eq": lambda x, y: x.equals(y),
-    "ne": lambda x, y: x.differs(y),
-    "and": lambda x, y: x & y,
-    "not": lambda x: Tensor(not_(x.value)),
-    "select": where,
-}
 
 
 class OpMatrix(Matrix):

@@ -18,22 +18,108 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 Index = Any
 """An integer, or the number of an iteration of a loop; more integers can be added."""
 
 
-class Part(ABC):
-    """A part of a matrix, or what is made of some."""
+V = TypeVar("V", bound="ElementwiseArithmetic[Any]")
+
+
+class ElementwiseArithmetic(ABC, Generic[V]):
+    """Functions of elements, as arrays of NumPy have them; others may be numbers."""
 
     @property
     @abstractmethod
     def is_complex(self) -> bool: ...
 
     @abstractmethod
-    def apply(self, name: str, *others: Any) -> Part:
-        """A function of the elements; others may be numbers."""
+    def apply(self, name: str, *others: Any) -> V:
+        """A function of the elements, by its name."""
+
+    def __add__(self, other: Any) -> V:
+        return self.apply("add", other)
+
+    def __sub__(self, other: Any) -> V:
+        return self.apply("sub", other)
+
+    def __mul__(self, other: Any) -> V:
+        return self.apply("mul", other)
+
+    def __truediv__(self, other: Any) -> V:
+        return self.apply("div", other)
+
+    def over(self, divisor: Any) -> V:
+        """The quotients by one number, as BLAS makes many: by its reciprocal."""
+        return self.apply("over", divisor)
+
+    def __neg__(self) -> V:
+        return self.apply("neg")
+
+    def __lt__(self, other: Any) -> V:
+        return self.apply("lt", other)
+
+    def __gt__(self, other: Any) -> V:
+        return self.apply("gt", other)
+
+    def __and__(self, other: Any) -> V:
+        return self.apply("and", other)
+
+    def __invert__(self) -> V:
+        return self.apply("not")
+
+    def equals(self, other: Any) -> V:
+        return self.apply("eq", other)
+
+    def differs(self, other: Any) -> V:
+        return self.apply("ne", other)
+
+    def maximum(self, other: Any) -> V:
+        return self.apply("max", other)
+
+    def with_sign_of(self, other: Any) -> V:
+        return self.apply("copysign", other)
+
+    def abs(self) -> V:
+        """The absolute value of a real number."""
+        return self.apply("abs")
+
+    def sqrt(self) -> V:
+        return self.apply("sqrt")
+
+    def conj(self) -> V:
+        return self.apply("conj") if self.is_complex else cast(V, self)
+
+    @property
+    def real(self) -> V:
+        return self.apply("real") if self.is_complex else cast(V, self)
+
+    @property
+    def imag(self) -> V:
+        return self.apply("imag")
+
+    def pivot_size(self) -> V:
+        """|re| + |im|: what LAPACK compares to find a pivot."""
+        if not self.is_complex:
+            return self.abs()
+        return self.real.abs() + self.imag.abs()
+
+    def part_size(self) -> V:
+        """max(|re|, |im|), which says whether squares are in range."""
+        if not self.is_complex:
+            return self.abs()
+        return self.real.abs().maximum(self.imag.abs())
+
+    def squared(self) -> V:
+        """|x|^2, real."""
+        if not self.is_complex:
+            return self * self
+        return self.imag * self.imag + self.real * self.real
+
+
+class Part(ElementwiseArithmetic["Part"]):
+    """A part of a matrix, or what is made of some."""
 
     @abstractmethod
     def sum(self) -> Part:
@@ -55,85 +141,6 @@ class Part(ABC):
     @abstractmethod
     def H(self) -> Part:
         """A column as a row, conjugated."""
-
-    def __add__(self, other: Any) -> Part:
-        return self.apply("add", other)
-
-    def __sub__(self, other: Any) -> Part:
-        return self.apply("sub", other)
-
-    def __mul__(self, other: Any) -> Part:
-        return self.apply("mul", other)
-
-    def __truediv__(self, other: Any) -> Part:
-        return self.apply("div", other)
-
-    def over(self, divisor: Part) -> Part:
-        """The quotients by one number, as BLAS makes many: by its reciprocal."""
-        return self.apply("over", divisor)
-
-    def __neg__(self) -> Part:
-        return self.apply("neg")
-
-    def __lt__(self, other: Any) -> Part:
-        return self.apply("lt", other)
-
-    def __gt__(self, other: Any) -> Part:
-        return self.apply("gt", other)
-
-    def __and__(self, other: Any) -> Part:
-        return self.apply("and", other)
-
-    def __invert__(self) -> Part:
-        return self.apply("not")
-
-    def equals(self, other: Any) -> Part:
-        return self.apply("eq", other)
-
-    def differs(self, other: Any) -> Part:
-        return self.apply("ne", other)
-
-    def maximum(self, other: Any) -> Part:
-        return self.apply("max", other)
-
-    def with_sign_of(self, other: Any) -> Part:
-        return self.apply("copysign", other)
-
-    def abs(self) -> Part:
-        """The absolute value of a real number."""
-        return self.apply("abs")
-
-    def sqrt(self) -> Part:
-        return self.apply("sqrt")
-
-    def conj(self) -> Part:
-        return self.apply("conj") if self.is_complex else self
-
-    @property
-    def real(self) -> Part:
-        return self.apply("real") if self.is_complex else self
-
-    @property
-    def imag(self) -> Part:
-        return self.apply("imag")
-
-    def pivot_size(self) -> Part:
-        """|re| + |im|: what LAPACK compares to find a pivot."""
-        if not self.is_complex:
-            return self.abs()
-        return self.real.abs() + self.imag.abs()
-
-    def part_size(self) -> Part:
-        """max(|re|, |im|), which says whether squares are in range."""
-        if not self.is_complex:
-            return self.abs()
-        return self.real.abs().maximum(self.imag.abs())
-
-    def squared(self) -> Part:
-        """|x|^2, real."""
-        if not self.is_complex:
-            return self * self
-        return self.imag * self.imag + self.real * self.real
 
 
 def where(condition: Part, x: Any, y: Any) -> Part:

@@ -137,6 +137,22 @@ def staged(function: Program, op: Any, avals: Sequence[ShapedArray]) -> ClosedJa
     return stage(run, [a.strip_weak_type() for a in avals])
 
 
+def staged_in_single(
+    rule: Callable[..., Sequence[Any]], op: Any, avals: Sequence[ShapedArray]
+) -> ClosedJaxpr:
+    """The jaxpr of `rule(op, *args)`, which works on halves in single precision."""
+    outs = op.aval(*avals)
+    given = outs if op.multiple_results else [outs]
+
+    def run(*args: Any) -> Sequence[Any]:
+        return [
+            convert_element_type(x, a.dtype)
+            for x, a in zip(rule(op, *map(_in_single, args)), given, strict=True)
+        ]
+
+    return stage(run, avals)
+
+
 def _in_single(x: Any) -> Any:
     return convert_element_type(x, working_dtype(typeof(x).dtype))
 

@@ -11,14 +11,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.compiler.linalg.parts import ElementwiseArithmetic
 from curta.control.while_loop import While
 from curta.core.stage import stage
 from curta.core.trace import current_trace, typeof
 from curta.primitives.collective import Pmax
 from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
-from curta.primitives.elementwise.bitwise import and_, or_
+from curta.primitives.elementwise.bitwise import and_, not_, or_
 from curta.primitives.elementwise.comparison import eq, ge, gt, le, lt, ne
-from curta.primitives.elementwise.complex import imag, real
+from curta.primitives.elementwise.complex import conj, imag, real
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.magnitude import abs_, max_, min_
 from curta.primitives.elementwise.powers import sqrt
@@ -26,7 +27,7 @@ from curta.primitives.elementwise.rounding import is_finite
 from curta.primitives.elementwise.select import select
 from curta.primitives.indexing.dynamic import DynamicSlice, DynamicUpdateSlice
 from curta.primitives.joining import Concatenate
-from curta.primitives.linalg.matrices import conjugate, matmul, swapped
+from curta.primitives.linalg.matrices import matmul, swapped
 from curta.primitives.reduction import ArgMax, ReduceAnd, ReduceMax
 from curta.primitives.shape import Iota, Rev
 from curta.primitives.slicing import Slice
@@ -37,7 +38,7 @@ EXAMPLES = "matrices"
 """The name of the axis along which matrices are a batch."""
 
 
-class Tensor:
+class Tensor(ElementwiseArithmetic["Tensor"]):
     """A matrix of the program; operands of size 1 along a dim are repeated."""
 
     def __init__(self, value: Any) -> None:
@@ -51,75 +52,35 @@ class Tensor:
     def dtype(self) -> np.dtype[Any]:
         return typeof(self.value).dtype
 
-    def _with(self, op: Callable[..., Any], other: Any, swap: bool = False) -> Tensor:
-        x, y = _alike(self, other)
-        return Tensor(op(y, x) if swap else op(x, y))
+    def apply(self, name: str, *others: Any) -> Tensor:
+        return _FUNCTIONS[name](self, *others)
 
-    def __add__(self, other: Any) -> Tensor:
-        return self._with(add, other)
+    def __le__(self, other: Any) -> Tensor:
+        return self.apply("le", other)
 
-    def __sub__(self, other: Any) -> Tensor:
-        return self._with(sub, other)
+    def __ge__(self, other: Any) -> Tensor:
+        return self.apply("ge", other)
 
-    def __mul__(self, other: Any) -> Tensor:
-        return self._with(mul, other)
-
-    def __truediv__(self, other: Any) -> Tensor:
-        return self._with(div, other)
+    def __or__(self, other: Any) -> Tensor:
+        return self.apply("or", other)
 
     def __rsub__(self, other: Any) -> Tensor:
-        return self._with(sub, other, swap=True)
+        return _pairwise(lambda x, y: sub(y, x))(self, other)
 
     def __rtruediv__(self, other: Any) -> Tensor:
-        return self._with(div, other, swap=True)
+        return _pairwise(lambda x, y: div(y, x))(self, other)
 
-    __radd__: ClassVar[Callable[[Tensor, Any], Tensor]] = __add__
-    __rmul__: ClassVar[Callable[[Tensor, Any], Tensor]] = __mul__
-
-    def __neg__(self) -> Tensor:
-        return Tensor(neg(self.value))
+    __radd__: ClassVar[Callable[[Tensor, Any], Tensor]] = ElementwiseArithmetic.__add__
+    __rmul__: ClassVar[Callable[[Tensor, Any], Tensor]] = ElementwiseArithmetic.__mul__
 
     def __matmul__(self, other: Tensor) -> Tensor:
         return Tensor(matmul(self.value, other.value))
 
-    def __lt__(self, other: Any) -> Tensor:
-        return self._with(lt, other)
-
-    def __le__(self, other: Any) -> Tensor:
-        return self._with(le, other)
-
-    def __gt__(self, other: Any) -> Tensor:
-        return self._with(gt, other)
-
-    def __ge__(self, other: Any) -> Tensor:
-        return self._with(ge, other)
-
-    def __and__(self, other: Any) -> Tensor:
-        return self._with(and_, other)
-
-    def __or__(self, other: Any) -> Tensor:
-        return self._with(or_, other)
-
-    def equals(self, other: Any) -> Tensor:
-        return self._with(eq, other)
-
-    def differs(self, other: Any) -> Tensor:
-        return self._with(ne, other)
-
     def astype(self, dtype: Any) -> Tensor:
         return Tensor(convert_element_type(self.value, np.dtype(dtype)))
 
-    def maximum(self, other: Any) -> Tensor:
-        return self._with(max_, other)
-
     def minimum(self, other: Any) -> Tensor:
-        return self._with(min_, other)
-
-    def abs(self) -> Tensor:
-        return Tensor(abs_(self.value))
-
-    def sqrt(self) -> Tensor:
-        return Tensor(sqrt(self.value))
+        return self.apply("min", other)
 
     def is_finite(self) -> Tensor:
         if self.is_complex:
@@ -127,19 +88,8 @@ class Tensor:
         return Tensor(is_finite(self.value))
 
     @property
-    def real(self) -> Tensor:
-        return Tensor(real(self.value)) if self.is_complex else self
-
-    @property
-    def imag(self) -> Tensor:
-        return Tensor(imag(self.value))
-
-    @property
     def is_complex(self) -> bool:
         return self.dtype.kind == "c"
-
-    def conj(self) -> Tensor:
-        return Tensor(conjugate(self.value))
 
     @property
     def T(self) -> Tensor:
@@ -259,6 +209,35 @@ def where(mask: Tensor, x: Any, y: Any) -> Tensor:
     return Tensor(select(*chosen))
 
 
+def _pairwise(op: Callable[..., Any]) -> Callable[[Tensor, Any], Tensor]:
+    return lambda x, y: Tensor(op(*_alike(x, y)))
+
+
+def _one_by_one(op: Callable[..., Any]) -> Callable[[Tensor], Tensor]:
+    return lambda x: Tensor(op(x.value))
+
+
+def _with_sign(x: Tensor, y: Tensor) -> Tensor:
+    return where(y < 0, -x, x)
+
+
+_PAIRWISE: dict[str, Callable[..., Any]] = {
+    **{"add": add, "sub": sub, "mul": mul, "div": div, "over": div},
+    **{"max": max_, "min": min_, "and": and_, "or": or_},
+    **{"lt": lt, "le": le, "gt": gt, "ge": ge, "eq": eq, "ne": ne},
+}
+_ONE_BY_ONE: dict[str, Callable[..., Any]] = {
+    **{"neg": neg, "abs": abs_, "sqrt": sqrt, "not": not_},
+    **{"conj": conj, "real": real, "imag": imag},
+}
+_FUNCTIONS: dict[str, Callable[..., Tensor]] = {
+    **{name: _pairwise(op) for name, op in _PAIRWISE.items()},
+    **{name: _one_by_one(op) for name, op in _ONE_BY_ONE.items()},
+    "copysign": _with_sign,
+    "select": where,
+}
+
+
 def row_numbers(count: int) -> Tensor:
     """0, 1, ... as a column."""
     return Tensor(Iota(INT, (count, 1), 0)())
@@ -297,14 +276,9 @@ def length(x: Tensor) -> Tensor:
     return scale * (x / scale).squared().sum().sqrt()
 
 
-def part_size(x: Tensor) -> Tensor:
-    """max(|re|, |im|), which says whether squares are in range."""
-    return x.real.abs().maximum(x.imag.abs()) if x.is_complex else x.abs()
-
-
 def scale_of(x: Tensor) -> Tensor:
     """What elements may be divided by to have squares in range: the greatest, or 1."""
-    size = part_size(x).max()
+    size = x.part_size().max()
     return where((size > 0) & size.is_finite(), size, 1)
 
 
@@ -321,11 +295,6 @@ def scaled(a: Tensor, always: bool = False) -> tuple[Tensor, Tensor]:
         fits = fits | ((greatest > low) & (greatest < high))
     factor = where(fits, 1, greatest)
     return a / factor, factor
-
-
-def pivot_size(x: Tensor) -> Tensor:
-    """What LAPACK compares to find a pivot: |re| + |im|."""
-    return x.real.abs() + x.imag.abs() if x.is_complex else x.abs()
 
 
 def greatest_of_batch(x: Tensor) -> Tensor:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta.compiler.linalg.programs import staged_in_single
 from curta.compiler.stablehlo.attributes import enum
-from curta.compiler.stablehlo.factorisations import routine, staged_call
+from curta.compiler.stablehlo.factorisations import routine
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.types import tensor_type
@@ -46,7 +47,7 @@ def _cholesky(b: Builder, op: Cholesky, x: Value) -> Value:
     if not out.size:
         return x
     if found := routine(b, op):
-        (factor,) = lower_closed(b, staged_call(b, op, found), [x])
+        (factor,) = lower_closed(b, staged_in_single(found.function, op, b.ins), [x])
         return factor
 
     def finish(factor: Any) -> Any:

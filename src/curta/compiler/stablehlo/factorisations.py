@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from curta.compiler.linalg.programs import staged_in_single
 from curta.compiler.stablehlo import vendor
 from curta.compiler.stablehlo.custom_calls import CustomCall, Routine
 from curta.compiler.stablehlo.ir import Value
@@ -18,11 +19,7 @@ from curta.compiler.stablehlo.linalg.programs import PROGRAMS, program
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.stage import stage
 from curta.core.trace import typeof
-from curta.dtypes import working_dtype
-from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.linalg.lu import LU
 from curta.primitives.linalg.matrices import columns, rows, triu
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
@@ -93,32 +90,11 @@ def _routines(cls: type) -> Iterator[Routine]:
             yield table[cls]
 
 
-def staged_call(b: Builder, op: Any, found: Routine) -> ClosedJaxpr:
-    """What a routine does, from the dtypes of the eqn to those of its results.
-
-    It computes in single precision at least, as libraries do.
-    """
-    outs = b.outs
-
-    def call(*xs: Any) -> list[Any]:
-        wide = [convert_element_type(x, _working(typeof(x).dtype)) for x in xs]
-        results = found.function(op, *wide)
-        return [
-            convert_element_type(x, a.dtype) for x, a in zip(results, outs, strict=True)
-        ]
-
-    return stage(call, b.ins)
-
-
-def _working(dtype: Any) -> Any:
-    return dtype if dtype.kind in "iu" else working_dtype(dtype)
-
-
 @rule(*PROGRAMS)
 def _decomposition(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
     found = routine(b, op)
     if found is not None:
-        return lower_closed(b, staged_call(b, op, found), args)
+        return lower_closed(b, staged_in_single(found.function, op, b.ins), args)
 
     def write(inner: Builder, *args: Value) -> Sequence[Value]:
         return lower_closed(inner, program(op, inner.ins), args)

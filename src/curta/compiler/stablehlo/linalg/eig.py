@@ -17,8 +17,6 @@ from curta.compiler.linalg.tensors import (
     column_numbers,
     eye,
     joined,
-    part_size,
-    pivot_size,
     repeat,
     row_numbers,
     scaled,
@@ -74,7 +72,7 @@ def _right(t: Tensor) -> Tensor:
     t, _ = scaled(t, always=True)
     w = t.diagonal()
     least = float(limits.tiny) * (n / float(limits.eps))
-    least_gap = (pivot_size(w) * float(limits.eps)).maximum(least)
+    least_gap = (w.pivot_size() * float(limits.eps)).maximum(least)
 
     def step(turn: Any, x: Tensor, *fixed: Tensor) -> Sequence[Tensor]:
         t, w, least = fixed
@@ -82,10 +80,10 @@ def _right(t: Tensor) -> Tensor:
         row = t.row(i)
         here = w.element(INT.type(0), i)
         gap = here - w
-        gap = where(pivot_size(gap) < least, least.astype(t.dtype), gap)
+        gap = where(gap.pivot_size() < least, least.astype(t.dtype), gap)
         new = quotient(-(where(numbers > i, row, 0) @ x), gap)
         new = where(numbers > i, new, 0)
-        size = pivot_size(new).maximum(1)
+        size = new.pivot_size().maximum(1)
         x = x / size
         return [x.with_row(i, where(numbers > i, new / size, x.row(i)))]
 
@@ -99,7 +97,7 @@ def _normalised(v: Tensor, kinds: Tensor | None) -> Tensor:
     where the eigenvalues are.
     """
     n = v.shape[0]
-    v = v / not_zero(part_size(v).max(0))
+    v = v / not_zero(v.part_size().max(0))
     sizes = v.squared()
     greatest = where(sizes.equals(sizes.max(0)), -row_numbers(n), -n)
     chosen = (-row_numbers(n)).equals(greatest.max(0))

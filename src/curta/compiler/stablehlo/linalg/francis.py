@@ -26,7 +26,6 @@ from curta.compiler.linalg.tensors import (
     filled,
     greatest_of_batch,
     joined,
-    pivot_size,
     repeat_while,
     row_numbers,
     where,
@@ -116,16 +115,16 @@ def _negligible(h: Tensor) -> tuple[Tensor, Tensor]:
     eps, least = float(limits.eps), float(limits.tiny) * (n / float(limits.eps))
     middle = h.diagonal()
     below = h.part(0, 1, n).part(1, 0, n - 1).diagonal()
-    lower = pivot_size(below)
-    upper = pivot_size(h.part(0, 0, n - 1).part(1, 1, n).diagonal())
+    lower = below.pivot_size()
+    upper = h.part(0, 0, n - 1).part(1, 1, n).diagonal().pivot_size()
     first, second = middle.part(1, 0, n - 1), middle.part(1, 1, n)
-    around = pivot_size(first) + pivot_size(second)
+    around = first.pivot_size() + second.pivot_size()
     none = filled(1, 1, lower.dtype)
     beside = joined(1, none, lower.part(1, 0, n - 2))
     beside = beside + joined(1, lower.part(1, 1, n - 1), none)
     around = where(around.equals(0), beside, around)
     greater, smaller = lower.maximum(upper), lower.minimum(upper)
-    last, gap = pivot_size(second), pivot_size(first - second)
+    last, gap = second.pivot_size(), (first - second).pivot_size()
     wide, narrow = last.maximum(gap), last.minimum(gap)
     total = wide + greater
     total = where(total.equals(0), 1, total)

@@ -17,7 +17,6 @@ from curta.compiler.linalg.tensors import (
     column_numbers,
     eye,
     filled,
-    part_size,
     repeat,
     row_numbers,
     scale_of,
@@ -40,7 +39,7 @@ def reflection(x: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
     alpha = where(numbers.equals(k), x, 0).sum()
     rest = where(numbers > k, x, 0)
     whole = (rest.squared().sum() + alpha.squared()).sqrt()
-    done = part_size(rest).max().equals(0)
+    done = rest.part_size().max().equals(0)
     if x.is_complex:
         done = done & alpha.imag.equals(0)
     beta = where(alpha.real < 0, whole, -whole)

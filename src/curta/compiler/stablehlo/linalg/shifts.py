@@ -13,8 +13,6 @@ from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
     joined,
-    part_size,
-    pivot_size,
     where,
 )
 from curta.primitives.elementwise.arithmetic import add, sub
@@ -60,7 +58,7 @@ def not_zero(x: Tensor) -> Tensor:
 
 def quotient(x: Tensor, y: Tensor) -> Tensor:
     """x / y of complex numbers, also where |y|^2 is not representable."""
-    size = not_zero(part_size(y))
+    size = not_zero(y.part_size())
     scaled = y / size
     return x * scaled.conj() / not_zero(scaled.squared()) / size
 
@@ -70,7 +68,7 @@ def _closer(corner: Tensor) -> Tensor:
     end = at(corner, 1, 1)
     product = at(corner, 0, 1).sqrt() * at(corner, 1, 0).sqrt()
     half = (at(corner, 0, 0) - end) * 0.5
-    size = not_zero(pivot_size(product).maximum(pivot_size(half)))
+    size = not_zero(product.pivot_size().maximum(half.pivot_size()))
     scaled, square = half / size, product / size
     root = (scaled * scaled + square * square).sqrt()
     root = where((scaled * root.conj()).real < 0, -root, root) * size
