@@ -23,7 +23,6 @@ def on_demand(
     removed: Mapping[str, tuple[str, str]] = {},
     public: frozenset[str] = _NONE,
     made: Mapping[str, Callable[[], Any]] = {},
-    remedies: str = "",
 ) -> tuple[Callable[[str], Any], Listing]:
     """`__getattr__` and `__dir__` of a package whose submodules `names` come late.
 
@@ -31,8 +30,8 @@ def on_demand(
     `curta.scipy`, which `curta.scipy.special` and `from curta import scipy` load.
     `removed` says for old names when they were deprecated and what replaces them. Of
     the submodules imported already, `public` are for programs. `made` are names that
-    are made whenever they are asked for. The module `remedies` has `REMEDIES`: what to
-    use for names that programs may expect, and that never were there.
+    are made whenever they are asked for. For names of other libraries `substitutes`
+    says what to use.
     """
 
     def getattr_(name: str) -> Any:
@@ -46,8 +45,8 @@ def on_demand(
                 f"{package}.{name} was deprecated in {version} and is not there any"
                 f" more. Use {package}.{replacement} instead."
             )
-        known = importlib.import_module(remedies).REMEDIES if remedies else {}
-        remedy = f". {known[name]}" if name in known else ""
+        remedy = substitutes.OF_MODULES.get(package, {}).get(name, "")
+        remedy = f". {remedy}" if remedy else ""
         raise AttributeError(f"module {package!r} has no attribute {name!r}{remedy}")
 
     def dir_() -> list[str]:
@@ -157,3 +156,6 @@ class late:
         result = getattr(importlib.import_module(self._late_name), name)
         setattr(self, name, result)
         return result
+
+
+substitutes: Any = late("curta.substitutes")  # when a name is not there

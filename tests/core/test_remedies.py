@@ -8,8 +8,9 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import uncaught
-from curta.core import remedies
-from curta.numpy.absent import REMEDIES
+from curta.substitutes import OF_ARRAYS, OF_MODULES
+
+REMEDIES = OF_MODULES["curta.numpy"]
 
 
 def notes(program):
@@ -54,7 +55,7 @@ def test_attributes_of_arrays_and_tracers():
     for program in (lambda: jnp.ones(3).fill(1), lambda: curta.jit(run_fill)(1.0)):
         assert "Arrays do not change: x = jnp.full_like(x, value)." in notes(program)
     assert not notes(lambda: jnp.ones(3).no_such)
-    for name in remedies._OF_ARRAYS:
+    for name in OF_ARRAYS:
         assert not hasattr(jnp.ones(3), name), name
 
 

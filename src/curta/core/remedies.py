@@ -11,27 +11,8 @@ import sys
 from types import ModuleType, TracebackType
 
 from curta.core.array import Array
+from curta.substitutes import OF_ARRAYS
 
-_NUMPY = "numpy.asarray(x) is an array of NumPy, which has it."
-_OF_ARRAYS = {
-    "fill": "Arrays do not change: x = jnp.full_like(x, value).",
-    "put": "Arrays do not change: x = x.at[index].set(value).",
-    "resize": "Arrays do not change: x = jnp.resize(x, shape).",
-    "partition": "Arrays do not change: x = jnp.partition(x, kth).",
-    "itemset": "Arrays do not change: x = x.at[index].set(value).",
-    **dict.fromkeys(("base", "ctypes", "data", "flags", "setflags", "strides"), _NUMPY),
-    **dict.fromkeys(("dump", "dumps", "getfield", "setfield", "tofile"), _NUMPY),
-    "numpy": "Use numpy.asarray(x).",
-    "detach": "Use curta.lax.stop_gradient(x).",
-    "backward": "Derivatives are functions: curta.grad(loss)(params).",
-    "requires_grad": "Derivatives are functions: curta.grad(loss)(params).",
-    **dict.fromkeys(("cpu", "cuda", "to"), "Use curta.device_put(x, device)."),
-    "dim": "Use x.ndim.",
-    "permute": "Use x.transpose(axes).",
-    "unsqueeze": "Use jnp.expand_dims(x, axis).",
-    "float": "Use x.astype(float).",
-    "long": "Use x.astype(int).",
-}
 _BESIDE_JAX = (
     "JAX itself runs in this program, beside Curta. Libraries that are written for JAX"
     " run on Curta after `import curta.as_jax`, before they are imported, or under"
@@ -49,7 +30,7 @@ def add_remedy(error: BaseException) -> None:
 def _of_attribute(error: BaseException) -> str | None:
     if not isinstance(error, AttributeError) or not isinstance(error.obj, Array):
         return None
-    return _OF_ARRAYS.get(error.name or "")
+    return OF_ARRAYS.get(error.name or "")
 
 
 def _of_import(error: BaseException) -> str | None:
@@ -65,12 +46,8 @@ def _of_import(error: BaseException) -> str | None:
     if package.startswith("curta.scipy") and name:
         theirs = f"{package.removeprefix('curta.')}.{name}"
         return f"Where SciPy has {theirs}, it takes arrays of Curta, outside of jit."
-    if package != "curta.numpy" or module is None or not name:
+    if not package.startswith("curta") or module is None or not name:
         return None
-    return _remedy_of_name(module, name)
-
-
-def _remedy_of_name(module: ModuleType, name: str) -> str | None:
     try:
         getattr(module, name)
     except AttributeError as error:

@@ -515,5 +515,4 @@ __getattr__, __dir__ = _on_demand(
     frozenset({"fft"}),
     removed={"fix": ("JAX v0.9.0", "trunc")},
     public=frozenset({"linalg"}),
-    remedies="curta.numpy.absent",
 )

@@ -1,4 +1,8 @@
-"""What takes the place of names of NumPy that `curta.numpy` has not."""
+"""What to use for names of other libraries that programs may expect here.
+
+Modules say it in their AttributeError (`on_demand`); where an attribute of an array is
+missing, or an import fails, it is a note of the error (`core/remedies.py`).
+"""
 
 from __future__ import annotations
 
@@ -18,9 +22,13 @@ _NOT_NUMBERS = "Arrays hold numbers; texts, dates and records stay in arrays of 
 _BITS = "Dtypes are named by their bits: int8 to int64, uint8 to uint64, float16."
 _WIDE = "No dtype is wider than float64 and complex128."
 _TEXT = "It is NumPy's, and takes arrays of Curta."
-_IN_PLACE = "Arrays do not change: x = jnp.where(mask, values, x)."
+_MASKED = "Arrays do not change: x = jnp.where(mask, values, x)."
+_SET = "Arrays do not change: x = x.at[index].set(value)."
+_HOST_ARRAY = "numpy.asarray(x) is an array of NumPy, which has it."
+_GRADIENTS = "Derivatives are functions: curta.grad(loss)(params)."
+_DEVICES = "Use curta.device_put(x, device)."
 
-_GROUPS: Mapping[str, str] = {
+_NAMES_OF_NUMPY: Mapping[str, str] = {
     "random": "Random numbers are drawn with keys: key = curta.random.key(0), then"
     " curta.random.normal(key, (3,)), with a key of its own for each draw (split).",
     "ma": "A masked array is an array and a mask: jnp.where(mask, x, fill), and"
@@ -30,7 +38,7 @@ _GROUPS: Mapping[str, str] = {
     "errstate seterr geterr seterrcall geterrcall": _FLOATS,
     "asanyarray ascontiguousarray asfortranarray require": _ORDER,
     "asarray_chkfinite": "jnp.asarray(x); curta.debug_nans raises for values of NaN.",
-    "copyto putmask": _IN_PLACE,
+    "copyto putmask": _MASKED,
     "matrix asmatrix bmat": "A matrix is an array of two dims; jnp.block puts them"
     " together, and @ multiplies them.",
     "lib": "Windows of an array come by indices: x[jnp.arange(n)[:, None] +"
@@ -52,6 +60,28 @@ _GROUPS: Mapping[str, str] = {
     " is_busday busday_count busday_offset isnat": _NOT_NUMBERS,
 }
 
-REMEDIES: Mapping[str, str] = {
-    name: remedy for names, remedy in _GROUPS.items() for name in names.split()
+_ATTRIBUTES_OF_ARRAYS: Mapping[str, str] = {
+    "fill": "Arrays do not change: x = jnp.full_like(x, value).",
+    "put itemset": _SET,
+    "resize": "Arrays do not change: x = jnp.resize(x, shape).",
+    "partition": "Arrays do not change: x = jnp.partition(x, kth).",
+    "base ctypes data flags setflags strides dump dumps getfield setfield"
+    " tofile": _HOST_ARRAY,
+    "numpy": "Use numpy.asarray(x).",
+    "detach": "Use curta.lax.stop_gradient(x).",
+    "backward requires_grad": _GRADIENTS,
+    "cpu cuda to": _DEVICES,
+    "dim": "Use x.ndim.",
+    "permute": "Use x.transpose(axes).",
+    "unsqueeze": "Use jnp.expand_dims(x, axis).",
+    "float": "Use x.astype(float).",
+    "long": "Use x.astype(int).",
 }
+
+
+def _by_name(groups: Mapping[str, str]) -> Mapping[str, str]:
+    return {name: text for names, text in groups.items() for name in names.split()}
+
+
+OF_MODULES: Mapping[str, Mapping[str, str]] = {"curta.numpy": _by_name(_NAMES_OF_NUMPY)}
+OF_ARRAYS = _by_name(_ATTRIBUTES_OF_ARRAYS)
