@@ -1,4 +1,4 @@
-"""Settings: what they are called, where they are read from, who may change them.
+"""Settings: names, environment variables, and the scope of changes.
 
 The names are JAX's (``jax_enable_x64``), so that programs run unchanged; those of
 Curta alone start with ``curta_``. A setting takes its first value from the

@@ -1,4 +1,4 @@
-"""Functions with derivatives of their own, and what their rules meet."""
+"""Functions with custom derivative rules, and the types these rules get."""
 
 from curta.api.custom_derivatives import (
     CustomVJPPrimal as CustomVJPPrimal,

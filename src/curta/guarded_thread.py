@@ -25,6 +25,6 @@ def guard(on: bool) -> None:
 
 
 def kept_out() -> threading.Thread | None:
-    """The thread that has a guard, if this one may not run such programs."""
+    """The thread that holds the guard, if this one may not run such programs."""
     other = next(iter(_guarded), None)
     return None if other is threading.current_thread() else other

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from curta.once import Lock
 
 _FIELDS = "__dataclass_fields__"
-# Of this package, as its other code is, for whoever looks for the user's lines.
+# Of this package, as its other code is, for searches of the user's lines.
 _DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 _GENERATED_FILE = os.path.join(_DIRECTORY, "<generated>")
 _completing = Lock()
@@ -110,7 +110,7 @@ _signature = _Signature()
 class _Pending:
     """Stands for the fields of a class that is not a dataclass yet, and makes it one.
 
-    The steps leave the class usable by other threads at every moment: whoever comes
+    The steps leave the class usable by other threads at every moment: one that comes
     before `__init__` is in place waits for the lock.
     """
 
@@ -208,7 +208,7 @@ _SPECIAL = ("InitVar", "KW_ONLY", "dataclasses.", "typing.")
 
 
 def _values(names: list[str]) -> Callable[[Any], Any]:
-    """The tuple of these attributes; of one, its value alone."""
+    """The tuple of these attributes, or the value of a single one."""
     return operator.attrgetter(*names) if names else lambda instance: ()
 
 

@@ -19,6 +19,7 @@ from typing import Any, NoReturn
 from curta.api.environment import live_arrays
 from curta.api.jit_cache import forget_fast_calls
 from curta.core import recorder
+from curta.core.protobuf import bytes_field, number_field, varint
 from curta.on_demand import Listing, late, listed
 
 gzip: late = late("gzip")
@@ -262,7 +263,8 @@ def register_subprocess(pid: int, port: int) -> NoReturn:
 def device_memory_profile(backend: str | None = None) -> bytes:
     """The arrays that are alive, as a compressed profile for `pprof`.
 
-    There is an entry for each type, with the number of arrays and their bytes.
+    There is an entry for each type, with the number of arrays and their bytes. The
+    format: https://github.com/google/pprof/blob/main/proto/profile.proto.
 
     >>> import curta
     >>> profile = curta.profiler.device_memory_profile()
@@ -275,13 +277,13 @@ def device_memory_profile(backend: str | None = None) -> bytes:
     names = ["", "allocations", "count", "space", "bytes", *counts]
     profile = _sample_type(1, 2) + _sample_type(3, 4)
     for number, kind in enumerate(counts, 1):
-        values = _varint(counts[kind]) + _varint(sizes[kind])
-        sample = _field(1, _varint(number)) + _field(2, values)
-        line = _number(1, number)
-        profile += _field(2, sample)
-        profile += _field(4, _number(1, number) + _field(4, line))
-        profile += _field(5, _number(1, number) + _number(2, number + 4))
-    profile += b"".join(_field(6, name.encode()) for name in names)
+        values = varint(counts[kind]) + varint(sizes[kind])
+        sample = bytes_field(1, varint(number)) + bytes_field(2, values)
+        line = number_field(1, number)
+        profile += bytes_field(2, sample)
+        profile += bytes_field(4, number_field(1, number) + bytes_field(4, line))
+        profile += bytes_field(5, number_field(1, number) + number_field(2, number + 4))
+    profile += b"".join(bytes_field(6, name.encode()) for name in names)
     return gzip.compress(profile)
 
 
@@ -299,25 +301,5 @@ def save_device_memory_profile(filename: Path, backend: str | None = None) -> No
         file.write(device_memory_profile(backend))
 
 
-# Protocol buffers, as https://github.com/google/pprof/blob/main/proto/profile.proto has
-# them: fields of a number and a varint, or a number, a length and bytes.
-
-
-def _varint(n: int) -> bytes:
-    out = bytearray()
-    while n > 0x7F:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    return bytes([*out, n])
-
-
-def _number(field: int, n: int) -> bytes:
-    return _varint(field << 3) + _varint(n)
-
-
-def _field(field: int, content: bytes) -> bytes:
-    return _varint(field << 3 | 2) + _varint(len(content)) + content
-
-
 def _sample_type(kind: int, unit: int) -> bytes:
-    return _field(1, _number(1, kind) + _number(2, unit))
+    return bytes_field(1, number_field(1, kind) + number_field(2, unit))

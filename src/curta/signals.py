@@ -97,7 +97,7 @@ def at_once(function: Callable[[T], R], items: Sequence[T], threads: int) -> lis
 def meanwhile(function: Callable[[], Any] | None) -> Iterator[None]:
     """Run a function, native for the most part, in a thread during the `with` block.
 
-    What it raises is left to whoever calls it again.
+    What it raises is left to the next call.
     """
     if function is None:
         yield

@@ -408,7 +408,7 @@ class Tuning:
     alone_cost: int = limit(1 << 27, shrunk=1 << 6)
     # Bytes of constants that are worth hashing for the name of a program.
     named_bytes: int = limit(1 << 28, shrunk=8)
-    # Bytes of constants that the compiler made and that are worth a place in the cache.
+    # Bytes of constants that the compiler made and that are worth keeping in the cache.
     kept_bytes: int = limit(1 << 20, shrunk=8)
 
     # ---- eager ops that are compiled (runtime/eager.py)

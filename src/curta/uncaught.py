@@ -1,4 +1,4 @@
-"""Errors that nobody catches: what is done to them before they are shown.
+"""Uncaught errors: their tracebacks are shortened and notes added before display.
 
 They end the program or a thread, or come to a prompt or a notebook's cell. Importing
 the package lets `sys.excepthook`, `threading.excepthook` and IPython, if it runs, call

@@ -20,7 +20,7 @@ from curta.compiler.loops.bufferize import placement_of, plan_arena
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import InvalidKernel, check_kernel
 from curta.compiler.loops.index import LoopVar, as_index
-from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store
+from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store
 from curta.compiler.loops.schedule import schedule
 from curta.compiler.pretty import pretty_scheduled
 
@@ -35,7 +35,7 @@ def test_normalisation(fun: Callable[..., object], golden: Callable[..., None]) 
     kernel = assemble(plan.groups[0], program.builder)
     plan_ = schedule(kernel, 64)
     ends = {b for b in kernel.buffers() if b.name.startswith("in")}
-    ends.add(kernel.stages[-1].stores[-1].buffer)
+    ends.add(kernel.nests[-1].stores[-1].buffer)
     golden(
         pretty_scheduled(Scheduled(kernel, plan_, placement_of(kernel, plan_, ends)))
     )
@@ -45,7 +45,7 @@ def copying(size: int, extent: int, value_dtype: str = "float32") -> Kernel:
     b, i = ScalarBuilder(), LoopVar("i", extent)
     source, target = Buffer("x", FLOAT32, size), Buffer("y", FLOAT32, size)
     value = b.convert(b.load(source, as_index(i), FLOAT32), np.dtype(value_dtype))
-    return Kernel((), (Stage((i,), (Store(target, as_index(i), value),), ()),))
+    return Kernel((), (LoopNest((i,), (Store(target, as_index(i), value),), ()),))
 
 
 def test_a_good_kernel_passes() -> None:
@@ -63,9 +63,9 @@ def test_a_wrong_dtype_is_found() -> None:
 
 
 def test_an_unbound_variable_is_found() -> None:
-    (stage,) = copying(8, 8).stages
+    (nest,) = copying(8, 8).nests
     with pytest.raises(InvalidKernel, match="uses"):
-        check_kernel(Kernel((), (Stage((), stage.stores, ()),)))
+        check_kernel(Kernel((), (LoopNest((), nest.stores, ()),)))
 
 
 def test_the_arena_uses_the_places_of_dead_values_again() -> None:
@@ -92,7 +92,7 @@ def test_the_head_before_whole_cache_lines() -> None:
 
     def head(*stores: tuple[Buffer, object]) -> int:
         made = tuple(Store(b, as_index(offset), value) for b, offset in stores)
-        return unaligned_head(Stage((i,), made, ()), i, 64)
+        return unaligned_head(LoopNest((i,), made, ()), i, 64)
 
     index = as_index(i)
     assert head((buffer, index)) == 0

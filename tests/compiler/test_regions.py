@@ -20,8 +20,8 @@ from curta.compiler.loops.nodes import (
     Copy,
     For,
     If,
+    LoopNest,
     Region,
-    Stage,
     Store,
     View,
     While,
@@ -111,10 +111,10 @@ def value(name: str, size: int = 4) -> Buffer:
     return Buffer(name, FLOAT32, size, "register")
 
 
-def copied(to: Buffer, source: Buffer) -> Stage:
+def copied(to: Buffer, source: Buffer) -> LoopNest:
     lane = LoopVar("lane", to.size)
     load = ScalarBuilder().load_where(source, as_index(lane), None, source.dtype)
-    return Stage((lane,), (Store(to, as_index(lane), load),), ())
+    return LoopNest((lane,), (Store(to, as_index(lane), load),), ())
 
 
 X, Y = Buffer("x", FLOAT32, 4), Buffer("y", FLOAT32, 4)
@@ -131,7 +131,7 @@ def check(*block: object) -> None:
 CARRY = Carry(A, B, C, D)
 
 
-def loop(*body: Stage, carry: Carry = CARRY) -> For:
+def loop(*body: LoopNest, carry: Carry = CARRY) -> For:
     return For(LoopVar("i", 3), (carry,), body)
 
 
@@ -164,7 +164,7 @@ def test_what_is_handed_on_fits() -> None:
     with pytest.raises(InvalidKernel, match="is copied to x"):
         check(Copy(X, Buffer("s", FLOAT32, 8, "stack")))
     with pytest.raises(InvalidKernel, match="uses"):
-        check(Stage((), READ.stores, ()))
+        check(LoopNest((), READ.stores, ()))
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])

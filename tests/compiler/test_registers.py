@@ -17,7 +17,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.batch_vectorisation import lane_code
 from curta.compiler.graph.registers import register_code
-from curta.compiler.loops.nodes import Buffer, For, Load, Region, Stage, Statement
+from curta.compiler.loops.nodes import Buffer, For, Load, LoopNest, Region, Statement
 from curta.config import enable_x64
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -66,10 +66,10 @@ def code_of(eqn: Eqn) -> Region | None:
     return register_code(eqn, arrays, arrays[:1] * len(eqn.outvars))
 
 
-def computed(block: Sequence[Statement]) -> list[Stage]:
-    """The stages of a block that do more than copy."""
-    stages = [s for s in block if isinstance(s, Stage)]
-    return [s for s in stages if not all(isinstance(x.value, Load) for x in s.stores)]
+def computed(block: Sequence[Statement]) -> list[LoopNest]:
+    """The nests of a block that do more than copy."""
+    nests = [s for s in block if isinstance(s, LoopNest)]
+    return [s for s in nests if not all(isinstance(x.value, Load) for x in s.stores)]
 
 
 def check(fun: Any, *args: Any, rtol: float = 2e-5) -> None:

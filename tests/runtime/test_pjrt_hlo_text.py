@@ -2,8 +2,8 @@
 
 import pytest
 
+from curta.core.protobuf import bytes_field, number_field, varint
 from curta.runtime.pjrt.hlo_text import program_text
-from curta.runtime.pjrt.options import bytes_field, number_field, varint
 
 
 def text(field, value):

@@ -2,7 +2,8 @@
 
 import pytest
 
-from curta.runtime.pjrt.options import compile_options, varint
+from curta.core.protobuf import varint
+from curta.runtime.pjrt.options import compile_options
 
 
 def fields(data):

@@ -222,9 +222,9 @@ class Variants:
             self._fix(open_, f"{type(error).__name__}: {error}".splitlines()[0])
             return None
         if scope.needed:
-            for variable, place in scope.needed.items():
+            for variable, line in scope.needed.items():
                 name = next(n for n, v in variables.items() if v == variable)
-                self._fix([name], f"its number is asked for at {place}")
+                self._fix([name], f"its number is asked for at {line}")
             return None
         others = {n: sizes[n] for n in sizes if n not in open_}
         variant = Variant(scope, staged, executable, donation, variables)
@@ -285,7 +285,7 @@ def _donation(staged: Staged) -> Mapping[int, int]:
 def _with(
     aval: ShapedArray, axes: dict[int, Any], dims: Mapping[Any, Any]
 ) -> ShapedArray:
-    """A type with dims in place of the sizes that are open."""
+    """A type with dims where the sizes are open."""
     shape = (dims.get(axes.get(d), n) for d, n in enumerate(aval.shape))
     return aval.update(shape=tuple(shape)) if axes else aval
 

@@ -93,7 +93,7 @@ class How(NamedTuple):
     copied: bool = False
 
     def op(self, target: Any, source: Any = None) -> DevicePut:
-        """The op of a program that moves it so."""
+        """The op that a traced program records for the move."""
         kinds = CopySemantics
         copies = kinds.ALWAYS_COPY if self.copied else kinds.REUSE_INPUT
         if self.donated:

@@ -1,4 +1,4 @@
-"""What a program runs on, and what it keeps alive."""
+"""Devices, live arrays and cached data of the process."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Limits:
 
 @dataclass(frozen=True, eq=False)
 class KernelCost:
-    """A kernel: what is computed in it, and what that costs.
+    """The costs of a kernel, and the eqns computed in it.
 
     Attributes:
       index: its number in the order in which kernels run.
@@ -78,7 +78,7 @@ class KernelCost:
 
 @dataclass(frozen=True, eq=False)
 class ProgramCost:
-    """A program: its kernels, its memory, its collectives, its hints.
+    """The costs of a program: kernels, memory, collectives, hints.
 
     `call` is how long the user's call took that took least, whose kernels these are;
     `typical` is the median of all calls. None where no call could be timed.
@@ -110,7 +110,7 @@ class ProgramCost:
 
     @property
     def seconds(self) -> float:
-        """All of it: the kernels and what is around them."""
+        """The total time: kernels and overhead."""
         return self.sum_of_kernels + (self.around_kernels or 0.0)
 
     @property
@@ -269,6 +269,6 @@ def _limits() -> Limits:
 
 
 def _is_busy() -> bool:
-    """Whether others want the processors, so that what is measured is too little."""
+    """Whether other processes load the processors, so that rates are too low."""
     there = hasattr(os, "getloadavg") and os.cpu_count()
     return bool(there) and os.getloadavg()[0] > (os.cpu_count() or 1)

@@ -16,7 +16,7 @@ from curta.core.source_info import SourceInfo
 _LARGE_CONSTANTS = 1 << 20  # bytes
 _LARGE_ARGUMENTS = 1 << 20
 _WORTH_A_HINT = 0.05  # of the time
-_MANY_TIMES = 200  # that one place of a program is traced
+_MANY_TIMES = 200  # that one line of a program is traced
 _LOOPS = {"scan", "while"}
 _FAR_FROM_LIMIT = 0.25  # of memory
 _LARGE_TRANSPOSE = 1 << 20  # bytes, which do not fit the first caches
@@ -104,8 +104,8 @@ def _conversion_hints(closed: ClosedJaxpr, args: Sequence[Any]) -> Iterator[str]
 
 
 def _unrolled_hints(jaxpr: Jaxpr) -> Iterator[str]:
-    """Functions of which a place is traced again and again, as by a loop of Python."""
-    counts = Counter(_places(jaxpr))
+    """Lines of functions that are traced again and again, as by a loop of Python."""
+    counts = Counter(_traced_lines(jaxpr))
     told: set[CodeType] = set()
     for (op, code, lasti), count in counts.most_common():
         if count < _MANY_TIMES:
@@ -121,11 +121,11 @@ def _unrolled_hints(jaxpr: Jaxpr) -> Iterator[str]:
             )
 
 
-def _places(jaxpr: Jaxpr) -> Iterator[tuple[str, CodeType, int]]:
+def _traced_lines(jaxpr: Jaxpr) -> Iterator[tuple[str, CodeType, int]]:
     for eqn in jaxpr.eqns:
         info = eqn.source_info
         if info.code is not None:
             yield eqn.op.name, info.code, info.lasti
         if eqn.op.name in _LOOPS:  # functions of libraries are traced for others too
             for inner in jaxprs_in_params(eqn.params):
-                yield from _places(inner)
+                yield from _traced_lines(inner)

@@ -159,7 +159,7 @@ def inlined_jit(
 
 
 def new_arrays(fun: Callable[P, R]) -> Callable[P, R]:
-    """Make `fun` give arrays of their own where it would give back its arguments."""
+    """Make `fun` copy results that are its arguments."""
 
     @functools.wraps(fun)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:

@@ -41,8 +41,8 @@ from curta.api.jit_shardings import (
     check_fits,
     flat_shardings,
     layout_of_argument,
-    place_of,
     placed_avals,
+    sharding_of_argument,
     sharding_tree,
 )
 from curta.api.lowered import result_names
@@ -142,7 +142,7 @@ class PjitFunction(Generic[P, R]):
                 plan.call, plan.repeated = compiled, False
                 if isinstance(compiled, CompiledCall):
                     # Native code is told of calls that run elsewhere, too.
-                    compiled.on_other_place = weakref.WeakMethod(plan.tell_again)
+                    compiled.on_other_devices = weakref.WeakMethod(plan.tell_again)
         elif self._options.inline:
             inputs = [*plan.captured, *leaves]
             outs = eval_jaxpr(plan.closed.jaxpr, plan.closed.consts, *inputs)
@@ -349,7 +349,9 @@ class PjitFunction(Generic[P, R]):
         leaves, in_tree = tree_util.tree_flatten((arguments.dynamic, arguments.options))
         avals = [self._abstract_aval(arguments, x) for x in leaves]
         given = self._in_shardings(arguments) or [None] * len(leaves)
-        arg_shardings = [s or place_of(x) for s, x in zip(given, leaves, strict=True)]
+        arg_shardings = [
+            s or sharding_of_argument(x) for s, x in zip(given, leaves, strict=True)
+        ]
         layouts = [*map(layout_of_argument, leaves)]
         type_of = functools.partial(self._abstract_aval, arguments)
         _, key = plan_key(self._options, axes_in_scope(), args, kwargs, type_of)

@@ -200,7 +200,7 @@ class CacheStatistics(NamedTuple):
 class JitPlans(PlanTable):
     """The plans of one function under one set of options.
 
-    Filled by several threads at once: whoever stores first wins, so that one
+    Filled by several threads at once: the first to store wins, so that one
     signature has one jaxpr.
     """
 

@@ -208,8 +208,8 @@ def check_layout_fits(what: str, layout: Layout, aval: ShapedArray) -> None:
         ) from None
 
 
-def place_of(x: Any) -> Sharding | None:
-    """Where an argument of a function that is staged ahead of time will be."""
+def sharding_of_argument(x: Any) -> Sharding | None:
+    """The sharding of an argument of a function that is staged ahead of time."""
     if type(x) is ArrayImpl:
         return x._sharding
     sharding = x.sharding if isinstance(x, ShapeDtypeStruct) else None

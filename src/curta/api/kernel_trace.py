@@ -23,7 +23,7 @@ from curta.runtime.dispatch import CompiledCall, is_placed
 def with_kernels(
     recorder: Recorder, compiled: Any, leaves: Sequence[Any]
 ) -> Callable[[Sequence[Any]], Any]:
-    """What runs a program and records its kernels, where they can run one by one.
+    """A runner of a program that records its kernels, where they can run one by one.
 
     Programs that overwrite arguments, or run on other devices or several, are recorded
     as a whole.

@@ -226,7 +226,7 @@ def global_array_to_host_local_array(
 
 
 def to_local(x: Any, sharding: NamedSharding) -> Any:
-    """What this process has of an array that is laid out so, on its own devices."""
+    """The part of an array on the devices of this process, as a local array."""
     if of_process().count == 1:
         return device_put(x, sharding)
     if not isinstance(x, ArrayImpl) or x.is_fully_addressable:

@@ -8,7 +8,7 @@ from curta.runtime.pjrt.presence import platforms
 
 
 def device_count(backend: str | None = None) -> int:
-    """How many devices there are.
+    """The number of devices.
 
     >>> import curta
     >>> curta.device_count() == len(curta.devices())

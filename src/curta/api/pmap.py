@@ -247,7 +247,7 @@ class _Options:
         return tuple(result[:size])
 
     def _all_devices(self, size: int) -> tuple[Any, ...]:
-        """Those of all processes that run it, each of which has so many slices."""
+        """The devices of all processes that run it: the first `size` of each."""
         own = self._chosen(size)
         count = process_count(self.backend)
         # In a trace it is part of a program of this process.

@@ -23,7 +23,7 @@ wire: Any = late("curta.hosts.wire")
 
 
 class DistributedState:
-    """What this process knows of the others, once it is initialised.
+    """The state of `jax.distributed`, once it is initialised.
 
     `client` asks for keys and values that all processes share, and for barriers.
     """
@@ -40,7 +40,7 @@ class DistributedState:
 
     @property
     def service(self) -> Service | None:
-        """What serves them, in process 0."""
+        """The server of the key-value store, in process 0."""
         return None if self.processes is None else self.processes.service
 
 

@@ -304,7 +304,7 @@ class _Call:
                 )
 
     def _stage(
-        self, dynamic: Sequence[Any], specs: Sequence[Any], found: list[Any]
+        self, dynamic: Sequence[Any], specs: Sequence[Any], outputs: list[Any]
     ) -> ClosedJaxpr:
         info = debug_info("shard_map", self.fun)
         outside, values = scope(), [*map(concrete_or_none, dynamic)]
@@ -319,7 +319,7 @@ class _Call:
             result = self.fun(*tree_util.tree_unflatten(self.in_tree, leaves))
             outs, tree = tree_util.tree_flatten(result)
             out_specs = self._broadcast_out_specs(result)
-            found[:] = [tree, out_specs]
+            outputs[:] = [tree, out_specs]
             return [self._varying(x, s) for x, s in zip(outs, out_specs, strict=True)]
 
         avals = [
@@ -335,7 +335,7 @@ class _Call:
                     where = (self.mesh, self.axes, checks, specs, values, outside)
                     trace = ShardTrace(info, *where)
                 closed = stage(body, avals, info, trace=trace)
-        tree, flat = found
+        tree, flat = outputs
         check_out_avals(
             self.fun, self.mesh, self.out_specs, tree, flat, closed.out_avals, checks
         )

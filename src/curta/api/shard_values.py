@@ -99,7 +99,7 @@ class ShardTrace(JaxprTrace):
             return list(wrap(result._storage(), result.aval.unplaced()))
 
     def _program(self, var: Any) -> ClosedJaxpr:
-        """What was recorded so far, of it what a variable depends on."""
+        """The recorded eqns that a variable depends on, as a program."""
         wanted, eqns = {var}, []
         for eqn in reversed(self.eqns):
             if not wanted.isdisjoint(eqn.outvars):

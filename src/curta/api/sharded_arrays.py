@@ -214,7 +214,7 @@ def make_array_from_process_local_data(
 
 
 def _of_process(data: Any, given: Any, global_shape: Any) -> ArrayImpl:
-    """One array of what each process has of it."""
+    """One global array from the local data of each process."""
     user = "make_array_from_process_local_data"
     given = as_sharding(given) if isinstance(given, (Device, PartitionSpec)) else given
     sharding, data = _sharding(given, user), to_array(data)

@@ -190,7 +190,7 @@ class _Local:
             time.sleep(0.02)
 
     def _end(self, running: list[subprocess.Popen[bytes]]) -> list[int | None]:
-        """Wait for processes that know that one has failed; then end them.
+        """Let processes end by themselves after one has failed; then terminate them.
 
         The statuses of those that ended by themselves.
         """

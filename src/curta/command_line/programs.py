@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def check_program(options: argparse.Namespace) -> None:
-    """Raise UsageError where there is no such program."""
+    """Raise UsageError if the program does not exist."""
     if not options.program:
         raise UsageError("which program? Give a file, or a module after -m.")
     name = options.program[0]

@@ -185,7 +185,7 @@ class Entry:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it was written to its end; those that are not have other names."""
+        """Whether it was written completely; partial files have temporary names."""
         return not self.name.startswith(_UNFINISHED)
 
     def is_sound(self) -> bool:

@@ -162,7 +162,7 @@ class _Writer:
             raise _Unknown(f"a parameter of the class {kind.__qualname__}")
 
     def _fields(self, x: Any) -> None:
-        """An object by its class and what it consists of."""
+        """The class of an object and its fields."""
         self.parts.append(_class_name(type(x)))
         if isinstance(x, tuple):
             self.items(tuple(x))
@@ -209,7 +209,7 @@ class _Writer:
         self.parts.append(f"{array.dtype!r}{array.shape}{digest}")
 
     def aval(self, x: ShapedArray) -> None:
-        """A type, of which many values are."""
+        """An aval, which many values share."""
         known = self._avals.get(x)
         if known is None:
             known = self._avals[x] = self._aside(self._aval, x)

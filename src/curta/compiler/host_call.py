@@ -128,7 +128,7 @@ _View = tuple[tuple[int, ...], Any, Any]
 
 
 def _view(aval: ShapedArray) -> _View:
-    """What makes an array of an address: its shape, its dtype, its bytes."""
+    """Shape, dtype and ctypes array of an array, to make a view at an address."""
     dtype = physical_dtype(aval.dtype)
     size = math.prod(aval.shape) * dtype.itemsize
     return aval.shape, dtype, ctypes.c_char * size if size else None

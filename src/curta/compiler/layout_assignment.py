@@ -67,7 +67,7 @@ def computed_orders(jaxpr: Jaxpr, given: Sequence[Order]) -> list[Order]:
 
 
 def inverse(order: Sequence[int]) -> Order:
-    """The permutation that takes another one back."""
+    """The inverse permutation."""
     return tuple(sorted(range(len(order)), key=order.__getitem__))
 
 

@@ -15,7 +15,7 @@ from curta.compiler.library.routine import Routine
 from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.vector_math import BRANCHING
-from curta.compiler.loops.nodes import Instr, Kernel, Stage
+from curta.compiler.loops.nodes import Instr, Kernel, LoopNest
 from curta.compiler.loops.schedule import Schedule, Vectors, cost, kernel_cost
 from curta.config import config
 from curta.core.dim import typical
@@ -42,28 +42,28 @@ def routine_level(routine: Routine, often: bool) -> int:
 def _enough(kernel: Kernel, plan: Schedule) -> float:
     """The cost above which level 1 saves more than it takes, in a hundred calls."""
     tuning = config.tuning
-    stages = list(zip(kernel.stages, plan.vectors, strict=True))
-    if any(s.ordered or _folds_in_a_loop(s, v, plan) for s, v in stages):
+    nests = list(zip(kernel.nests, plan.vectors, strict=True))
+    if any(s.ordered or _folds_in_a_loop(s, v, plan) for s, v in nests):
         return tuning.optimised_fold
-    if plan.column and max(map(cost, kernel.stages)) <= tuning.plain_fold:
+    if plan.column and max(map(cost, kernel.nests)) <= tuning.plain_fold:
         return math.inf
-    if all(map(_is_heavy, kernel.stages)):
+    if all(map(_is_heavy, kernel.nests)):
         return tuning.optimised_heavy_map
     return tuning.optimised_map
 
 
-def _folds_in_a_loop(stage: Stage, vectors: Vectors, plan: Schedule) -> bool:
+def _folds_in_a_loop(nest: LoopNest, vectors: Vectors, plan: Schedule) -> bool:
     """Whether sums are carried in registers from one iteration to the next."""
-    if not stage.folds or plan.column:
+    if not nest.folds or plan.column:
         return False
-    *around, last = (v.extent for v in stage.dims) if stage.dims else (1,)
+    *around, last = (v.extent for v in nest.dims) if nest.dims else (1,)
     return (
         plan.outer_lanes or any(n != 1 for n in around) or typical(last) > vectors.lanes
     )
 
 
-def _is_heavy(stage: Stage) -> bool:
+def _is_heavy(nest: LoopNest) -> bool:
     """Whether the body is straight code that takes longer than what is around it."""
-    instructions = [e for e in stage.body if isinstance(e, Instr)]
+    instructions = [e for e in nest.body if isinstance(e, Instr)]
     names = {e.name.removeprefix("math.") for e in instructions}
-    return cost(stage) >= config.tuning.heavy_map and names.isdisjoint(BRANCHING)
+    return cost(nest) >= config.tuning.heavy_map and names.isdisjoint(BRANCHING)

@@ -3,7 +3,7 @@
     code = load(compile_text(ir), ["kernel"], {"parallel_for": address})
     code.address("kernel")
 
-Code lives as long as the object that `load` gives; whoever keeps an address keeps
+Code lives as long as the object that `load` gives; who keeps an address keeps
 that object too.
 """
 

@@ -1,7 +1,7 @@
 """Ops between hosts as calls of MPI, where processes exchange arrays by it.
 
 A small native function stands between the program and MPI: it says in which collective
-the process is (whoever waits too long is asked that), counts what is sent, and keeps
+the process is (which is asked when a wait is too long), counts what is sent, and keeps
 an error of MPI as a host call keeps its exception. Everything that differs between
 collectives is among its constants, so that there are few such functions.
 """

@@ -7,7 +7,7 @@
     lower      a loop nest for each value that needs a buffer       item_lowering.py
     fuse       loop nests that share loops form groups              graph/fuse.py
     steps      groups become one native function:                   steps.py
-    assemble   each group becomes a kernel: stages of loops         loops/assemble.py
+    assemble   each group becomes a kernel: loop nests             loops/assemble.py
     schedule   the order, the vectors, the chunks for threads       loops/schedule.py
     bufferize  registers, rows on the stack, the arena              loops/bufferize.py
     emit       LLVM IR text                                         llvm/

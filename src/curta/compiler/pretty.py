@@ -28,9 +28,9 @@ from curta.compiler.loops.nodes import (
     IndexValue,
     Instr,
     Load,
+    LoopNest,
     Placeholder,
     Region,
-    Stage,
     Store,
     Table,
     View,
@@ -91,13 +91,13 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
         )
     for buffer, (size, _) in placement.scratch.items():
         lines.append(f"  row {buffer.name}: {size} bytes")
-    for stage, vectors in zip(kernel.stages, plan.vectors, strict=True):
-        lane = plan.column or (stage.dims[-1] if stage.dims else None)
+    for nest, vectors in zip(kernel.nests, plan.vectors, strict=True):
+        lane = plan.column or (nest.dims[-1] if nest.dims else None)
         lane = plan.outer[-1] if plan.outer_lanes else lane
-        loops = " ".join(f"{v.name}:{v.extent}" for v in stage.dims)
+        loops = " ".join(f"{v.name}:{v.extent}" for v in nest.dims)
         width = f" by {vectors.lanes} lanes of {lane.name}" if lane else ""
         lines.append(f"  for {loops}{width}:" if loops else f"  once{width}:")
-        lines += [f"    {line}" for line in _stage_lines(stage.stores, stage.folds)]
+        lines += [f"    {line}" for line in _nest_lines(nest.stores, nest.folds)]
     return "\n".join(lines)
 
 
@@ -105,11 +105,11 @@ def _block_lines(block: Block, indent: str) -> Iterator[str]:
     """The statements of a region; those inside of loops are indented."""
     deeper = indent + "    "
     for s in block:
-        if isinstance(s, Stage):
+        if isinstance(s, LoopNest):
             for v in s.dims:
                 yield f"{indent}lanes of {v.name}:{v.extent}:"
             inside = deeper if s.dims else indent
-            yield from (f"{inside}{line}" for line in _stage_lines(s.stores, s.folds))
+            yield from (f"{inside}{line}" for line in _nest_lines(s.stores, s.folds))
         elif isinstance(s, Copy):
             yield f"{indent}{_name(s.to)} = {_name(s.source)}"
         elif isinstance(s, Call):
@@ -126,10 +126,10 @@ def _block_lines(block: Block, indent: str) -> Iterator[str]:
             yield f"{indent}goes on if {_name(s.goes_on)}, with:"
             yield from _block_lines(s.body, deeper)
         else:
-            for i, (inner, found) in enumerate(zip(s.blocks, s.found, strict=True)):
+            for i, (inner, yields) in enumerate(zip(s.blocks, s.yields, strict=True)):
                 yield f"{indent}if {_name(s.index)} is {i}:"
                 yield from _block_lines(inner, deeper)
-                for result, value in zip(s.results, found, strict=True):
+                for result, value in zip(s.results, yields, strict=True):
                     yield f"{deeper}{_name(result)} = {_name(value)}"
 
 
@@ -144,7 +144,7 @@ def _loop_lines(
 
 
 def _name(buffer: Buffer) -> str:
-    """A buffer, with what there is to say of where it lies."""
+    """A buffer's name and storage."""
     storage = buffer.storage
     if isinstance(storage, View):
         at = f"[{pretty_index(storage.first)}:]" if storage.first != ZERO else ""
@@ -155,7 +155,7 @@ def _name(buffer: Buffer) -> str:
     return buffer.name
 
 
-def _stage_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str]:
+def _nest_lines(stores: tuple[Store, ...], folds: tuple[Fold, ...]) -> list[str]:
     names: dict[Expr, str] = {}
     lines: list[str] = []
     for store in stores:

@@ -75,7 +75,7 @@ class _Keeper:
     def recipe(self, program: Executable) -> Recipe:
         """What `_Maker` makes the program of again.
 
-        Consts that the name of the program has are not part of it: whoever knows the
+        Consts that the name of the program has are not part of it: who knows the
         name has them.
         """
         code = program.code

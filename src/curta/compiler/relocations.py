@@ -121,7 +121,7 @@ class AArch64(Processor):
 
 
 def _field(number: int, bits: int) -> int:
-    """The bits of a number that has so many, or, being signed, one less."""
+    """The bit field of a number; raises if it does not fit, signed or unsigned."""
     if not -1 << (bits - 1) <= number < 1 << bits:
         raise UnsupportedObject("an address is too far away")
     return number & ((1 << bits) - 1)

@@ -60,7 +60,7 @@ class KernelReport:
 
     @property
     def in_python(self) -> bool:
-        """Whether it, or what it calls, runs in Python."""
+        """Whether it runs in Python, or calls programs that do."""
         return any(p.runs_python for p in called_programs(self.works))
 
 
@@ -86,7 +86,7 @@ class ProgramReport:
 
 
 def report(closed: ClosedJaxpr, parallel_for: Launcher | None = None) -> ProgramReport:
-    """What the compiler makes of a program; what it calls runs on these threads.
+    """The report of a compiled program; its callees run on these threads.
 
     Raises:
         ImportError: llvmlite is not installed.
@@ -212,7 +212,7 @@ def _fused(
 def _reach(
     root: Eqn, made_by: dict[Var, Eqn], program: Program, reached: set[Eqn]
 ) -> None:
-    """Add an eqn and those whose values it reads without their being in memory."""
+    """Add an eqn and the eqns fused into it."""
     left = [root]
     while left:
         eqn = left.pop()

@@ -2,7 +2,7 @@
 
 A program for many sizes (core/symbolic/sizes.py) is one machine code. What it needs to
 know of the sizes of a call, it reads from a table: extents and strides, which are
-polynomials, and what Python works out for given sizes, as the places of temporaries in
+polynomials, and what Python works out for given sizes, as the offsets of temporaries in
 the arena and the plans of products. `table` makes the table for some sizes.
 """
 

@@ -86,7 +86,7 @@ def make_code(
 
 
 def ends_of(program: Program) -> list[Buffer]:
-    """The arrays that whoever calls a program provides."""
+    """The arrays that the caller of a program provides."""
     return [*program.outputs, *program.inputs, *program.consts]
 
 

@@ -152,7 +152,7 @@ class DebugEffect(Effect):
 
 
 class OrderedDebugEffect(DebugEffect):
-    """That of one whose order among its kind matters.
+    """The effect of a debugging callback that is ordered.
 
     >>> import curta
     >>> def f(x):

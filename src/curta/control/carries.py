@@ -24,7 +24,7 @@ def unflagged(xs: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
 
 
 def spread(carry: Flags, after: Callable[[Flags], Sequence[bool]]) -> Flags:
-    """The parts that have something in the end: those that do once it has spread.
+    """The flags of the parts of a carry at the fixed point of `after`.
 
     `after` says which have it after a step, if these have it before.
     """

@@ -18,7 +18,7 @@ from curta.transforms.jaxprs import run_closed
 
 
 def parted(xs: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:
-    """Those with the flag, and those without."""
+    """The items with the flag, and those without."""
     pairs = list(zip(xs, flags, strict=True))
     return [x for x, f in pairs if f], [x for x, f in pairs if not f]
 

@@ -186,7 +186,7 @@ def _run(
 
 
 def _received(op: Precv, values: Sequence[tuple[Any, Pairs]]) -> Any:
-    """What each device gets: of several values the one that was sent to it."""
+    """The value that each device receives."""
     out: Any = None
     for x, pairs in values:
         aval = typeof(x)

@@ -242,7 +242,7 @@ def _filled(
     avals: Sequence[ShapedArray],
     slots: Sequence[int],
 ) -> ClosedJaxpr:
-    """A branch whose last outputs, which it keeps, are in their slots among others."""
+    """A branch whose residuals are put into their slots among those of all branches."""
 
     def run(*args: Any) -> list[Any]:
         results = run_closed(closed, args)

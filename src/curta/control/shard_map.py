@@ -326,7 +326,7 @@ def transposed(
 
 
 def _shared_out(
-    op: ShardMap, body: ClosedJaxpr, given: Sequence[Any], found: Sequence[Any]
+    op: ShardMap, body: ClosedJaxpr, given: Sequence[Any], out_specs: Sequence[Any]
 ) -> ClosedJaxpr:
     """Where types do not say what is the same on all devices: sums as if it were.
 
@@ -347,7 +347,7 @@ def _shared_out(
 
     def run(*args: Any) -> list[Any]:
         outs = run_closed(body, [*map(share, args, given)])
-        axes = [others(spec) for spec in found]
+        axes = [others(spec) for spec in out_specs]
         return [Psum(a)(x) if a else x for x, a in zip(outs, axes, strict=True)]
 
     return stage(run, body.in_avals, body.jaxpr.debug_info)

@@ -150,6 +150,6 @@ def stored_format(order: Iterable[int], sharding: Sharding) -> Format:
     return Format(Layout(order, ()), sharding)
 
 
-def layout_of(place: Any) -> Layout | _Auto | None:
-    """The layout in what a user gave as a place; None where it says nothing of one."""
-    return place.layout if isinstance(place, Format) else None
+def layout_of(target: Any) -> Layout | _Auto | None:
+    """The layout that a `device` or `sharding` of a user gives; None if it has none."""
+    return target.layout if isinstance(target, Format) else None

@@ -81,7 +81,7 @@ def workspace(size: int) -> NDArray:
 
 
 def ensure(size: int) -> None:
-    """See to it that the system would give so many bytes to a library that asks.
+    """Release idle memory until the system can give a number of bytes to a library.
 
     OpenBLAS and LLVM end the process where they find no memory.
 
@@ -154,7 +154,7 @@ def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
 
 
 def unshared(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], NDArray]:
-    """What makes arrays of which no reference is kept: who has one may give it away."""
+    """An allocator whose arrays the pool does not track: they can be donated."""
     result = allocator(shape, dtype)
     if type(result) is _SmallAllocator:
         return partial(unpooled, shape, dtype)
@@ -355,7 +355,7 @@ def _dead(blocks: deque[NDArray], tries: int | None = None) -> NDArray | None:
 
 
 def _sorted_out(blocks: deque[NDArray]) -> tuple[list[NDArray], list[NDArray]]:
-    """Those alive and those dead."""
+    """Buffers still referenced, and buffers free for reuse."""
     alive: list[NDArray] = []
     dead: list[NDArray] = []
     for _ in range(len(blocks)):

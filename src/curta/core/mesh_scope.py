@@ -39,7 +39,7 @@ class Scope(NamedTuple):
     `concrete` is None where only an abstract mesh is known. With `checks_varying`
     avals say over which manual axes a value varies. `resources` is the mesh of the
     older `with mesh:`. With `guesses`, types are split by a guess where it is ambiguous
-    how; whoever asks for that knows better.
+    how; the caller knows better.
     """
 
     abstract: AbstractMesh = EMPTY_ABSTRACT_MESH
@@ -53,7 +53,7 @@ _NOTHING = Scope()
 
 
 def scope() -> Scope:
-    """What is in scope in this thread."""
+    """The mesh scope of this thread."""
     result: Scope = config.curta_mesh_context or _NOTHING
     return result
 

@@ -115,7 +115,7 @@ class Op:
 
     @property
     def parts_run(self) -> tuple[Any, ...]:
-        """The jaxprs of its regions, or of what it calls."""
+        """The jaxprs that it runs: its regions, or its callees."""
         return self.regions
 
     @property
@@ -241,7 +241,7 @@ class Op:
 
     @property
     def effects(self) -> frozenset[Effect]:
-        """What the op does besides computing its output; keeps it where it is."""
+        """Side effects of the op; an op with effects is neither moved nor removed."""
         return frozenset()
 
     def params(self) -> dict[str, Any]:

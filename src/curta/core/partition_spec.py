@@ -138,7 +138,7 @@ class PartitionSpec:
         return self.partitions.index(_canonical(value))
 
     def count(self, value: Any) -> int:
-        """How many dims have this entry."""
+        """The number of dims with this entry."""
         return self.partitions.count(_canonical(value))
 
     # ---- changes

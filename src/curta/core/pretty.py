@@ -181,7 +181,7 @@ class Printer:
         return group(nest(2, concat(body)) + text(" }"))
 
     def binders(self, variables: Sequence[Var]) -> Doc:
-        """Variables where they are bound: with their types."""
+        """Variables as binders, with their types."""
         if not self.settings.print_shapes:
             return self.atoms(variables)
         types = [self.settings.types.get(v, v.aval) for v in variables]
@@ -194,7 +194,7 @@ class Printer:
         )
 
     def atoms(self, atoms: Sequence[Atom], separator: str = "") -> Doc:
-        """Variables and literals where they are read."""
+        """Variables and literals as operands."""
         return _row([text(self.atom(x)) for x in atoms], separator)
 
     def atom(self, x: Atom) -> str:

@@ -278,7 +278,7 @@ class Replay:
         _scopes.names = names
 
     def finish(self) -> None:
-        """Go back to where it began."""
+        """Restore the previous state."""
         self._change_mesh(None)
         _scopes.names = self.names
         _scopes.location = self.location

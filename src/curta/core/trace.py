@@ -84,7 +84,7 @@ class Trace:
         return self.process_custom_jvp_call(None, fun, rule, args, symbolic_zeros=zeros)
 
     def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
-        """Apply a function that brings its own reverse-mode derivative."""
+        """Apply a function with a custom VJP rule."""
         fun, fwd, zeros = Flat(call.fun), Flat(call.fwd), call.symbolic_zeros
         return self.process_custom_vjp_call(
             None, fun, fwd, None, args, out_trees=None, symbolic_zeros=zeros
@@ -97,13 +97,13 @@ class Trace:
     def process_custom_jvp_call(
         self, primitive: Any, fun: Any, jvp: Any, tracers: Any, **options: Any
     ) -> Any:
-        """Apply `fun.call_wrapped`, which brings its own derivative."""
+        """Apply `fun.call_wrapped`, which has a custom JVP rule."""
         return fun.call_wrapped(*tracers)
 
     def process_custom_vjp_call(
         self, primitive: Any, fun: Any, fwd: Any, bwd: Any, tracers: Any, **options: Any
     ) -> Any:
-        """Apply `fun.call_wrapped`, which brings its own reverse-mode derivative."""
+        """Apply `fun.call_wrapped`, which has a custom VJP rule."""
         return fun.call_wrapped(*tracers)
 
     def axis_sizes(self) -> dict[Any, int]:
@@ -111,7 +111,7 @@ class Trace:
         return self.parent.axis_sizes() if self.parent is not None else {}
 
     def memo(self) -> dict[Any, Any]:
-        """What others keep for as long as this trace lasts."""
+        """Values cached for the lifetime of this trace."""
         kept: dict[Any, Any] = self.__dict__.setdefault("_memo", {})
         return kept
 

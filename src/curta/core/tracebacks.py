@@ -218,7 +218,7 @@ def _unfiltered(
     for frame in _callers(whole.tb_frame):
         whole = types.TracebackType(whole, frame, frame.f_lasti, frame.f_lineno)
         if frame.f_code.co_name == "<module>":
-            break  # below it are the frames of whoever runs the module
+            break  # below it are the frames of what imports or runs the module
     cause.__cause__, cause.__context__ = error.__cause__, error.__context__
     cause.__suppress_context__ = error.__suppress_context__
     return cause.with_traceback(whole)

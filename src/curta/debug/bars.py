@@ -44,7 +44,7 @@ class RichBar:
         self._task = self._progress.add_task(description, total=total)
 
     def update(self, count: int) -> None:
-        """So many iterations more."""
+        """Advance the bar by a number of iterations."""
         self._progress.update(self._task, advance=count)
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class TextBar:
         self._shown = float("-inf")
 
     def update(self, count: int) -> None:
-        """So many iterations more."""
+        """Advance the bar by a number of iterations."""
         self._done += count
         if time.monotonic() - self._shown >= _OFTEN:
             self._show()
@@ -110,7 +110,7 @@ class Meter:
         self._runs[thread] = _Run(self._make(self._description, count))
 
     def show(self, count: Any) -> None:
-        """So many iterations are done."""
+        """Advance the bar of this loop to a number of iterations."""
         run = self._runs.get(self._key())
         if run is not None and int(count) > run.shown:
             more = int(count) - run.shown

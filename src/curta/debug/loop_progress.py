@@ -91,7 +91,7 @@ class _Told:
         _call(self._meter.begin, total)
 
     def is_at(self, count: Any) -> None:
-        """So many iterations are done."""
+        """Report the number of iterations that are done."""
         _call(self._meter.show, count)
 
     def ends(self, count: Any) -> None:

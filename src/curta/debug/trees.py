@@ -60,7 +60,7 @@ def holds_arrays(tree: Any) -> bool:
 
 
 def _as_numpy(x: Any) -> Any:
-    """What treescope knows to show: a NumPy array, where there is one."""
+    """The NumPy array that treescope shows, if there is one."""
     readable = isinstance(x, ArrayImpl) and not x._is_shown_whole()
     return x.__array__() if readable else x
 

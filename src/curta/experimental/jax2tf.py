@@ -1,6 +1,6 @@
 """The names of JAX's bridge to TensorFlow; there is none here.
 
-Libraries import them for what they offer besides. Whoever calls them gets
+Libraries import them for what they offer besides. Calling them raises
 NotImplementedError, which names `curta.export`.
 """
 

@@ -1,4 +1,4 @@
-"""The older module of `shard_map`, which says that it is."""
+"""The deprecated module of `shard_map`, which warns."""
 
 from __future__ import annotations
 

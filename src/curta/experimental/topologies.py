@@ -41,7 +41,7 @@ class TopologyDescription:
 
 
 def get_attached_topology(platform: str | None = None) -> TopologyDescription:
-    """The devices that there are.
+    """The topology of the devices of this process.
 
     >>> from curta.experimental import topologies
     >>> len(topologies.get_attached_topology().devices)

@@ -292,7 +292,7 @@ class Exported:
         return [*map(constrained, outs, wanted)]
 
     def _devices(self, args: Sequence[Any]) -> tuple[Any, ...] | None:
-        """Those that arguments lie on, or the mesh in scope; None where nobody says."""
+        """The devices of the arguments, or of the mesh in scope; None without both."""
         arrays = [x for x in args if not isinstance(x, Tracer)]
         shardings = [x.sharding for x in arrays if hasattr(x, "sharding")]
         known = [s.devices for s in shardings if s.num_devices > 1]

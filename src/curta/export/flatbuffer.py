@@ -42,7 +42,7 @@ def flatbuffer(root: Table) -> bytearray:
 
 
 def _write(out: bytearray, node: Any) -> int:
-    """Append a node; where it begins."""
+    """Append a node and give its offset."""
     if isinstance(node, Table):
         return _table(out, node)
     if isinstance(node, str):

@@ -1,6 +1,6 @@
 """The names of programs for IFRT, the runtime of XLA; Curta has one of its own.
 
-Libraries for Pathways import them. Whoever calls one gets NotImplementedError.
+Libraries for Pathways import them. Calling one raises NotImplementedError.
 """
 
 from __future__ import annotations

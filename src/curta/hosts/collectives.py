@@ -192,6 +192,6 @@ def joined(stack: NDArray, dim: int) -> NDArray:
 
 
 def pieces(size: int, parts: int) -> list[tuple[int, int]]:
-    """From where to where each of nearly equal parts of so many elements goes."""
+    """The bounds of nearly equal parts of a number of elements."""
     each = math.ceil(size / parts)
     return [(min(i * each, size), min((i + 1) * each, size)) for i in range(parts)]

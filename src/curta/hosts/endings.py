@@ -1,8 +1,8 @@
 """How a process of several ends: the others are told, and nobody waits for it.
 
 An exception that nothing catches, and `sys.exit` with a status that is not 0, end the
-whole program with that status. Whoever raises SystemExit by itself leaves: others that
-wait for it then fail by themselves.
+whole program with that status. A process that raises SystemExit leaves by itself:
+others that wait for it then fail by themselves.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Engine:
     """Wait for what runs with other processes; called before this one leaves them."""
 
     def in_thread_order(self, members: tuple[int, ...], function: Callable[[], T]) -> T:
-        """Call what hosts run together, while no other thread of them runs such."""
+        """Call a function that hosts run together, excluding their other threads."""
         return function()
 
     def all_reduce(self, group: HostGroup, kind: str, x: NDArray) -> NDArray:
@@ -69,7 +69,7 @@ class Engine:
         raise NotImplementedError
 
     def settle(self) -> None:
-        """A program ends early: nobody reads its arrays, or writes to them, after it.
+        """Wait, when a program ends early, until no collective uses its arrays.
 
         It has left collectives behind that it had begun.
         """
@@ -100,7 +100,7 @@ def current() -> Engine:
 
 
 def of_process() -> Engine:
-    """The engine of the process: it says which of how many processes this is."""
+    """The engine of the process, with its rank and the number of processes."""
     return _of_process.engine
 
 

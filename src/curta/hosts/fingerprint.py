@@ -1,4 +1,4 @@
-"""Processes find out that they have traced different programs, before they run them."""
+"""Detection of processes that have traced different programs, before these run."""
 
 from __future__ import annotations
 

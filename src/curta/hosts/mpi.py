@@ -271,9 +271,9 @@ def _bytes(x: NDArray) -> tuple[NDArray, Any]:
 
 
 def local_rank(count: int) -> int:
-    """The number of this process, which MPI must say is one of so many.
+    """The rank of this process; MPI must have been started with `count` ranks.
 
-    They get a token, so that nobody else takes part. Raises RuntimeError if the
+    All get a token, so that nobody else takes part. Raises RuntimeError if the
     launcher is not that of the MPI library.
     """
     world = MPI.COMM_WORLD
@@ -289,7 +289,7 @@ def local_rank(count: int) -> int:
 
 
 def own_address() -> tuple[str, int]:
-    """Where process 0 serves the others: on this machine only, if all are on it."""
+    """The address of process 0: the loopback if all are on this machine."""
     names = MPI.COMM_WORLD.allgather(MPI.Get_processor_name())
     others = [n for n in names if n != names[0]]
     if not others:

@@ -1,4 +1,4 @@
-"""A process shows that it is there, and learns what becomes of the others.
+"""Heartbeats: processes show that they run, and learn when others end.
 
 When another process fails or is gone, this one is given a few seconds to end by itself,
 by the error that its next collective raises; then it is ended, as it may be waiting
@@ -78,7 +78,7 @@ class Presence:
     # ---- what it learns of others
 
     def states(self, processes: Iterable[int], seconds: float = 2.0) -> str:
-        """What other processes do now."""
+        """The states of other processes, as far as they answer in time."""
         self._asked += 1
         number = f"{self._index}.{self._asked}"
         self._send(b"states?", number.encode())
@@ -96,7 +96,7 @@ class Presence:
         return "; ".join(result)
 
     def reason(self, seconds: float) -> HostsError | None:
-        """What failed, if it becomes known within so many seconds."""
+        """What failed, if it becomes known within `seconds`."""
         self._failed.wait(seconds)
         return self.failure
 
@@ -136,7 +136,7 @@ class Presence:
             self._ended.set()
 
     def state(self) -> str:
-        """What this process does."""
+        """The state of this process."""
         waiting = self.waiting()
         return f"waits in {waiting}" if waiting else f"is at {line_of_main_thread()}"
 

@@ -33,11 +33,11 @@ class Started(ABC):
 
     @abstractmethod
     def start(self, collective: Collective) -> int:
-        """Begin it; its number."""
+        """Start the collective and give its number."""
 
     @abstractmethod
     def finish(self, number: int) -> NDArray:
-        """Its result, or what it raised."""
+        """The collective's result; raises what it raised."""
 
     @abstractmethod
     def settle(self) -> None:

@@ -183,7 +183,7 @@ class _Stream:
         self._then = self._after_head
 
     def events(self) -> int:
-        """What it waits for."""
+        """The events it waits for."""
         reading = selectors.EVENT_READ if self._in else 0
         return reading | (selectors.EVENT_WRITE if self._out else 0)
 

@@ -2,9 +2,9 @@
 
 A message is a number of texts: their count, their sizes, and the texts. Before the
 first one, both ends show that they know the token of the program (`CURTA_HOSTS_TOKEN`),
-by what they make of each other's random numbers. Without a token, whoever can connect
-takes part: the addresses must then be ones that only the program's machines reach.
-Nothing that comes over a connection is run as code.
+by what they make of each other's random numbers. Without a token, any process that can
+connect takes part: the addresses must then be ones that only the program's machines
+reach. Nothing that comes over a connection is run as code.
 """
 
 from __future__ import annotations

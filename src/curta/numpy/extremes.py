@@ -97,7 +97,7 @@ def top_k(
 
 
 def _order_reversed(x: Array) -> Array:
-    """An array of its dtype whose order is the opposite one; its own inverse."""
+    """An elementwise map that reverses the order of numbers; its own inverse."""
     if dtypes.issubdtype(x.dtype, np.floating):
         return lax.neg(x)
     return lax.bitwise_not(x)

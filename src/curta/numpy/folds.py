@@ -29,7 +29,7 @@ from curta.numpy.selection import select_where
 
 
 class Fold(NamedTuple):
-    """What tells one reduction from another."""
+    """A reduction: its op, its initial value, its dtypes."""
 
     name: str
     reduce: Callable[[Any, tuple[int, ...]], Any]

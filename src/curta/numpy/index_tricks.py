@@ -320,9 +320,9 @@ class Joined:
         x = array(x, copy=False, ndmin=ndmin)
         if trans1d == -1 or ndmin <= rank:
             return x
-        turns = ndmin - abs(ndmin + trans1d + 1) % ndmin
+        shift = ndmin - abs(ndmin + trans1d + 1) % ndmin
         dims = tuple(range(ndmin))
-        return transpose(x, (*dims[turns:], *dims[:turns]))
+        return transpose(x, (*dims[shift:], *dims[:shift]))
 
     def __len__(self) -> int:
         return 0

@@ -60,14 +60,18 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def _log_sum(
-    x1: Any, x2: Any, exp: Callable[[Any], Any], log: Callable[[Any], Any], turn: float
+    x1: Any,
+    x2: Any,
+    exp: Callable[[Any], Any],
+    log: Callable[[Any], Any],
+    half_period: float,
 ) -> Any:
     """max + log(1 + exp(-|x1 - x2|)); `turn` is half a period of complex results."""
     largest = lax.max(x1, x2)
     if is_complex(x1):
         twice = lax.mul(largest, const(largest, 2))
         out = lax.add(largest, log(exp(lax.sub(lax.add(x1, x2), twice))))
-        return lax.complex(lax.real(out), _wrapped(lax.imag(out), turn))
+        return lax.complex(lax.real(out), _wrapped(lax.imag(out), half_period))
     delta = lax.sub(x1, x2)
     # The difference of infinities of the same sign is NaN: their sum is right.
     same = lax.ne(delta, delta), lax.add(x1, x2)
@@ -77,9 +81,9 @@ def _log_sum(
 def _wrapped(x: Any, half: float) -> Any:
     """`x` moved by whole periods into [-half, half)."""
     shift, period = const(x, half), const(x, 2 * half)
-    turned = lax.rem(lax.add(x, shift), period)
-    turned = lax.rem(lax.add(turned, period), period)
-    return lax.sub(turned, shift)
+    wrapped = lax.rem(lax.add(x, shift), period)
+    wrapped = lax.rem(lax.add(wrapped, period), period)
+    return lax.sub(wrapped, shift)
 
 
 @custom_jvp

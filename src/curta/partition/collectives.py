@@ -161,7 +161,7 @@ def _regrouped(
 
 
 def in_buckets(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """What is small waits for others that go the same way; so does what reads it."""
+    """Small collectives over the same hosts are bucketed; their readers wait."""
     jaxpr = closed.jaxpr
     if sum(_waiting_bytes(e) is not None for e in jaxpr.eqns) < 2:
         return closed
@@ -173,7 +173,7 @@ def in_buckets(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _one_round(eqns: Sequence[Eqn], done: list[Eqn]) -> list[Eqn]:
-    """Do what waits for no message, then these; what is left waited for them."""
+    """Run eqns that need no message, then these collectives; gives the rest."""
     waiting: dict[Any, list[Eqn]] = {}
     awaited: set[Any] = set()
     later: list[Eqn] = []

@@ -32,7 +32,7 @@ _COLLECTIVES = {
 
 
 class Collective(NamedTuple):
-    """A collective of a program: what it is, what leaves a host, and where it is from.
+    """A collective of a program: its kind, the bytes sent by a host, its source line.
 
     `nbytes` leave each host at each of `count` times. `line` is the user's.
     """
@@ -81,7 +81,7 @@ class Traffic(NamedTuple):
 
     @property
     def rounds(self) -> int:
-        """The messages that follow one another.
+        """The number of sequential message rounds.
 
         They are ceil(log2 n) for a collective of n hosts, twice that for an all-reduce.
         """

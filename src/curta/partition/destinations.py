@@ -269,10 +269,10 @@ def program_shardings(
     They are over the mesh `around` where nothing says otherwise, in the memory that
     their types say.
     """
-    found = _program_shardings(closed, tuple(shardings), around, scope())
-    if all(s is None for s in found) and _on_devices(closed):
-        return found
-    pairs = zip(found, closed.out_avals, strict=True)
+    inferred = _program_shardings(closed, tuple(shardings), around, scope())
+    if all(s is None for s in inferred) and _on_devices(closed):
+        return inferred
+    pairs = zip(inferred, closed.out_avals, strict=True)
     return [in_memory(s or default_sharding(), aval) for s, aval in pairs]
 
 
@@ -375,7 +375,7 @@ def _last_placing(jaxpr: Jaxpr) -> Sharding | None:
 
 
 def _show_all(jaxpr: Jaxpr, sharding: Sharding) -> None:
-    """Show the one device on which everything is to whoever inspects."""
+    """Call `inspect_array_sharding` callbacks with the single device of all values."""
     for eqn in jaxpr.eqns:
         if isinstance(eqn.op, InspectSharding):
             eqn.op.callback(sharding)

@@ -118,7 +118,7 @@ def _candidates(
     members: int,
     once: bool,
 ) -> list[Fit]:
-    """Rows that hosts may be given: what all have, or those that some have."""
+    """Candidate splits of rows over hosts: those that all uses have, or some."""
     size, every = window.size, window.every
     alike = [(w, rows) for w, rows in uses if w.every == every]
     result = []

@@ -72,7 +72,7 @@ def _scalar_inside(start: Any, last: int) -> Any:
 def _joined_bits(
     partitioner: Partitioning, part: Part, axes: tuple[Any, ...], wanted: Any
 ) -> Part:
-    """What one host along `axes` has read, where others have zeros."""
+    """The sum over hosts of bits of which all but one have zeros."""
     aval = typeof(part.value)
     if aval.dtype.kind in "biu":
         return partitioner.folded(part, "or", axes, wanted)

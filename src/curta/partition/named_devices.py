@@ -1,7 +1,7 @@
-"""The devices that a program names: those of meshes, and those of single ones.
+"""The devices that a program names, by meshes and by single-device shardings.
 
 They are named by ops, within calls and loops too, and by the shardings of results. A
-program runs on one set of devices: whoever names others is refused, as in JAX.
+program runs on one set of devices: naming others is refused, as in JAX.
 """
 
 from __future__ import annotations

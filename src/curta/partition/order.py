@@ -144,7 +144,7 @@ def _greatest(
 def _rev(
     op: Rev, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
-    """Parts change places with those at the other end."""
+    """Parts are exchanged with those at the other end."""
     (part,), hosts = parts, partitioner.hosts
     cut = [d for d in op.dimensions if part.split[d]]
     if not cut or 0 in eqn.outvars[0].aval.shape:

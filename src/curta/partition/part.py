@@ -1,4 +1,4 @@
-"""Parts of values, as one host has them, and how they are made others."""
+"""Parts of values on one host, and resharding of them."""
 
 from __future__ import annotations
 

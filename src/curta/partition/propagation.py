@@ -66,7 +66,7 @@ class Propagation:
         return (None,) * rank
 
     def typed(self, aval: ShapedArray, entries: Entries) -> ShapedArray:
-        """The type of a value that shows its split, whoever has decided it."""
+        """The type of a value that shows its split, however it was decided."""
         where = aval.placement
         if (where is not None and where.has_axes) or not any(entries):
             return aval
@@ -281,17 +281,18 @@ class Propagation:
         if all(explicit) and not self.mesh.auto_axes:
             return explicit
         size_of = self.mesh.size_of
-        found = out_entries(Query(op, avals, split, outs, size_of, strict=False))
+        inferred = out_entries(Query(op, avals, split, outs, size_of, strict=False))
         return [
-            self.beside(e, f) if e else f for e, f in zip(explicit, found, strict=True)
+            self.beside(e, f) if e else f
+            for e, f in zip(explicit, inferred, strict=True)
         ]
 
-    def beside(self, explicit: Entries, found: Entries) -> Entries:
+    def beside(self, explicit: Entries, inferred: Entries) -> Entries:
         """A split over explicit axes, and over those left to the compiler besides."""
         free = {*self.mesh.auto_axes} - {n for e in explicit for n in entry_axes(e)}
         return tuple(
             entry_of((*entry_axes(e), *(n for n in entry_axes(f) if n in free)))
-            for e, f in zip(explicit, found, strict=True)
+            for e, f in zip(explicit, inferred, strict=True)
         )
 
     def shard_map(
@@ -313,7 +314,7 @@ class Propagation:
         ]
 
     def placed(self, target: Any, before: Entries, kept: Sequence[Any] = ()) -> Entries:
-        """The split that a sharding asks for; as before where it leaves that open.
+        """The split of a sharding constraint; open dims keep their split.
 
         Over the axes `kept` it does not say anything.
         """

@@ -1,4 +1,4 @@
-"""The ops that are not computed by their factors: what they give on one host.
+"""Partitioning rules of ops that their factors do not describe.
 
 Loops, branches and calls hold jaxprs, which are partitioned too. Callbacks run once.
 """

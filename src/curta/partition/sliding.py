@@ -284,7 +284,7 @@ def _operand(
 
 
 def _fill(op: Any, operand: int, dtype: Any) -> Any:
-    """What stands for rows that are not there."""
+    """The fill value of rows outside of the array."""
     if isinstance(op, WindowReduction):
         return op.identity(dtype)
     if isinstance(op, (SelectAndGatherAdd, SelectAndScatterAdd)) and operand == 1:

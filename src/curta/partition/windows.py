@@ -84,7 +84,7 @@ def pieces(
 
 
 def moved_rows(window: Window, have: int, first: int, rows: int, members: int) -> int:
-    """How many rows a host sends so that each has those from `first` on."""
+    """The number of rows a host sends so that each has those from `first` on."""
     result = pieces(window, have, first, rows, members)
     return sum(p.rows for p in result if p.step and p.pairs)
 

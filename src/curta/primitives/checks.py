@@ -411,7 +411,7 @@ class Error:
         return self.followed_by(added)
 
     def followed_by(self, other: Error) -> Error:
-        """This error, or else the other one."""
+        """This error, or `other` where there is none."""
         result = self.with_metadata(other._metadata)
         if not self._pred:
             return dataclasses.replace(other, _metadata=result._metadata)
@@ -433,7 +433,7 @@ class Error:
         return dataclasses.replace(self, _pred=pred)
 
     def of_types(self, types: Iterable[type], others: bool = False) -> Error:
-        """What is of these classes; of the other ones, if `others`."""
+        """The errors of these classes, or if `others`, of all but these."""
         types = frozenset(types)
         kept = [e for e in self.effects if (e.error_type in types) is not others]
         leaves = [[self._pred[e], self._code[e], *self._payload[e]] for e in kept]

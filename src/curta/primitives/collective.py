@@ -115,7 +115,7 @@ class Collective(Op):
         return self.over(axis, x, dim)
 
     def over(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
-        """The op where its own axis is the one being mapped."""
+        """The collective over the axis that is being mapped."""
         self._missing("batch")
 
     def beside(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:

@@ -91,11 +91,11 @@ class Cumulative(Op):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        turned = np.flip(x, self.axis) if self.reverse else x
+        flipped = np.flip(x, self.axis) if self.reverse else x
         working = dtypes.working_dtype(x.dtype)
         if working in NARROW_INTEGERS:
             working = np.dtype(np.int8)  # NumPy accumulates none of fewer bits
-        out = self.accumulated(turned.astype(working, copy=False)).astype(x.dtype)
+        out = self.accumulated(flipped.astype(working, copy=False)).astype(x.dtype)
         return np.flip(out, self.axis) if self.reverse else out
 
     def accumulated(self, x: Any) -> Any:
@@ -104,11 +104,11 @@ class Cumulative(Op):
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         dual = (primals[0], tangents[0])
-        turn = Rev((self.axis,))
+        flip = Rev((self.axis,))
         if self.reverse:
-            dual = _linear(turn, dual)
+            dual = _linear(flip, dual)
         dual = self._scan(dual)
-        return _linear(turn, dual) if self.reverse else dual
+        return _linear(flip, dual) if self.reverse else dual
 
     def _scan(self, dual: Dual) -> Dual:
         """Prefix reductions of values with their tangents, in a tree of pairs.

@@ -1,4 +1,4 @@
-"""Ops that are there for what they do to the program around them."""
+"""Ops for tokens, effects and dead-code elimination."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from curta.primitives.families import Linear
 
 @dataclass(frozen=True)
 class DceSink(Op):
-    """Uses a value, so that what computes it stays in the program."""
+    """Uses a value, so that dead-code elimination keeps its eqns."""
 
     name: ClassVar[str] = "dce_sink"
     multiple_results: ClassVar[bool] = True

@@ -255,7 +255,7 @@ class AllToAll(Linear, Collective):
         x = batch_dim_at(x, dim, axis.size, 0)
         if self.tiled:
             x = _parted(x, self.split_dim + 1, axis.size)
-        # Senders are dim 0, receivers the slices: the two change places.
+        # Senders are dim 0, receivers the slices: the two are exchanged.
         x = move_dim(x, self.split_dim + 1, 0)
         x = move_dim(x, 1, self.concat_dim + 1)
         return (_merged(x, self.concat_dim + 1) if self.tiled else x), 0

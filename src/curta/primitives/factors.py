@@ -104,7 +104,7 @@ def _for_each(op: Op, avals: Avals, outs: Avals) -> Factors:
 
 
 def _leading(avals: Avals, outs: Avals, count: int) -> Factors:
-    """So many dims in front mapped, the others whole."""
+    """The first `count` dims mapped one to one, the others not sharded."""
     names = [[*range(count), *[None] * (a.ndim - count)] for a in (*avals, *outs)]
     return named(avals, outs, names[: len(avals)], names[len(avals) :])
 

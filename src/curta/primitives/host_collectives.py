@@ -215,7 +215,7 @@ class HostStart(_Begun):
 
 @dataclass(frozen=True)
 class HostPoll(_Begun):
-    """Let a collective go on that was begun, where nobody else does; its number."""
+    """Make progress on a started collective; gives its number."""
 
     name: ClassVar[str] = "host_poll"
 

@@ -314,8 +314,8 @@ class RaggedDotGeneral(Composed):
         sizes = ((3,), "int32", {"values": [2, 0, 3], "constant": True})
         plain = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
         yield cls(plain), [((5, 2), "number"), ((3, 2, 4), "number"), sizes]
-        turned = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (1,), (2,))
-        yield cls(turned), [((2, 6), "number"), ((2, 4, 3), "number"), sizes]
+        permuted = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), (1,), (2,))
+        yield cls(permuted), [((2, 6), "number"), ((2, 4, 3), "number"), sizes]
 
 
 def _expanded(mode: str) -> tuple[bool, bool]:
@@ -349,9 +349,9 @@ def _by_group(x: Any, ragged: int, outer: Sequence[int], sizes: Any) -> Any:
 
     def wide(y: Any) -> Any:
         order = sorted([*shifted, 0])
-        turned = [[*shifted, 0].index(p) for p in order]
-        if turned != list(range(len(turned))):
-            y = Transpose(tuple(turned))(y)
+        permuted = [[*shifted, 0].index(p) for p in order]
+        if permuted != list(range(len(permuted))):
+            y = Transpose(tuple(permuted))(y)
         return BroadcastInDim(shape, tuple(order))(y)
 
     here = Iota(of.dtype, shape, ragged + 1)()

@@ -90,7 +90,7 @@ def _extended(x: Any, value: int) -> Any:
 
 
 class _Extremum(Reduction):
-    """What reduce_max and reduce_min share; NaN where there is one."""
+    """Base class of reduce_max and reduce_min; NaN is propagated."""
 
     def out_dtype(self, dtype: Any) -> Any:
         check_dtype(self.name, dtype, ANY)
@@ -259,7 +259,7 @@ class ArgReduction(NonDifferentiable):
     def combine_in_order(
         self, b: Any, left: tuple[Any, Any], right: tuple[Any, Any]
     ) -> tuple[Any, Any]:
-        """The same where the right one comes later: it wins if it is better."""
+        """As `combine`, where the right operand has the higher index."""
         (x, i), (y, j) = left, right
         wins = b.compare(self.better, y, x)
         if dtypes.issubdtype(

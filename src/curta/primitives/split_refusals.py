@@ -266,7 +266,7 @@ def _dot(op: DotGeneral, query: Query) -> None:
 
 @refuse_ambiguous.register
 def _gather(op: Gather, query: Query) -> None:
-    """Neither may rows be cut that are read one by one, nor what says which."""
+    """Neither the gathered dims nor the index dim may be sharded."""
     numbers = op.dimension_numbers
     operand, indices = query.entries
     cut = [d for d, e in enumerate(operand) if e is not None]

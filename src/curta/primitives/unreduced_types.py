@@ -2,7 +2,7 @@
 
 An unreduced value is a sum whose terms devices hold. What is linear in it can be done
 to each of the terms; a factor must then be the same on all devices, that is, reduced.
-Whoever transposes knows better what is meant (`Scope.guesses`), and is not refused.
+Transposition knows better what is meant (`Scope.guesses`), and is not refused.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def _common_reduced(op: Op, avals: Sequence[ShapedArray]) -> Axes:
 
 @functools.singledispatch
 def _rule(op: Op, avals: Sequence[ShapedArray]) -> tuple[Axes, Axes]:
-    """An op of which nothing says that it is linear."""
+    """The rule for ops that are not known to be linear."""
     if any(map(_unreduced, avals)):
         raise NotImplementedError(
             f"unreduced rule for {op.name} is not implemented: it is not linear. Sum"
@@ -114,7 +114,7 @@ def _elementwise(op: Elementwise, avals: Sequence[ShapedArray]) -> tuple[Axes, A
 @_rule.register(DynamicSlice)
 @_rule.register(Gather)
 def _linear(op: Op, avals: Sequence[ShapedArray]) -> tuple[Axes, Axes]:
-    """Of one operand; those that follow are starts and sizes."""
+    """The rule for ops linear in the first operand; others are starts and sizes."""
     return _unreduced(avals[0]), _reduced(avals[0])
 
 

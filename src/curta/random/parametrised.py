@@ -265,11 +265,11 @@ def triangular(
         jnp.broadcast_to(lax.convert_element_type(x, chosen), shape)
         for x in (left, right, mode)
     )
-    turn = (mode - left) / (right - left)
+    threshold = (mode - left) / (right - left)
     u = uniform(typed, shape, chosen)
     rising = left + lax.sqrt(u * (right - left) * (mode - left))
     falling = right - lax.sqrt((1 - u) * (right - left) * (right - mode))
-    return lax.select(u < turn, rising, falling)
+    return lax.select(u < threshold, rising, falling)
 
 
 @takes_out_sharding

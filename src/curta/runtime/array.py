@@ -493,7 +493,7 @@ _new: Any = object.__new__
 
 
 def beside(data: _Any, aval: ShapedArray, sharding: Sharding | None) -> ArrayImpl:
-    """As `ArrayImpl`, of an operand's sharding, where no setting places new arrays."""
+    """As `ArrayImpl`, sharded as an operand, where no setting shards new arrays."""
     array: ArrayImpl = _new(ArrayImpl)
     array._data, array.aval, array._sharding = data, aval, sharding
     return array

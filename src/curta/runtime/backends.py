@@ -53,7 +53,7 @@ plugins: Any = late("curta.runtime.pjrt.plugins")
 
 
 class CompileOptions(NamedTuple):
-    """Where a program is to run, and what it may do with its arguments.
+    """Options of a compilation: devices, donated arguments.
 
     `devices` are those of a plugin, none for the CPU. Over several, `in_shardings` and
     `out_shardings` say how each argument and result is laid out. Arguments in `donated`

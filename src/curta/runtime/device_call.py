@@ -43,7 +43,7 @@ class DeviceCall:
 
     @property
     def executable(self) -> Any:
-        """What runs it, on elements that lie where it wants them."""
+        """The function that runs it, on elements on the expected devices."""
         return self._run
 
     def __call__(self, args: Sequence[Any], commit: bool) -> list[ArrayImpl]:
@@ -149,13 +149,13 @@ def beside(number: Any, x: ArrayImpl, aval: ShapedArray | None = None) -> Any:
 
     `aval` is its own if it is an array of NumPy's. It is kept, and may not be donated.
     """
-    place = getattr(x, "_pending", None)
-    if type(place) is not DeviceData or place.sharding.num_devices > 1:
+    data = getattr(x, "_pending", None)
+    if type(data) is not DeviceData or data.sharding.num_devices > 1:
         return number
     if aval is not None:
-        return _kept_array(number.dtype, number.tobytes(), aval, place.sharding)
+        return _kept_array(number.dtype, number.tobytes(), aval, data.sharding)
     if type(number) in _NUMBERS:
-        return _kept_array(type(number), repr(number), None, place.sharding)
+        return _kept_array(type(number), repr(number), None, data.sharding)
     return number
 
 

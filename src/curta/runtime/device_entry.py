@@ -60,9 +60,9 @@ def entry(
         _is_there(x, s, i in donated) for i, (x, s) in enumerate(zip(leaves, wanted))
     ):
         return None
-    places = {id(x): s for x, s in zip(leaves, wanted)}
+    expected = {id(x): s for x, s in zip(leaves, wanted)}
     try:
-        walk = Walk(args, lambda x: _seen(x, places[id(x)]))
+        walk = Walk(args, lambda x: _seen(x, expected[id(x)]))
     except NotReady:
         return None
     program: LoadedExecutable = run.program
@@ -75,8 +75,8 @@ def entry(
     operands, outputs = devices * arrays, devices * results
     # What `invoke_code` has in a record, of a function that it does not call.
     head = [execute, operands + outputs, outputs, *[0] * (invoke_code.HEAD_WORDS - 3)]
-    lent, closed = id(client.borrowed), ctypes.addressof(client.closed_word)
-    more = [lent, closed, devices, arrays, results, len(arguments), *arguments]
+    borrowed, closed = id(client.borrowed), ctypes.addressof(client.closed_word)
+    more = [borrowed, closed, devices, arrays, results, len(arguments), *arguments]
     sizes = arrays, operands, outputs
     words = record_words(head, walk, sizes, len(donated), [*more, *donated])
     record = _packed(code.address("run_on_device"), *words)
@@ -108,10 +108,10 @@ def _is_there(x: Any, wanted: Sharding, donated: bool) -> bool:
     """Whether an argument is an array that lies, or lay, where a program wants it."""
     if type(x) is not ArrayImpl:
         return False
-    place = getattr(x, "_pending", None)
-    if place is None and donated:
+    data = getattr(x, "_pending", None)
+    if data is None and donated:
         return x._sharding is None or x._sharding == wanted
-    return type(place) is DeviceData and place.sharding == wanted
+    return type(data) is DeviceData and data.sharding == wanted
 
 
 def _seen(x: Any, wanted: Sharding) -> tuple[Any, ...]:
@@ -227,11 +227,11 @@ def _known_layout() -> device_call_code.DeviceLayout | None:
     handle, sharding = 1 << 40, object()
     buffer = Buffer(_Nothing(), handle, None)  # type: ignore[arg-type]
     data = DeviceData((buffer,), object(), sharding)  # type: ignore[arg-type]
-    places = (
+    offsets = (
         field_offset(data, sharding),
         field_offset(data, data.buffers),
         field_offset(buffer, handle),
     )
-    if None in places:
+    if None in offsets:
         return None
-    return device_call_code.DeviceLayout(arrays, *(p or 0 for p in places))
+    return device_call_code.DeviceLayout(arrays, *(p or 0 for p in offsets))

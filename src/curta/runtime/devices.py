@@ -58,7 +58,7 @@ class Memory:
         return self.device.process_index
 
     def addressable_by_devices(self) -> list[Any]:
-        """The devices that read it as this memory."""
+        """The devices that can address this memory."""
         return [self.device]
 
 
@@ -104,7 +104,7 @@ class Device:
 
     @property
     def client(self) -> Client:
-        """What the device belongs to: its platform, or its topology."""
+        """The client, platform or topology of the device."""
         return self.topology or client(self.platform)
 
     def memory_stats(self) -> dict[str, int] | None:
@@ -166,15 +166,15 @@ class Client:
         return devices(self.platform)
 
     def local_devices(self) -> list[Device]:
-        """Those of this process."""
+        """The devices of this process."""
         return local_devices(backend=self.platform)
 
     def device_count(self) -> int:
-        """How many there are."""
+        """The number of devices of all processes."""
         return len(self.devices())
 
     def local_device_count(self) -> int:
-        """How many this process has."""
+        """The number of devices of this process."""
         return len(self.local_devices())
 
     def process_index(self) -> int:

@@ -76,7 +76,7 @@ class CompiledCall:
         )
         self.checks: bool = checks
         #: Gives what to call when it runs where native code was not told of it.
-        self.on_other_place: Callable[[], Callable[[], None] | None] = _nothing
+        self.on_other_devices: Callable[[], Callable[[], None] | None] = _nothing
         # What is for several hosts is not compiled as one program here.
         self.on_host: bool = default_is_host() and not several_hosts()
         self.out_avals: tuple[ShapedArray, ...] = closed.out_avals

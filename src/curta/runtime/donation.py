@@ -100,7 +100,7 @@ def take_back(
 
 
 def _copy(x: Any) -> Any:
-    out = unshared(x.shape, x.dtype)()  # it may be donated in its turn
+    out = unshared(x.shape, x.dtype)()  # it may itself be donated
     out[...] = x
     return out
 

@@ -237,7 +237,7 @@ class OpPlan(Plan):
 class OpCall(CompiledCall):
     """The call of one op; `rule`, if any, is how this CPU runs it.
 
-    Whoever called the op looks at its results.
+    The caller of the op checks its results.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Calls of a program where this CPU does not run it alone: on plugins' devices, hosts.
 
 Arguments that a program is called with say where it runs (`Destinations`). For each
-such place it is compiled once, as a `DeviceCall` or a `HostsCall`.
+such sharding it is compiled once, as a `DeviceCall` or a `HostsCall`.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Elsewhere(PlanTable):
                 self.keep(None, plan)
         told: Any = plan.call
         known = told.told >= config.tuning.native_entries or program.does_more
-        if not known and (tell := program.on_other_place()):
+        if not known and (tell := program.on_other_devices()):
             tell()
         return plan
 

@@ -24,7 +24,7 @@ Pieces = Mapping[int, Sequence[Index]]
 
 
 class Transfer(NamedTuple):
-    """Elements of one host that another one wants, by their index in the whole."""
+    """Elements that one host sends to another, by their global index."""
 
     source: int
     target: int

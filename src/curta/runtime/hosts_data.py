@@ -244,7 +244,7 @@ def sliced(data: NDArray, layout: HostLayout) -> dict[int, NDArray]:
 def one_of_equal(
     parts: Mapping[int, NDArray], layout: HostLayout, shape: tuple[int, ...]
 ) -> dict[int, NDArray]:
-    """The parts, of those that hosts have alike only one."""
+    """The parts without replicas."""
     if len(parts) == 1:
         return dict(parts)
     indices = layout.parts(shape)

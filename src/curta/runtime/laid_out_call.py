@@ -121,7 +121,7 @@ def _as_stored(x: Any, order: Order) -> ArrayImpl:
 
 
 def _elements(x: ArrayImpl) -> Any:
-    """Those of an array, here or where they are."""
+    """The elements of an array, on this CPU or on devices."""
     data = x._buffer()
     return data if isinstance(data, RemoteData) else x._storage()
 

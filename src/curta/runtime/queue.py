@@ -4,12 +4,12 @@ A `Pending` is one result, a future of it. Its memory may be passed on to furthe
 before it is computed, since they run later; everybody else waits.
 
 A job is native code, which raises no errors: the memory that it needs is there before
-it is queued. As jobs run one after the other, they have one arena in common. Whoever
-waits for one that has not begun runs it, and those before it: a call that is waited
-for at once stays in its thread. Only the main thread, where Python answers signals,
-leaves what may take long to the queue's thread, and can be interrupted while it waits.
-Then what it has queued is cancelled, and what others have queued that needs it: those
-jobs end soon, or do not begin, and nobody gets their results.
+it is queued. As jobs run one after the other, they have one arena in common. A thread
+that waits for one that has not begun runs it, and those before it: a call that is
+waited for at once stays in its thread. Only the main thread, where Python answers
+signals, leaves what may take long to the queue's thread, and can be interrupted while
+it waits. Then what it has queued is cancelled, and what others have queued that needs
+it: those jobs end soon, or do not begin, and nobody gets their results.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class _Queue:
         os.register_at_fork(after_in_child=self._in_child)
 
     def finished(self) -> int:
-        """How many jobs are done, which are the first ones."""
+        """The number of jobs done, in the order of submission."""
         return self._finished.value
 
     def submitted(self) -> int:
@@ -223,7 +223,7 @@ class _Queue:
             return number.value
 
     def arena(self, size: int) -> Any:
-        """Memory for jobs to work in, at least so much, which they keep alive.
+        """An arena of at least a number of bytes, kept alive by its jobs.
 
         OutOfMemoryError if the system has not enough.
         """
@@ -268,7 +268,7 @@ class _Queue:
         return caller is not None and (caller.lingers or caller.measured)
 
     def _cancel(self) -> None:
-        """Give up what this thread has queued, and what needs that."""
+        """Cancel the jobs queued by this thread, and those that depend on them."""
         with self._lock:
             for job in self._jobs:
                 own, call = job.thread == threading.get_ident(), job.call

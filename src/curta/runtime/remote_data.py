@@ -14,7 +14,7 @@ NDArray = np.ndarray[Any, Any]
 
 
 class Held:
-    """What an array has in place of its elements, which are not one buffer at hand."""
+    """What an array has instead of a buffer at hand: its elements are not in one."""
 
     __slots__ = ()
 
@@ -82,7 +82,7 @@ class RemoteData(Held):
 
     @property
     def nbytes(self) -> int:
-        """The bytes that the elements take where they are."""
+        """The bytes of the elements in their memory."""
         raise NotImplementedError
 
     def address(self) -> int:

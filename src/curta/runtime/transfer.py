@@ -81,7 +81,7 @@ def from_dlpack(x: Any, copy: bool | None = None) -> ArrayImpl:
     """The array behind any object with `__dlpack__`, without a copy if possible.
 
     `copy` asks for one, or refuses it. Raises TypeError for other objects, ValueError
-    for a copy that is refused and cannot be spared. Whoever made `x` must not write to
+    for a copy that is refused and cannot be spared. The caller must not write to
     it any more.
     """
     foreign = type(x) is not ArrayImpl

@@ -234,11 +234,11 @@ def _along(values: Any, axis: int, ndim: int) -> Any:
     return values.reshape([-1 if i == axis else 1 for i in range(ndim)])
 
 
-def _turns(x: Any, axis: int, sign: int) -> Any:
+def _phases(x: Any, axis: int, sign: int) -> Any:
     """exp(± i π k / 2n) along the axis."""
     n = x.shape[axis]
-    turns = np.exp(sign * 0.5j * np.pi * np.arange(n) / n)
-    return _along(turns.astype(dtypes.to_complex_dtype(x.dtype)), axis, x.ndim)
+    phases = np.exp(sign * 0.5j * np.pi * np.arange(n) / n)
+    return _along(phases.astype(dtypes.to_complex_dtype(x.dtype)), axis, x.ndim)
 
 
 def _scale(x: Any, axis: int) -> Any:
@@ -257,7 +257,7 @@ def _order(n: int) -> Any:
 def _dct_along(x: Any, axis: int, ortho: bool) -> Any:
     order = _order(x.shape[axis])
     spectrum = jnp.fft.fft(jnp.take(x, order, axis=axis), axis=axis)
-    out = 2 * (spectrum * _turns(x, axis, -1)).real
+    out = 2 * (spectrum * _phases(x, axis, -1)).real
     return out / _scale(x, axis) if ortho else out
 
 
@@ -267,6 +267,6 @@ def _idct_along(x: Any, axis: int, ortho: bool) -> Any:
     # The spectrum of a real line, of which x is the real part of the first half.
     mirrored = jnp.roll(jnp.flip(x, axis), 1, axis)
     mirrored = mirrored * _along((np.arange(n) > 0).astype(x.dtype), axis, x.ndim)
-    spectrum = lax.complex(x, -mirrored) * _turns(x, axis, 1) / 2
+    spectrum = lax.complex(x, -mirrored) * _phases(x, axis, 1) / 2
     line = jnp.fft.ifft(spectrum, axis=axis).real
     return jnp.take(line, np.argsort(_order(n)), axis=axis)

@@ -267,7 +267,7 @@ def jet(
 
 
 def _is_linear(op: Op) -> bool:
-    """Whether it has one operand and one result, which follows from it linearly."""
+    """Whether it has one operand and one result that is linear in it."""
     if isinstance(op, LinearElementwise):
         return op.arity == 1 and not op.has_rule("taylor")
     return type(op).jvp is Linear.jvp and not op.multiple_results

@@ -55,7 +55,7 @@ class Substitution:
         return ClosedJaxpr(self.jaxpr(closed.jaxpr), closed.consts)
 
     def jaxpr(self, jaxpr: Jaxpr) -> Jaxpr:
-        """The jaxpr at these sizes; one that occurs many times stays one."""
+        """The jaxpr at these sizes; a shared jaxpr stays shared."""
         result = self._known.get(id(jaxpr))
         if result is None:
             result = self._known[id(jaxpr)] = _Renaming(self).jaxpr(jaxpr)
@@ -99,7 +99,7 @@ class Substitution:
 
 
 class _Renaming:
-    """The variables of one jaxpr, and those that stand for them."""
+    """A map from the variables of one jaxpr to their replacements."""
 
     def __init__(self, substitution: Substitution):
         self.substitution = substitution

@@ -83,7 +83,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], A
     return _kind_of_node(tree).flatten_with_keys(tree)
 
 
-# As JAX has them since 0.10.1: leaves, of which whoever wrote them meant the elements.
+# As JAX has them since 0.10.1: leaves, of which the program meant the elements.
 _NONE: dict[Any, Any] = {}
 _ITERATORS: frozenset[type] = frozenset(
     [

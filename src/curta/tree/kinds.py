@@ -418,7 +418,7 @@ _ALIKE = frozenset((str, bytes, int, bool, type(None)))
 
 
 def same_objects(a: Any, b: Any) -> bool:
-    """Whether metadata is so much the same that either may stand for the other.
+    """Whether two pieces of metadata are interchangeable.
 
     That is less than equality: 1, 1.0 and True are equal.
     """

@@ -157,7 +157,7 @@ def _in_order(root: str, below: Mapping[str, list[str]]) -> list[str]:
 def _otherwise_false(
     flatten: Callable[[Any, list[Any]], bool],
 ) -> Callable[[Any, list[Any]], bool]:
-    """Whoever takes the tree apart in the usual way meets the exception, too."""
+    """Flattening the tree in the usual way raises it, too."""
 
     def flatten_or_not(tree: Any, leaves: list[Any]) -> bool:
         try:

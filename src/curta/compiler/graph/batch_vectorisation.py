@@ -38,7 +38,7 @@ from curta.compiler.loops.index import (
     row_major,
     unravel,
 )
-from curta.compiler.loops.nodes import Buffer, Region, Stage, Storage, Store
+from curta.compiler.loops.nodes import Buffer, LoopNest, Region, Storage, Store
 from curta.config import config
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
@@ -239,9 +239,9 @@ class BatchLowering(RegisterLowering):
         (dim, *_) = self.candidates(aval.shape)
         return self._buffer(aval, dim, storage)
 
-    def _stage(self, dim: int | None, stores: tuple[Store, ...]) -> Stage:
+    def _nest(self, dim: int | None, stores: tuple[Store, ...]) -> LoopNest:
         """Stores of what each example has, or of what all share."""
-        return Stage(() if dim is None else (self.lane,), stores, ())
+        return LoopNest(() if dim is None else (self.lane,), stores, ())
 
     def _buffer(self, aval: ShapedArray, dim: int | None, storage: Storage) -> Buffer:
         self.require(aval)
@@ -265,7 +265,7 @@ class BatchLowering(RegisterLowering):
             if self._values > config.tuning.lane_values:
                 raise CannotUseRegisters("too many values")
             result = self._buffer(aval, dim, "register")
-            self.add(self._stage(dim, stores(result, ZERO, values)), level)
+            self.add(self._nest(dim, stores(result, ZERO, values)), level)
             return result
         raise Crossing("no dim is that of the examples")
 
@@ -325,7 +325,7 @@ class BatchLowering(RegisterLowering):
             for i in range(value.size)
         ]
         pairs = zip(offsets, elements, strict=True)
-        self.add(self._stage(dim, tuple(Store(array, o, x) for o, x in pairs)))
+        self.add(self._nest(dim, tuple(Store(array, o, x) for o, x in pairs)))
 
     # ----------------------------------------------------------- control flow
 

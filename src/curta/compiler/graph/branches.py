@@ -13,7 +13,7 @@ from curta.lazy_dataclass import dataclass
 
 @dataclass(eq=False)
 class Branches:
-    """A `cond` eqn taken apart: its branches, what they are given, what they give."""
+    """A `cond` eqn taken apart: branches, operands, results."""
 
     source: Eqn
     branches: list[ClosedJaxpr]

@@ -26,8 +26,8 @@ from curta.compiler.loops.nodes import (
     For,
     If,
     Load,
+    LoopNest,
     Region,
-    Stage,
     Store,
     View,
 )
@@ -95,9 +95,9 @@ def _result_buffers(
         return results
     memory = list(results)
     pairs = zip(loop.initial(eqn.invars), loop.initial(operands), strict=True)
-    for i, (start, place) in enumerate(pairs):
+    for i, (start, operand) in enumerate(pairs):
         if may_exceed(start.aval.size, most) and lowering.may_overwrite(eqn, start):
-            memory[i] = place
+            memory[i] = operand
     return tuple(memory)
 
 
@@ -158,7 +158,7 @@ def _common_roots(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
 
 
 def _roots(jaxpr: Jaxpr) -> list[int | None]:
-    """For each result the argument of which updates made it, if there is one."""
+    """For each result the argument that it is an update of, if any."""
     root: dict[Atom, int] = {v: i for i, v in enumerate(jaxpr.invars)}
     for eqn in jaxpr.eqns:
         for out, operand in _sources(eqn).items():
@@ -168,7 +168,7 @@ def _roots(jaxpr: Jaxpr) -> list[int | None]:
 
 
 def _sources(eqn: Eqn) -> dict[int, int]:
-    """Results that may lie where an operand does, being what updates made of it."""
+    """Results that may share an operand's memory, being updates of it."""
     if eqn.op.updates_first or eqn.op.renames_memory:
         return {i: i for i in range(len(eqn.outvars))}
     loop = eqn.op.loop
@@ -188,8 +188,8 @@ def _touched(jaxpr: Jaxpr) -> set[int]:
 class _ProgramLoop:
     """A loop around programs.
 
-    A part of the carry has two places, from which iterations read and to which they
-    write in turn, or one, if the body may overwrite it.
+    A part of the carry has two buffers, which iterations read and write alternately, or
+    one, if the body may overwrite it.
     """
 
     def __init__(
@@ -224,7 +224,7 @@ class _ProgramLoop:
         now: list[Buffer] = []
         then: list[Buffer] = []
         for i, start in enumerate(self.view.initial(self.operands)):
-            first, second = self._places(i)
+            first, second = self._carry_buffers(i)
             if _memory(first) is not start:
                 number = self.body.results + self.view.consts + i
                 before.append(Copy(first, self._own(start, number)))
@@ -250,7 +250,7 @@ class _ProgramLoop:
         )
         self.lowering.items.append(item)
 
-    def _places(self, i: int) -> tuple[Buffer, Buffer]:
+    def _carry_buffers(self, i: int) -> tuple[Buffer, Buffer]:
         """Where a part of the carry lies before the first iteration, and after it."""
         lowering, in_place = self.lowering, i in self.body.in_place
         aval = self.eqn.outvars[i].aval
@@ -346,11 +346,11 @@ def _rows(array: Buffer, size: int, *walked: tuple[LoopVar | None, int]) -> Buff
     return Buffer(array.name, _BYTE, size, View(array, sum(strides, ZERO)))
 
 
-def _loaded(array: Buffer) -> tuple[Buffer, Stage]:
-    """A number from memory, and the stage that loads it."""
+def _loaded(array: Buffer) -> tuple[Buffer, LoopNest]:
+    """A number from memory, and the nest that loads it."""
     value = Buffer(array.name, array.dtype, 1, "register")
     load = Load(array, ZERO, None, array.dtype)
-    return value, Stage((), (Store(value, ZERO, load),), ())
+    return value, LoopNest((), (Store(value, ZERO, load),), ())
 
 
 def _arena(

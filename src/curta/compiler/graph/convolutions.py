@@ -396,7 +396,7 @@ def _contraction(
     layout: tuple[Dims, _Layout],
     kernel: _Kernel,
 ) -> Contraction:
-    """The product of windows where they lie."""
+    """The product of windows read in place."""
     (c, padded), a = layout, layout[1].strides
     lhs_spec, _, out_spec = conv.op.dimension_numbers
     batches = conv.out.shape[out_spec[0]]

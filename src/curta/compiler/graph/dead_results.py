@@ -1,4 +1,4 @@
-"""Results of loops and branches that nobody reads, with all that only they need."""
+"""Elimination of unread results of loops and branches."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def outer_product(eqn: Any, context: Context) -> Results | None:
     right_free = others(y.aval.ndim, right_batch, ())
     batch, first = len(left_batch), len(left_batch) + len(left_free)
     factors = []
-    for atom, dims, places in (
+    for atom, dims, out_dims in (
         (x, (*left_batch, *left_free), range(first)),
         (y, (*right_batch, *right_free), (*range(batch), *range(first, out.ndim))),
     ):
@@ -59,7 +59,7 @@ def outer_product(eqn: Any, context: Context) -> Results | None:
             atom = context.apply(ConvertElementType(out.dtype), atom)
         if dims != (*range(len(dims)),):  # the batch is not in front
             atom = context.apply(Transpose(dims), atom)
-        factors.append(context.apply(BroadcastInDim(out.shape, (*places,)), atom))
+        factors.append(context.apply(BroadcastInDim(out.shape, (*out_dims,)), atom))
     return [context.apply(Mul(), *factors)]
 
 

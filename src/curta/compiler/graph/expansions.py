@@ -1,4 +1,4 @@
-"""Legalisation: what ops that have no code of their own are replaced by.
+"""Legalisation: ops without code are replaced by others.
 
 `inline_calls` puts it there. It is imported when a program has such an op.
 """

@@ -17,7 +17,7 @@ from curta.compiler.loops.build import CannotUseRegisters
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import ZERO, as_index, row_major
 from curta.compiler.loops.lower import Operand
-from curta.compiler.loops.nodes import Buffer, Copy, Stage, Store, View
+from curta.compiler.loops.nodes import Buffer, Copy, LoopNest, Store, View
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
@@ -99,7 +99,7 @@ class InPlaceCarries:
         return BranchAliases(self, operands, level)
 
     def update(self, op: WindowUpdate, args: Sequence[Atom]) -> Var:
-        """The stages of an update, one for each element; the new name of the array."""
+        """The nests of an update, one for each element; the new name of the array."""
         lowering, (array, *rest) = self.lowering, args
         level = lowering.level(array)
         shape = op.update_shape(*[a.aval for a in args])
@@ -141,7 +141,7 @@ class InPlaceCarries:
             Store(lowering.buffers[out], first + i, v, inside)
             for i, v in enumerate(values)
         )
-        lowering.add(Stage((), stores, (), ordered=True), level)
+        lowering.add(LoopNest((), stores, (), ordered=True), level)
         self._old.add(array)
         return out
 

@@ -29,12 +29,12 @@ def _waits(item: Item) -> bool:
 
 
 def _is_part(item: Item) -> bool:
-    """Whether it writes elements of its own in a buffer that others write as well."""
+    """Whether it writes a disjoint part of a buffer that other eqns write as well."""
     return isinstance(item, LoopItem) and item.partial
 
 
 def _before_waits(part: Item, before: Sequence[Item]) -> int:
-    """Where a part goes: in front of all waits but those that it needs."""
+    """The position of a part: before all waits but those it depends on."""
     read, own, result = {*reads(part)}, {*written(part)}, len(before)
     for at in range(len(before) - 1, -1, -1):
         other = before[at]

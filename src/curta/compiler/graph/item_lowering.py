@@ -135,7 +135,7 @@ class ItemLowering(ItemBuilder):
         self.behind: dict[Atom, int] = {}  # the last one before a value's elements
 
     def run(self) -> Eqn | None:
-        """Make all items; the eqn that refused its dtypes, if there was one."""
+        """Make all items; gives the eqn whose dtypes have no code, if there is one."""
         try:
             for eqn in self.jaxpr.eqns:
                 before = len(self.items)
@@ -170,7 +170,7 @@ class ItemLowering(ItemBuilder):
             self._map(var)
 
     def barrier(self, eqn: Eqn) -> None:
-        """What lies in memory gets other names; who reads these comes after it."""
+        """Rename values in memory, so that their readers come after the barrier."""
         self.barriers += 1
         for operand, out in zip(eqn.invars, eqn.outvars, strict=True):
             self.buffers[out] = in_memory(self, operand)
@@ -232,7 +232,7 @@ class ItemLowering(ItemBuilder):
             self.emit_map(self._buffer(var, "v"), index, value, eqn.op.name)
 
     def _unmerged(self, eqn: Eqn) -> Var | None:
-        """What a reshape reshapes, if its elements are made in its own order.
+        """The operand of a reshape, if elements are computed in the operand's order.
 
         Each is found by sums there, and by divisions along dims that were merged: of a
         transpose, of what is repeated (`tile`, `kron`), of columns side by side.
@@ -289,9 +289,9 @@ class ItemLowering(ItemBuilder):
         index, buffer = loop_dims(tuple(rows)), self._buffer(var, "v")
         stores: list[Store] = []
         for k in range(count):
-            place = (*index, k)
-            value = self.elements.computed(columns, place)
-            offset = row_major(place, columns.aval.shape)
+            position = (*index, k)
+            value = self.elements.computed(columns, position)
+            offset = row_major(position, columns.aval.shape)
             stores += self.stores(buffer, offset, value)
         item = loop_item(
             "columns", variables(index), (), tuple(stores), (), partial=True
@@ -336,10 +336,10 @@ class ItemLowering(ItemBuilder):
             extent = part.aval.shape[axis]
             if part.aval.size:
                 for source in self._regions(part):
-                    place = list(source)
-                    place[axis] = place[axis] + start
+                    position = list(source)
+                    position[axis] = position[axis] + start
                     value = self.elements.at(part, source)
-                    self._part(buffer, source, row_major(place, shape), value)
+                    self._part(buffer, source, row_major(position, shape), value)
             start += extent
 
     def fold(self, eqn: Eqn) -> None:

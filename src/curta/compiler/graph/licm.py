@@ -59,7 +59,7 @@ def _of(atom: Atom, depends: dict[Var, int]) -> int:
 
 
 def _level(eqn: Eqn, depends: dict[Var, int]) -> int:
-    """What an eqn's results depend on; one without results stays where it is."""
+    """The loop level of an eqn's results; an eqn without results is not moved."""
     return depends[eqn.outvars[0]] if eqn.outvars else CARRIED
 
 

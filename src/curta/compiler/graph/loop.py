@@ -102,7 +102,7 @@ class Loop:
         return aval.update(shape=(self.length, *aval.shape))
 
     def all_eqns(self) -> list[Eqn]:
-        """The loop as one eqn, with those around it."""
+        """The loop's eqn with the eqns before and after it."""
         return [*self.before, self.to_eqn(), *self.after]
 
     def outs(self) -> list[Atom]:

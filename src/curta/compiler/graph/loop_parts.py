@@ -211,7 +211,7 @@ class _Rows:
 
 
 def _shrunk(body: Jaxpr, row_dims: dict[Var, int], rows: int) -> Jaxpr:
-    """The body for so many rows."""
+    """The body for a chunk of rows."""
     small = {v: Var(_with_rows(v.aval, d, rows)) for v, d in row_dims.items()}
 
     def smaller(atom: Atom) -> Atom:

@@ -8,7 +8,7 @@ from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.routines import in_memory
 from curta.compiler.loops.index import LoopVar, as_index
-from curta.compiler.loops.nodes import For, Region, Stage, Store
+from curta.compiler.loops.nodes import For, LoopNest, Region, Store
 from curta.core.jaxpr import Eqn
 
 
@@ -21,17 +21,17 @@ def permutation_items(lowering: ItemBuilder, eqn: Eqn) -> None:
     row, step = LoopVar("row", size), LoopVar("step", count)
     first = as_index(each) * size
 
-    def put(place: Any, value: Any) -> Store:
-        return Store(result, first + place, value)
+    def put(position: Any, value: Any) -> Store:
+        return Store(result, first + position, value)
 
-    start = Stage((), (put(row, b.index_value(row, result.dtype)),), ())
+    start = LoopNest((), (put(row, b.index_value(row, result.dtype)),), ())
     pivot = b.load(source, as_index(each) * count + step, source.dtype)
     # Whatever the pivots are, only the rows are touched.
     bounds = b.const(0, pivot.dtype), b.const(size - 1, pivot.dtype)
     chosen = b.min(b.max(pivot, bounds[0]), bounds[1]).as_index()
     here, there = (b.load(result, first + i, result.dtype) for i in (step, chosen))
-    exchange = Stage((), (put(step, there), put(chosen, here)), (), ordered=True)
+    exchange = LoopNest((), (put(step, there), put(chosen, here)), (), ordered=True)
     pairs = (row, start), (step, exchange)
-    body = tuple(For(var, (), (stage,)) for var, stage in pairs if var.extent)
+    body = tuple(For(var, (), (nest,)) for var, nest in pairs if var.extent)
     region = Region((For(each, (), body),) if result.size else ())
     lowering.items.append(RegionItem(eqn, (source,), (result,), region))

@@ -52,7 +52,7 @@ def _is_split(eqn: Eqn) -> bool:
     return nbytes >= config.tuning.overlapped_bytes
 
 
-def _keeps_its_place(eqn: Eqn) -> bool:
+def _is_pinned(eqn: Eqn) -> bool:
     """Whether others see when it comes: other hosts, or the user."""
     if eqn.op.waits_for_hosts:
         return False
@@ -96,7 +96,7 @@ class _Scheduler:
     def _add(self, eqn: Eqn) -> None:
         node = _Node(eqn, len(self._nodes), 0, [])
         before = {self._made[v] for v in eqn.invars if v in self._made}
-        if _keeps_its_place(eqn):
+        if _is_pinned(eqn):
             if self._last is not None:
                 before.add(self._last)
             self._last = node

@@ -32,7 +32,7 @@ from curta.compiler.loops.nodes import (
     Expr,
     Instr,
     Load,
-    Stage,
+    LoopNest,
     Statement,
     Storage,
     Store,
@@ -200,11 +200,11 @@ class RegisterBlocks:
             return Copy(to, source)
         lane = LoopVar(f"lane{to.size}", to.size)
         few = to.size <= config.tuning.register_scalars
-        places = [as_index(i) for i in range(to.size)] if few else [as_index(lane)]
+        offsets = [as_index(i) for i in range(to.size)] if few else [as_index(lane)]
         load = self.builder.load_where
-        return Stage(
+        return LoopNest(
             () if few else (lane,),
-            tuple(Store(to, i, load(source, i, None, to.dtype)) for i in places),
+            tuple(Store(to, i, load(source, i, None, to.dtype)) for i in offsets),
             (),
         )
 
@@ -219,7 +219,7 @@ class RegisterBlocks:
         return self._memory[value]
 
     def level(self, *atoms: Atom) -> int:
-        """The block in which all of these are there."""
+        """The innermost block in which all of these values are defined."""
         levels = [self._level[a] for a in atoms if isinstance(a, Var)]
         return max(self._branch, *levels) if levels else self._branch
 
@@ -274,10 +274,10 @@ class RegisterBlocks:
             aval.size > config.tuning.register_scalars or not _is_light(values)
         ):
             first = as_index(lane) * len(values)
-            self.add(Stage((lane,), stores(result, first, values), ()), level)
+            self.add(LoopNest((lane,), stores(result, first, values), ()), level)
             return result
         scalars = [p for at in self.indices(shape) for p in parts(element(at))]
-        self.add(Stage((), stores(result, ZERO, scalars), ()), level)
+        self.add(LoopNest((), stores(result, ZERO, scalars), ()), level)
         return result
 
     def computed(self, aval: ShapedArray, atoms: Sequence[Atom], element: Any) -> Var:

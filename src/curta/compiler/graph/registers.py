@@ -103,7 +103,7 @@ class RegisterLowering(RegisterBlocks):
     def eqn(
         self, op: Any, args: tuple[Atom, ...], avals: Sequence[ShapedArray]
     ) -> Sequence[Atom]:
-        """What an op gives for operands that are there."""
+        """The registers of an op's results."""
         if op.effects or op.runs_python:
             raise CannotUseRegisters(f"{op.name} has effects")
         # The number of a host is a constant in its process; simulated hosts share code.
@@ -238,7 +238,7 @@ class RegisterLowering(RegisterBlocks):
     def _then(
         self, now: Sequence[Atom], outs: Sequence[Atom], kept: Sequence[bool]
     ) -> list[Buffer | None]:
-        """Where an iteration leaves the carry; None for what stays where it is."""
+        """The buffers of the carry after an iteration; None for those unchanged."""
         then: list[Buffer | None] = []
         for inside, out, keep in zip(now, outs, kept, strict=True):
             in_place = inside in self.in_place_carries

@@ -167,7 +167,7 @@ class _Execution:
         return sorted(wanted, key=lambda u: u.at)
 
     def _burst(self, again: Sequence[_Unit], unit: _Unit) -> None:
-        """Run a unit, after those that it needs again, which begin at a barrier."""
+        """Schedule a unit after a barrier and the recomputation of its operands."""
         for u in (*again, unit):
             self.locked.update(u.needs)
         made = {v for u in again for v in u.eqn.outvars}

@@ -3,9 +3,9 @@
 So may those of a kernel replace a temporary, for which nothing is told.
 
 A result that is stored element by element may, if whatever else reads the argument runs
-before: in an earlier kernel, in an earlier stage of the same iteration of the loops
-that it shares with the store, or in its stage at the same element. Any result may if
-nothing reads the argument. The program stays as it is: whoever calls it passes one
+before: in an earlier kernel, in an earlier nest of the same iteration of the loops
+that it shares with the store, or in its nest at the same element. Any result may if
+nothing reads the argument. The program stays as it is: its caller passes one
 address for both.
 """
 
@@ -18,7 +18,7 @@ from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.item_builder import InPlace
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
-from curta.compiler.loops.assemble import stage_numbers
+from curta.compiler.loops.assemble import nest_numbers
 from curta.compiler.loops.nodes import Buffer, Store
 
 ItemNumber = tuple[int, int]
@@ -83,7 +83,7 @@ class _Uses:
         self.plan = plan
         self.readers: dict[Buffer, list[ItemNumber]] = {}
         self.writers: dict[Buffer, list[ItemNumber]] = {}
-        self.stages: dict[int, dict[LoopItem, int]] = {}
+        self.nests: dict[int, dict[LoopItem, int]] = {}
         for g, group in enumerate(plan.groups):
             for i, item in enumerate(group.items):
                 _note(self.readers, reads(item), (g, i))
@@ -107,7 +107,7 @@ class _Uses:
         within = [self._item(at) for at in readers if at[0] == g]
         return all(
             _reads_in_iteration(
-                item, argument, storing, storing.writes[0], self._stages(g), group
+                item, argument, storing, storing.writes[0], self._nests(g), group
             )
             for item in within
         )
@@ -115,11 +115,11 @@ class _Uses:
     def _item(self, at: ItemNumber) -> Item:
         return self.plan.groups[at[0]].items[at[1]]
 
-    def _stages(self, group: int) -> dict[LoopItem, int]:
-        """The stage of each item of a group, found once."""
-        if group not in self.stages:
-            self.stages[group] = stage_numbers(self.plan.groups[group])
-        return self.stages[group]
+    def _nests(self, group: int) -> dict[LoopItem, int]:
+        """The nest of each item of a group, found once."""
+        if group not in self.nests:
+            self.nests[group] = nest_numbers(self.plan.groups[group])
+        return self.nests[group]
 
 
 def _note(
@@ -140,15 +140,15 @@ def _reads_in_iteration(
     argument: Buffer,
     storing: LoopItem,
     store: Store,
-    stages: dict[LoopItem, int],
+    nests: dict[LoopItem, int],
     group: FusionGroup,
 ) -> bool:
     """Whether an item reads what it needs before its group replaces it."""
     assert isinstance(item, LoopItem)
-    if stages[item] > stages[storing]:
+    if nests[item] > nests[storing]:
         return False
     offsets = [e.offset for e in item.loads if e.buffer is argument]
-    if stages[item] == stages[storing]:
+    if nests[item] == nests[storing]:
         if item.folds and not storing.folds:  # an iteration stores before it folds
             return False
         return all(offset == store.offset for offset in offsets)

@@ -84,7 +84,7 @@ def _shared_out(
     b, aval = lowering.builder, eqn.outvars[0].aval
     nbytes = typical(aval.size) * lowering.dtype(result).itemsize
     if (
-        not cast(WindowUpdate, eqn.op).places_are_data
+        not cast(WindowUpdate, eqn.op).has_index_arrays
         or typical(eqn.invars[2].aval.size) < config.tuning.update_work
     ):
         return None
@@ -113,7 +113,7 @@ def _in_order(eqn: Eqn, index: tuple[Any, ...], free: set[Any]) -> tuple[LoopVar
     Windows may overlap along those of their dims that start at data.
     """
     dims = variables(index)
-    if not cast(WindowUpdate, eqn.op).places_are_data:
+    if not cast(WindowUpdate, eqn.op).has_index_arrays:
         return dims
     window = {
         index[d] for d in cast(Scattering, eqn.op).dimension_numbers.update_window_dims

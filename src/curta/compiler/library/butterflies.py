@@ -59,7 +59,7 @@ def butterfly(b: Builder, points: Sequence[Complex], sign: int) -> list[Complex]
     columns = [butterfly(b, points[j::second], sign) for j in range(second)]
     result: list[Complex] = [points[0]] * size
     for k in range(first):
-        row = [turned(b, columns[j][k], sign * j * k, size) for j in range(second)]
+        row = [twiddled(b, columns[j][k], sign * j * k, size) for j in range(second)]
         result[k::first] = butterfly(b, row, sign)
     return result
 
@@ -70,7 +70,7 @@ def product(b: Builder, x: Complex, y: Complex) -> Complex:
     return real, b.muladd(x[0], y[1], b.mul(x[1], y[0]))
 
 
-def turned(b: Builder, x: Complex, step: int, size: int) -> Complex:
+def twiddled(b: Builder, x: Complex, step: int, size: int) -> Complex:
     """`x * exp(2 pi i step / size)`."""
     quarter, rest = divmod(4 * step, size)
     for _ in range(quarter % 4):

@@ -236,7 +236,7 @@ class _Planner:
 
 
 def _parted(steps: Sequence[Axis]) -> tuple[tuple[Axis, ...], tuple[Axis, ...]]:
-    """The steps around tiles and those inside, where there are not too many."""
+    """The steps outside and inside of tiles, where these are few."""
     inner: list[Axis] = []
     room = config.tuning.contraction_steps
     for k in range(len(steps) - 1, -1, -1):

@@ -109,7 +109,7 @@ class Transform(Routine):
 
     @property
     def block(self) -> int:
-        """The bytes of the two arrays that a block of columns takes in turn."""
+        """The bytes of the two arrays that a block of columns takes alternately."""
         longest = max(self.layout[2])
         return _aligned(4 * longest * self.lanes * self.element)
 

@@ -213,5 +213,5 @@ class FourierCode:
 
 
 def _range(b: Builder, part: Value, count: int, parts: int) -> tuple[Value, Value]:
-    """What one of so many parts has of a range."""
+    """The bounds of one of `parts` nearly equal parts of a range."""
     return b.udiv(part * count, parts), b.udiv((part + 1) * count, parts)

@@ -98,7 +98,7 @@ class LaneNumbers:
         return self.b.and_(first, rest[0]) if rest else first
 
     def quotients(self, divisor: Number) -> Callable[[Number], Number]:
-        """What divides numbers by one of them: Smith's way (1962), if it is complex."""
+        """A divider by one number; by Smith's algorithm (1962) if it is complex."""
         b = self.b
         if len(divisor) == 1:
             return lambda x: tuple(b.div(part, divisor[0]) for part in x)

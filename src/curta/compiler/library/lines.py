@@ -28,7 +28,7 @@ class LineTranspose:
 
     @property
     def name(self) -> str:
-        """What its function is called."""
+        """The name of its function."""
         way = "columns_to_lines" if self.back else "lines_to_columns"
         return f"{way}_{self.vector.suffix}_{self.size}"
 
@@ -118,7 +118,7 @@ class _Code:
             b.store(columns[i], self.column(i))
 
     def _rows(self) -> Values:
-        """Where the rows begin; those that are missing are the last one.
+        """The addresses of the rows; missing ones repeat the last.
 
         Which lies before `lines` if none is left, of the second half of a block.
         """
@@ -144,7 +144,7 @@ def _dealt(lanes: int, hands: int) -> list[int]:
 
 
 def _joined(b: Builder, parts: Sequence[Value]) -> Value:
-    """Vectors one after the other in one."""
+    """Vectors concatenated into one."""
     while len(parts) > 1:
         lanes = 2 * parts[0].lanes
         parts = [

@@ -35,7 +35,7 @@ class Pack:
 
     @property
     def name(self) -> str:
-        """What its function is called."""
+        """The name of its function."""
         order = "_transposed" if self.transposed else ""
         return f"pack_{self.vectors}x{self.vector.suffix}{order}"
 

@@ -115,7 +115,7 @@ class ListWord(IntEnum):
 
 
 class TileWord(IntEnum):
-    """Tiles of one shape: their code, the first one, how many, and their numbers."""
+    """Tiles of one shape: code, first tile, count, and numbers."""
 
     CODE = 0
     C = auto()

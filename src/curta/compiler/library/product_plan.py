@@ -71,7 +71,7 @@ class Ranges:
 
     @property
     def words(self) -> dict[Word, int]:
-        """What the plan says of them."""
+        """The words of the plan that describe the ranges."""
         panels = -(-self.panels // self.panels_each)
         outer = -(-self.outer // self.outer_each)
         return {

@@ -41,13 +41,13 @@ class Quicksort:
 
     @staticmethod
     def tuned(key: Type, unique: bool) -> Quicksort:
-        """The one that suits the machine."""
+        """The variant for this processor."""
         tuning = config.tuning
         return Quicksort(key, unique, tuning.sort_segments, tuning.bad_split)
 
     @property
     def names(self) -> tuple[str, str]:
-        """What its functions are called."""
+        """The names of its functions."""
         unique = "_unique" if self.unique else ""
         which = f"{self.key}{unique}_{self.segments}_{self.bad_split}"
         return f"sort_{which}", f"spread_{which}"
@@ -181,7 +181,7 @@ class _Code:
         none_below = b.eq(cut, first)
 
         def equals() -> Values:
-            """Nothing is below the pivot: what equals it is where it belongs."""
+            """No key is below the pivot: keys equal to it come first."""
             with b.when(b.ne(pivot, -1)):
                 push(partition(pivot + 1), last, b.const(I1, 1))
             return []

@@ -90,7 +90,7 @@ class _Writer:
         yield f"vmovups 32(%r10,%{_PLACE},{self.size}), %ymm15"
 
     def _start(self) -> Iterator[str]:
-        """The sums: zeros, or what is there."""
+        """The initial accumulators: zeros, or the elements of the result."""
         yield f"testq %{_BEGUN}, %{_BEGUN}"
         yield "jz 2f"
         yield from self._rows(self._load)

@@ -42,7 +42,7 @@ class Tile:
 
     @property
     def name(self) -> str:
-        """What its function is called."""
+        """The name of its function."""
         whole = "whole" if self.whole else "part"
         steps = "listed" if self.listed else "even"
         return f"tile_{self.kind}_{self.rows}x{self.vectors}_{whole}_{steps}"

@@ -1,6 +1,6 @@
 """Algorithms of this package as ops on whole matrices, with masks for parts of them.
 
-Loops are written out, so that masks are known and places of elements are constants; or
+Loops are written out, so that masks are known and indices of elements are constants; or
 they are loops of the program.
 """
 
@@ -219,7 +219,7 @@ class OpMatrix(Matrix):
         return None
 
     def _update(self, rows: Any, columns: Any, new: Tensor) -> None:
-        """Replace elements whose place is a number of a loop."""
+        """Replace elements whose index is a loop variable."""
         strip = self._strip(rows, columns) if isinstance(rows, Iteration) else None
         strip = self._strip(Range(None, None), columns) if strip is None else strip
         mask = None

@@ -266,7 +266,7 @@ def filled(m: int, n: int, dtype: Any, value: float = 0) -> Tensor:
 
 
 def joined(axis: int, *parts: Tensor) -> Tensor:
-    """Matrices one after the other."""
+    """Matrices concatenated along a dim."""
     return Tensor(Concatenate(axis)(*(p.value for p in parts if p.shape[axis])))
 
 

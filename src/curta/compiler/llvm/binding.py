@@ -116,7 +116,7 @@ def llvmlite() -> Any:
 
 
 def _chosen(cpu: bytes, features: bytes) -> tuple[bytes, bytes]:
-    """What code is made for, as `curta_cpu` says: this processor, or one like it."""
+    """The target processor that `curta_cpu` selects."""
     level = config.curta_cpu
     return (cpu, features) if level == "host" else (level.encode(), b"")
 

@@ -51,12 +51,12 @@ class Columns:
     def _woven(self, vectors: Sequence[Value], i: int) -> Value:
         """What the first vector has of a column, then the second, and so on."""
         lanes, count = vectors[0].lanes, len(vectors)
-        places = [i + count * k for k in range(lanes)]
-        woven, order = vectors[0], [min(place, lanes - 1) for place in places]
+        positions = [i + count * k for k in range(lanes)]
+        woven, order = vectors[0], [min(position, lanes - 1) for position in positions]
         for number in range(1, count):
-            for k, place in enumerate(places):
-                if place // lanes == number:
-                    order[k] = lanes + place - self.starts[number]
+            for k, position in enumerate(positions):
+                if position // lanes == number:
+                    order[k] = lanes + position - self.starts[number]
             woven, order = (
                 self.b.shuffle(woven, vectors[number], order),
                 [*range(lanes)],

@@ -14,9 +14,9 @@ from functools import partial, reduce
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.expressions import Evaluator, Streams
+from curta.compiler.llvm.nest_body import NestBody, chunk_bounds
 from curta.compiler.llvm.outer_vectors import OuterVectors
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
-from curta.compiler.llvm.stage_body import StageBody, chunk_bounds
 from curta.compiler.llvm.streams import streamed, unaligned_head
 from curta.compiler.llvm.tiles import transposable, transposed_rows
 from curta.compiler.llvm.types import I64, PTR, Type, Value
@@ -28,7 +28,7 @@ from curta.compiler.llvm.updates import (
 )
 from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Fold, Kernel, Stage
+from curta.compiler.loops.nodes import Fold, Kernel, LoopNest
 from curta.compiler.loops.schedule import Schedule, Vectors, weight
 from curta.compiler.loops.split import piece_index
 from curta.config import config
@@ -65,7 +65,7 @@ def emit_kernel(
     return b
 
 
-class _KernelEmitter(StageBody):
+class _KernelEmitter(NestBody):
     def __init__(
         self,
         b: Builder,
@@ -94,9 +94,9 @@ class _KernelEmitter(StageBody):
 
     def _hoist_kernel(self) -> None:
         inside: list[object] = [*self.kernel.dims, *self.kernel.stored()]
-        inside += [v for s in self.kernel.stages for v in s.dims]
-        for stage in self.kernel.stages:
-            self.values.hoist(stage.body, [*inside, *self._piece_vars()], 1)
+        inside += [v for s in self.kernel.nests for v in s.dims]
+        for nest in self.kernel.nests:
+            self.values.hoist(nest.body, [*inside, *self._piece_vars()], 1)
 
     def _piece_vars(self) -> list[LoopVar]:
         return [piece_index(self.plan.pieces)] if self.plan.split else []
@@ -112,7 +112,7 @@ class _KernelEmitter(StageBody):
             self.piece = first, last
         if plan.block == 1:
             self._bind_outer(plan.outer, iteration)
-            return self._stages()
+            return self._nests()
         blocks = -(-plan.outer[-1].extent // plan.block)
         self._bind_outer(plan.outer[:-1], b.udiv(iteration, blocks))
         first = b.mul(b.urem(iteration, blocks), plan.block)
@@ -122,8 +122,8 @@ class _KernelEmitter(StageBody):
 
     def _tile(self, first_row: Value) -> None:
         """A tile of a transpose: all at once, or row by row if it is no square."""
-        b, size, (stage,) = self.b, self.plan.block, self.kernel.stages
-        row, lane = self.plan.outer[-1], stage.dims[0]
+        b, size, (nest,) = self.b, self.plan.block, self.kernel.nests
+        row, lane = self.plan.outer[-1], nest.dims[0]
         end = b.min(b.add(first_row, size), row.extent)
         if self.plan.piece != size:
             return self._rows_of_tile(row, first_row, end)
@@ -141,17 +141,17 @@ class _KernelEmitter(StageBody):
         self, row: LoopVar, first_row: Value, lane: LoopVar, first: Value
     ) -> None:
         """A tile with all of its rows and columns."""
-        (stage,) = self.kernel.stages
-        loads = transposable(stage, row, lane)
+        (nest,) = self.kernel.nests
+        loads = transposable(nest, row, lane)
         with self.values.vectorised(lane, first, self.plan.block, None):
             for values in transposed_rows(self.values, loads, (row, first_row), lane):
                 with values:
-                    self._body(stage, [])
+                    self._body(nest, [])
 
     def _rows_of_tile(self, row: LoopVar, first: Value, end: Value) -> None:
         with self.b.loop(first, end) as loop, self.values.scope():
             self.values.bind(row, loop.index)
-            self._stages()
+            self._nests()
 
     def _bind_outer(self, outer: Sequence[LoopVar], iteration: Value) -> None:
         """The indices of the outer dims: the digits of the iteration's number."""
@@ -161,15 +161,15 @@ class _KernelEmitter(StageBody):
         if outer:
             self.values.bind(outer[0], iteration)
 
-    def _stages(self) -> None:
+    def _nests(self) -> None:
         plan = self.plan
         if plan.column:
             self._start_rows()
-        for stage, vectors in zip(self.kernel.stages, plan.vectors, strict=True):
+        for nest, vectors in zip(self.kernel.nests, plan.vectors, strict=True):
             if plan.column:
-                self._columns(stage, vectors.lanes)
+                self._columns(nest, vectors.lanes)
             else:
-                self._rows(stage, vectors)
+                self._rows(nest, vectors)
 
     def _bounds(self, variable: LoopVar) -> tuple[Value, Value]:
         if variable == self.plan.split and self.piece is not None:
@@ -179,75 +179,75 @@ class _KernelEmitter(StageBody):
     # ------------------------------------------------------------ rows: lanes
     # are the last inner dim
 
-    def _rows(self, stage: Stage, vectors: Vectors) -> None:
+    def _rows(self, nest: LoopNest, vectors: Vectors) -> None:
         with ExitStack() as loops:
-            self._enter_kept(stage, loops)
+            self._enter_kept(nest, loops)
             initial = [
                 constant(self.b, c, vectors.lanes)
-                for f in stage.folds
+                for f in nest.folds
                 for c in f.initial
             ]
-            final = self._nest(stage, stage.dims[stage.kept :], vectors, initial)
-            for fold in stage.folds:
+            final = self._nest(nest, nest.dims[nest.kept :], vectors, initial)
+            for fold in nest.folds:
                 count = len(fold.initial)
                 if not fold.running:
                     self._finish_row(fold, final[:count])
                 final = final[count:]
 
-    def _enter_kept(self, stage: Stage, loops: ExitStack) -> None:
-        """Begin the loops of a stage that are outside of its folds."""
-        for variable in stage.dims[: stage.kept]:
+    def _enter_kept(self, nest: LoopNest, loops: ExitStack) -> None:
+        """Begin the loops of a nest that are outside of its folds."""
+        for variable in nest.dims[: nest.kept]:
             loop = loops.enter_context(self.b.loop(*_known(*self._bounds(variable))))
             loops.enter_context(self.values.scope())
             self.values.bind(variable, loop.index)
 
     def _nest(
-        self, stage: Stage, dims: Sequence[LoopVar], vectors: Vectors, carried: Values
+        self, nest: LoopNest, dims: Sequence[LoopVar], vectors: Vectors, carried: Values
     ) -> Values:
         """Loops over `dims`, the last one by vectors; the folds' accumulators."""
-        body = stage.body
-        inside = [*dims, *(s.buffer for s in stage.stores)]
+        body = nest.body
+        inside = [*dims, *(s.buffer for s in nest.stores)]
         self.values.hoist(body, inside, vectors.lanes if len(dims) <= 1 else 1)
-        if stage.selective and decides(self.values, stage, dims):
-            self._selected(stage, dims, vectors)
+        if nest.selective and decides(self.values, nest, dims):
+            self._selected(nest, dims, vectors)
             return carried
         if not dims:
-            return self._body(stage, carried)
+            return self._body(nest, carried)
         if len(dims) == 1:
-            return self._lane_loop(stage, dims[0], vectors, carried)
+            return self._lane_loop(nest, dims[0], vectors, carried)
         first, last = self._bounds(dims[0])
         with self.b.loop(*_known(first, last), carried=carried) as loop:
             with self.values.scope():
                 self.values.bind(dims[0], loop.index)
-                loop.next(*self._nest(stage, dims[1:], vectors, loop.carried))
+                loop.next(*self._nest(nest, dims[1:], vectors, loop.carried))
         return loop.results
 
     def _lane_loop(
-        self, stage: Stage, lane: LoopVar, vectors: Vectors, carried: Values
+        self, nest: LoopNest, lane: LoopVar, vectors: Vectors, carried: Values
     ) -> Values:
         """Whole vectors, then what is left: again with others, or under a mask."""
         lanes = vectors.lanes
-        if worth_unrolling(stage, lane, lanes):
-            self._unrolled_updates(stage, lane)
+        if worth_unrolling(nest, lane, lanes):
+            self._unrolled_updates(nest, lane)
             return carried
         width = self.b.module.vector_bytes
-        streams = streamed(self.kernel, self.plan, stage, lane, width)
-        for first, last, ragged, lanes in self._vector_ranges(stage, lane, vectors):
+        streams = streamed(self.kernel, self.plan, nest, lane, width)
+        for first, last, ragged, lanes in self._vector_ranges(nest, lane, vectors):
             repeats = ragged and vectors.repeats
             masked = ragged and not repeats and lanes > 1
             bounds = first, last
-            each = partial(self._vectors, stage, lane, lanes, bounds, masked, repeats)
+            each = partial(self._vectors, nest, lane, lanes, bounds, masked, repeats)
             if streams and not ragged:
-                self._streamed(stage, streams, each)
+                self._streamed(nest, streams, each)
             else:
                 carried = each(carried)
         return carried
 
     def _streamed(
-        self, stage: Stage, streams: Streams, loop: Callable[[Values], Values]
+        self, nest: LoopNest, streams: Streams, loop: Callable[[Values], Values]
     ) -> None:
         """A loop whose stores go past the caches if their buffers are aligned."""
-        b, targets = self.b, [(s.buffer, s.offset) for s in stage.stores]
+        b, targets = self.b, [(s.buffer, s.offset) for s in nest.stores]
         buffers = dict.fromkeys(p[0] for p in targets if p in streams)
         aligned = reduce(b.and_, map(self.values.is_aligned, buffers))
         with b.when(aligned), self.values.streamed(streams):
@@ -258,7 +258,7 @@ class _KernelEmitter(StageBody):
 
     def _vectors(
         self,
-        stage: Stage,
+        nest: LoopNest,
         lane: LoopVar,
         lanes: int,
         bounds: tuple[Value, Value],
@@ -277,18 +277,18 @@ class _KernelEmitter(StageBody):
                 _, end = self._bounds(lane)
                 index = self.b.min(index, self.b.sub(end, lanes))
             with self.values.vectorised(lane, index, lanes, mask):
-                loop.next(*self._body(stage, loop.carried))
+                loop.next(*self._body(nest, loop.carried))
         return loop.results
 
     def _selected(
-        self, stage: Stage, dims: Sequence[LoopVar], vectors: Vectors
+        self, nest: LoopNest, dims: Sequence[LoopVar], vectors: Vectors
     ) -> None:
         """First the indices for which the guard holds, then their updates."""
-        b, (lane, *rest), guard = self.b, dims, stage.guard()
+        b, (lane, *rest), guard = self.b, dims, nest.guard()
         first, last = self._bounds(lane)
         plain = replace(
-            stage,
-            stores=tuple(replace(s, where=None) for s in stage.stores),
+            nest,
+            stores=tuple(replace(s, where=None) for s in nest.stores),
             selective=False,
         )
         chosen = slot_for_choice(b)
@@ -302,7 +302,7 @@ class _KernelEmitter(StageBody):
                     with self.values.assumed(guard):
                         self._nest(plain, rest, vectors, [])
 
-    def _unrolled_updates(self, stage: Stage, lane: LoopVar) -> None:
+    def _unrolled_updates(self, nest: LoopNest, lane: LoopVar) -> None:
         """Updates one by one, several in an iteration: fewer jumps."""
         first, last = self._bounds(lane)
         most = config.tuning.updates_at_once
@@ -312,15 +312,15 @@ class _KernelEmitter(StageBody):
                 for k in range(count):
                     index = self.b.add(loop.index, k)
                     with self.values.vectorised(lane, index, 1, None):
-                        self._body(stage, [])
+                        self._body(nest, [])
 
     def _vector_ranges(
-        self, stage: Stage, lane: LoopVar, vectors: Vectors
+        self, nest: LoopNest, lane: LoopVar, vectors: Vectors
     ) -> Iterator[tuple[Value, Value, bool, int]]:
         """Parts of a lane, whether they end within a vector, and its lanes."""
         first, last = self._bounds(lane)
         lanes = vectors.lanes
-        if head := unaligned_head(stage, lane, self.b.module.vector_bytes):
+        if head := unaligned_head(nest, lane, self.b.module.vector_bytes):
             start = self.b.min(self.b.add(first, head), last)
             yield first, start, True, lanes
             left = self.b.urem(self.b.sub(last, start), lanes)
@@ -330,7 +330,7 @@ class _KernelEmitter(StageBody):
         step = self.plan.piece if lane == self.plan.split else lane.extent
         if is_multiple(lane.extent, lanes) and is_multiple(step, lanes):
             yield first, last, False, lanes
-        elif (few := self._lanes_of_rest(stage, lane, vectors)) is not None:
+        elif (few := self._lanes_of_rest(nest, lane, vectors)) is not None:
             whole = self.b.const(I64, lane.extent // lanes * lanes)
             yield first, whole, False, lanes
             yield whole, last, True, few
@@ -340,17 +340,17 @@ class _KernelEmitter(StageBody):
             left = self.b.urem(self.b.sub(last, first), lanes)
             whole = self.b.sub(last, left)
             yield first, whole, False, lanes
-            one_by_one = not vectors.repeats and _is_apart(stage, lane)
+            one_by_one = not vectors.repeats and _is_apart(nest, lane)
             yield whole, last, True, 1 if one_by_one else lanes
 
     def _lanes_of_rest(
-        self, stage: Stage, lane: LoopVar, vectors: Vectors
+        self, nest: LoopNest, lane: LoopVar, vectors: Vectors
     ) -> int | None:
         """The lanes of the last vector of a short row, which has as few as suffice."""
         short = not is_symbolic_dim(lane.extent) and lane.extent < 4 * vectors.lanes
         if not vectors.repeats or not short or lane == self.plan.split:
             return None
-        if sum(map(weight, stage.body)) > config.tuning.light_body:
+        if sum(map(weight, nest.body)) > config.tuning.light_body:
             return None
         return 1 << (lane.extent % vectors.lanes - 1).bit_length()
 
@@ -364,47 +364,47 @@ class _KernelEmitter(StageBody):
         if self.plan.split == self.plan.column:
             columns = self.plan.piece
         columns = -(-columns // WIDEST) * WIDEST
-        for stage in self.kernel.stages:
-            for fold in stage.folds:
+        for nest in self.kernel.nests:
+            for fold in nest.folds:
                 sizes = [columns * max(1, c.dtype.itemsize) for c in fold.initial]
                 self.rows[fold] = [self.b.scratch(size) for size in sizes]
 
-    def _columns(self, stage: Stage, lanes: int) -> None:
+    def _columns(self, nest: LoopNest, lanes: int) -> None:
         with ExitStack() as loops:
-            self._enter_kept(stage, loops)
-            for fold in stage.folds:
+            self._enter_kept(nest, loops)
+            for fold in nest.folds:
                 with self._each_vector(lanes):
                     self._put_row(
                         fold, [constant(self.b, c, lanes) for c in fold.initial]
                     )
-            if len(stage.dims) > stage.kept:
-                self._column_nest(stage, stage.dims[stage.kept :], lanes)
+            if len(nest.dims) > nest.kept:
+                self._column_nest(nest, nest.dims[nest.kept :], lanes)
             else:
                 with self._each_vector(lanes):
-                    self._body(stage, [])
-            for fold in stage.folds:
+                    self._body(nest, [])
+            for fold in nest.folds:
                 with self._each_vector(lanes):
                     self._store_results(fold, self._row(fold))
 
-    def _column_nest(self, stage: Stage, dims: Sequence[LoopVar], lanes: int) -> None:
-        inside = [self.plan.column, *dims, *(s.buffer for s in stage.stores)]
-        self.values.hoist(stage.body, inside, 1)
+    def _column_nest(self, nest: LoopNest, dims: Sequence[LoopVar], lanes: int) -> None:
+        inside = [self.plan.column, *dims, *(s.buffer for s in nest.stores)]
+        self.values.hoist(nest.body, inside, 1)
         first, last = self._bounds(dims[0])
         if len(dims) > 1:
             with self.b.loop(*_known(first, last)) as loop, self.values.scope():
                 self.values.bind(dims[0], loop.index)
-                self._column_nest(stage, dims[1:], lanes)
+                self._column_nest(nest, dims[1:], lanes)
             return
-        tuning, heavy = config.tuning, sum(map(weight, stage.body))
+        tuning, heavy = config.tuning, sum(map(weight, nest.body))
         # Several rows of a heavy body would spill.
         most = max(1, tuning.rows_at_once // (2 if heavy > tuning.light_body else 1))
         whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
         for begin, end, rows in ((first, whole, most), (whole, last, 1)):
             with self.b.loop(begin, end, rows) as loop:
-                self._add_rows(stage, dims[0], loop.index, rows, lanes)
+                self._add_rows(nest, dims[0], loop.index, rows, lanes)
 
     def _add_rows(
-        self, stage: Stage, dim: LoopVar, first: Value, rows: int, lanes: int
+        self, nest: LoopNest, dim: LoopVar, first: Value, rows: int, lanes: int
     ) -> None:
         """Some rows, by whole vectors; then the columns left, masked.
 
@@ -419,25 +419,25 @@ class _KernelEmitter(StageBody):
         if few:
             whole = self.b.const(I64, lane.extent // lanes * lanes)
         with self._vectors_between((begin, whole if rest else end), lanes, False):
-            self._add_to_row(stage, dim, indices)
+            self._add_to_row(nest, dim, indices)
         if few:
             with self._vectors_between((whole, end), lanes, True):
-                self._add_to_row(stage, dim, indices)
+                self._add_to_row(nest, dim, indices)
         elif rest:
             with self.b.loop(first, self.b.add(first, rows)) as row:
                 with self._vectors_between((whole, end), lanes, True):
-                    self._add_to_row(stage, dim, [row.index])
+                    self._add_to_row(nest, dim, [row.index])
 
-    def _add_to_row(self, stage: Stage, dim: LoopVar, indices: list[Value]) -> None:
-        kept = [self._row(fold) for fold in stage.folds]
+    def _add_to_row(self, nest: LoopNest, dim: LoopVar, indices: list[Value]) -> None:
+        kept = [self._row(fold) for fold in nest.folds]
         for index in indices:
             with self.values.scope():
                 self.values.bind(dim, index)
-                self._store_all(stage.stores)
-                for i, fold in enumerate(stage.folds):
+                self._store_all(nest.stores)
+                for i, fold in enumerate(nest.folds):
                     inputs = [self.values.compute_lanes(x) for x in fold.inputs]
                     kept[i] = self._combine(fold, kept[i], inputs, in_order=True)
-        for fold, values in zip(stage.folds, kept, strict=True):
+        for fold, values in zip(nest.folds, kept, strict=True):
             self._put_row(fold, values)
 
     def _column(self) -> LoopVar:
@@ -489,11 +489,11 @@ class _KernelEmitter(StageBody):
             self.b.store(self.b.convert(self.values.spread(value), type_.kind), pointer)
 
 
-def _is_apart(stage: Stage, lane: LoopVar) -> bool:
+def _is_apart(nest: LoopNest, lane: LoopVar) -> bool:
     """Whether a map's neighbours lie apart: masks would take them one by one."""
-    offsets = [*(x.offset for x in stage.loads), *(s.offset for s in stage.stores)]
+    offsets = [*(x.offset for x in nest.loads), *(s.offset for s in nest.stores)]
     apart = any(typical(abs(o.coefficient(lane))) > 2 for o in offsets)
-    return apart and not stage.folds
+    return apart and not nest.folds
 
 
 def _known(first: Value, last: Value) -> tuple[Value | int, Value | int]:

@@ -167,7 +167,7 @@ class _Addresses:
 
 
 class _LibraryCalls:
-    """Calls of the library, whose code the table has from a place on."""
+    """Calls of the library, whose code the table has from an index on."""
 
     def __init__(
         self, b: Builder, table: Value, first: int,
@@ -257,7 +257,7 @@ _SERIAL = "serial_for"
 
 
 def _emit_serial_for(module: Module) -> None:
-    """What stands for `parallel_for` where there are no threads."""
+    """A serial `parallel_for`, for builds without threads."""
     b = module.function(_SERIAL, [PTR, PTR, I64], None, exported=False, quick=True)
     function, context, count = b.arguments
     with b.loop(0, count) as loop:

@@ -1,7 +1,7 @@
 """A block of rows with a row in each lane (loops/outer_vectorisation.py).
 
-The lines that stages read are transposed to columns on the stack, a vector for each
-element; then all stages run, whose loops are over these; then come the lines that are
+The lines that nests read are transposed to columns on the stack, a vector for each
+element; then all nests run, whose loops are over these; then come the lines that are
 results.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 from curta.compiler.library.lines import LineTranspose
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
+from curta.compiler.llvm.nest_body import NestBody
 from curta.compiler.llvm.scalar_instructions import constant, memory_kind
-from curta.compiler.llvm.stage_body import StageBody
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store
+from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store
 from curta.compiler.loops.outer_vectorisation import (
     Line,
     lines_of,
@@ -27,14 +27,14 @@ from curta.core.dim import is_multiple
 Values = list[Value]
 
 
-class OuterVectors(StageBody):
+class OuterVectors(NestBody):
     """Writes the code of as many rows as a vector has lanes."""
 
     def __init__(
         self, b: Builder, values: Evaluator, kernel: Kernel, plan: Schedule
     ) -> None:
         super().__init__(b, values)
-        self.stages: tuple[Stage, ...] = kernel.stages
+        self.nests: tuple[LoopNest, ...] = kernel.nests
         self.stored: list[Buffer] = kernel.stored()
         self.row: LoopVar = plan.outer[-1]
         self.lanes: int = plan.block
@@ -60,8 +60,8 @@ class OuterVectors(StageBody):
                 )
                 if line.buffer not in self.stored:
                     self._transpose(line, left, back=False)
-            for stage in self.stages:
-                self._stage(stage)
+            for nest in self.nests:
+                self._nest(nest)
             for line in self.columns:
                 if line.buffer in self.stored and self.values.is_argument(line.buffer):
                     self._transpose(line, left, back=True)
@@ -70,26 +70,26 @@ class OuterVectors(StageBody):
         """A vector as it lies in memory."""
         return Type(memory_kind(line.buffer.dtype), self.lanes)
 
-    def _stage(self, stage: Stage) -> None:
-        if not stage.dims:
-            self._body(stage, [])
+    def _nest(self, nest: LoopNest) -> None:
+        if not nest.dims:
+            self._body(nest, [])
             return
-        b, (inner,) = self.b, stage.dims
-        initial = [constant(b, c, self.lanes) for f in stage.folds for c in f.initial]
-        self.values.hoist(stage.body, [inner, *self.stored], self.lanes)
+        b, (inner,) = self.b, nest.dims
+        initial = [constant(b, c, self.lanes) for f in nest.folds for c in f.initial]
+        self.values.hoist(nest.body, [inner, *self.stored], self.lanes)
         with b.loop(0, inner.extent, carried=initial) as loop, self.values.scope():
             self.values.bind(inner, loop.index)
             self.inner = loop.index
-            self._load_columns(stage)
-            loop.next(*self._body(stage, loop.carried))
+            self._load_columns(nest)
+            loop.next(*self._body(nest, loop.carried))
         final = loop.results
-        for fold in stage.folds:
+        for fold in nest.folds:
             count = len(fold.initial)
             self._store_results(fold, final[:count])
             final = final[count:]
 
-    def _load_columns(self, stage: Stage) -> None:
-        for load in stage.loads:
+    def _load_columns(self, nest: LoopNest) -> None:
+        for load in nest.loads:
             line = self.lines.get((load.buffer, load.offset))
             if line is not None:
                 value = self.b.load(self._vector(line), self._column(line, self.inner))

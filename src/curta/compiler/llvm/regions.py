@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.nest_body import NestBody, chunk_bounds
 from curta.compiler.llvm.polls import (
     iterations_between,
     poll,
@@ -19,7 +20,6 @@ from curta.compiler.llvm.polls import (
 )
 from curta.compiler.llvm.program_calls import Callee, ProgramCall
 from curta.compiler.llvm.register_values import RegisterValues
-from curta.compiler.llvm.stage_body import StageBody, chunk_bounds
 from curta.compiler.llvm.types import I64, PTR, Value
 from curta.compiler.loops.nodes import (
     Block,
@@ -28,8 +28,8 @@ from curta.compiler.loops.nodes import (
     Copy,
     For,
     If,
+    LoopNest,
     Region,
-    Stage,
     Store,
     While,
     statements_in,
@@ -92,7 +92,7 @@ def run_region(
         emitter.run_all(region, plan, chunk)
 
 
-class _RegionEmitter(StageBody):
+class _RegionEmitter(NestBody):
     """Statements, in order."""
 
     values: RegisterValues
@@ -105,7 +105,7 @@ class _RegionEmitter(StageBody):
     def run(self, block: Block) -> None:
         """Emit a block."""
         for statement in block:
-            if isinstance(statement, Stage):
+            if isinstance(statement, LoopNest):
                 self.values.over(statement.dims)
                 self._body(statement, [])
             elif isinstance(statement, Copy):
@@ -239,7 +239,7 @@ class _RegionEmitter(StageBody):
         if first == last:
             with self.values.scope():
                 self.run(branch.blocks[first])
-                return self._flat(branch.found[first])
+                return self._flat(branch.yields[first])
         middle = (first + last) // 2
         return self.b.if_(
             self.b.compare("le", index, middle),

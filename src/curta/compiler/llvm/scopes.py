@@ -1,4 +1,4 @@
-"""What is known where: the values computed so far, and what expressions vary with.
+"""Scopes of values computed so far, and the loop variables expressions depend on.
 
 One loop variable, `lane`, may stand for as many consecutive indices as a vector has
 lanes. Values are remembered until the loop in which they were computed ends.

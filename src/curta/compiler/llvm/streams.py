@@ -5,23 +5,23 @@ from __future__ import annotations
 from curta.compiler.llvm.expressions import Streams
 from curta.compiler.llvm.vectors import LINE
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Kernel, Stage, Store
+from curta.compiler.loops.nodes import Kernel, LoopNest, Store
 from curta.compiler.loops.schedule import Schedule
 from curta.config import config
 from curta.core.dim import is_multiple, typical
 
 
-def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
+def unaligned_head(nest: LoopNest, lane: LoopVar, vector_bytes: int) -> int:
     """How many elements come before the first store at the start of a cache line.
 
     Vectors that each cross into the next line are stored at half the speed. 0 if the
     stores are aligned, if they differ, or if there is little to store.
     """
     short = typical(lane.extent) < config.tuning.aligned_row
-    if stage.folds or stage.ordered or short:
+    if nest.folds or nest.ordered or short:
         return 0
     heads = set()
-    for store in stage.stores:
+    for store in nest.stores:
         offset, aligned = (
             store.offset,
             vector_bytes // max(1, store.buffer.dtype.itemsize),
@@ -36,20 +36,20 @@ def unaligned_head(stage: Stage, lane: LoopVar, vector_bytes: int) -> int:
 
 
 def streamed(
-    kernel: Kernel, plan: Schedule, stage: Stage, lane: LoopVar, vector_bytes: int
+    kernel: Kernel, plan: Schedule, nest: LoopNest, lane: LoopVar, vector_bytes: int
 ) -> Streams:
     """The stores of whole vectors that go past the caches.
 
     Each writes a whole cache line that need not be read first, which takes a third off
     the traffic of a copy. The addresses are aligned if their buffer is.
     """
-    if stage.folds or stage.ordered or not any(map(_is_large, stage.stores)):
+    if nest.folds or nest.ordered or not any(map(_is_large, nest.stores)):
         return frozenset()
     read = {load.buffer for load in kernel.loads()}
-    head = unaligned_head(stage, lane, vector_bytes)
+    head = unaligned_head(nest, lane, vector_bytes)
     step = plan.piece if lane == plan.split else 0
     result = set()
-    for store in stage.stores:
+    for store in nest.stores:
         offset, aligned = store.offset, LINE // max(1, store.buffer.dtype.itemsize)
         steps = [k for atom, k in offset.terms.items() if atom != lane]
         steps += [step, offset.const + head]

@@ -14,14 +14,14 @@ from curta.compiler.library.packing import transposed
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import Value
 from curta.compiler.loops.index import Affine, LoopVar
-from curta.compiler.loops.nodes import Load, Stage
+from curta.compiler.loops.nodes import Load, LoopNest
 
 
-def transposable(stage: Stage, row: LoopVar, lane: LoopVar) -> list[Load]:
+def transposable(nest: LoopNest, row: LoopVar, lane: LoopVar) -> list[Load]:
     """The loads whose neighbours lie along `row`: those that a tile is for."""
     return [
         e
-        for e in stage.body
+        for e in nest.body
         if isinstance(e, Load)
         and e.where is None
         and e.offset.coefficient(row) == 1

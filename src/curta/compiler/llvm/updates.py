@@ -1,4 +1,4 @@
-"""The updates of ordered stages: how many in an iteration, and which of them at all.
+"""The updates of ordered nests: how many in an iteration, and which of them at all.
 
 An owner of a part of the operand skips the updates of the other parts. To jump over
 them one by one would be to guess wrong time and again, so the indices of its own are
@@ -13,21 +13,21 @@ from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import I64, Value
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Expr, Stage
+from curta.compiler.loops.nodes import Expr, LoopNest
 from curta.compiler.loops.schedule import weight
 from curta.config import config
 
 
-def worth_unrolling(stage: Stage, lane: LoopVar, lanes: int) -> bool:
+def worth_unrolling(nest: LoopNest, lane: LoopVar, lanes: int) -> bool:
     """Whether many small updates go one by one along `lane`."""
-    if not stage.ordered or lanes > 1 or lane.extent < config.tuning.many_updates:
+    if not nest.ordered or lanes > 1 or lane.extent < config.tuning.many_updates:
         return False
-    return sum(weight(e) for e in stage.body) <= config.tuning.light_update
+    return sum(weight(e) for e in nest.body) <= config.tuning.light_update
 
 
-def decides(values: Evaluator, stage: Stage, dims: Sequence[LoopVar]) -> bool:
-    """Whether the stage's guard varies with the first of the dims, not with others."""
-    result = values.depends(stage.guard())
+def decides(values: Evaluator, nest: LoopNest, dims: Sequence[LoopVar]) -> bool:
+    """Whether the nest's guard varies with the first of the dims, not with others."""
+    result = values.depends(nest.guard())
     return dims[0] in result and not result & {*dims[1:]}
 
 

@@ -44,7 +44,7 @@ class VectorInstructions(Instructions, ABC):
         return result
 
     def _woven(self, columns: Sequence[Value]) -> list[Value]:
-        """Registers that take what is theirs from one column after the other."""
+        """Columns interleaved into registers, by one shuffle a column."""
         count, size = len(columns), columns[0].lanes
         result = []
         for start in range(0, size * count, size):
@@ -154,7 +154,7 @@ class VectorInstructions(Instructions, ABC):
         self.emit(f"  {text}, align {align or value.type.size}{hint}")
 
     def publish(self) -> None:
-        """Make what streaming stores wrote visible to whoever reads it next."""
+        """Make what streaming stores wrote visible to the next reader."""
         self.emit("  fence seq_cst")
 
     def joined(self, parts: Sequence[Value]) -> Value:

@@ -1,4 +1,4 @@
-"""A group of items to a kernel: stages in order, with as few dims as possible."""
+"""A group of items to a kernel: nests in order, with as few dims as possible."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from curta.compiler.loops.nodes import (
     Instr,
     Kernel,
     Load,
+    LoopNest,
     Placeholder,
-    Stage,
     Store,
     walk,
 )
@@ -34,26 +34,26 @@ def assemble(group: FusionGroup, builder: ScalarBuilder) -> Kernel:
     if items[0].ordered:
         (item,) = items
         outer, inner = item.dims[: item.independent], item.dims[item.independent :]
-        stage = Stage(inner, item.stores, (), 0, True, item.selective)
-        return Kernel(outer, (stage,))
+        nest = LoopNest(inner, item.stores, (), 0, True, item.selective)
+        return Kernel(outer, (nest,))
     depth = _depth(group)
-    stages = tuple(s.stage() for s in _stages(items, depth))
-    kernel = collapse(Kernel(items[0].dims[:depth], stages), builder)
-    if not kernel.dims and len(kernel.stages) == 1 and not kernel.stages[0].folds:
-        (stage,) = kernel.stages  # a map: only its last dim is walked by vectors
-        rows = Stage(stage.dims[-1:], stage.stores, ())
-        return Kernel(stage.dims[:-1], (rows,))
+    nests = tuple(s.nest() for s in _nests(items, depth))
+    kernel = collapse(Kernel(items[0].dims[:depth], nests), builder)
+    if not kernel.dims and len(kernel.nests) == 1 and not kernel.nests[0].folds:
+        (nest,) = kernel.nests  # a map: only its last dim is walked by vectors
+        rows = LoopNest(nest.dims[-1:], nest.stores, ())
+        return Kernel(nest.dims[:-1], (rows,))
     return kernel
 
 
-def stage_numbers(group: FusionGroup) -> dict[LoopItem, int]:
-    """In which stage of the kernel each item of a group is."""
-    stages = _stages(group.loops(), _depth(group))
-    return {item: at for at, stage in enumerate(stages) for item in stage.items}
+def nest_numbers(group: FusionGroup) -> dict[LoopItem, int]:
+    """In which nest of the kernel each item of a group is."""
+    nests = _nests(group.loops(), _depth(group))
+    return {item: at for at, nest in enumerate(nests) for item in nest.items}
 
 
 def _depth(group: FusionGroup) -> int:
-    """The number of loops around the stages."""
+    """The number of loops around the nests."""
     items = group.loops()
     one_nest = len({i.dims + i.inner for i in items}) == 1
     return 0 if one_nest and not any(i.folds for i in items) else group.shared
@@ -61,7 +61,7 @@ def _depth(group: FusionGroup) -> int:
 
 @dataclass
 class _Members:
-    """A stage in the making; `kept` is None as long as it has no folds."""
+    """A nest in the making; `kept` is None as long as it has no folds."""
 
     dims: tuple[LoopVar, ...]
     kept: int | None
@@ -70,15 +70,15 @@ class _Members:
     def admits(self, dims: tuple[LoopVar, ...], kept: int | None) -> bool:
         return self.dims == dims and (None in (self.kept, kept) or self.kept == kept)
 
-    def stage(self) -> Stage:
+    def nest(self) -> LoopNest:
         stores = tuple(s for i in self.items for s in i.stores)
         folds = tuple(f for i in self.items for f in i.folds)
-        return Stage(self.dims, stores, folds, self.kept or 0)
+        return LoopNest(self.dims, stores, folds, self.kept or 0)
 
 
-def _stages(items: list[LoopItem], depth: int) -> list[_Members]:
-    """Each item in the first stage of its nest that comes after what it reads."""
-    stages: list[_Members] = []
+def _nests(items: list[LoopItem], depth: int) -> list[_Members]:
+    """Each item in the first nest of its dims that comes after what it reads."""
+    nests: list[_Members] = []
     stored: dict[Buffer, tuple[int, Store, bool]] = {}
     for item in items:
         dims = item.dims[depth:] + item.inner
@@ -88,20 +88,20 @@ def _stages(items: list[LoopItem], depth: int) -> list[_Members]:
             if load.buffer in stored:
                 at, store, folded = stored[load.buffer]
                 together = not folded and load.offset == store.offset
-                together = together and stages[at].admits(dims, kept)
+                together = together and nests[at].admits(dims, kept)
                 earliest = max(earliest, at if together else at + 1)
-        for at in range(earliest, len(stages)):
-            if stages[at].admits(dims, kept):
+        for at in range(earliest, len(nests)):
+            if nests[at].admits(dims, kept):
                 break
         else:
-            at = len(stages)
-            stages.append(_Members(dims, kept, []))
-        stages[at].items.append(item)
+            at = len(nests)
+            nests.append(_Members(dims, kept, []))
+        nests[at].items.append(item)
         if kept is not None:
-            stages[at].kept = kept
+            nests[at].kept = kept
         for store in item.writes:
             stored[store.buffer] = at, store, bool(item.folds)
-    return stages
+    return nests
 
 
 # ------------------------------------------------------------------- collapsing
@@ -119,24 +119,24 @@ def collapse(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
         )
         if _alone(s, kernel)
         else (s.dims[: s.kept], s.dims[s.kept :])
-        for s in kernel.stages
+        for s in kernel.nests
     ]
     if not merge:
         return kernel
     rewriter = Rewriter(builder, _replacement(merge))
-    stages = [
-        Stage(kept + folded, *rewriter.body(s), len(kept))
-        for (kept, folded), s in zip(inner, kernel.stages, strict=True)
+    nests = [
+        LoopNest(kept + folded, *rewriter.body(s), len(kept))
+        for (kept, folded), s in zip(inner, kernel.nests, strict=True)
     ]
-    return Kernel(dims, tuple(stages), kernel.piece)
+    return Kernel(dims, tuple(nests), kernel.piece)
 
 
-def _alone(stage: Stage, kernel: Kernel) -> bool:
-    """Whether the other stages have all of its dims, or none of them."""
+def _alone(nest: LoopNest, kernel: Kernel) -> bool:
+    """Whether the other nests have all of its dims, or none of them."""
     return all(
-        (s.dims == stage.dims and s.kept == stage.kept)
-        or not set(s.dims) & set(stage.dims)
-        for s in kernel.stages
+        (s.dims == nest.dims and s.kept == nest.kept)
+        or not set(s.dims) & set(nest.dims)
+        for s in kernel.nests
     )
 
 
@@ -147,7 +147,7 @@ def _collapsed(
 ) -> tuple[LoopVar, ...]:
     """`dims` after merging; `merge` says what becomes of each old variable.
 
-    The last variable of a run turns into the new one, the others into 0.
+    The last variable of a run becomes the new one, the others into 0.
     """
     runs: list[list[LoopVar]] = []
     for dim in dims:
@@ -189,10 +189,10 @@ def _replacement(
 
 def _indices(kernel: Kernel) -> Iterator[Affine]:
     """Every affine sum of a kernel, those inside of others included."""
-    for stage in kernel.stages:
-        for store in stage.written():
+    for nest in kernel.nests:
+        for store in nest.written():
             yield from _nested(store.offset)
-        yield from indices_of(stage.body)
+        yield from indices_of(nest.body)
 
 
 def indices_of(body: Iterable[Expr]) -> Iterator[Affine]:
@@ -226,11 +226,11 @@ class Rewriter:
         self._given = given
         self._done: dict[Expr, Expr] = {}
 
-    def body(self, stage: Stage) -> tuple[tuple[Store, ...], tuple[Fold, ...]]:
-        """The stores and folds of a stage, rewritten."""
-        self.rebuilt(stage.body)
-        stores = tuple(self.store(s) for s in stage.stores)
-        return stores, tuple(self._fold(f) for f in stage.folds)
+    def body(self, nest: LoopNest) -> tuple[tuple[Store, ...], tuple[Fold, ...]]:
+        """The stores and folds of a nest, rewritten."""
+        self.rebuilt(nest.body)
+        stores = tuple(self.store(s) for s in nest.stores)
+        return stores, tuple(self._fold(f) for f in nest.folds)
 
     def rebuilt(self, roots: Iterable[Expr]) -> tuple[Expr, ...]:
         """Expressions, rewritten with all that is in them."""

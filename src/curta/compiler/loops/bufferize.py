@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from curta.compiler.loops.index import Affine, LoopVar
-from curta.compiler.loops.nodes import Buffer, Kernel, Stage, Store, memory_of
+from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store, memory_of
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.sized import Computed, PerSizes, Sizes, number
 from curta.config import config
@@ -44,7 +44,7 @@ def placement_of(
 ) -> BufferPlacement:
     """The placement for a kernel; `outside` are the buffers others see."""
     seen = set(outside)
-    stored = {s.buffer: (stage, s) for stage in kernel.stages for s in stage.written()}
+    stored = {s.buffer: (nest, s) for nest in kernel.nests for s in nest.written()}
     registers: set[Buffer] = set()
     scratch: dict[Buffer, tuple[int, frozenset[LoopVar]]] = {}
     tuning = config.tuning
@@ -69,10 +69,10 @@ def placement_of(
 
 def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
     """Whether all loads give what the same iteration of the innermost loop stored."""
-    stores = {s.offset: (i, stage, s) for i, stage in enumerate(kernel.stages)
-              for s in stage.written() if s.buffer is buffer}  # fmt: skip
-    for at, stage in enumerate(kernel.stages):
-        for load in stage.loads:
+    stores = {s.offset: (i, nest, s) for i, nest in enumerate(kernel.nests)
+              for s in nest.written() if s.buffer is buffer}  # fmt: skip
+    for at, nest in enumerate(kernel.nests):
+        for load in nest.loads:
             if load.buffer is not buffer:
                 continue
             result = stores.get(load.offset)
@@ -81,23 +81,21 @@ def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
     return True
 
 
-def _forwarded(found: tuple[int, Stage, Store], at: int, plan: Schedule) -> bool:
-    stored_at, stage, store = found
+def _forwarded(stored: tuple[int, LoopNest, Store], at: int, plan: Schedule) -> bool:
+    stored_at, nest, store = stored
     if stored_at == at:
         return True
     if plan.column is not None:
         return False
-    if store in stage.stores:
-        return not stage.dims
-    return not stage.kept and not any(
-        store in f.stores for f in stage.folds if f.running
-    )
+    if store in nest.stores:
+        return not nest.dims
+    return not nest.kept and not any(store in f.stores for f in nest.folds if f.running)
 
 
 def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int | None:
     """The bytes of the row of an iteration; None if iterations share what they read."""
     offsets = [
-        s.offset for g in kernel.stages for s in g.written() if s.buffer is buffer
+        s.offset for g in kernel.nests for s in g.written() if s.buffer is buffer
     ]
     offsets += [e.offset for e in kernel.loads() if e.buffer is buffer]
     outer = frozenset(plan.outer)
@@ -219,7 +217,7 @@ class _Gaps:
         return start
 
     def free(self, start: int, size: int) -> None:
-        """Make a gap of what was used, one with those beside it."""
+        """Free a range of the arena, merged with free ranges beside it."""
         i = bisect_left(self.starts, start)
         if i < len(self.starts) and self.starts[i] == start + size:
             size += self.sizes.pop(self.starts.pop(i))

@@ -18,9 +18,9 @@ from curta.compiler.loops.nodes import (
     Instr,
     Kernel,
     Load,
+    LoopNest,
     Placeholder,
     Region,
-    Stage,
     Store,
     Table,
     View,
@@ -40,17 +40,15 @@ def check_kernel(kernel: Kernel, pieces: tuple[LoopVar, ...] = ()) -> None:
 
     `pieces` are further variables that the schedule binds.
     """
-    if kernel.piece and len(kernel.stages) != 1:
-        raise InvalidKernel("only a kernel of one stage is cut into pieces")
-    for stage in kernel.stages:
-        bound = {*kernel.dims, *stage.dims, *pieces}
-        if len(bound) != len(kernel.dims) + len(stage.dims) + len(pieces):
-            raise InvalidKernel(
-                f"a variable is bound twice: {kernel.dims} {stage.dims}"
-            )
-        if not 0 <= stage.kept <= len(stage.dims):
-            raise InvalidKernel(f"{stage.kept} of {len(stage.dims)} dims kept")
-        for problem in _problems(stage, bound):
+    if kernel.piece and len(kernel.nests) != 1:
+        raise InvalidKernel("only a kernel of one nest is cut into pieces")
+    for nest in kernel.nests:
+        bound = {*kernel.dims, *nest.dims, *pieces}
+        if len(bound) != len(kernel.dims) + len(nest.dims) + len(pieces):
+            raise InvalidKernel(f"a variable is bound twice: {kernel.dims} {nest.dims}")
+        if not 0 <= nest.kept <= len(nest.dims):
+            raise InvalidKernel(f"{nest.kept} of {len(nest.dims)} dims kept")
+        for problem in _problems(nest, bound):
             raise InvalidKernel(problem)
 
 
@@ -65,9 +63,9 @@ def check_region(region: Region, arrays: Iterable[Buffer]) -> None:
 
 
 def _block(block: Block, bound: set[LoopVar], there: set[Buffer]) -> Iterator[str]:
-    """What is wrong with a block; adds to `there` what it makes."""
+    """The problems of a block; adds the buffers it defines to `there`."""
     for s in block:
-        if isinstance(s, Stage):
+        if isinstance(s, LoopNest):
             yield from _problems(s, bound.union(s.dims))
             yield from _missing((e.buffer for e in s.loads), there)
             there.update(x.buffer for x in s.stores)
@@ -82,10 +80,10 @@ def _block(block: Block, bound: set[LoopVar], there: set[Buffer]) -> Iterator[st
                 yield f"a program of {s.program.signature} is called with {arrays}"
         elif isinstance(s, If):
             yield from _missing((s.index,), there)
-            for inner, found in zip(s.blocks, s.found, strict=True):
+            for inner, yields in zip(s.blocks, s.yields, strict=True):
                 own = set(there)
                 yield from _block(inner, bound, own)
-                yield from _same(zip(found, s.results, strict=True), own)
+                yield from _same(zip(yields, s.results, strict=True), own)
             there.update(s.results)
         else:
             yield from _loop(s, bound, there)
@@ -121,13 +119,13 @@ def _missing(buffers: Iterable[Buffer], there: set[Buffer]) -> Iterator[str]:
             yield f"{buffer.name} is not there yet"
 
 
-def _problems(stage: Stage, bound: set[LoopVar]) -> Iterator[str]:
-    for expr in stage.body:
+def _problems(nest: LoopNest, bound: set[LoopVar]) -> Iterator[str]:
+    for expr in nest.body:
         yield from _expression(expr, bound)
-    for store in stage.stores:
+    for store in nest.stores:
         yield from _store(store, bound)
-    kept = bound - set(stage.dims[stage.kept :])
-    for fold in stage.folds:
+    kept = bound - set(nest.dims[nest.kept :])
+    for fold in nest.folds:
         yield from _fold(fold, bound if fold.running else kept)
 
 

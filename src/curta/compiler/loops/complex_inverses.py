@@ -24,8 +24,8 @@ Rule = Callable[..., ComplexExpr]
 def _in_doubles(rule: Rule) -> Rule:
     @wraps(rule)
     def wide(b: Any, *args: ComplexExpr) -> ComplexExpr:
-        found = rule(b, *[b.convert(z, _WIDE) for z in args])
-        result: ComplexExpr = b.convert(found, args[0].dtype)
+        inverse = rule(b, *[b.convert(z, _WIDE) for z in args])
+        result: ComplexExpr = b.convert(inverse, args[0].dtype)
         return result
 
     return wide
@@ -133,9 +133,9 @@ def atan(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 def atan2(b: Any, y: ComplexExpr, x: ComplexExpr) -> ComplexExpr:
     """-i log((x + i y) / sqrt(x**2 + y**2))."""
-    turned = ComplexExpr(b.sub(x.re, y.im), b.add(x.im, y.re), x.dtype)
+    rotated = ComplexExpr(b.sub(x.re, y.im), b.add(x.im, y.re), x.dtype)
     squares = complexes.add(b, complexes.mul(b, x, x), complexes.mul(b, y, y))
-    angle = complexes.log(b, complexes.div(b, turned, complexes.sqrt(b, squares)))
+    angle = complexes.log(b, complexes.div(b, rotated, complexes.sqrt(b, squares)))
     return ComplexExpr(angle.im, b.neg(angle.re), x.dtype)
 
 

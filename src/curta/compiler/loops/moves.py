@@ -22,7 +22,7 @@ from curta.compiler.loops.nodes import (
     Instr,
     Kernel,
     Load,
-    Stage,
+    LoopNest,
     Store,
     View,
     operands,
@@ -44,7 +44,7 @@ def by_width(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
 
 
 class _Moves:
-    """What a kernel moves, elements of so many parts."""
+    """The copies of a kernel that only moves elements of several parts."""
 
     def __init__(self, kernel: Kernel, builder: ScalarBuilder, parts: int) -> None:
         self.old, self.builder, self.parts = kernel, builder, parts
@@ -59,7 +59,7 @@ class _Moves:
         for b in moved:
             size, view = b.size // self.parts, View(b, Affine({}, 0))
             self.views[b] = Buffer(b.name, self._unsigned(b), size, view)
-        return replace(self.old, stages=tuple(map(self._stage, self.old.stages)))
+        return replace(self.old, nests=tuple(map(self._nest, self.old.nests)))
 
     def _unsigned(self, buffer: Buffer) -> Any:
         """The dtype that elements of a buffer are moved as, or None."""
@@ -72,8 +72,8 @@ class _Moves:
         moves: list[set[Buffer]] = []
         others: set[Buffer] = set()
         read: list[Expr] = []
-        for stage in self.old.stages:
-            for stores in self._elements(stage):
+        for nest in self.old.nests:
+            for stores in self._elements(nest):
                 used = self._move(stores, read)
                 if used is None:
                     others.update(s.buffer for s in stores)
@@ -82,7 +82,7 @@ class _Moves:
                     moves.append(used)
         if not moves:
             return set()
-        for fold in (f for s in self.old.stages for f in s.folds):
+        for fold in (f for s in self.old.nests for f in s.folds):
             others.update(s.buffer for s in fold.stores)
             read += (*fold.inputs, *fold.combined)
             read += (e for s in fold.stores for e in s.operands())
@@ -93,10 +93,10 @@ class _Moves:
             moved -= rest
         return moved
 
-    def _elements(self, stage: Stage) -> Iterator[tuple[Store, ...]]:
-        """The stores of a stage, as many at a time as an element has parts."""
-        for i in range(0, len(stage.stores), self.parts):
-            yield stage.stores[i : i + self.parts]
+    def _elements(self, nest: LoopNest) -> Iterator[tuple[Store, ...]]:
+        """The stores of a nest, as many at a time as an element has parts."""
+        for i in range(0, len(nest.stores), self.parts):
+            yield nest.stores[i : i + self.parts]
 
     def _move(self, stores: tuple[Store, ...], read: list[Expr]) -> set[Buffer] | None:
         """The buffers an element moves between, if it does; what else is `read`."""
@@ -122,17 +122,17 @@ class _Moves:
         read += inside
         return used
 
-    def _neighbours(self, places: tuple[Any, ...]) -> bool:
+    def _neighbours(self, accesses: tuple[Any, ...]) -> bool:
         """Whether stores or loads are of the parts of one element."""
-        first = places[0]
-        if len(places) != self.parts or self._divided(first.offset) is None:
+        first = accesses[0]
+        if len(accesses) != self.parts or self._divided(first.offset) is None:
             return False
         return all(
             type(x) is type(first)
             and x.buffer is first.buffer
             and x.offset == first.offset + i
             and x.where is first.where
-            for i, x in enumerate(places)
+            for i, x in enumerate(accesses)
         )
 
     def _divided(self, offset: Affine) -> Affine | None:
@@ -144,9 +144,9 @@ class _Moves:
 
     # -------------------------------------------------------------- rewriting
 
-    def _stage(self, stage: Stage) -> Stage:
+    def _nest(self, nest: LoopNest) -> LoopNest:
         stores: list[Store] = []
-        for element in self._elements(stage):
+        for element in self._elements(nest):
             first = element[0]
             if first.buffer not in self.views:
                 stores += element
@@ -155,7 +155,7 @@ class _Moves:
             offset = self._divided(first.offset)
             assert offset is not None
             stores.append(Store(self.views[first.buffer], offset, value, first.where))
-        return replace(stage, stores=tuple(stores))
+        return replace(nest, stores=tuple(stores))
 
     def _value(self, element: Element) -> Expr:
         """An element as an unsigned integer."""

@@ -4,7 +4,7 @@ The sum of the rows of an array of three columns would have three lanes, and beg
 with every row; so would `x + b` with a number for each column. As rows of the array
 seen with 64 times as many columns they fill vectors. Of the sums that come out, 64 for
 each column, another kernel makes one (rfactor, as in split.py). What an element is
-computed from must be elements at the same place, or be the same for all rows: that is
+computed from must be elements at the same offset, or be the same for all rows: that is
 repeated, before, as often as there are rows in one.
 
 What is the same for all rows and costly, a square root say, is computed once in wide
@@ -38,7 +38,7 @@ from curta.compiler.loops.nodes import (
     IndexValue,
     Kernel,
     Load,
-    Stage,
+    LoopNest,
     Store,
     operands,
 )
@@ -58,52 +58,52 @@ from curta.once import cached_property
 
 def widen_rows(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
     """The kernel itself, or kernels of which the narrow rows are wider."""
-    parts = [Kernel(kernel.dims, (s,)) for s in kernel.stages]
-    if len(parts) > 1 and not all(map(_stands_alone, kernel.stages)):
+    parts = [Kernel(kernel.dims, (s,)) for s in kernel.nests]
+    if len(parts) > 1 and not all(map(_stands_alone, kernel.nests)):
         return [_with_rows_written_out(kernel, builder)]
-    found = [_rows(k) for k in parts]
-    if len(parts) == 1 and found[0] is None:
+    candidates = [_rows(k) for k in parts]
+    if len(parts) == 1 and candidates[0] is None:
         return [_with_rows_written_out(kernel, builder)]
-    if len(parts) == 1 and found[0] is not None:
-        return found[0].kernels(builder)
-    if not any(rows is not None and rows.is_narrow for rows in found):
+    if len(parts) == 1 and candidates[0] is not None:
+        return candidates[0].kernels(builder)
+    if not any(rows is not None and rows.is_narrow for rows in candidates):
         return [_with_rows_written_out(kernel, builder)]
     result = []
-    for part, rows in zip(parts, found, strict=True):
+    for part, rows in zip(parts, candidates, strict=True):
         if rows is not None:
             result += rows.kernels(builder)
-        elif part.stages[0].folds:
+        elif part.nests[0].folds:
             result.append(part)
         else:
             *outer, column = part.dims
-            stage = Stage((column,), part.stages[0].stores, ())
-            result.append(Kernel((*outer,), (stage,)))
+            nest = LoopNest((column,), part.nests[0].stores, ())
+            result.append(Kernel((*outer,), (nest,)))
     return result
 
 
-def _stands_alone(stage: Stage) -> bool:
+def _stands_alone(nest: LoopNest) -> bool:
     """Whether it is a fold, or a map of the results of folds."""
-    if stage.kept or stage.ordered or is_running(stage):
+    if nest.kept or nest.ordered or is_running(nest):
         return False
-    return not stage.stores if stage.folds else not stage.dims
+    return not nest.stores if nest.folds else not nest.dims
 
 
 def _rows(kernel: Kernel) -> Rows | None:
-    """The rows of the one stage, if it gains by wider ones or by what they share."""
-    (stage,) = kernel.stages
-    if not kernel.dims or not stage.dims or stage.ordered or stage.selective:
+    """The rows of the one nest, if it gains by wider ones or by what they share."""
+    (nest,) = kernel.nests
+    if not kernel.dims or not nest.dims or nest.ordered or nest.selective:
         return None
-    if stage.kept or is_running(stage) or (stage.folds and stage.stores):
+    if nest.kept or is_running(nest) or (nest.folds and nest.stores):
         return None
-    if stage.folds:
+    if nest.folds:
         if not prefers_columns(kernel):
             return None
-        rows = Rows(kernel, kernel.dims[:-1], kernel.dims[-1], stage.dims)
+        rows = Rows(kernel, kernel.dims[:-1], kernel.dims[-1], nest.dims)
     else:
-        if len(stage.dims) > 1:
+        if len(nest.dims) > 1:
             return None
-        rows = Rows(kernel, kernel.dims[:-1], stage.dims[0], kernel.dims[-1:])
-    if any(is_symbolic_dim(v.extent) for v in (*kernel.dims, *stage.dims)):
+        rows = Rows(kernel, kernel.dims[:-1], nest.dims[0], kernel.dims[-1:])
+    if any(is_symbolic_dim(v.extent) for v in (*kernel.dims, *nest.dims)):
         return None
     if kernel_cost(kernel) < config.tuning.narrow_cost:
         return None
@@ -112,7 +112,7 @@ def _rows(kernel: Kernel) -> Rows | None:
 
 @dataclass(frozen=True, eq=False)
 class _Rewritten:
-    """The stores and folds of a stage for other columns and rows."""
+    """The stores and folds of a nest for other columns and rows."""
 
     column: LoopVar
     row: LoopVar
@@ -122,7 +122,7 @@ class _Rewritten:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The one stage of a kernel as rows of columns, for all indices of `outer`.
+    """The one nest of a kernel as rows of columns, for all indices of `outer`.
 
     The last of the dims `along` counts the rows; a fold goes along all of them.
     """
@@ -133,14 +133,14 @@ class Rows:
     along: tuple[LoopVar, ...]
 
     @property
-    def stage(self) -> Stage:
-        return self.kernel.stages[0]
+    def nest(self) -> LoopNest:
+        return self.kernel.nests[0]
 
     @cached_property
     def shared(self) -> set[Expr]:
         """What varies with the columns, and is the same for all rows."""
         varies: dict[Expr, set[IndexAtom]] = {}
-        for expr in self.stage.body:
+        for expr in self.nest.body:
             own = varies[expr] = set().union(*(varies[e] for e in operands(expr)))
             if isinstance(expr, (Load, IndexValue)):
                 index = expr.offset if isinstance(expr, Load) else expr.index
@@ -151,10 +151,10 @@ class Rows:
     @property
     def repeated(self) -> list[Expr]:
         """What is shared, and read by what is not."""
-        stage, shared = self.stage, self.shared
-        used = [x for e in stage.body if e not in shared for x in operands(e)]
-        used += [x for f in stage.folds for x in f.inputs]
-        used += [x for s in stage.stores for x in s.operands()]
+        nest, shared = self.nest, self.shared
+        used = [x for e in nest.body if e not in shared for x in operands(e)]
+        used += [x for f in nest.folds for x in f.inputs]
+        used += [x for s in nest.stores for x in s.operands()]
         return [e for e in dict.fromkeys(used) if e in shared]
 
     @cached_property
@@ -166,8 +166,8 @@ class Rows:
             return False
         if columns > tuning.filled_row and not columns % tuning.filled_row:
             return False
-        indices = [*indices_of(e for e in self.stage.body if e not in shared)]
-        indices += [s.offset for s in self.stage.stores]
+        indices = [*indices_of(e for e in self.nest.body if e not in shared)]
+        indices += [s.offset for s in self.nest.stores]
         return _are_kept(shared) and are_one(row, self.column, indices)
 
     @property
@@ -185,24 +185,24 @@ class Rows:
         name = f"{row.name}{self.column.name}" if rows > 1 else self.column.name
         wide = LoopVar(name, rows * self.column.extent)
         result, given = self._repeat(LoopVar(f"{row.name}_part", rows), wide, builder)
-        place: dict[IndexAtom, IndexLike] = {row: Affine({long: rows}, 0)}
-        place[self.column] = wide
-        whole = Rewriter(builder, place.get, given).body(self.stage)
+        substitution: dict[IndexAtom, IndexLike] = {row: Affine({long: rows}, 0)}
+        substitution[self.column] = wide
+        whole = Rewriter(builder, substitution.get, given).body(self.nest)
         parts = [_Rewritten(wide, long, *whole)]
         if left.extent:
-            place = {row: Affine({left: 1}, row.extent - left.extent)}
-            rest = Rewriter(builder, place.get).body(self.stage)
+            substitution = {row: Affine({left: 1}, row.extent - left.extent)}
+            rest = Rewriter(builder, substitution.get).body(self.nest)
             parts.append(_Rewritten(self.column, left, *rest))
-        if self.stage.folds and rows > 1:
+        if self.nest.folds and rows > 1:
             return [*result, *self._folds(parts, rows, builder)]
         *inner, _ = self.along
         for p in parts:
             if p.folds:
-                stage = Stage((*inner, p.row), (), p.folds)
-                result.append(Kernel((*self.outer, p.column), (stage,)))
+                nest = LoopNest((*inner, p.row), (), p.folds)
+                result.append(Kernel((*self.outer, p.column), (nest,)))
             else:
-                stage = Stage((p.column,), p.stores, ())
-                result.append(Kernel((*self.outer, p.row), (stage,)))
+                nest = LoopNest((p.column,), p.stores, ())
+                result.append(Kernel((*self.outer, p.row), (nest,)))
         return result
 
     def _folds(
@@ -211,23 +211,23 @@ class Rows:
         """Folds into parts, and one of the parts; rows that are left make one more."""
         *inner, row = self.along
         part = LoopVar(f"{row.name}_part", rows + len(rewritten) - 1)
-        parts = Parts(self.stage.folds, (*self.outer, part, self.column), builder)
+        parts = Parts(self.nest.folds, (*self.outer, part, self.column), builder)
         result = []
         # The columns of parts follow each other: those of wider rows begin at part 0.
         for first, r in zip((0, rows), rewritten, strict=False):
             stored = parts.stored(r.folds, (*self.outer, first, r.column))
-            stage = Stage((*inner, r.row), (), stored)
-            result.append(Kernel((*self.outer, r.column), (stage,)))
+            nest = LoopNest((*inner, r.row), (), stored)
+            result.append(Kernel((*self.outer, r.column), (nest,)))
         read = tuple(
             replace(f, in_order=f.combined)  # rows of a part are not neighbours
             for f in parts.read((*self.outer, part, self.column))
         )
-        return [*result, Kernel(self.kernel.dims, (Stage((part,), (), read),))]
+        return [*result, Kernel(self.kernel.dims, (LoopNest((part,), (), read),))]
 
     def _repeat(
         self, part: LoopVar, wide: LoopVar, builder: ScalarBuilder
     ) -> tuple[list[Kernel], dict[Expr, Expr]]:
-        """The kernel that repeats what is shared, and where wider rows read it."""
+        """The kernel that broadcasts shared values, and the loads of wider rows."""
         index = (*self.outer, part, self.column)
         shape = tuple(v.extent for v in index)
         stores, given = [], {}
@@ -238,8 +238,8 @@ class Rows:
             given[expr] = builder.load_where(buffer, there, None, expr.dtype)
         if not stores:
             return [], {}
-        stage = Stage((self.column,), tuple(stores), ())
-        return [Kernel((*self.outer, part), (stage,))], given
+        nest = LoopNest((self.column,), tuple(stores), ())
+        return [Kernel((*self.outer, part), (nest,))], given
 
 
 def _with_rows_written_out(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
@@ -251,41 +251,41 @@ def _with_rows_written_out(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
         return kernel
     at = kernel.dims.index(long[-1])
     rows = _WrittenOut(builder, kernel.dims[at], kernel.dims[at + 1 :])
-    if not all(map(rows.is_short, kernel.stages)):
+    if not all(map(rows.is_short, kernel.nests)):
         return kernel
-    if sum(map(rows.cost, kernel.stages)) > config.tuning.expression_cost:
+    if sum(map(rows.cost, kernel.nests)) > config.tuning.expression_cost:
         return kernel
-    stores = [x for stage in kernel.stages for x in rows.stores(stage)]
-    return Kernel(kernel.dims[:at], (Stage((rows.row,), tuple(stores), ()),))
+    stores = [x for nest in kernel.nests for x in rows.stores(nest)]
+    return Kernel(kernel.dims[:at], (LoopNest((rows.row,), tuple(stores), ()),))
 
 
 def _all_dims(kernel: Kernel) -> Iterator[LoopVar]:
     yield from kernel.dims
-    for stage in kernel.stages:
-        yield from stage.dims
+    for nest in kernel.nests:
+        yield from nest.dims
 
 
 @dataclass(frozen=True, eq=False)
 class _WrittenOut:
-    """Stages without loops but one along the rows; `inner` are dims within a row."""
+    """Nests without loops but one along the rows; `inner` are dims within a row."""
 
     builder: ScalarBuilder
     row: LoopVar
     inner: tuple[LoopVar, ...]
 
-    def is_short(self, stage: Stage) -> bool:
-        """Whether a stage has a few elements of each row, and stores them in order."""
-        if stage.kept or stage.ordered or len(stage.dims) > 1:
+    def is_short(self, nest: LoopNest) -> bool:
+        """Whether a nest has a few elements of each row, and stores them in order."""
+        if nest.kept or nest.ordered or len(nest.dims) > 1:
             return False
-        most, dims = config.tuning.side_by_side, (*self.inner, *stage.dims)
+        most, dims = config.tuning.side_by_side, (*self.inner, *nest.dims)
         if any(v.extent > most for v in dims) or len(dims) > 2:
             return False
-        apart = [abs(x.offset.coefficient(self.row)) for x in stage.loads]
-        if stage.folds and max(apart, default=0) > config.tuning.few_apart:
+        apart = [abs(x.offset.coefficient(self.row)) for x in nest.loads]
+        if nest.folds and max(apart, default=0) > config.tuning.few_apart:
             return False
-        return all(self._is_in_order(s, dims) for s in stage.stores) and all(
+        return all(self._is_in_order(s, dims) for s in nest.stores) and all(
             self._is_in_order(s, dims if f.running else self.inner)
-            for f in stage.folds
+            for f in nest.folds
             for s in f.stores
         )
 
@@ -299,22 +299,24 @@ class _WrittenOut:
             count *= v.extent
         return store.where is None
 
-    def cost(self, stage: Stage) -> int:
+    def cost(self, nest: LoopNest) -> int:
         """What a row costs."""
-        once = cost(stage) + sum(weight(e) for f in stage.folds for e in f.in_order)
-        return once * math.prod(v.extent for v in (*self.inner, *stage.dims))
+        once = cost(nest) + sum(weight(e) for f in nest.folds for e in f.in_order)
+        return once * math.prod(v.extent for v in (*self.inner, *nest.dims))
 
-    def stores(self, stage: Stage) -> list[Store]:
-        """All that a stage stores for a row: of maps, then of folds."""
-        dims = (*self.inner, *stage.dims)
+    def stores(self, nest: LoopNest) -> list[Store]:
+        """All that a nest stores for a row: of maps, then of folds."""
+        dims = (*self.inner, *nest.dims)
         maps, folds = [], []
         for index in itertools.product(*(range(v.extent) for v in dims)):
-            place: dict[IndexAtom, IndexLike] = dict(zip(dims, index, strict=True))
-            stored, folded = Rewriter(self.builder, place.get).body(stage)
+            substitution: dict[IndexAtom, IndexLike] = dict(
+                zip(dims, index, strict=True)
+            )
+            stored, folded = Rewriter(self.builder, substitution.get).body(nest)
             maps.append(stored)
             folds.append(folded)
         result = [s for same in zip(*maps, strict=True) for s in same]
-        count = math.prod(v.extent for v in stage.dims)
+        count = math.prod(v.extent for v in nest.dims)
         for parts in zip(*folds, strict=True):
             for first in range(0, len(parts), count):
                 result += self._folded(parts[first : first + count])

@@ -1,12 +1,12 @@
 """The loop IR: scalar expressions, statements over buffers, kernels and regions.
 
-A kernel is a nest of parallel `dims` around a list of `Stage`s. A stage is a nest of
-inner dims whose one body stores elements and folds reductions; stages of a kernel run
-one after the other for each index of the outer dims, which is how softmax reads its
-input once. What is computed is said here; in which order and how wide is the
-`Schedule`'s affair (schedule.py), and where a buffer lives that of bufferize.py.
+A kernel has parallel `dims` around a list of `LoopNest`s: inner dims with one body that
+stores elements and folds reductions. The nests of a kernel run one after the other for
+each index of the outer dims, which is how softmax reads its input once. What is
+computed is said here; in which order and how wide is the `Schedule`'s affair
+(schedule.py), and where a buffer lives that of bufferize.py.
 
-A region is structured code, whose statements are stages, copies, calls of programs,
+A region is structured code, whose statements are nests, copies, calls of programs,
 loops and branches. Loops hand on values in registers, or the addresses of memory.
 
 Expressions are nodes of a graph: the builder makes equal ones the same object, and
@@ -171,12 +171,12 @@ def memory_of(buffer: Buffer) -> Buffer:
     return buffer.storage.of if isinstance(buffer.storage, View) else buffer
 
 
-# ----------------------------------------------------------------------- stages
+# ------------------------------------------------------------------ loop nests
 
 
 @dataclass(frozen=True, eq=False)
 class Store:
-    """`buffer[offset] = value` for each index of the stage where `where` holds."""
+    """`buffer[offset] = value` for each index of the nest where `where` holds."""
 
     buffer: Buffer
     offset: Affine
@@ -191,7 +191,7 @@ class Store:
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """A reduction over the last dims of a stage, one result per index of the others.
+    """A reduction over the last dims of a nest, one result per index of the others.
 
     `inputs` are folded into accumulators (more than one of each for argmax) that start
     from `initial`. `combined` says, in terms of the placeholders `left` and `right`,
@@ -212,11 +212,11 @@ class Fold:
 
 
 @dataclass(frozen=True, eq=False)
-class Stage:
-    """A nest of inner dims around stores and folds that read the same indices.
+class LoopNest:
+    """Inner dims around stores and folds that read the same indices.
 
     Folds are over the dims after the first `kept`: they have a result for each index
-    of those. An `ordered` stage updates a buffer element by element, in the order of
+    of those. An `ordered` nest updates a buffer element by element, in the order of
     its indices, several times where several updates meet; a `selective` one only for
     few of them, where the one guard of its stores holds.
     """
@@ -245,7 +245,7 @@ class Stage:
         return tuple(e for e in self.body if isinstance(e, Load))
 
     def guard(self) -> Expr:
-        """The one condition under which a selective stage stores."""
+        """The one condition under which a selective nest stores."""
         (guard,) = {s.where for s in self.stores}
         assert guard is not None
         return guard
@@ -288,7 +288,7 @@ class Call:
 class Carry:
     """A carried value: before the loop, in an iteration, after it, and in the end.
 
-    Of one in memory the address is carried, so that two may take turns.
+    Of one in memory the address is carried, so that two buffers may alternate.
     """
 
     first: Buffer
@@ -323,11 +323,11 @@ class If:
 
     index: Buffer
     blocks: tuple[Block, ...]
-    found: tuple[tuple[Buffer, ...], ...]
+    yields: tuple[tuple[Buffer, ...], ...]
     results: tuple[Buffer, ...]
 
 
-Statement = Stage | Copy | Call | For | While | If
+Statement = LoopNest | Copy | Call | For | While | If
 Block = tuple[Statement, ...]
 
 
@@ -335,7 +335,7 @@ Block = tuple[Statement, ...]
 class Region:
     """A kernel with loops and branches, whose own values lie in registers.
 
-    A stage with a dim in it stores vectors, whose lanes are its indices. With a `lane`
+    A nest with a dim in it stores vectors, whose lanes are its indices. With a `lane`
     the region runs for every block of the indices of that, which are the lanes of all
     vectors: values have one for each of their numbers. With `parts` it runs for each of
     those, which as many chunks as `chunk` says share out.
@@ -375,19 +375,19 @@ def statements_in(block: Block) -> Iterator[Statement]:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """Stages that run one after the other for each index of `dims`.
+    """Nests that run one after the other for each index of `dims`.
 
-    Where `piece` is not 0, the first dim of the only stage is cut into pieces of that
+    Where `piece` is not 0, the first dim of the only nest is cut into pieces of that
     size, and folds have a result per piece, at the index `PIECE_INDEX`.
     """
 
     dims: tuple[LoopVar, ...]
-    stages: tuple[Stage, ...]
+    nests: tuple[LoopNest, ...]
     piece: int = 0
 
     def stored(self) -> list[Buffer]:
         """The buffers it writes, each once."""
-        return list(dict.fromkeys(s.buffer for g in self.stages for s in g.written()))
+        return list(dict.fromkeys(s.buffer for g in self.nests for s in g.written()))
 
     def buffers(self) -> list[Buffer]:
         """The buffers it touches, each once."""
@@ -395,7 +395,7 @@ class Kernel:
 
     def loads(self) -> list[Load]:
         """All loads of all its expressions, each once."""
-        return list(dict.fromkeys(e for s in self.stages for e in s.loads))
+        return list(dict.fromkeys(e for s in self.nests for e in s.loads))
 
 
 def walk(roots: Any) -> list[Expr]:

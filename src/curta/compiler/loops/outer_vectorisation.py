@@ -21,7 +21,7 @@ from curta.compiler.loops.nodes import (
     Expr,
     IndexValue,
     Kernel,
-    Stage,
+    LoopNest,
     walk,
 )
 from curta.compiler.loops.schedule import (
@@ -59,7 +59,7 @@ def vectorise_outer(
     tuning = config.tuning
     if plan.column or plan.block > 1 or plan.split or vector_bytes < 32:
         return plan
-    if not plan.outer or not any(s.folds for s in kernel.stages):
+    if not plan.outer or not any(s.folds for s in kernel.nests):
         return plan
     lanes = native_lanes(kernel, vector_bytes)
     # The rows of a kernel that is not worth optimising may be, which end in shuffles.
@@ -76,14 +76,14 @@ def vectorise_outer(
         return plan
     if typical(_cost(kernel, lines, lanes)) >= typical(_cost_by_rows(kernel, lanes)):
         return plan
-    heaviest = max(cost(s) + _combining(s) for s in kernel.stages)
+    heaviest = max(cost(s) + _combining(s) for s in kernel.nests)
     lanes *= min(2, chains_of(heaviest))
     sizes = (x.extent * x.buffer.dtype.itemsize for x in {*lines.values()})
     if lanes * sum(sizes) > tuning.outer_bytes:
         return plan
     return replace(
         plan,
-        vectors=tuple(Vectors(lanes, False) for _ in kernel.stages),
+        vectors=tuple(Vectors(lanes, False) for _ in kernel.nests),
         block=lanes,
         outer_lanes=True,
         grain=-(-plan.grain // lanes),
@@ -97,8 +97,8 @@ def _has_masks(line: Line, vector_bytes: int) -> bool:
 
 def native_lanes(kernel: Kernel, vector_bytes: int) -> int:
     """The lanes of a register for the widest values of a kernel."""
-    roots = [e for s in kernel.stages for f in s.folds for e in f.combined]
-    body = [e for s in kernel.stages for e in s.body]
+    roots = [e for s in kernel.nests for f in s.folds for e in f.combined]
+    body = [e for s in kernel.nests for e in s.body]
     sizes = [compute_size(e) for e in [*body, *walk(roots)] if not _is_index(e)]
     return vector_bytes // max(sizes, default=4)
 
@@ -112,21 +112,21 @@ def lines_of(kernel: Kernel, row: LoopVar) -> Lines | None:
     lines: dict[tuple[Buffer, Affine], Line] = {}
     stored: dict[tuple[Buffer, Affine], bool] = {}
     buffers = set(kernel.stored())
-    for stage in kernel.stages:
-        if not _is_short(stage):
+    for nest in kernel.nests:
+        if not _is_short(nest):
             return None
-        inner = stage.dims[0] if stage.dims else None
-        folded = {s for f in stage.folds for s in f.stores}
-        for store in stage.written():
+        inner = nest.dims[0] if nest.dims else None
+        folded = {s for f in nest.folds for s in f.stores}
+        for store in nest.written():
             key = store.buffer, store.offset
             line = _line(*key, row, None if store in folded else inner)
             if store.where is not None or line is None:
                 return None
             if line.extent:
                 lines[key] = line
-            # Its value is known to later stages as long as it is of a whole row.
+            # Its value is known to later nests as long as it is of a whole row.
             stored[key] = bool(line.extent) or store in folded or inner is None
-        for load in stage.loads:
+        for load in nest.loads:
             key = load.buffer, load.offset
             line = _line(*key, row, inner)
             if line is None or (line.extent and load.where is not None):
@@ -138,13 +138,13 @@ def lines_of(kernel: Kernel, row: LoopVar) -> Lines | None:
     return lines
 
 
-def _is_short(stage: Stage) -> bool:
-    """Whether a stage is a short loop, or none, with nothing else to it."""
-    if stage.ordered or stage.kept or len(stage.dims) > 1 or is_running(stage):
+def _is_short(nest: LoopNest) -> bool:
+    """Whether a nest is a short loop, or none, with nothing else to it."""
+    if nest.ordered or nest.kept or len(nest.dims) > 1 or is_running(nest):
         return False
-    if any(is_symbolic_dim(v.extent) for v in stage.dims):
+    if any(is_symbolic_dim(v.extent) for v in nest.dims):
         return False
-    return all(v.extent <= config.tuning.outer_row for v in stage.dims)
+    return all(v.extent <= config.tuning.outer_row for v in nest.dims)
 
 
 def _line(
@@ -166,30 +166,30 @@ def _line(
     return Line(buffer, offset - inner, inner.extent)
 
 
-def _combining(stage: Stage) -> int:
+def _combining(nest: LoopNest) -> int:
     """What it costs to combine two accumulators of each fold."""
-    return sum(1 + sum(map(weight, walk(f.in_order))) for f in stage.folds)
+    return sum(1 + sum(map(weight, walk(f.in_order))) for f in nest.folds)
 
 
 def _cost_by_rows(kernel: Kernel, lanes: int) -> float:
     """What a row costs, by vectors along it."""
     total = 0
-    for stage in kernel.stages:
-        extent = stage.dims[0].extent if stage.dims else 1
-        total += cost(stage) * -(-extent // lanes)
+    for nest in kernel.nests:
+        extent = nest.dims[0].extent if nest.dims else 1
+        total += cost(nest) * -(-extent // lanes)
         levels = math.ceil(math.log2(min(typical(extent), lanes)))
-        accumulators = sum(len(f.initial) for f in stage.folds)
-        total += levels * (2 * accumulators + _combining(stage))
+        accumulators = sum(len(f.initial) for f in nest.folds)
+        total += levels * (2 * accumulators + _combining(nest))
     return total
 
 
 def _cost(kernel: Kernel, lines: Lines, lanes: int) -> float:
     """What a row costs, if a vector is of as many rows as lanes."""
     total = 0.0
-    for stage in kernel.stages:
-        extent = stage.dims[0].extent if stage.dims else 1
-        total += (cost(stage) + _combining(stage)) * extent / lanes
-    # What is only handed from stage to stage stays in columns.
+    for nest in kernel.nests:
+        extent = nest.dims[0].extent if nest.dims else 1
+        total += (cost(nest) + _combining(nest)) * extent / lanes
+    # What is only handed from nest to nest stays in columns.
     within = {e.buffer for e in kernel.loads()} & set(kernel.stored())
     for line in dict.fromkeys(x for x in lines.values() if x.buffer not in within):
         for _, width, size in squares(line.extent, lanes):

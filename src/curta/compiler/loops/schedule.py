@@ -5,7 +5,7 @@ long dim is split, every piece of that. `grain` iterations make a chunk, the uni
 threads take; it depends on shapes alone, never on how many threads there are, and so do
 the results. Inside, one variable is walked by vectors, `lane`:
 
-*rows*: the last inner dim of each stage; folds end in scalars, in registers.
+*rows*: the last inner dim of each nest; folds end in scalars, in registers.
 *columns*: the last outer dim, for folds over the other dims of row-major arrays; they
 are kept in rows of memory that stay in the first-level cache.
 
@@ -33,8 +33,8 @@ from curta.compiler.loops.nodes import (
     Instr,
     Kernel,
     Load,
+    LoopNest,
     Region,
-    Stage,
     While,
     blocks_in,
     statements_in,
@@ -59,10 +59,10 @@ _CALL = 64  # what a call of a program costs besides the program
 
 @dataclass(frozen=True)
 class Vectors:
-    """How a stage walks its lane variable.
+    """How a nest walks its lane variable.
 
     What is left after whole vectors is done by one more vector that ends where the dim
-    does, if the stage `repeats` elements without harm; else under a mask. It is code of
+    does, if the nest `repeats` elements without harm; else under a mask. It is code of
     its own or, if `short`, the same code, which takes half as long to compile.
     """
 
@@ -76,7 +76,7 @@ class Schedule:
     """How a kernel is walked; see the module's text.
 
     `column` is the outer dim walked by vectors, or None; `vectors` has the width of the
-    vectors of each stage. With a `block` of more than one, an iteration takes so many
+    vectors of each nest. With a `block` of more than one, an iteration takes so many
     indices of the last outer dim and a piece of the split dim: the tile of a transpose;
     or, with `outer_lanes`, these are the lanes of vectors (outer_vectorisation.py).
     """
@@ -104,7 +104,7 @@ class Schedule:
 
 
 def trip_count(outer: tuple[LoopVar, ...], pieces: int, block: int) -> int:
-    """How many iterations there are."""
+    """The number of iterations."""
     extents = [v.extent for v in outer]
     if block > 1:
         extents[-1] = -(-extents[-1] // block)
@@ -123,7 +123,7 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
     neighbours = _neighbours(kernel)
     if neighbours is not None:
         outer = (*(v for v in outer if v != neighbours), neighbours)
-        split = kernel.stages[0].dims[-1]
+        split = kernel.nests[0].dims[-1]
         block = min(tuning.tile, typical(neighbours.extent))
         piece = block if block == tuning.tile else tuning.piece_of_neighbours
     total = typical(kernel_cost(kernel))
@@ -139,7 +139,7 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
             column,
             column is None and may_repeat(s, kernel) and _ends_far(s, neighbours),
         )
-        for s in kernel.stages
+        for s in kernel.nests
     )
     pieces = 1 if split is None else -(-split.extent // piece)
     iterations = trip_count(outer, pieces, block)
@@ -157,10 +157,10 @@ def _neighbours(kernel: Kernel) -> LoopVar | None:
     caches still have it for the next one. Picking elements of one or two bytes out of
     vectors takes longer than reading them again.
     """
-    stage = kernel.stages[0]
-    if len(kernel.stages) > 1 or stage.folds or stage.ordered or len(stage.dims) != 1:
+    nest = kernel.nests[0]
+    if len(kernel.nests) > 1 or nest.folds or nest.ordered or len(nest.dims) != 1:
         return None
-    tuning, (last,) = config.tuning, stage.dims
+    tuning, (last,) = config.tuning, nest.dims
     for load in kernel.loads():
         jump = abs(load.offset.coefficient(last))
         for variable in kernel.dims:
@@ -184,27 +184,27 @@ def _is_long(variable: LoopVar) -> bool:
 def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]:
     """The long dim that iterations take a piece of, and the piece."""
     if kernel.piece:
-        return kernel.stages[0].dims[0], kernel.piece
+        return kernel.nests[0].dims[0], kernel.piece
     tuning = config.tuning
     if column is not None:
         most = tuning.piece_of_columns
         few = not is_symbolic_dim(column.extent) and column.extent <= most
         return (None, 1) if few else (column, most)
-    (stage, *others) = kernel.stages
-    if others or stage.folds or not stage.dims or stage.ordered:
+    (nest, *others) = kernel.nests
+    if others or nest.folds or not nest.dims or nest.ordered:
         return None, 1
-    first, *rest = stage.dims
+    first, *rest = nest.dims
     around = typical(math.prod(v.extent for v in rest))
     piece = max(1, tuning.piece_of_map // max(1, around))
     return (first, piece) if typical(first.extent) >= 2 * piece else (None, 1)
 
 
 def _lane_extent(
-    stage: Stage, column: LoopVar | None, split: LoopVar | None, piece: int
+    nest: LoopNest, column: LoopVar | None, split: LoopVar | None, piece: int
 ) -> int:
     if column is not None:
         return min_dim(column.extent, config.tuning.piece_of_columns)
-    lane = stage.dims[-1] if stage.dims else None
+    lane = nest.dims[-1] if nest.dims else None
     if lane is None:
         return 1
     return min_dim(lane.extent, piece) if lane == split else lane.extent
@@ -212,27 +212,27 @@ def _lane_extent(
 
 def prefers_columns(kernel: Kernel) -> bool:
     """Whether consecutive outer indices, not inner ones, are neighbours in memory."""
-    if not kernel.dims or not any(s.folds for s in kernel.stages):
+    if not kernel.dims or not any(s.folds for s in kernel.nests):
         return False
-    if any(map(is_running, kernel.stages)):
+    if any(map(is_running, kernel.nests)):
         return False
     last = kernel.dims[-1]
     rows = columns = 0  # the loads that would jump with every lane
-    for stage in kernel.stages:
-        for load in stage.loads if stage.dims else ():
-            rows += typical(abs(load.offset.coefficient(stage.dims[-1]))) > 1
+    for nest in kernel.nests:
+        for load in nest.loads if nest.dims else ():
+            rows += typical(abs(load.offset.coefficient(nest.dims[-1]))) > 1
             # Every other one is picked out of two vectors.
             columns += typical(abs(load.offset.coefficient(last))) > 2
     return rows > columns
 
 
-def is_running(stage: Stage) -> bool:
-    """Whether a fold of the stage stores what it has so far at every index."""
-    return any(f.running for f in stage.folds)
+def is_running(nest: LoopNest) -> bool:
+    """Whether a fold of the nest stores what it has so far at every index."""
+    return any(f.running for f in nest.folds)
 
 
 def _vectors(
-    stage: Stage,
+    nest: LoopNest,
     extent: int,
     vector_bytes: int,
     little: bool,
@@ -248,20 +248,20 @@ def _vectors(
     code, and slower, above all on AMD's processors: for what need not be `quick`ly made
     they are for the rest alone.
     """
-    if stage.ordered and not _in_order(stage):
+    if nest.ordered and not _in_order(nest):
         return Vectors(1, False)
     tuning = config.tuning
-    body = stage.body
+    body = nest.body
     widest = max(
         (compute_size(e) for e in body if isinstance(e, (Instr, Load))), default=4
     )
     native = max(1, vector_bytes // widest)
     heavy = sum(weight(e) for e in body)
-    heavy += 0 if column else _shuffles(stage)
-    chains = 1 if is_running(stage) else chains_of(heavy)
+    heavy += 0 if column else _shuffles(nest)
+    chains = 1 if is_running(nest) else chains_of(heavy)
     wide = native * chains
     is_long = typical(extent) >= 8 * wide
-    waits = column is None and bool(stage.folds) and is_long
+    waits = column is None and bool(nest.folds) and is_long
     little = little and not waits
     lanes = native if little else wide
     usual = typical(extent)
@@ -275,63 +275,65 @@ def _vectors(
     if waits or (not is_multiple(extent, lanes) and not little and is_long):
         lanes = wide
     short = little or heavy > tuning.light_body or typical(extent) < 4 * lanes
-    return Vectors(lanes, quick and short and not (column is None and _turns(stage)))
+    return Vectors(
+        lanes, quick and short and not (column is None and _shuffles_lanes(nest))
+    )
 
 
-def _ends_far(stage: Stage, neighbours: LoopVar | None) -> bool:
+def _ends_far(nest: LoopNest, neighbours: LoopVar | None) -> bool:
     """Whether dims that vectors or tiles go along are known to be as long as these."""
-    along = [v for v in (*stage.dims[-1:], neighbours) if v is not None]
+    along = [v for v in (*nest.dims[-1:], neighbours) if v is not None]
     return not any(is_symbolic_dim(v.extent) for v in along)
 
 
-def may_repeat(stage: Stage, kernel: Kernel) -> bool:
+def may_repeat(nest: LoopNest, kernel: Kernel) -> bool:
     """Whether elements may be computed twice: they read nothing that may be replaced.
 
-    That is what the stage stores, unless it has just been stored, or an argument at the
+    That is what the nest stores, unless it has just been stored, or an argument at the
     element that is stored: its memory may be that of the result (graph/replace.py).
     """
-    if stage.ordered or stage.folds or not stage.dims:
+    if nest.ordered or nest.folds or not nest.dims:
         return False
-    inside = {s.buffer for g in kernel.stages for s in g.written()}
-    own, places = {s.buffer for s in stage.stores}, {s.offset for s in stage.stores}
-    order, now = {e: i for i, e in enumerate(stage.body)}, -1
+    inside = {s.buffer for g in kernel.nests for s in g.written()}
+    own, offsets = {s.buffer for s in nest.stores}, {s.offset for s in nest.stores}
+    order, now = {e: i for i, e in enumerate(nest.body)}, -1
     stored: dict[tuple[Buffer, Affine], int] = {}
-    for s in stage.stores:
+    for s in nest.stores:
         now = max(now, *(order[e] for e in s.operands()))
         stored.setdefault((s.buffer, s.offset), now)
     return not any(
-        x.buffer in own or (x.buffer not in inside and x.offset in places)
-        for x in stage.loads
+        x.buffer in own or (x.buffer not in inside and x.offset in offsets)
+        for x in nest.loads
         if order[x] <= stored.get((x.buffer, x.offset), order[x])
     )
 
 
-def _turns(stage: Stage) -> bool:
+def _shuffles_lanes(nest: LoopNest) -> bool:
     """Whether lanes lie side by side in another order: shuffled where all are there.
 
     Under a mask each is read or written by itself.
     """
-    if not stage.dims:
+    if not nest.dims:
         return False
-    last = stage.dims[-1]
-    columns = any(typical(s.offset.coefficient(last)) > 1 for s in stage.stores)
-    steps = [x.offset.coefficient(last) for x in stage.loads]
-    turned = any(is_same(k, -1) or is_same(k, 2) for k in steps)
-    return columns or turned
+    last = nest.dims[-1]
+    columns = any(typical(s.offset.coefficient(last)) > 1 for s in nest.stores)
+    steps = [x.offset.coefficient(last) for x in nest.loads]
+    reversed_rows = any(is_same(k, -1) or is_same(k, 2) for k in steps)
+    return columns or reversed_rows
 
 
-def _shuffles(stage: Stage) -> int:
+def _shuffles(nest: LoopNest) -> int:
     """What it costs to pick lanes that lie apart, and to put columns together.
 
     Of narrow elements LLVM takes long to find instructions for more registers at once.
     """
-    if not stage.dims:
+    if not nest.dims:
         return 0
-    places = {(x.buffer, x.offset) for x in stage.loads}
-    places |= {(s.buffer, s.offset) for s in stage.stores}
+    addresses = {(x.buffer, x.offset) for x in nest.loads}
+    addresses |= {(s.buffer, s.offset) for s in nest.stores}
     total = 0
-    for buffer, offset in places:
-        apart = typical(abs(offset.coefficient(stage.dims[-1])))
+    for buffer, offset in addresses:
+        apart = typical(abs(offset.coefficient(nest.dims[-1])))
         if 2 < apart <= config.tuning.few_apart:
             total += (apart - 1) * max(1, 4 // buffer.dtype.itemsize)
     return total
@@ -346,16 +348,16 @@ def chains_of(weight: int) -> int:
     return 4 if weight <= tuning.light_body else 2 if weight <= tuning.heavy_body else 1
 
 
-def _in_order(stage: Stage) -> bool:
+def _in_order(nest: LoopNest) -> bool:
     """Whether updates along the last dim go to neighbours, each to its own element.
 
     What a step reads of its result must lie a whole row or more away.
     """
-    last = stage.dims[-1] if stage.dims else None
+    last = nest.dims[-1] if nest.dims else None
     if last is None:
         return False
-    for store in stage.stores:
-        for load in stage.loads:
+    for store in nest.stores:
+        for load in nest.loads:
             if load.buffer is store.buffer and load.offset != store.offset:
                 distance = load.offset - store.offset
                 if distance.terms or abs(distance.const) < last.extent:
@@ -363,7 +365,7 @@ def _in_order(stage: Stage) -> bool:
     return all(
         s.offset.coefficient(last) == 1
         and not any(last in _varies(e) for e in s.operands()[1:])
-        for s in stage.stores
+        for s in nest.stores
     )
 
 
@@ -396,14 +398,14 @@ def weight(expr: Expr) -> int:
     return 4 if expr.name in _SLOW else 1
 
 
-def cost(stage: Stage) -> int:
-    """What one index of a stage costs, in simple scalar operations."""
-    return 1 + sum(weight(e) for e in stage.body)
+def cost(nest: LoopNest) -> int:
+    """What one index of a nest costs, in simple scalar operations."""
+    return 1 + sum(weight(e) for e in nest.body)
 
 
 def kernel_cost(kernel: Kernel) -> int:
     """What a kernel costs, in simple scalar operations."""
-    inner = sum(cost(s) * math.prod(v.extent for v in s.dims) for s in kernel.stages)
+    inner = sum(cost(s) * math.prod(v.extent for v in s.dims) for s in kernel.nests)
     return inner * math.prod(v.extent for v in kernel.dims)
 
 
@@ -417,7 +419,7 @@ def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
     """
     total = 0
     for statement in block:
-        if isinstance(statement, Stage):
+        if isinstance(statement, LoopNest):
             computed = statement.ordered or not statement.stores[0].buffer.in_memory
             total += _WEIGHT * len(statement.stores) * computed
             continue
@@ -481,8 +483,8 @@ def region_schedule(region: Region, vector_bytes: int) -> Schedule:
         return Schedule((region.parts,), None, 1, None, (), grain)
     if region.lane is None:
         return Schedule((), None, 1, None, (), 1)
-    stages = (s for s in statements_in(region.body) if isinstance(s, Stage))
-    body = walk(x.value for s in stages for x in s.stores if not x.buffer.in_memory)
+    nests = (s for s in statements_in(region.body) if isinstance(s, LoopNest))
+    body = walk(x.value for s in nests for x in s.stores if not x.buffer.in_memory)
     sizes = [compute_size(e) for e in body if isinstance(e, (Instr, Load))]
     heavy = sum(map(weight, body))
     lanes = max(1, vector_bytes // max(sizes, default=4)) * chains_of(heavy)

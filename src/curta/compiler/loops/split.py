@@ -20,7 +20,7 @@ from curta.compiler.loops.index import (
     LoopVar,
     row_major,
 )
-from curta.compiler.loops.nodes import Buffer, Fold, Kernel, Stage, Store
+from curta.compiler.loops.nodes import Buffer, Fold, Kernel, LoopNest, Store
 from curta.compiler.loops.schedule import is_running, kernel_cost, prefers_columns
 from curta.config import config
 from curta.core.dim import max_dim, min_dim, typical
@@ -33,20 +33,20 @@ def piece_index(pieces: int) -> LoopVar:
 
 def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
     """The kernel itself, or one that folds pieces and one that folds their results."""
-    stage = kernel.stages[0]
-    if len(kernel.stages) != 1 or not stage.folds or stage.kept or is_running(stage):
+    nest = kernel.nests[0]
+    if len(kernel.nests) != 1 or not nest.folds or nest.kept or is_running(nest):
         return [kernel]
-    first, size = stage.dims[0], _piece(kernel, stage)
+    first, size = nest.dims[0], _piece(kernel, nest)
     pieces = -(-first.extent // size)
     if typical(pieces) < 2:
         return [kernel]
     index = piece_index(pieces)
-    parts = Parts(stage.folds, (index, *kernel.dims), builder)
-    stored = parts.stored(stage.folds, (index, *kernel.dims))
+    parts = Parts(nest.folds, (index, *kernel.dims), builder)
+    stored = parts.stored(nest.folds, (index, *kernel.dims))
     read = parts.read((index, *kernel.dims))
     return [
-        Kernel(kernel.dims, (Stage(stage.dims, stage.stores, stored),), size),
-        Kernel(kernel.dims, (Stage((index,), (), read),)),
+        Kernel(kernel.dims, (LoopNest(nest.dims, nest.stores, stored),), size),
+        Kernel(kernel.dims, (LoopNest((index,), (), read),)),
     ]
 
 
@@ -91,10 +91,10 @@ class Parts:
         )
 
 
-def _piece(kernel: Kernel, stage: Stage) -> int:
+def _piece(kernel: Kernel, nest: LoopNest) -> int:
     """How much of the first inner dim is a piece; all of it if not worth a split."""
     tuning = config.tuning
-    extent, width = stage.dims[0].extent, tuning.piece_of_columns
+    extent, width = nest.dims[0].extent, tuning.piece_of_columns
     iterations = math.prod(v.extent for v in kernel.dims)
     if prefers_columns(kernel):
         columns = kernel.dims[-1].extent
@@ -109,7 +109,7 @@ def _piece(kernel: Kernel, stage: Stage) -> int:
         return extent
     pieces = max_dim(1, pieces)
     size = -(-extent // pieces)
-    if len(stage.dims) == 1 and not prefers_columns(kernel):
+    if len(nest.dims) == 1 and not prefers_columns(kernel):
         multiple = tuning.fold_piece_multiple
         size = -(-size // multiple) * multiple
     return size

@@ -46,8 +46,8 @@ def _cholesky(b: Builder, op: Cholesky, x: Value) -> Value:
     (given,), (aval,), (out,) = b.ins, _in_single(b), b.outs
     if not out.size:
         return x
-    if found := routine(b, op):
-        (factor,) = lower_closed(b, staged_in_single(found.function, op, b.ins), [x])
+    if library := routine(b, op):
+        (factor,) = lower_closed(b, staged_in_single(library.function, op, b.ins), [x])
         return factor
 
     def finish(factor: Any) -> Any:

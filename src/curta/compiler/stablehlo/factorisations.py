@@ -78,9 +78,9 @@ def routine(b: Builder, op: Any) -> Routine | None:
     shapes = [a.shape for a in (*b.ins, *b.outs)]
     if any(any(map(is_symbolic_dim, s)) or 0 in s for s in shapes):
         return None
-    for found in _routines(type(op)):
-        if found.targets <= b.program.targets and found.fits(op):
-            return found
+    for candidate in _routines(type(op)):
+        if candidate.targets <= b.program.targets and candidate.fits(op):
+            return candidate
     return None
 
 
@@ -92,9 +92,9 @@ def _routines(cls: type) -> Iterator[Routine]:
 
 @rule(*PROGRAMS)
 def _decomposition(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
-    found = routine(b, op)
-    if found is not None:
-        return lower_closed(b, staged_in_single(found.function, op, b.ins), args)
+    library = routine(b, op)
+    if library is not None:
+        return lower_closed(b, staged_in_single(library.function, op, b.ins), args)
 
     def write(inner: Builder, *args: Value) -> Sequence[Value]:
         return lower_closed(inner, program(op, inner.ins), args)

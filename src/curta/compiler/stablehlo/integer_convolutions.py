@@ -46,9 +46,9 @@ def as_products(op: ConvGeneralDilated, lhs: Any, rhs: Any, dtype: Any) -> Any:
 def _patches(
     op: ConvGeneralDilated, lhs: Any, kernel: tuple[int, ...]
 ) -> tuple[Any, list[int]]:
-    """(N, C, ...) with two dims for each spatial one: the window's place, and within.
+    """(N, C, ...) with two dims for each spatial one: window, and offset in it.
 
-    And how many places there are along each.
+    And how many windows there are along each.
     """
     edges = [
         (low, high, by - 1)
@@ -56,15 +56,15 @@ def _patches(
     ]
     zero = full(ShapedArray((), typeof(lhs).dtype), 0)
     x = Pad(((0, 0, 0), (0, 0, 0), *edges))(lhs, zero)
-    places = []
+    windows = []
     steps = zip(kernel, op.window_strides, op.rhs_dilation, strict=True)
     for d, (size, stride, by) in enumerate(steps):
         dim = 2 + 2 * d
         length = typeof(x).shape[dim]
         first = np.arange(0, length - (size - 1) * by, stride)
         x = _taken(x, dim, np.add.outer(first, by * np.arange(size)))
-        places.append(len(first))
-    return x, places
+        windows.append(len(first))
+    return x, windows
 
 
 def _taken(x: Any, dim: int, index: Any) -> Any:

@@ -67,13 +67,13 @@ def rule(*classes: type[Op], keys: bool = False) -> Callable[[F], F]:
             RULES[cls] = function
         if keys:
             _KNOW_KEYS.add(function)
-        _found.clear()
+        _resolved.clear()
         return function
 
     return register
 
 
-class _Found(NamedTuple):
+class _ResolvedRule(NamedTuple):
     """The rule for a class of ops, and what it sees to itself."""
 
     rule: Rule
@@ -81,20 +81,22 @@ class _Found(NamedTuple):
     places_results: bool
 
 
-_found: dict[type[Op], _Found] = {}  # what was looked for
+_resolved: dict[type[Op], _ResolvedRule] = {}  # what was looked for
 
 
-def _rule_of(kind: type[Op]) -> _Found | None:
+def _rule_of(kind: type[Op]) -> _ResolvedRule | None:
     """The rule of a class, or of its first base that has one."""
     try:
-        return _found[kind]
+        return _resolved[kind]
     except KeyError:
         pass
     result = next((RULES[cls] for cls in kind.__mro__ if cls in RULES), None)
     if result is None:
         return None
     places = issubclass(kind, OWN_PLACES)
-    return _found.setdefault(kind, _Found(result, result in _KNOW_KEYS, places))
+    return _resolved.setdefault(
+        kind, _ResolvedRule(result, result in _KNOW_KEYS, places)
+    )
 
 
 PLATFORM_INDEX = "_platform_index"
@@ -111,7 +113,7 @@ def ordered_effects(effects: Iterable[Effect]) -> list[Effect]:
 
 
 class Program:
-    """What the functions of one module share.
+    """The state shared by the functions of one module.
 
     `platforms` are those that the module is for; where there are several, its
     functions get the index of the one it runs on. It is among the numbers that all
@@ -299,9 +301,9 @@ class Builder:
     ) -> Value:
         """Append an operation of StableHLO with one result."""
         if type(type_) is Dynamic:
-            found = dynamic_op(self, name, operands, type_, attributes)
-            if found is not None:
-                return found
+            dynamic = dynamic_op(self, name, operands, type_, attributes)
+            if dynamic is not None:
+                return dynamic
         result = Value(type_)
         operation = Operation(
             f"stablehlo.{name}", operands, (result,), attributes, (), self.location
@@ -443,16 +445,16 @@ def annotate(
 
 def lower_op(b: Builder, op: Op, args: Sequence[Value]) -> Sequence[Value]:
     """Append an op from `b.ins` to `b.outs`; the values of its results."""
-    found = _rule_of(type(op))
-    if found is None and isinstance(op, Composed):
+    lowering = _rule_of(type(op))
+    if lowering is None and isinstance(op, Composed):
         return lower_closed(b, op.expansion(b.ins), args)
-    if found is None:
+    if lowering is None:
         raise NotImplementedError(
             f"StableHLO lowering rule for primitive '{op.name}' not found, for"
             f" platforms {b.program.platforms}. {b.line}"
         )
-    if not found.knows_keys and moves_keys(op, b.ins):
+    if not lowering.knows_keys and moves_keys(op, b.ins):
         return lower_closed(b, on_words(op, b.ins), args)
-    result = found.rule(b, op, *args)
+    result = lowering.rule(b, op, *args)
     results = [result] if isinstance(result, Value) else result
-    return results if found.places_results else constrained_by_types(b, results)
+    return results if lowering.places_results else constrained_by_types(b, results)

@@ -39,10 +39,10 @@ def _words(b: Builder, *values: Value) -> list[Words]:
     return [Words(b, v, physical(a)) for v, a in pairs]
 
 
-def _result(b: Builder, found: Words) -> Value:
+def _result(b: Builder, words: Words) -> Value:
     """The words as the eqn gives them."""
     out = physical(b.outs[0])
-    return found.astype(out.dtype).reshape(*out.shape).value
+    return words.astype(out.dtype).reshape(*out.shape).value
 
 
 @rule(RandomSeed, keys=True)

@@ -102,7 +102,7 @@ class Words(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def joined(parts: Sequence[Words], dim: int) -> Words:
-    """One after the other along a dim that they have."""
+    """Concatenated along an existing dim."""
     first = parts[0]
     shape = list(first.shape)
     shape[dim] = sum(p.shape[dim] for p in parts)

@@ -27,8 +27,8 @@ from curta.compiler.support.invoke_code import (
 from curta.lazy_dataclass import dataclass
 
 # Words of a record, after what `invoke_code` wants of the program and its constants.
-# DONATED is the number of donated arguments, DONATIONS the place in the record of what
-# is said of them. The others are places in the table: of the arrays among the
+# DONATED is the number of donated arguments, DONATIONS the offset in the record of what
+# is said of them. The others are offsets in the table: of the arrays among the
 # arguments, of the storage of donated ones, of the arrays of results, of the objects
 # held for the call, after their number, of a stack on which arguments are walked
 # through, and of the end.
@@ -51,7 +51,7 @@ OWN_WORDS = 11
 LEAF, RESULT, OVERWRITTEN = range(3)
 DONATION_WORDS = 3
 # Instructions: what is expected, how many children, and a word: the address of the
-# aval of an array, or of the class of a tuple, or the place in the record of the keys
+# aval of an array, or of the class of a tuple, or the offset in the record of the keys
 # of a dict, or of what is known of another node.
 ARRAY, DICT, TUPLE, LIST, NONE, NODE = range(6)
 INSTRUCTION_WORDS = 3
@@ -93,12 +93,12 @@ class CallRecord:
         return word(self.b, self._own, offset)
 
     def area(self, table: Value, offset: int) -> Value:
-        """The address of an area of the table, of which a word says the place."""
+        """The address of an area of the table, of which a word says the offset."""
         return at(self.b, table, self.word(offset))
 
     @property
     def results(self) -> Value:
-        """How many results there are."""
+        """The number of results."""
         return word(self.b, self.address, RESULTS)
 
     @property
@@ -118,7 +118,7 @@ class CallRecord:
 
     @property
     def waiting(self) -> Value:
-        """Where it is said of each result whether it lies where an argument lies."""
+        """The address of flags that tell which results share storage with arguments."""
         return at(self.b, self.address, self.word(DONATIONS))
 
     @property

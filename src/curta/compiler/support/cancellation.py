@@ -42,7 +42,7 @@ class Token:
         return self._words[0] != 0
 
     def cancel(self) -> None:
-        """Say that it is."""
+        """Mark the call as cancelled."""
         self._words[0] = 1
 
 

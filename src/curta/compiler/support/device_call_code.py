@@ -41,15 +41,15 @@ from curta.lazy_dataclass import dataclass
 # that other libraries use, a word that is not 0 once the client is closed, how many
 # devices, operands and results of each there are, and the struct of Execute's
 # arguments, its size in words first. Then come the numbers of donated arguments. An
-# instruction for an array has the place of three words: its aval, its sharding, and
+# instruction for an array takes three words: its aval, its sharding, and
 # that of its elements.
-LENT, CLOSED, DEVICES, OPERANDS, OUTPUTS, STRUCT_WORDS, STRUCT = range(7)
+BORROWED, CLOSED, DEVICES, OPERANDS, OUTPUTS, STRUCT_WORDS, STRUCT = range(7)
 # The words of PJRT_LoadedExecutable_Execute_Args that are written at each call.
 ARGUMENT_LISTS, OUTPUT_LISTS = 4, 7
 # Items of an entry, after its record and the rings.
 MAKER, FAILED = 2, 3
 # Words of a record of another function of the plugin; then comes the struct of its
-# arguments, with the places of a handle and of a result.
+# arguments, with the indices of a handle and of a result.
 FUNCTION, FUNCTION_WORDS, FUNCTION_STRUCT = range(3)
 HANDLE, RESULT = 2, 3
 # Items of what `free_buffer` and `await_buffer` belong to.
@@ -93,9 +93,9 @@ class _DeviceArguments(Arguments):
             good = is_(load(b, item, layout.aval), 0)
             good = good & is_(load(b, item, layout.device), 1)
             good = good & self._is_held(b, item)
-            return [b.if_(good, place, lambda: [no])[0]]
+            return [b.if_(good, sharding, lambda: [no])[0]]
 
-        def place() -> Values:
+        def sharding() -> Values:
             data = load(b, item, layout.pending)
             return [is_(load(b, data, self.on_device.sharding), 2)]
 
@@ -126,8 +126,8 @@ class _DeviceArguments(Arguments):
                 first = field(b, buffers, self.layout.items)
                 column = at(b, table, head.results + loop.index)
                 with b.loop(0, word(b, more, DEVICES)) as row:
-                    place = at(b, column, row.index * operands)
-                    b.store(b.load(PTR, at(b, first, row.index)), place)
+                    cell = at(b, column, row.index * operands)
+                    b.store(b.load(PTR, at(b, first, row.index)), cell)
             loop.next(loop.carried[0] & held)
         b.ret(loop.results[0])
 
@@ -154,9 +154,9 @@ class _DeviceCode(CallCode):
     def _is_ready(self, b: Builder, head: CallRecord) -> Value:
         """Whether the client is open, and nobody else uses memory of it."""
         more = at(b, head.address, head.word(DONATIONS))
-        lent = b.call("PySet_Size", I64, b.load(PTR, at(b, more, LENT)))
+        borrowed = b.call("PySet_Size", I64, b.load(PTR, at(b, more, BORROWED)))
         closed = b.load(I64, b.load(PTR, at(b, more, CLOSED)))
-        return b.eq(lent, 0) & b.eq(closed, 0)
+        return b.eq(borrowed, 0) & b.eq(closed, 0)
 
     def _hold(self) -> None:
         """Store the handles of buffers, which are kept for the call."""
@@ -200,9 +200,9 @@ class _DeviceCode(CallCode):
             b.store(given, at(b, struct, loop.index))
         operands, outputs = word(b, more, OPERANDS), word(b, more, OUTPUTS)
         with b.loop(0, devices) as loop:
-            row, place = loop.index, at(b, lists, loop.index)
-            b.store(at(b, handles, row * operands), place)
-            b.store(at(b, outs, row * outputs), at(b, place, devices))
+            row, slot = loop.index, at(b, lists, loop.index)
+            b.store(at(b, handles, row * operands), slot)
+            b.store(at(b, outs, row * outputs), at(b, slot, devices))
         b.store(lists, at(b, struct, ARGUMENT_LISTS))
         b.store(at(b, lists, devices), at(b, struct, OUTPUT_LISTS))
         b.call("hold", I64, buffers, held, handles)
@@ -229,18 +229,18 @@ class _DeviceCode(CallCode):
         """Take the elements from a donated array, which the program has taken over."""
         b = self.module.function("delete", [PTR], exported=False)
         (array,) = b.arguments
-        place = field(b, array, self.layout.pending)
-        before, none = b.load(PTR, place), b.external("none")
+        slot = field(b, array, self.layout.pending)
+        before, none = b.load(PTR, slot), b.external("none")
         b.call("Py_IncRef", None, none)
-        b.store(none, place)
+        b.store(none, slot)
         with b.when(~b.is_null(before)):
             b.call("Py_DecRef", None, before)
         b.ret()
 
-    def _raise(self, b: Builder, function: Value, error: Value, place: Value) -> Value:
+    def _raise(self, b: Builder, function: Value, error: Value, slot: Value) -> Value:
         """Hand an error of the plugin to a function that raises it."""
-        b.store(error, place)
-        return b.call("finish", PTR, function, place, b.const(I64, 1))
+        b.store(error, slot)
+        return b.call("finish", PTR, function, slot, b.const(I64, 1))
 
     def _finish(self) -> None:
         """What a function of Python makes of addresses."""
@@ -248,8 +248,8 @@ class _DeviceCode(CallCode):
         function, addresses, count = b.arguments
         # They are replaced by the numbers that they are.
         with b.loop(0, count) as loop:
-            place = at(b, addresses, loop.index)
-            b.store(b.call("PyLong_FromVoidPtr", PTR, b.load(PTR, place)), place)
+            slot = at(b, addresses, loop.index)
+            b.store(b.call("PyLong_FromVoidPtr", PTR, b.load(PTR, slot)), slot)
         out = b.call("PyObject_Vectorcall", PTR, function, addresses, count, b.null)
         with b.loop(0, count) as loop:
             b.call("Py_DecRef", None, b.load(PTR, at(b, addresses, loop.index)))
@@ -299,12 +299,12 @@ class _DeviceCode(CallCode):
         owner, arguments, _ = b.arguments
         handle = b.call("PyLong_AsVoidPtr", PTR, b.load(PTR, arguments))
         records = [_record(b, owner, i) for i in (READY_EVENT, AWAIT, DESTROY_EVENT)]
-        place, unused = words(b, b.const(I64, 1)), words(b, b.const(I64, 1))
+        slot, unused = words(b, b.const(I64, 1)), words(b, b.const(I64, 1))
         state = b.call("PyEval_SaveThread", PTR)
-        error = b.call("call_plugin", PTR, records[0], handle, place)
+        error = b.call("call_plugin", PTR, records[0], handle, slot)
 
         def wait() -> Values:
-            event = b.load(PTR, place)
+            event = b.load(PTR, slot)
             failed = b.call("call_plugin", PTR, records[1], event, unused)
             b.call("call_plugin", PTR, records[2], event, unused)
             return [failed]
@@ -313,7 +313,7 @@ class _DeviceCode(CallCode):
         b.call("PyEval_RestoreThread", None, state)
 
         def failed() -> Values:
-            return [self._raise(b, item_of(b, owner, AWAIT_FAILED), error, place)]
+            return [self._raise(b, item_of(b, owner, AWAIT_FAILED), error, slot)]
 
         b.ret(b.if_(b.is_null(error), lambda: [_none(b)], failed)[0])
 

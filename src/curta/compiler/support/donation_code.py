@@ -132,7 +132,7 @@ class _Donation:
         self._fill(b, array, b.load(PTR, at(b, areas.taken, number)))
 
     def _fill(self, b: Builder, array: Value, storage: Value) -> None:
-        """Give an array its storage, and up what it had."""
+        """Give an array new storage, and release the old."""
         data = field(b, array, self.layout.data)
         before = b.load(PTR, data)
         b.store(storage, data)

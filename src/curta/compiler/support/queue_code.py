@@ -2,10 +2,10 @@
 
 A job is a function and the address of its table of words. Jobs run one after the other
 in the order in which they came, so that a count of finished ones says which are done. A
-thread of the queue's own runs them, or whoever waits for one. To a caller that waits at
-once the thread, when it wakes up, leaves the job. A caller that must look at signals
-now and then runs none: it sleeps, and wakes up for them. Nothing here touches Python.
-A model of the protocol is explored in tests/runtime/test_protocols.py.
+thread of the queue's own runs them, or the thread that waits for one. To a caller that
+waits at once the thread, when it wakes up, leaves the job. A caller that must look at
+signals now and then runs none: it sleeps, and wakes up for them. Nothing here touches
+Python. A model of the protocol is explored in tests/runtime/test_protocols.py.
 """
 
 from __future__ import annotations

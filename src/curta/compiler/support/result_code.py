@@ -91,7 +91,7 @@ class _Results:
         usable: Callable[[Builder, Value], Value],
         otherwise: Callable[[], Value],
     ) -> Value:
-        """A new reference to an array of the ring, or to a new one in an empty place.
+        """A new reference to an array of the ring, or to a new one in an empty slot.
 
         What is `otherwise` if all are in use; null if an exception is set.
         """
@@ -128,13 +128,13 @@ class _Results:
         return is_alone(b, kept) & b.is_null(weak)
 
     def _if_dead(self, b: Builder, kept: Value) -> Value:
-        """Whether nobody but the ring has an array, nor its storage, which is there."""
+        """Whether only the ring refers to an array and its storage."""
         data = load(b, kept, self.layout.data)
         there = ~b.eq(data, b.external("none"))
         return self._if_unheld(b, kept) & is_alone(b, data) & there
 
     def refilled(self, b: Builder) -> None:
-        """An array in the place of one that nobody has, and that has lost its storage.
+        """An array in the slot of one that is unreferenced and has lost its storage.
 
         That which is kept of a donated argument becomes its own. Where there is no such
         array, it is one that is not kept.
@@ -190,7 +190,7 @@ def _make(b: Builder, entry: Value, makers: int, output: Value) -> Value:
 
 
 def _new(b: Builder, entry: Value, output: Value, slot: Value) -> Value:
-    """A new array, which gets a place in the rings."""
+    """A new array, which gets a slot in the rings."""
     made = _make(b, entry, MAKERS, output)
     with b.when(~b.is_null(made)):
         b.call("Py_IncRef", None, made)

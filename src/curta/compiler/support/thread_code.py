@@ -6,7 +6,7 @@ the job's generation in the high half and the next chunk in the low half, taken 
 compare-and-swap. A worker reads ticket, job, then swaps: success proves that the job
 belongs to the ticket. The caller works too, then waits until all chunks are done.
 
-Whoever waits spins a little, since work comes in bursts, then lets others run, then
+A waiting thread spins a little, since work comes in bursts, then lets others run, then
 sleeps in the kernel (futex). Nothing here touches Python.
 A model of the protocol is explored in tests/runtime/test_protocols.py.
 """

@@ -49,7 +49,7 @@ class Guard:
     sign: str
 
     def holds(self, sizes: Mapping[str, int]) -> bool:
-        """Whether it holds of these sizes."""
+        """Whether the constraint holds for these sizes."""
         return bool(_COMPARED[self.sign](self.difference.evaluate(sizes), 0))
 
     def __str__(self) -> str:
@@ -87,7 +87,7 @@ class SizeScope(SymbolicScope):
     def bounds(self, poly: Poly, enough: Enough = best) -> Interval:
         """Numbers between which a polynomial lies: by intervals alone.
 
-        They are asked for at every turn, and a guard does where they say too little.
+        They are asked for often, and a guard does where they say too little.
         """
         if poly not in self._bounds_of:
             self._bounds_of[poly] = interval(poly)
@@ -111,7 +111,7 @@ class SizeScope(SymbolicScope):
             self.needed.setdefault(name, str(user_frame()))
 
     def refusal(self, sizes: Mapping[str, int]) -> tuple[Guard, str] | None:
-        """A guard that does not hold of other sizes, and where it comes from."""
+        """A guard that other sizes violate, and the line it comes from."""
         return next((x for x in self.guards.items() if not x[0].holds(sizes)), None)
 
 

@@ -116,7 +116,7 @@ class Term(Keyed):
 
     @property
     def single(self) -> Factor | None:
-        """The factor, where there is one alone."""
+        """The only factor; None if there are several."""
         if len(self.factors) != 1 or self.factors[0][1] != 1:
             return None
         return self.factors[0][0]

@@ -107,8 +107,8 @@ def _dense_result(
     """The product where one operand is dense, in either order."""
     if isinstance(lhs, Coordinates):
         return _sparse_dense(lhs, jnp.asarray(rhs), numbers, kind)
-    turned: Any = tuple(pair[::-1] for pair in numbers)
-    out = _sparse_dense(rhs, jnp.asarray(lhs), turned, kind)
+    swapped: Any = tuple(pair[::-1] for pair in numbers)
+    out = _sparse_dense(rhs, jnp.asarray(lhs), swapped, kind)
     n_batch = len(numbers[1][0])
     n_right = len(rhs.shape) - len(numbers[0][0])
     order = (*range(n_batch), *range(n_right, out.ndim), *range(n_batch, n_right))

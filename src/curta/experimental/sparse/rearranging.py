@@ -424,8 +424,8 @@ def bcoo_rev(operand: Coordinates, dimensions: Sequence[int]) -> Any:
             data, indices = jnp.flip(data, d), jnp.flip(indices, d)
         elif d < n_batch + n_sparse:
             size, column = operand.shape[d], indices[..., d - n_batch]
-            turned = jnp.where(column < size, size - 1 - column, size)
-            indices = indices.at[..., d - n_batch].set(turned)
+            flipped = jnp.where(column < size, size - 1 - column, size)
+            indices = indices.at[..., d - n_batch].set(flipped)
         else:
             data = jnp.flip(data, d - n_sparse + 1)
     return operand.replaced(data, indices, indices_sorted=False)

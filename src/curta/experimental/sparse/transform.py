@@ -53,7 +53,7 @@ class SparsifyValue(NamedTuple):
         return self.indices_ref is not None
 
     def is_dense(self) -> bool:
-        """Whether it has all its elements."""
+        """Whether it is a dense array."""
         return self.indices_ref is None
 
     def is_bcoo(self) -> bool:
@@ -307,7 +307,7 @@ class SparseTracer(Tracer):
 
     @property
     def spenv(self) -> SparsifyEnv:
-        """Where its buffers are."""
+        """The environment that holds its buffers."""
         result: SparsifyEnv = self._trace.spenv
         return result
 

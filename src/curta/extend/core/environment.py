@@ -136,7 +136,7 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether there are such axes.
+    """Whether any named axis is in scope.
 
     >>> import curta
     >>> from curta.extend.core import nonempty_axis_env_DO_NOT_USE as inside

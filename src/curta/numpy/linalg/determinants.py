@@ -149,12 +149,12 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 def _slogdet(a: Any, by_qr: bool) -> tuple[Any, Any]:
     if by_qr:
         factors, taus = lax.linalg.geqrf(a)
-        turns = count_nonzero(taus, axis=-1)  # each reflection has determinant -1
+        negations = count_nonzero(taus, axis=-1)  # each reflection has determinant -1
     else:
         factors, pivots, _ = lax.linalg.lu(a)
-        turns = _exchanges(pivots)
+        negations = _exchanges(pivots)
     diagonal = diagonals.diagonal(factors, axis1=-2, axis2=-1)
-    parity = where(turns % 2 == 1, -1, 1).astype(a.dtype)
+    parity = where(negations % 2 == 1, -1, 1).astype(a.dtype)
     logarithm = sum(log(absolute(diagonal)), axis=-1)
     signs = sign(diagonal)
     if not by_qr and not is_complex(a) and a.shape[-1] > 2:
@@ -169,8 +169,8 @@ def _slogdet_jvp(by_qr: bool, primals: Any, tangents: Any) -> Any:
     change = diagonals.trace(solve(a, da), axis1=-2, axis2=-1)
     if not is_complex(a):
         return (factor, logarithm), (zeros_like(factor), change)
-    turn = lax.complex(zeros_like(logarithm), lax.imag(change))
-    return (factor, logarithm), (turn * factor, lax.real(change))
+    phase = lax.complex(zeros_like(logarithm), lax.imag(change))
+    return (factor, logarithm), (phase * factor, lax.real(change))
 
 
 def _exchanges(pivots: Any) -> Any:

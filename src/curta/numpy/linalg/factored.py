@@ -37,9 +37,9 @@ def _solve_matrix(factors: Any, permutation: Any, b: Any, trans: int) -> Any:
         return once(b)
     if trans not in (1, 2):
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
-    turned = {"transpose_a": True, "conjugate_a": trans == 2}
-    b = once(b, **turned)
-    b = once(b, lower=True, unit_diagonal=True, **turned)
+    transposition = {"transpose_a": True, "conjugate_a": trans == 2}
+    b = once(b, **transposition)
+    b = once(b, lower=True, unit_diagonal=True, **transposition)
     identity = lax.iota(permutation.dtype, permutation.shape[0])
     _, inverse = lax.sort_key_val(permutation, identity)
     return getitem(b, inverse)

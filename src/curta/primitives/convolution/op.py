@@ -207,7 +207,7 @@ class ConvGeneralDilated(Bilinear):
     def _lhs_cotangent(self, ct: Any, lhs: ShapedArray, rhs: Any) -> Any:
         """A convolution of the cotangent with the reversed kernel.
 
-        Where it has groups, each group's input and output features change places.
+        Where it has groups, each group's input and output features are exchanged.
         """
         lhs_spec, rhs_spec, out_spec = self.dimension_numbers
         groups = self.group_count

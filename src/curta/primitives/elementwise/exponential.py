@@ -213,9 +213,9 @@ def _complex_logistic(z: Any) -> Any:
     """
     x, half = z.real, z.imag / 2
     e, m = np.exp(-np.absolute(x)), np.expm1(-np.absolute(x))
-    turned = 2 * np.cos(half) ** 2
-    divisor = m * m + 2 * e * turned
-    re = np.where(x >= 0, e * turned - m, e * (turned + m)) / divisor
+    one_plus_cos = 2 * np.cos(half) ** 2
+    divisor = m * m + 2 * e * one_plus_cos
+    re = np.where(x >= 0, e * one_plus_cos - m, e * (one_plus_cos + m)) / divisor
     im = 2 * e * np.sin(half) * np.cos(half) / divisor
     infinite = np.isinf(x)
     re = np.where(infinite, x > 0, re)

@@ -132,8 +132,8 @@ class BesselI1e(Bessel):
         tiny = dtypes.finfo(typeof(x).dtype).eps
         away = gt(abs_(x), scalar_like(x, tiny))
         safe = select(away, x, full_like(x, tiny))
-        turn = mul(out, add(sign(safe), integer_pow(safe, -1)))
-        slope = sub(bessel_i0e(safe), turn)
+        correction = mul(out, add(sign(safe), integer_pow(safe, -1)))
+        slope = sub(bessel_i0e(safe), correction)
         return mul(t, select(away, slope, full_like(x, 0.5)))
 
 

@@ -207,7 +207,7 @@ class Scattering(WindowUpdate):
     op; both are None for replacing. `update_jaxpr`, which jaxprs show, says it again.
     """
 
-    places_are_data: ClassVar[bool] = True
+    has_index_arrays: ClassVar[bool] = True
     arity: ClassVar[int | None] = 3
     param_names: ClassVar[Mapping[str, str | None]] = {"update_consts": None}
     combine: ClassVar[np.ufunc | None] = None

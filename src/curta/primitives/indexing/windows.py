@@ -140,10 +140,10 @@ class WindowUpdate(Op):
 
     reads_elements: ClassVar[bool] = True
     updates_first: ClassVar[bool] = True
-    places_are_data: ClassVar[bool] = False
+    has_index_arrays: ClassVar[bool] = False
     """Whether an array says where each of many windows lies."""
     replaces_window: ClassVar[bool] = False
-    """Whether it replaces one window by the second operand, from a place on."""
+    """Whether it replaces one window by the second operand, at one offset."""
 
     def lower_update(
         self, b: Any, index: tuple[Any, ...], *operands: Any

@@ -222,11 +222,11 @@ def _moved(w: Any, v: Any, da: Any) -> Any:
     row_numbers = Iota(np.dtype(np.int32), shape, rows)()
     mask = convert_element_type(eq(row_numbers, along_rows(greatest)), typeof(v).dtype)
     length = real(reduce_sum(mul(conjugate(v), moved), (rows,)))
-    turn = div(
+    phase = div(
         imag(reduce_sum(mul(mask, moved), (rows,))),
         real(reduce_sum(mul(mask, v), (rows,))),
     )
-    multiple = along_rows(complex_(neg(length), neg(turn)))
+    multiple = along_rows(complex_(neg(length), neg(phase)))
     return add(moved, mul(v, multiple))
 
 

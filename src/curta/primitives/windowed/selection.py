@@ -41,7 +41,7 @@ class _Selection(Op):
     select: str
 
     def worst(self, dtype: Any) -> Any:
-        """What stands for an element that is not there."""
+        """The padding value, which is never selected."""
         return least_value(dtype) if self.select == "ge" else greatest_value(dtype)
 
     def keeps(self, b: Any, chosen: Any, candidate: Any) -> Any:

@@ -121,7 +121,7 @@ class Buffer:
 
     @property
     def nbytes_on_device(self) -> int:
-        """What it takes there, with padding."""
+        """Bytes on the device, with padding."""
         return self._call("OnDeviceSizeInBytes").on_device_size_in_bytes
 
     @property

@@ -9,7 +9,7 @@ class CalledByPrograms:
     """The functions of Python that a run of a program calls; kept until it is over."""
 
     def install(self, options: Any, devices: int) -> None:
-        """Say in PJRT_ExecuteOptions what this run needs, on so many devices."""
+        """Fill in PJRT_ExecuteOptions for a run on a number of devices."""
 
 
 #: For runs that are followed to their end, but call nothing.

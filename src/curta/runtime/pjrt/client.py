@@ -295,7 +295,7 @@ class Client:
                 time.sleep(0.001)
 
     def sweep(self) -> None:
-        """Free what nobody has any more."""
+        """Free buffers that are no longer referenced."""
         if callbacks.running:
             return
         # Other threads, and finalizers in this one, may be at it, too.
@@ -312,7 +312,7 @@ class Client:
                 self.waiting.append((function, handle, memory))
 
     def _taken(self) -> Iterator[Any]:
-        """As many of `waiting` as there are now, taken one by one."""
+        """Pop as many of `waiting` as there are now, one by one."""
         token = object()
         self._looking.add(token)
         try:

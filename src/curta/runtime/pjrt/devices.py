@@ -68,7 +68,7 @@ class Device(Description):
 
     @cached_property
     def local_hardware_id(self) -> int:
-        """Its number on this machine; -1 where it has none."""
+        """The number of the device on this machine; -1 if unknown."""
         return self._call("LocalHardwareId").local_hardware_id
 
     @cached_property

@@ -113,7 +113,7 @@ def _take_back(address: int) -> None:
 
 
 def _unused(capsule: int) -> None:
-    """A capsule ends: if nobody took what is in it, nobody will."""
+    """The destructor of a capsule: frees the tensor if it was not consumed."""
     for name in _KINDS:
         if _is_valid(capsule, name):
             _take_back(_pointer_at(capsule, name))

@@ -66,7 +66,7 @@ class LoadedExecutable:
     """A program on the devices of a client.
 
     `results` are shapes and dtypes of what one device gives. A call returns while the
-    program still runs: what goes wrong then is raised by whoever waits for a result.
+    program still runs: what goes wrong then is raised where a result is waited for.
     """
 
     def __init__(self, client: Client, handle: int) -> None:

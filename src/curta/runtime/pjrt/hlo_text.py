@@ -8,9 +8,15 @@ is not among their functions.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-Message = dict[int, list[Any]]
+from curta.core.protobuf import (
+    Message,
+    bytes_of,
+    number_of,
+    numbers_of,
+    parsed,
+    text_of,
+)
 
 # Element types by their number in xla_data.proto.
 _TYPES = dict(
@@ -31,31 +37,31 @@ def program_text(format_: str, program: bytes) -> str:
     if format_ == "hlo_text":
         return program.decode()
     if format_ == "hlo":
-        return _module_text(_parsed(program))
+        return _module_text(parsed(program))
     if format_ == "hlo_with_config":
-        return _module_text(_parsed(_bytes(_parsed(program), 1)))
+        return _module_text(parsed(bytes_of(parsed(program), 1)))
     raise ValueError(f"a program of the format {format_!r} is not known as text")
 
 
 def _module_text(module: Message) -> str:
-    parts = [_parsed(data) for data in module.get(3, ())]
-    names = {_number(part, 5): _text(part, 1) for part in parts}
-    lines = [f"HloModule {_text(module, 1)}"]
+    parts = [parsed(data) for data in module.get(3, ())]
+    names = {number_of(part, 5): text_of(part, 1) for part in parts}
+    lines = [f"HloModule {text_of(module, 1)}"]
     for part in parts:
         lines.append("")
-        lines += _computation_lines(part, names, _number(module, 6))
+        lines += _computation_lines(part, names, number_of(module, 6))
     return "\n".join(lines) + "\n"
 
 
 def _computation_lines(
     part: Message, names: dict[int, str], entry: int
 ) -> Iterator[str]:
-    result = [_parsed(data) for data in part.get(2, ())]
-    known = {_number(i, 35): i for i in result}
-    first = "ENTRY " if _number(part, 5) == entry else ""
-    yield f"{first}%{_text(part, 1)} {{"
+    result = [parsed(data) for data in part.get(2, ())]
+    known = {number_of(i, 35): i for i in result}
+    first = "ENTRY " if number_of(part, 5) == entry else ""
+    yield f"{first}%{text_of(part, 1)} {{"
     for number, instruction in known.items():
-        root = "ROOT " if number == _number(part, 6) else ""
+        root = "ROOT " if number == number_of(part, 6) else ""
         yield f"  {root}{_instruction_text(instruction, known, names)}"
     yield "}"
 
@@ -63,87 +69,28 @@ def _computation_lines(
 def _instruction_text(
     i: Message, known: dict[int, Message], names: dict[int, str]
 ) -> str:
-    operation = _text(i, 2)
-    operands = [f"%{_text(known[n], 1)}" for n in _numbers(i, 36)]
+    operation = text_of(i, 2)
+    operands = [f"%{text_of(known[n], 1)}" for n in numbers_of(i, 36)]
     if operation == "parameter":
-        operands = [str(_number(i, 9))]
-    said = [f"%{_text(i, 1)} = {_shape(_bytes(i, 3))} {operation}"]
+        operands = [str(number_of(i, 9))]
+    said = [f"%{text_of(i, 1)} = {_shape(bytes_of(i, 3))} {operation}"]
     said[0] += f"({', '.join(operands)})"
-    called = [f"%{names[n]}" for n in _numbers(i, 38)]
+    called = [f"%{names[n]}" for n in numbers_of(i, 38)]
     if called:
         said.append(f"calls={{{', '.join(called)}}}")
-    if target := _text(i, 28):
+    if target := text_of(i, 28):
         said.append(f'custom_call_target="{target}"')
-    if op := _text(_parsed(_bytes(i, 7)), 2):
+    if op := text_of(parsed(bytes_of(i, 7)), 2):
         said.append(f'metadata={{op_name="{op}"}}')
     return ", ".join(said)
 
 
 def _shape(data: bytes) -> str:
     """`f32[4,2]{1,0}`: element type, dims, and the dims from minor to major."""
-    shape = _parsed(data)
-    kind = _TYPES.get(_number(shape, 2), "?")
+    shape = parsed(data)
+    kind = _TYPES.get(number_of(shape, 2), "?")
     if kind == "tuple":
         return f"({', '.join(map(_shape, shape.get(4, ())))})"
-    dims = ",".join(map(str, _numbers(shape, 3)))
-    order = ",".join(map(str, _numbers(_parsed(_bytes(shape, 5)), 1)))
+    dims = ",".join(map(str, numbers_of(shape, 3)))
+    order = ",".join(map(str, numbers_of(parsed(bytes_of(shape, 5)), 1)))
     return f"{kind}[{dims}]" + (f"{{{order}}}" if order else "")
-
-
-# ---- protocol buffers
-
-
-def _parsed(data: bytes) -> Message:
-    """The fields of a message by number, each with its values in order."""
-    result: Message = {}
-    at = 0
-    while at < len(data):
-        key, at = _varint(data, at)
-        kind = key & 7
-        value: Any
-        if kind == 0:
-            value, at = _varint(data, at)
-        else:
-            size, at = _varint(data, at) if kind == 2 else ({1: 8, 5: 4}[kind], at)
-            value, at = data[at : at + size], at + size
-        result.setdefault(key >> 3, []).append(value)
-    return result
-
-
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    number = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        shift += 7
-        if byte < 0x80:
-            return number, at
-
-
-def _bytes(message: Message, field: int) -> bytes:
-    result: bytes = message.get(field, [b""])[-1]
-    return result
-
-
-def _text(message: Message, field: int) -> str:
-    return _bytes(message, field).decode()
-
-
-def _number(message: Message, field: int) -> int:
-    result: int = message.get(field, [0])[-1]
-    return result
-
-
-def _numbers(message: Message, field: int) -> list[int]:
-    """A repeated number, packed or not."""
-    result: list[int] = []
-    for value in message.get(field, ()):
-        if isinstance(value, int):
-            result.append(value)
-            continue
-        at = 0
-        while at < len(value):
-            number, at = _varint(value, at)
-            result.append(number)
-    return result

@@ -129,7 +129,7 @@ class HostCalls(CalledByPrograms):
 
 
 class _Running:
-    """One host call on one device, from its operands to its results."""
+    """One callback of a device to the host, from operands to results."""
 
     def __init__(self, owner: HostCalls, call: HostCall) -> None:
         self.owner = owner

@@ -7,31 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from curta.core.protobuf import bytes_field, number_field, varint
+
 Override = str | bool | int | float
-
-
-def varint(number: int) -> bytes:
-    """A number in groups of seven bits, the lowest first.
-
-    >>> varint(300).hex()
-    'ac02'
-    """
-    number %= 2**64
-    groups = bytearray()
-    while number > 0x7F:
-        groups.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes([*groups, number])
-
-
-def number_field(field: int, number: int) -> bytes:
-    """A field that is a number or a boolean."""
-    return varint(field << 3) + varint(number)
-
-
-def bytes_field(field: int, data: bytes) -> bytes:
-    """A field that is a text or a message."""
-    return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 def compile_options(

@@ -1,4 +1,4 @@
-"""Which plugins there are, and their clients.
+"""The registered PJRT plugins and their clients.
 
 A plugin is found where JAX finds it: by PJRT_NAMES_AND_LIBRARY_PATHS, by entry points
 `jax_plugins` and packages in the namespace of that name, and libtpu. Their own Python
@@ -44,12 +44,12 @@ _PATTERNS = ("xla_*_plugin.so", "pjrt_c_api_*_plugin.so", "*pjrt*.so", "*pjrt*.d
 class Plugin:
     """A plugin that was found.
 
-    `options` are those that whoever named it gave, `found` says how it was found.
+    `options` come with its registration, `origin` says how it was found.
     """
 
     name: str
     path: str
-    found: str
+    origin: str
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
@@ -85,7 +85,7 @@ class Plugin:
             advice = platform_of(self.name).advice(os.environ)
             raise RuntimeError(
                 f"Unable to initialize backend '{self.name}': {error} (plugin"
-                f" {self.path}, {self.found}.{advice and f' What to do: {advice}.'}"
+                f" {self.path}, {self.origin}.{advice and f' What to do: {advice}.'}"
                 " JAX_PLATFORMS=cpu runs on the CPU instead.)"
             ) from error
 

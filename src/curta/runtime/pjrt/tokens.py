@@ -2,7 +2,7 @@
 
 A program takes a token for each ordered effect before its arguments, and gives another
 before its results, which is there once the program is done. What a call gives the next
-one takes: so a plugin runs them in turn, and nobody waits for them here.
+one takes: so a plugin runs them one after the other, and nobody waits for them here.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class Topology:
         self.check_open()
 
     def serialize(self) -> bytes:
-        """What tells it from other topologies."""
+        """Bytes that identify the topology."""
         result = self._call("Serialize")
         data = ctypes.string_at(result.serialized_bytes, result.serialized_bytes_size)
         free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

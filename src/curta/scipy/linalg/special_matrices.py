@@ -421,7 +421,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
                 f"dtype must be a complex floating-point type; got {dtype}."
             )
     row = _counting("dft", n)
-    turns = row[:, None] * row % max(n, 1)
-    matrix = np.exp(-2j * np.pi * turns / max(n, 1))
+    exponents = row[:, None] * row % max(n, 1)
+    matrix = np.exp(-2j * np.pi * exponents / max(n, 1))
     matrix = matrix / {None: 1, "sqrtn": math.sqrt(max(n, 1)), "n": max(n, 1)}[scale]
     return jnp.array(matrix.astype(dtype))

@@ -49,7 +49,7 @@ class Search(NamedTuple):
 
 
 class Result(NamedTuple):
-    """The point that was found, and how."""
+    """The point of the search, and how it was reached."""
 
     point: Point
     failed: Any
@@ -145,9 +145,9 @@ def _zoom(s: Search, point: Point, origin: Point) -> Search:
     """Narrow the interval by what `point`, in it, is like."""
     above = _too_high(point, origin) | (point.value >= s.low.value)
     good = ~above & _flat(point, origin)
-    turned = ~above & (point.slope * (s.high.step - s.low.step) >= 0)
-    high = _where(above, point, _where(turned, s.low, s.high))
-    older = _where(above | turned, s.high, s.low)
+    reverses = ~above & (point.slope * (s.high.step - s.low.step) >= 0)
+    high = _where(above, point, _where(reverses, s.low, s.high))
+    older = _where(above | reverses, s.high, s.low)
     low = _where(above, s.low, point)
     zooms = s.zooms + 1
     width = jnp.abs(high.step - low.step)

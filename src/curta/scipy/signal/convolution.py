@@ -119,10 +119,10 @@ def _direct(in1: Any, in2: Any, mode: str, precision: Any) -> Any:
             (k - 1 - (w - 1) // 2, k - w + (w - 1) // 2) for k, w in zip(kernel, wanted)
         ],
     }[mode]
-    turned = jnp.flip(in2)
+    flipped = jnp.flip(in2)
     out = lax.conv_general_dilated(
         in1[None, None],
-        turned[None, None],
+        flipped[None, None],
         (1,) * in1.ndim,
         edges,
         precision=precision,
@@ -190,8 +190,8 @@ def correlate(
     Array([0., 1., 2.], dtype=float32)
     """
     check_arraylike("correlate", in1, in2)
-    turned = jnp.flip(jnp.conj(jnp.asarray(in2)))
-    return convolve(in1, turned, mode, method, precision)
+    flipped = jnp.flip(jnp.conj(jnp.asarray(in2)))
+    return convolve(in1, flipped, mode, method, precision)
 
 
 def _check_two_dimensions(

@@ -20,8 +20,8 @@ class Rotation(NamedTuple):
     """One rotation or many, as unit quaternions (x, y, z, w) of shape (..., 4).
 
     >>> from curta.scipy.spatial.transform import Rotation
-    >>> turn = Rotation.from_euler("z", 90, degrees=True)
-    >>> turn.as_matrix().round(3)
+    >>> quarter = Rotation.from_euler("z", 90, degrees=True)
+    >>> quarter.as_matrix().round(3)
     Array([[ 0., -1.,  0.],
            [ 1.,  0.,  0.],
            [ 0.,  0.,  1.]], dtype=float32)
@@ -39,15 +39,15 @@ class Rotation(NamedTuple):
         """From angles about up to three axes.
 
         `seq` has a letter an axis: "xyz" rotates about fixed axes, "XYZ" about those
-        that turn along. `angles` has an angle per letter along its last axis.
+        of the body. `angles` has an angle per letter along its last axis.
         """
         axes, intrinsic = _axes(seq)
         angles = _vectors("angles", jnp.atleast_1d(angles), len(axes))
         angles = _where(degrees, lambda: jnp.deg2rad(angles), lambda: angles)
         quat = _about(axes[0], angles[..., 0])
         for column, axis in enumerate(axes[1:], 1):
-            turn = _about(axis, angles[..., column])
-            quat = _compose(quat, turn) if intrinsic else _compose(turn, quat)
+            rotation = _about(axis, angles[..., column])
+            quat = _compose(quat, rotation) if intrinsic else _compose(rotation, quat)
         return cls(quat)
 
     @classmethod
@@ -247,13 +247,13 @@ class Slerp(NamedTuple):
         at = jnp.atleast_1d(times)
         index = jnp.maximum(jnp.searchsorted(self.times, at) - 1, 0)
         share = (at - self.times[index]) / self.timedelta[index]
-        turn = Rotation.from_rotvec(self.rotvecs[index] * share[:, None])
-        result = self.rotations[index] * turn
+        rotation = Rotation.from_rotvec(self.rotvecs[index] * share[:, None])
+        result = self.rotations[index] * rotation
         return result if times.ndim else result[0]
 
 
 def _axes(seq: str) -> tuple[list[int], bool]:
-    """The numbers of the axes, and whether they turn along."""
+    """The numbers of the axes, and whether they rotate with the body."""
     if not 1 <= len(seq) <= 3:
         raise ValueError(
             "Expected axis specification to be a non-empty string of upto 3"
@@ -301,7 +301,7 @@ def _normalise(quat: Any) -> Any:
 
 
 def _about(axis: int, angle: Any) -> Any:
-    """The quaternion of a turn about a coordinate axis."""
+    """The quaternion of a rotation about a coordinate axis."""
     parts = [jnp.zeros_like(angle)] * 3 + [jnp.cos(angle / 2)]
     parts[axis] = jnp.sin(angle / 2)
     return jnp.stack(parts, axis=-1)
@@ -329,9 +329,9 @@ def _from_matrix(m: Any) -> Any:
         parts[k] = m[..., k, i] + m[..., i, k]
         parts[3] = m[..., k, j] - m[..., j, k]
         candidates.append(jnp.stack(parts, axis=-1))
-    turns = [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0]]
-    turns += [m[..., 1, 0] - m[..., 0, 1], 1 + trace[..., 0]]
-    candidates.append(jnp.stack(turns, axis=-1))
+    components = [m[..., 2, 1] - m[..., 1, 2], m[..., 0, 2] - m[..., 2, 0]]
+    components += [m[..., 1, 0] - m[..., 0, 1], 1 + trace[..., 0]]
+    candidates.append(jnp.stack(components, axis=-1))
     chosen = jnp.stack(candidates, axis=-2)
     return _normalise(
         jnp.take_along_axis(chosen, choice[..., None, None], axis=-2)[..., 0, :]
@@ -348,7 +348,7 @@ def _euler(quat: Any, axes: list[int], intrinsic: bool) -> Any:
     a, b, c, d = (w, x, y, z) if symmetric else (w - y, x + z, y + w, z - x)
     middle = 2 * jnp.arctan2(jnp.hypot(c, d), jnp.hypot(a, b))
     half_sum, half_difference = jnp.arctan2(b, a), jnp.arctan2(d, c)
-    # Where the outer axes meet, only the sum or the difference of their turns is known.
+    # Where the outer axes meet, only the sum or difference of their angles is known.
     aligned, opposed = jnp.abs(middle) <= 1e-7, jnp.abs(middle - np.pi) <= 1e-7
     degenerate = aligned | opposed
     outer = -half_difference if not intrinsic else half_difference
@@ -357,13 +357,13 @@ def _euler(quat: Any, axes: list[int], intrinsic: bool) -> Any:
     if intrinsic:
         first, last = jnp.where(degenerate, alone, after), before
         last = jnp.where(degenerate, 0, last)
-        turned = (first if symmetric else first * sign, last)
+        first = first if symmetric else first * sign
     else:
         first, last = jnp.where(degenerate, alone, before), after
         last = jnp.where(degenerate, 0, last)
-        turned = (first, last if symmetric else last * sign)
+        last = last if symmetric else last * sign
     middle = middle if symmetric else middle - np.pi / 2
-    angles = jnp.stack([turned[0], middle, turned[1]], axis=-1)
+    angles = jnp.stack([first, middle, last], axis=-1)
     return (angles + np.pi) % (2 * np.pi) - np.pi
 
 

@@ -237,8 +237,8 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     c_near = near * polynomial(cosine, square)
     far = jnp.clip(size, 1.25, 1e6 if _is_double(x) else 2e3)
     w = _faddeeva_upper(lax.complex(far, far) * (math.sqrt(np.pi) / 2))
-    turned = jnp.exp(lax.complex(jnp.zeros_like(far), np.pi / 2 * far * far)) * w
-    value = (0.5 + 0.5j) * (1 - turned)
+    rotated = jnp.exp(lax.complex(jnp.zeros_like(far), np.pi / 2 * far * far)) * w
+    value = (0.5 + 0.5j) * (1 - rotated)
     vast = size > far  # there the oscillation is below rounding
     s = jnp.where(size < 1.25, s_near, jnp.where(vast, 0.5, value.imag))
     c = jnp.where(size < 1.25, c_near, jnp.where(vast, 0.5, value.real))

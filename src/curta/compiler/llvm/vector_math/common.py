@@ -2,7 +2,7 @@
 
 A function of this package takes the builder and values, all `f32` or all `f64` with
 any number of lanes, and gives a value of the same type. Twice the lanes of a register
-is a good choice: LLVM then works on two registers in turn, which hides the latency of
+is a good choice: LLVM then alternates between two registers, which hides the latency of
 long chains. Wider code stays correct, and every lane's result depends on that lane
 alone, so it is the same in a full vector, in a masked tail and in a scalar.
 """

@@ -58,9 +58,9 @@ def _atan_of_quotient(b: MathBuilder, y: Value, x: Value) -> Value:
     rest = t * z * polynomial(b, z, coefficients.ATAN)
     high, low, _ = HALF_PI[y.type.kind]
     zero = b.const(y.type, 0)
-    turn = b.select(steep, high, b.select(middle, b.const(y.type, high / 2), zero))
-    turn_low = b.select(steep, low, b.select(middle, b.const(y.type, low / 2), zero))
-    return turn + (t + (rest + turn_low))
+    offset = b.select(steep, high, b.select(middle, b.const(y.type, high / 2), zero))
+    offset_low = b.select(steep, low, b.select(middle, b.const(y.type, low / 2), zero))
+    return offset + (t + (rest + offset_low))
 
 
 @exact

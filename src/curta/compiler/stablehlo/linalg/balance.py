@@ -43,9 +43,9 @@ class Balanced(NamedTuple):
         """The eigenvectors of a, of those of the balanced matrix."""
         n = self.order.shape[0]
         scaled = vectors / self.scales if left else vectors * self.scales
-        places = self.order.equals(column_numbers(n))
+        permutation = self.order.equals(column_numbers(n))
         # The number of the row to which row i went.
-        back = where(places, row_numbers(n), 0).sum(0).reshape(n)
+        back = where(permutation, row_numbers(n), 0).sum(0).reshape(n)
         return Tensor(permuted_rows(scaled.value, back.value))
 
 
@@ -114,11 +114,13 @@ def _scaled(a: Tensor, low: Tensor, high: Tensor) -> tuple[Tensor, Tensor]:
         scales = where(here, scales * factor, scales)
         return [changed.maximum(moves.astype(INT)), a, scales, within]
 
-    def goes_on(turn: Tensor, changed: Tensor, *rest: Tensor) -> Tensor:
-        return (greatest_of_batch(changed) > 0) & (turn < _PASSES)
+    def goes_on(iteration: Tensor, changed: Tensor, *rest: Tensor) -> Tensor:
+        return (greatest_of_batch(changed) > 0) & (iteration < _PASSES)
 
-    def over_all(turn: Tensor, changed: Tensor, *carry: Tensor) -> Sequence[Tensor]:
-        return [turn + 1, *repeat(n, one, [filled(1, 1, INT), *carry])]
+    def over_all(
+        iteration: Tensor, changed: Tensor, *carry: Tensor
+    ) -> Sequence[Tensor]:
+        return [iteration + 1, *repeat(n, one, [filled(1, 1, INT), *carry])]
 
     within = (row_numbers(n) >= low) & (row_numbers(n) <= high)
     carry = [filled(1, 1, INT, 1), a, filled(n, 1, kind, 1), within]

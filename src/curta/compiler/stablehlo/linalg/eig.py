@@ -74,9 +74,9 @@ def _right(t: Tensor) -> Tensor:
     least = float(limits.tiny) * (n / float(limits.eps))
     least_gap = (w.pivot_size() * float(limits.eps)).maximum(least)
 
-    def step(turn: Any, x: Tensor, *fixed: Tensor) -> Sequence[Tensor]:
+    def step(iteration: Any, x: Tensor, *fixed: Tensor) -> Sequence[Tensor]:
         t, w, least = fixed
-        i, numbers = sub(INT.type(n - 2), turn), column_numbers(n)
+        i, numbers = sub(INT.type(n - 2), iteration), column_numbers(n)
         row = t.row(i)
         here = w.element(INT.type(0), i)
         gap = here - w

@@ -67,14 +67,14 @@ def iterated(h: Tensor, z: Tensor | None) -> Iterated:
     matrix = joined(0, *both)  # a reflection of three rows ends beyond the last one
     matrix = joined(1, matrix, filled(matrix.shape[0], size - 2, h.dtype))
 
-    def goes_on(turn: Tensor, *rest: Tensor) -> Tensor:
+    def goes_on(iteration: Tensor, *rest: Tensor) -> Tensor:
         busy = greatest_of_batch(_Block(*rest[1:]).high) > 0
-        return busy & (turn < _SWEEPS * max(10, n))
+        return busy & (iteration < _SWEEPS * max(10, n))
 
-    def sweep(turn: Tensor, matrix: Tensor, *rest: Tensor) -> Sequence[Tensor]:
+    def sweep(iteration: Tensor, matrix: Tensor, *rest: Tensor) -> Sequence[Tensor]:
         block = _Block(*rest)
         matrix, block = _deflated(_swept(matrix, block, size), n, block)
-        return [turn + 1, matrix, *block]
+        return [iteration + 1, matrix, *block]
 
     none = filled(1, 1, INT)
     matrix, block = _deflated(matrix, n, _Block(none, none, none))

@@ -88,8 +88,8 @@ def multiplied(a: Tensor, taus: Tensor, c: Tensor, adjoint: bool) -> Tensor:
     """Q c, or Q^H c, with the reflections that `a` holds."""
     count = taus.shape[0]
 
-    def step(turn: Any, c: Tensor, a: Tensor, taus: Tensor) -> Sequence[Tensor]:
-        i = turn if adjoint else sub(INT.type(count - 1), turn)
+    def step(iteration: Any, c: Tensor, a: Tensor, taus: Tensor) -> Sequence[Tensor]:
+        i = iteration if adjoint else sub(INT.type(count - 1), iteration)
         tau = taus.row(i)
         return [reflected(c, stored(a, i), tau.conj() if adjoint else tau)]
 

@@ -142,18 +142,18 @@ def _counted(iteration: Tensor) -> Tensor:
 def _eigh_round(i: Any, a: Tensor, v: Tensor) -> Sequence[Tensor]:
     (upper, corner), (_, lower) = (halves(1, x) for x in halves(0, a))
     p, q = upper.diagonal().real, lower.diagonal().real
-    turned = _Rotations(p, q, corner.diagonal())
-    rows = turned.columns(joined(1, *turned.columns(a)).H)
+    rotations = _Rotations(p, q, corner.diagonal())
+    rows = rotations.columns(joined(1, *rotations.columns(a)).H)
     # The adjoint of the matrix, which is the matrix. Of the pairs it is known exactly
     # what becomes, so that no rounding of the diagonal is left beside it.
     middle = on_diagonal(*upper.shape)
     (upper, corner), (other, lower) = (halves(0, x) for x in rows)
-    upper = where(middle, (p - turned.moved).astype(a.dtype), upper)
-    lower = where(middle, (q + turned.moved).astype(a.dtype), lower)
+    upper = where(middle, (p - rotations.moved).astype(a.dtype), upper)
+    lower = where(middle, (q + rotations.moved).astype(a.dtype), lower)
     corner, other = where(middle, 0, corner), where(middle, 0, other)
     left = next_round(0, upper, corner)
     right = next_round(0, other, lower)
-    return [next_round(1, left, right), next_round(1, *turned.columns(v))]
+    return [next_round(1, left, right), next_round(1, *rotations.columns(v))]
 
 
 def sorted_columns(
@@ -245,9 +245,9 @@ def _svd_round(i: Any, worst: Tensor, *matrices: Tensor) -> Sequence[Tensor]:
     left, right = halves(1, matrices[0])
     p, q = left.squared().sum(0), right.squared().sum(0)
     g = (left.conj() * right).sum(0)
-    turned = _Rotations(p, q, g)
+    rotations = _Rotations(p, q, g)
     lengths = p.sqrt() * q.sqrt()
     none = lengths.equals(0)
     cosines = where(none, 0, g.abs() / where(none, 1, lengths))
-    moved = [next_round(1, *turned.columns(x)) for x in matrices]
+    moved = [next_round(1, *rotations.columns(x)) for x in matrices]
     return [worst.maximum(cosines.max()), *moved]

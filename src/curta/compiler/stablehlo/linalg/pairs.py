@@ -170,11 +170,11 @@ def _equal(of: Pairs, c: Tensor, s: Tensor) -> tuple[Pairs, Tensor, Tensor]:
         where(is_real | swapped, zero, below),
         where(is_real, mean - moved, mean),
     )
-    turned = c * cosine - s * sine, c * sine + s * cosine
+    rotated = c * cosine - s * sine, c * sine + s * cosine
     return (
         result,
-        where(is_real, turned[0], where(swapped, -s, c)),
-        where(is_real, turned[1], where(swapped, c, s)),
+        where(is_real, rotated[0], where(swapped, -s, c)),
+        where(is_real, rotated[1], where(swapped, c, s)),
     )
 
 
@@ -209,6 +209,6 @@ def triangular(t: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
     cosine = where(chosen, b / length, 1).astype(dtype)
     rotations = _Rotations(cosine, sine, sine)
     first = Tensor(complex_(a.value, imag.value))
-    turned = rotations.both(t.astype(dtype))
-    to = Pairs(first, pairs(turned).b, zero.astype(dtype), first.conj())
-    return _with_pairs(turned, chosen, to), rotations.columns(z.astype(dtype))
+    rotated = rotations.both(t.astype(dtype))
+    to = Pairs(first, pairs(rotated).b, zero.astype(dtype), first.conj())
+    return _with_pairs(rotated, chosen, to), rotations.columns(z.astype(dtype))

@@ -47,7 +47,7 @@ def first_column(h: Tensor, low: Any, high: Any, number: Tensor) -> Tensor:
 
 
 def at(x: Tensor, i: int, j: int) -> Tensor:
-    """An element whose place is known."""
+    """An element whose index is known."""
     return x.part(0, i, i + 1).part(1, j, j + 1)
 
 

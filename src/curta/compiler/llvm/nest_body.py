@@ -1,4 +1,4 @@
-"""The stores and folds of one index of a stage, or of a vector of them."""
+"""The stores and folds of one index of a nest, or of a vector of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import I64, Type, Value
-from curta.compiler.loops.nodes import Fold, Load, Stage, Store, walk
+from curta.compiler.loops.nodes import Fold, Load, LoopNest, Store, walk
 from curta.compiler.loops.schedule import Schedule
 from curta.core.dim import is_symbolic_dim
 
@@ -24,21 +24,21 @@ def chunk_bounds(b: Builder, plan: Schedule, chunk: Value) -> tuple[Value, Value
     return first, b.min(b.add(first, plan.grain), plan.iterations)
 
 
-class StageBody:
-    """What the loops of a stage have in them, whichever way they go."""
+class NestBody:
+    """What the loops of a nest have in them, whichever way they go."""
 
     def __init__(self, b: Builder, values: Evaluator) -> None:
         self.b = b
         self.values = values
 
-    def _body(self, stage: Stage, carried: Values) -> Values:
+    def _body(self, nest: LoopNest, carried: Values) -> Values:
         """The stores and the folds of one index (or of a vector of them)."""
-        if stage.ordered:
-            self._update(stage.stores)
+        if nest.ordered:
+            self._update(nest.stores)
         else:
-            self._store_all(stage.stores)
+            self._store_all(nest.stores)
         result: Values = []
-        for fold in stage.folds:
+        for fold in nest.folds:
             count = len(fold.initial)
             old, carried = carried[:count], carried[count:]
             inputs = [self.values.compute_lanes(x) for x in fold.inputs]
