@@ -14,36 +14,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 import curta
-import curta.numpy as jnp
+from benchmarks.hosts_bytes import OF_WEIGHTS, f32, layer, program, weights
 from curta import P
 from curta.api.cost import eqn_flops, flops
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.prepare import prepare
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.partition.costs import traffic_of
-from curta.partition.host_mesh import grouped
-from curta.partition.partition import partition
 from curta.primitives.host_collectives import HostDone, HostStart
-from curta.runtime.devices import Device
-from curta.sharding import AxisType, Mesh, NamedSharding
 
 RATE = 1e12  # flops a second of one host
 BANDWIDTH = 12.5e9  # bytes a second out of one host: 100 Gbit/s
 LATENCY = 5e-6  # seconds a message
 BATCH, LENGTH, WIDTH, HEADS = 8, 512, 1024, 16
 MESHES = ((8, 1), (1, 8), (8, 8), (64, 8), (512, 8), (4096, 1))
-
-
-def layer(x, wq, wk, wv, wo, w1, w2):
-    """A transformer layer without its norms."""
-    q, k, v = (jnp.einsum("bsd,dhe->bhse", x, w) for w in (wq, wk, wv))
-    scores = jnp.einsum("bhse,bhte->bhst", q, k) * np.float32((WIDTH // HEADS) ** -0.5)
-    mixed = jnp.einsum("bhst,bhte->bhse", curta.nn.softmax(scores), v)
-    x = x + jnp.einsum("bhse,hed->bsd", mixed, wo)
-    return x + curta.nn.gelu(x @ w1) @ w2
 
 
 def step(x, *weights):
@@ -58,17 +43,9 @@ def step(x, *weights):
 
 def predicted(data: int, model: int) -> ClosedJaxpr:
     """The program of one host."""
-    head = WIDTH // HEADS
-    shapes = [(BATCH * data, LENGTH, WIDTH), *[(WIDTH, HEADS, head)] * 3]
-    shapes += [(HEADS, head, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)]
-    args = [curta.ShapeDtypeStruct(s, np.float32) for s in shapes]
-    own = [P(None, "model")] * 3 + [P("model"), P(None, "model"), P("model")]
-    count = data * model
-    devices = np.array([Device(i, process_index=i) for i in range(count)])
-    mesh = Mesh(devices.reshape(data, model), ("data", "model"), (AxisType.Auto,) * 2)
-    ins, outs = ([NamedSharding(mesh, s) for s in x] for x in ([P("data"), *own], own))
-    hosts = grouped(mesh, tuple(range(count)))
-    return partition(curta.make_jaxpr(step)(*args), mesh, ins, outs, hosts).closed
+    args = [f32(BATCH * data, LENGTH, WIDTH), *weights(WIDTH, HEADS)]
+    axes, specs = {"data": data, "model": model}, [P("data"), *OF_WEIGHTS]
+    return program(step, args, axes, specs, OF_WEIGHTS)
 
 
 def overlapping(closed: ClosedJaxpr) -> float:
