@@ -107,7 +107,10 @@ class ConcretizationTypeError(JAXTypeError):
         "of jit), or compute the value outside the transformed function."
     )
 
-    def __init__(self, tracer: DescribedTracer, context: str = "") -> None:
+    def __init__(
+        self, tracer: DescribedTracer, context: str = "", remedy: str = ""
+    ) -> None:
+        self._remedy = remedy or self._remedy
         super().__init__(
             "Abstract tracer value encountered where concrete value is expected: "
             f"{tracer._error_repr()}\n{context}{tracer._origin_msg()}\n"

@@ -1,6 +1,7 @@
 """What is said of errors in programs that were written for other libraries."""
 
 import sys
+import traceback
 import types
 
 import pytest
@@ -57,6 +58,30 @@ def test_attributes_of_arrays_and_tracers():
     assert not notes(lambda: jnp.ones(3).no_such)
     for name in OF_ARRAYS:
         assert not hasattr(jnp.ones(3), name), name
+
+
+@pytest.mark.parametrize(
+    "program, remedy",
+    [
+        (lambda x: x.at[0] + 1, ".set(value)"),
+        (lambda x: x.at(0), ".set(value)"),
+        (lambda x: curta.jit(lambda x: f"{x:.2f}")(x), "curta.debug.print"),
+        (lambda x: {x: 1}, "x.item()"),
+        (lambda x: curta.random.key(0) + 1, "curta.random.split"),
+        (lambda x: jnp.array([2**31]), "jax_enable_x64"),
+        (lambda x: (x.delete(), x + 1), "donate_argnums"),
+    ],
+)
+def test_messages_that_say_no_remedy(program, remedy):
+    assert remedy in notes(lambda: program(jnp.ones(3)))[0]
+
+
+def test_errors_of_einsum_name_the_operands_and_hide_the_library():
+    text = r"in einsum 'ij,jk' of \(3, 2\), \(3, 2\)"
+    with pytest.raises(ValueError, match=text) as info:
+        jnp.einsum("ij,jk", jnp.ones((3, 2)), jnp.ones((3, 2)))
+    frames = traceback.extract_tb(info.value.__traceback__)
+    assert not any("opt_einsum" in frame.filename for frame in frames)
 
 
 def run_fill(x):

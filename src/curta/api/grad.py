@@ -189,7 +189,10 @@ def check_enough_arguments(
 def check_input(what: str, x: Any, holomorphic: bool, allow_int: bool) -> None:
     """Raise TypeError unless `what` can differentiate in an input of this dtype."""
     if not is_array_like(x) or is_string(typeof(x).dtype):
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")
+        raise TypeError(
+            f"Argument '{x}' of type {type(x)} is not a valid JAX type. {what} takes"
+            " derivatives in all leaves of its argument: leave out what is no number."
+        )
     dtype = typeof(x).dtype
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):

@@ -20,9 +20,53 @@ _BESIDE_JAX = (
 )
 
 
+_UPDATE = (
+    "x.at[index] has methods: .set(value), .add(value), .get() and others, which give a"
+    " new array."
+)
+# What messages of Python and NumPy do not say, by what they match.
+_OF_MESSAGES: tuple[tuple[type[BaseException], str, str], ...] = (
+    (TypeError, r"IndexedUpdate'|'IndexUpdater'", _UPDATE),
+    (
+        TypeError,
+        r"unsupported format string passed to \w*Tracer\.",
+        "A traced value has no digits yet: curta.debug.print('{:.2f}', x) formats it"
+        " when the program runs.",
+    ),
+    (
+        TypeError,
+        r"unhashable type: 'ArrayImpl'",
+        "Arrays are no keys of dicts and sets: x.item() is a number, x.tobytes() says"
+        " all elements.",
+    ),
+    (
+        TypeError,
+        r"does not accept dtypes? .*key<",
+        "Random keys are not numbers: curta.random.split(key) and"
+        " curta.random.fold_in(key, number) make others of them.",
+    ),
+    (
+        OverflowError,
+        r"out of bounds for u?int\d+$",
+        "Give the array a wider dtype, or enable 64-bit types with jax_enable_x64.",
+    ),
+    (
+        RuntimeError,
+        r"^Array has been deleted",
+        "It was donated to a call (donate_argnums), or deleted by x.delete(): use the"
+        " call's result, or do not donate what is needed later.",
+    ),
+)
+
+
 def add_remedy(error: BaseException) -> None:
     """Add a note to an error if there is something to say about it."""
-    remedy = _of_attribute(error) or _of_import(error) or _of_two_libraries(error)
+    remedy = (
+        _of_attribute(error)
+        or _of_import(error)
+        or _of_two_libraries(error)
+        or _of_message(error)
+    )
     if remedy and remedy not in getattr(error, "__notes__", ()):
         error.add_note(remedy)
 
@@ -53,6 +97,13 @@ def _of_import(error: BaseException) -> str | None:
     except AttributeError as error:
         _, dot, remedy = str(error).partition(". ")
         return remedy if dot else None
+    return None
+
+
+def _of_message(error: BaseException) -> str | None:
+    for kind, pattern, remedy in _OF_MESSAGES:
+        if isinstance(error, kind) and re.search(pattern, str(error)):
+            return remedy
     return None
 
 

@@ -188,15 +188,26 @@ def is_complex(x: Any) -> bool:
 # ---- static values
 
 
-def concrete(x: Any, context: str, force: Callable[[Any], Any] | None = None) -> Any:
+STATIC_SIZE = (
+    "To fix it: give the size of the result (size=...), to which it is padded or cut."
+)
+
+
+def concrete(
+    x: Any,
+    context: str,
+    force: Callable[[Any], Any] | None = None,
+    remedy: str = "",
+) -> Any:
     """The known value of `x`, through `force`.
 
-    Raises ConcretizationTypeError, which quotes `context`, for a traced value.
+    Raises ConcretizationTypeError, which quotes `context` and says the `remedy`, for a
+    traced value.
     """
     if isinstance(x, Tracer):
         value = x.concrete_value()
         if value is None:
-            raise ConcretizationTypeError(x, context)
+            raise ConcretizationTypeError(x, context, remedy)
         x = value
     return x if force is None else force(x)
 

@@ -11,6 +11,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
+    STATIC_SIZE,
     canonical_axis,
     concrete,
     concrete_index,
@@ -92,7 +93,8 @@ def unique(
     """
     ar = ensure_arraylike("unique", ar)
     if size is None:
-        concrete(ar, f"The error arose for the first argument of jnp.unique(). {HINT}")
+        where = f"The error arose for the first argument of jnp.unique(). {HINT}"
+        concrete(ar, where, remedy=STATIC_SIZE)
     else:
         where = f"The error arose for the size argument of jnp.unique(). {HINT}"
         size = concrete_index(size, where)
@@ -125,7 +127,8 @@ class _Unique:
         self.count = ar.shape[axis]
         self.sorted, self.new, self.order = unique_sorted_mask(ar, axis, equal_nan)
         if size is None:
-            known = concrete(self.new, f"The error arose in jnp.unique(). {HINT}")
+            where = f"The error arose in jnp.unique(). {HINT}"
+            known = concrete(self.new, where, remedy=STATIC_SIZE)
             self.starts = asarray(np.flatnonzero(np.asarray(known)), int)
         else:
             self.starts = nonzero(self.new, size=size)[0]

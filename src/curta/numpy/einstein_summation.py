@@ -81,7 +81,7 @@ def einsum(
     given = list(map(_sized, map(_through_protocol, (subscripts, *operands))))
     arrays, steps = given[1:], _only_step(given, optimize)
     if not steps:
-        arrays, steps = opt_einsum.contract_path(
+        arrays, steps = _contract_path(
             *given, einsum_call=True, use_blas=True, optimize=_optimizer(optimize)
         )
     arrays = [x.array if isinstance(x, _Sized) else x for x in arrays]
@@ -106,6 +106,18 @@ def einsum(
         step = contract.one if len(taking) == 1 else contract.two
         arrays.append(step(*taking))
     return cast(arrays[0], dtype, weak_type)
+
+
+def _contract_path(*given: Any, **options: Any) -> tuple[Any, Any]:
+    """`opt_einsum.contract_path`; its errors tell the operands, and hide its frames."""
+    try:
+        result: tuple[Any, Any] = opt_einsum.contract_path(*given, **options)
+    except ValueError as error:
+        subscripts = next((repr(x) for x in given if isinstance(x, str)), "...")
+        shapes = ", ".join(str(tuple(x.shape)) for x in given if hasattr(x, "shape"))
+        text = str(error).rstrip(".")
+        raise ValueError(f"{text}, in einsum {subscripts} of {shapes}.") from None
+    return result
 
 
 def _through_protocol(x: Any) -> Any:
@@ -197,9 +209,7 @@ def einsum_path(
     >>> jnp.einsum_path("ij,jk->ik", x, x)[0]
     [(0, 1)]
     """
-    path, info = opt_einsum.contract_path(
-        subscripts, *operands, optimize=_optimizer(optimize)
-    )
+    path, info = _contract_path(subscripts, *operands, optimize=_optimizer(optimize))
     return path, info
 
 

@@ -15,6 +15,7 @@ from curta.core.array import Array, ArrayLike, Shape
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
 from curta.numpy.arguments import (
+    STATIC_SIZE,
     axis_of_shape,
     check_arraylike,
     concrete,
@@ -274,6 +275,7 @@ def _count(mask: Any) -> Any:
             mask,
             "The size argument of jnp.nonzero must be statically specified to use"
             " jnp.nonzero within JAX transformations.",
+            STATIC_SIZE,
         )
     return int(np.count_nonzero(np.asarray(concrete(mask, ""))))
 

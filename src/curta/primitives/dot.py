@@ -129,7 +129,8 @@ class DotGeneral(Bilinear):
         if sizes[0] != sizes[1]:
             raise TypeError(
                 "dot_general requires contracting dimensions to have the same shape,"
-                f" got {sizes[0]} and {sizes[1]}."
+                f" got {sizes[0]} and {sizes[1]}. The operands have the shapes"
+                f" {lhs} and {rhs}."
             )
 
     def _out_dtype(self, lhs: Any, rhs: Any) -> Any:
