@@ -43,6 +43,7 @@
 
 VENV  := .venv
 BENCH := .venv-bench
+GALLERY := .venv-gallery
 LIBRARIES := .venv-libraries
 ACCELERATORS := .venv-accelerators
 MULTIPROCESS := .venv-hosts
@@ -64,6 +65,11 @@ $(VENV)/.stamp-%-$(HASH):
 $(BENCH)/.stamp-%-$(HASH):
 	@PYTHON="$(PYTHON)" ./.ci/environment $(BENCH) $*
 	@rm -f $(BENCH)/.stamp-$*-*
+	@touch $@
+
+$(GALLERY)/.stamp-%-$(HASH):
+	@PYTHON="$(PYTHON)" ./.ci/environment $(GALLERY) $*
+	@rm -f $(GALLERY)/.stamp-$*-*
 	@touch $@
 
 $(LIBRARIES)/.stamp-%-$(HASH):
@@ -152,8 +158,8 @@ docs: $(VENV)/.stamp-docs-$(HASH)
 	$(VENV)/bin/mkdocs build
 	$(VENV)/bin/python tools/check_links.py
 
-gallery: $(BENCH)/.stamp-bench-$(HASH)
-	$(BENCH)/bin/python tools/gallery.py $(ARGS)
+gallery: $(GALLERY)/.stamp-gallery-$(HASH)
+	$(GALLERY)/bin/python tools/gallery.py $(ARGS)
 
 coverage: $(VENV)/.stamp-test-$(HASH)
 	$(VENV)/bin/python tools/coverage.py
@@ -228,7 +234,7 @@ test-hosts: $(MULTIPROCESS)/.stamp-hosts-$(HASH)
 	else echo "not run: hosts in network namespaces (needs root and ip)"; fi
 
 clean:
-	rm -rf $(VENV) $(VENV)-* $(BENCH) $(LIBRARIES) $(ACCELERATORS) $(MULTIPROCESS) $(GPU) $(BROWSER) $(TYPES) $(DIST)
+	rm -rf $(VENV) $(VENV)-* $(BENCH) $(GALLERY) $(LIBRARIES) $(ACCELERATORS) $(MULTIPROCESS) $(GPU) $(BROWSER) $(TYPES) $(DIST)
 	rm -rf build dist site examples/out benchmarks/out
 	rm -rf .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -20,20 +20,24 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     runs = OUT / "gallery.json"
     if not runs.exists():
         raise PluginError("no pictures in examples/out: run `make gallery` first")
-    for name, run in json.loads(runs.read_text()).items():
-        text = page((EXAMPLES / f"{name}.py").read_text(), run)
-        files.append(File.generated(config, f"gallery/{name}.md", content=text))
-        for picture in run["pictures"]:
+    known = json.loads(runs.read_text())
+    for path in sorted(EXAMPLES.glob("*.py")):
+        run = known.get(path.stem)
+        text = page(path.read_text(), run)
+        files.append(File.generated(config, f"gallery/{path.stem}.md", content=text))
+        for picture in run["pictures"] if run else ():
             content = (OUT / picture).read_bytes()
             files.append(File.generated(config, f"gallery/{picture}", content=content))
     return files
 
 
-def page(source: str, run: dict) -> str:
+def page(source: str, run: dict | None) -> str:
+    """The page of a program; without pictures and times if it was not run."""
     title, _, text = ast.get_docstring(ast.parse(source)).partition("\n")
     heading = title.partition(":")[0].rstrip(".")
     text = text.strip("\n")  # which may begin with an indented line
-    pictures = "\n\n".join(f"![{heading}]({name})" for name in run["pictures"])
+    names = run["pictures"] if run else ()
+    pictures = "\n\n".join(f"![{heading}]({name})" for name in names)
     return f"""# {heading}
 
 {title}
@@ -42,11 +46,7 @@ def page(source: str, run: dict) -> str:
 
 {text}
 
-{times(run)} It printed:
-
-```text
-{run["output"].strip()}
-```
+{result(run)}
 
 ## The program
 
@@ -54,6 +54,13 @@ def page(source: str, run: dict) -> str:
 {source.strip()}
 ```
 """
+
+
+def result(run: dict | None) -> str:
+    """How long a program took, and what it printed."""
+    if run is None:
+        return "It was not run when this page was made: `make gallery` runs it."
+    return f"{times(run)} It printed:\n\n```text\n{run['output'].strip()}\n```"
 
 
 def times(run: dict) -> str:

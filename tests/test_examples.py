@@ -75,9 +75,26 @@ SMALL = {
 }
 
 
+# Programs of libraries, which `make gallery` installs.
+LIBRARIES = {
+    "nuts": ("numpyro", ["--days", "20", "--draws", "20"], "80 draws of 23 unknowns"),
+}
+
+
 def test_all_examples_are_run():
     names = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert names == {*SMALL, "digits"}
+    assert names == {*SMALL, *LIBRARIES, "digits"}
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+def test_programs_of_libraries(name, tmp_path):
+    library, options, printed = LIBRARIES[name]
+    pytest.importorskip(library, reason="make gallery runs the program whole")
+    command = [sys.executable, ROOT / "examples" / f"{name}.py", "--out", tmp_path]
+    done = subprocess.run(
+        [*command, *options], capture_output=True, text=True, check=True
+    )
+    assert printed in done.stdout
 
 
 @pytest.mark.parametrize("name", SMALL)

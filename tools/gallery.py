@@ -4,7 +4,8 @@
 
 Their pictures, what they print and how long they took go to examples/out, from which
 the gallery of the documentation is made. Over JAX, a program runs with `jax` for
-`curta` in its imports; its pictures are thrown away.
+`curta` in its imports; its pictures are thrown away. A program of a library that is not
+installed is not run, and named.
 """
 
 import argparse
@@ -28,7 +29,9 @@ TO_JAX = (
     ("import curta as jax", "import jax"),
     ("import curta.numpy as jnp", "import jax.numpy as jnp"),
     ("from curta", "from jax"),
+    ("import curta.as_jax", "import jax"),
 )
+NEEDS = {"nuts": "numpyro"}
 # The source comes by standard input, and finds its data beside `__file__`.
 RUN = """
 import sys
@@ -71,6 +74,12 @@ def used() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
+def is_runnable(path: Path) -> bool:
+    """Whether the library that a program is written for, if any, is installed."""
+    library = NEEDS.get(path.stem)
+    return library is None or importlib.util.find_spec(library) is not None
+
+
 def run_all(paths: list[Path], with_jax: bool) -> None:
     runs = json.loads(RUNS.read_text()) if RUNS.exists() else {}
     for path in tqdm(paths, unit="program"):
@@ -110,6 +119,12 @@ def main() -> None:
         paths = [p for p in paths if p.stem in options.names]
     if options.missing:
         paths = [p for p in paths if p.stem not in known]
+    for path in paths:
+        if not is_runnable(path):
+            print(
+                f"not run: {path.name} needs {NEEDS[path.stem]} (make gallery has it)"
+            )
+    paths = list(filter(is_runnable, paths))
     has_jax = importlib.util.find_spec("jax") is not None
     run_all(paths, has_jax and not options.no_jax)
 
