@@ -274,6 +274,26 @@ def others(rank: int, *taken: Sequence[int]) -> Dims:
     return tuple(d for d in range(rank) if d not in gone)
 
 
+def factor_indices(
+    numbers: DotDims, ranks: Sequence[int], kept: Sequence[Any], summed: Sequence[Any]
+) -> tuple[tuple[Any, ...], ...]:
+    """Where the factors of a term lie in the operands, for an index of the result."""
+    (left_sum, right_sum), (left_batch, right_batch) = numbers
+    left_free = others(ranks[0], left_batch, left_sum)
+    right_free = others(ranks[1], right_batch, right_sum)
+    count, first = len(left_batch), len(left_batch) + len(left_free)
+    places = (
+        ((*left_batch, *left_free, *left_sum), (*kept[:first], *summed)),
+        (
+            (*right_batch, *right_free, *right_sum),
+            (*kept[:count], *kept[first:], *summed),
+        ),
+    )
+    return tuple(
+        tuple(index[dims.index(d)] for d in range(len(dims))) for dims, index in places
+    )
+
+
 def _sizes(shape: tuple[int, ...], dims: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape[d] for d in dims)
 

@@ -34,7 +34,7 @@ from curta.core.jaxpr import Atom, Eqn
 from curta.lazy_dataclass import dataclass
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.convolution.shapes import taken
-from curta.primitives.windowed.sliding import both, dilated
+from curta.primitives.windowed.sliding import Sliding
 
 Dims = tuple[int, ...]
 
@@ -129,15 +129,14 @@ def _term(
         source[lhs_spec[0]] = group * batches + batch
     else:
         source[lhs_spec[1]] = group * conv.inputs + as_index(i)
-    inside = None
-    for d, dim in enumerate(lhs_spec[2:]):
-        step, size = op.lhs_dilation[d], conv.lhs.aval.shape[dim]
-        at = as_index(index[out_spec[2 + d]]) * op.window_strides[d]
-        at = at + as_index(tap[d]) * op.rhs_dilation[d] - op.padding[d][0]
-        inside = both(b, inside, b.within(at, dilated(size, step)))
-        if step > 1:
-            inside = both(b, inside, b.compare("eq", at % step, 0))
-            at = at // step
+    spatial = lhs_spec[2:]
+    slides = Sliding(
+        conv.window, op.window_strides, op.padding, op.lhs_dilation, op.rhs_dilation
+    )
+    place = [as_index(index[d]) for d in out_spec[2:]]
+    sizes = taken(conv.lhs.aval.shape, spatial)
+    found, inside = slides.source(b, place, [*map(as_index, tap)], sizes)
+    for dim, at in zip(spatial, found, strict=True):
         source[dim] = at
     kernel: list[Any] = [None] * len(rhs_spec)
     for dim, at in zip(rhs_spec, (feature, i, *tap), strict=True):
@@ -147,7 +146,7 @@ def _term(
         return b.convert(lowering.elements.at(conv.lhs, tuple(source)), conv.working)
 
     zero = b.const(0, conv.working)
-    x = element() if inside is None else b.guarded(inside, element, zero)
+    x = b.guarded(inside, element, zero)
     y = lowering.elements.at(conv.rhs, tuple(kernel))
     return b.mul(x, b.convert(y, conv.working))
 
@@ -291,21 +290,19 @@ def _padded(
         ShapedArray(tuple(shape), conv.working), f"padded{len(lowering.items)}"
     )
     index = loop_dims(tuple(shape))
-    source, inside = list(map(as_index, index)), None
-    for d, dim in enumerate(spatial):
-        step = 1 if conv.by_phase(d) else op.lhs_dilation[d]
-        at = source[dim] - low[d]
-        inside = both(b, inside, b.within(at, dilated(own[dim], step)))
-        if step > 1:
-            inside = both(b, inside, b.compare("eq", at % step, 0))
-            at = at // step
+    ones, source = (1,) * len(spatial), list(map(as_index, index))
+    steps = tuple(1 if conv.by_phase(d) else n for d, n in enumerate(op.lhs_dilation))
+    slides = Sliding(ones, ones, tuple((n, 0) for n in low), steps, ones)
+    place, sizes = [source[d] for d in spatial], taken(own, spatial)
+    found, inside = slides.source(b, place, (0,) * len(spatial), sizes)
+    for dim, at in zip(spatial, found, strict=True):
         source[dim] = at
 
     def element() -> Any:
         return b.convert(lowering.elements.at(lhs, tuple(source)), conv.working)
 
     zero = b.const(0, conv.working)
-    value = element() if inside is None else b.guarded(inside, element, zero)
+    value = b.guarded(inside, element, zero)
     lowering.emit_map(copy, index, value, "pad")
     return copy, layout
 
@@ -358,7 +355,7 @@ def _kernel(lowering: ItemBuilder, conv: _Conv) -> _Kernel:
         return b.convert(lowering.elements.at(rhs, tuple(source)), conv.working)
 
     inside, zero = b.within(column, conv.features), b.const(0, conv.working)
-    value = element() if inside is None else b.guarded(inside, element, zero)
+    value = b.guarded(inside, element, zero)
     lowering.emit_map(copy, index, value, "pack")
     group_apart, panel_apart, *apart, _ = _strides(shape)
     inputs, *taps = _placed(apart, order)

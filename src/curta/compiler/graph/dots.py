@@ -27,7 +27,7 @@ from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import typical
 from curta.core.jaxpr import Atom, Eqn
-from curta.primitives.dot import DotGeneral, others
+from curta.primitives.dot import DotGeneral, factor_indices, others
 from curta.primitives.elementwise.arithmetic import Mul
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.structure import BroadcastInDim, Transpose
@@ -153,40 +153,15 @@ def _matrix(
 
 def _fold(lowering: ItemBuilder, eqn: Eqn, result: Buffer, working: Any) -> None:
     """The product as a sum over the contracted dims."""
-    numbers = cast(DotGeneral, eqn.op).dimension_numbers
-    (left_sum, right_sum), (left_batch, right_batch) = numbers
-    left, right = eqn.invars
-    out = eqn.outvars[0].aval
+    numbers, operands = cast(DotGeneral, eqn.op).dimension_numbers, eqn.invars
+    b, out = lowering.builder, eqn.outvars[0].aval
     kept = loop_dims(out.shape)
-    summed = loop_dims(
-        tuple(left.aval.shape[d] for d in left_sum), len(variables(kept))
-    )
-    left_free = others(left.aval.ndim, left_batch, left_sum)
-    right_free = others(right.aval.ndim, right_batch, right_sum)
-    first = len(left_batch) + len(left_free)
-    indices: list[dict[int, Any]] = [
-        dict(
-            zip(
-                (*left_batch, *left_free, *left_sum),
-                (*kept[:first], *summed),
-                strict=True,
-            )
-        ),
-        dict(
-            zip(
-                (*right_batch, *right_free, *right_sum),
-                (*kept[: len(right_batch)], *kept[first:], *summed),
-                strict=True,
-            )
-        ),
-    ]
-    b = lowering.builder
+    sizes = tuple(operands[0].aval.shape[d] for d in numbers[0][0])
+    summed = loop_dims(sizes, len(variables(kept)))
     product = b.const(0, working)
-    if left.aval.size and right.aval.size:
-        x, y = (
-            lowering.elements.at(v, tuple(index[d] for d in range(v.aval.ndim)))
-            for v, index in zip((left, right), indices, strict=True)
-        )
+    if all(v.aval.size for v in operands):
+        indices = factor_indices(numbers, [v.aval.ndim for v in operands], kept, summed)
+        x, y = map(lowering.elements.at, operands, indices)
         product = b.mul(b.convert(x, working), b.convert(y, working))
     code = simple_fold(b, working, out.dtype, b.add)
     lowering.emit_fold(result, kept, summed, (product,), code, "dot_general")

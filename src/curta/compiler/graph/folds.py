@@ -39,6 +39,13 @@ def is_fold(op: Op) -> bool:
     return isinstance(op, (Reduction, ArgReduction))
 
 
+def reduced_index(axes: list[int], along: Scalars, kept: Scalars) -> Scalars:
+    """The index of an element, from those along the reduced dims and the others."""
+    places, rest = dict(zip(axes, along, strict=True)), iter(kept)
+    rank = len(along) + len(kept)
+    return tuple(places[k] if k in places else next(rest) for k in range(rank))
+
+
 def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
     """The code of a reduction of elements of a dtype.
 

@@ -134,7 +134,7 @@ class InPlaceCarries:
         def value() -> Any:
             return new(b.load(source, offset, dtype))
 
-        values = parts(value() if inside is None else b.under(inside, value))
+        values = parts(b.under(inside, value))
         out = self.name(aval, self._roots[array], level)
         first = offset * len(values)
         stores = tuple(

@@ -16,7 +16,7 @@ from curta.compiler.graph.control import control_item, python_item
 from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
-from curta.compiler.graph.folds import fold_code
+from curta.compiler.graph.folds import fold_code, reduced_index
 from curta.compiler.graph.index_set_splitting import split_index_set
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
@@ -348,16 +348,13 @@ class ItemLowering(ItemBuilder):
         shape, axes = operand.aval.shape, sorted(eqn.op.params()["axes"])
         kept = loop_dims(var.aval.shape)
         reduced = loop_dims(tuple(shape[a] for a in axes), len(variables(kept)))
-        of_axis, rest = dict(zip(axes, reduced, strict=True)), iter(kept)
-        index = tuple(
-            of_axis[k] if k in of_axis else next(rest) for k in range(len(shape))
-        )
+        index = reduced_index(axes, reduced, kept)
         buffer = self._buffer(var, "v")
         with refusals(eqn):
             code = fold_code(eqn.op, self.builder, physical_dtype(operand.aval.dtype))
         inputs = code.initial
         if operand.aval.size:
-            source = index[axes[0]] if axes else 0
+            source = reduced[0] if axes else 0
             inputs = code.inputs(self.elements.at(operand, index), source)
         with refusals(eqn):
             self.emit_fold(buffer, kept, reduced, inputs, code, eqn.op.name)

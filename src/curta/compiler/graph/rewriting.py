@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.graph.inline import called
+from curta.compiler.graph.loop import copied, renamed
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.memo import has_hash
 from curta.core.op import Op
@@ -50,11 +51,8 @@ class Context:
     def inline(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> Results:
         """The results of a jaxpr without constants, whose eqns are added."""
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
-        for eqn in jaxpr.eqns:
-            outs = tuple(Var(v.aval) for v in eqn.outvars)
-            invars = tuple(called(v, env) for v in eqn.invars)
-            self.add(eqn.replace(invars=invars, outvars=outs))
-            env.update(zip(eqn.outvars, outs, strict=True))
+        for eqn in copied(jaxpr.eqns, env):
+            self.add(eqn)
         return [called(v, env) for v in jaxpr.outvars]
 
 
@@ -93,9 +91,7 @@ class Rewriting:
         env: dict[Var, Atom] = {}
         known: dict[Any, tuple[Var, ...]] = {}
         for eqn in jaxpr.eqns:
-            invars = tuple(called(v, env) for v in eqn.invars)
-            if invars != eqn.invars:
-                eqn = eqn.replace(invars=invars)
+            eqn = renamed(eqn, env)
             results = _rewritten(eqn, context, of_kind[type(eqn.op)])
             key = None if results is not None else key_of(eqn, eqn.invars)
             if key is not None:

@@ -7,11 +7,12 @@ update is a choice between new and old for every element.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.graph.by_class import by_class
-from curta.compiler.graph.folds import FoldCode, fold_code, simple_fold
+from curta.compiler.graph.folds import FoldCode, fold_code, reduced_index, simple_fold
 from curta.compiler.graph.register_blocks import RegisterBlocks
 from curta.compiler.loops.build import CannotLowerOp
 from curta.compiler.loops.element_types import INT32, computed_dtype
@@ -23,7 +24,7 @@ from curta.core.jaxpr import Atom
 from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.primitives.cumulative import Cumulative
-from curta.primitives.dot import DotGeneral, others
+from curta.primitives.dot import DotGeneral, factor_indices
 from curta.primitives.families import Reduction
 from curta.primitives.indexing.windows import WindowUpdate, clamp_start
 from curta.primitives.reduction import ArgReduction
@@ -54,13 +55,12 @@ def _reduction(
     reduced = tuple(shape[a] for a in axes)
 
     def element(row: Any, kept: Index) -> tuple[Any, ...]:
-        along = dict(zip(axes, unravel(as_index(row), reduced), strict=True))
-        rest = iter(kept)
-        index = tuple(along[k] if k in along else next(rest) for k in range(len(shape)))
-        position = along[axes[0]] if axes else 0
+        along = unravel(as_index(row), reduced)
+        index = reduced_index(axes, along, kept)
+        position = along[0] if axes else 0
         return code.inputs(lowering.elements.at(operand, index), position)
 
-    rows = _size(reduced)
+    rows = math.prod(reduced)
     return fold_rows(lowering, args, aval, rows, element, code)
 
 
@@ -178,12 +178,14 @@ def _product(
     b, out = lowering.builder, physical_dtype(aval.dtype)
     working = computed_dtype(out)
     summed = tuple(args[0].aval.shape[d] for d in op.dimension_numbers[0][0])
-    rows = _size(summed)
+    ranks = [v.aval.ndim for v in args]
+    rows = math.prod(summed)
     if rows * lowering.elements_of(aval) > lowering.most_products:
         raise CannotLowerOp(f"{rows} products for each of {aval.size} elements")
 
     def term(row: Any, kept: Index) -> tuple[Any, ...]:
-        indices = _factor_indices(op, args, kept, unravel(as_index(row), summed))
+        along = unravel(as_index(row), summed)
+        indices = factor_indices(op.dimension_numbers, ranks, kept, along)
         x, y = (
             b.convert(lowering.elements.at(v, index), working)
             for v, index in zip(args, indices, strict=True)
@@ -203,24 +205,6 @@ def _product(
         return b.convert(value, out)
 
     return lowering.computed(aval, args, total)
-
-
-def _factor_indices(
-    op: DotGeneral, args: Sequence[Atom], kept: Index, along: Index
-) -> tuple[Index, Index]:
-    """Where the factors of a term lie in the two operands."""
-    (left_sum, right_sum), (left_batch, right_batch) = op.dimension_numbers
-    left_free = others(args[0].aval.ndim, left_batch, left_sum)
-    right_free = others(args[1].aval.ndim, right_batch, right_sum)
-    first = len(left_batch) + len(left_free)
-    left = dict(zip((*left_batch, *left_free, *left_sum), (*kept[:first], *along)))
-    right = dict(
-        zip(
-            (*right_batch, *right_free, *right_sum),
-            (*kept[: len(right_batch)], *kept[first:], *along),
-        )
-    )
-    return tuple(left[d] for d in sorted(left)), tuple(right[d] for d in sorted(right))
 
 
 # --------------------------------------------------------------------- updates
@@ -296,10 +280,3 @@ _RULES: dict[type[Op], Callable[..., Atom]] = {
     Cumulative: _cumulative,
     WindowUpdate: _updates,
 }
-
-
-def _size(shape: tuple[int, ...]) -> int:
-    size = 1
-    for d in shape:
-        size *= d
-    return size

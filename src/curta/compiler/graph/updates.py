@@ -61,10 +61,8 @@ def update_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer, copy: bool) ->
 
 
 def _load(lowering: ItemBuilder, result: Buffer, offset: Any, inside: Any) -> Any:
-    def load() -> Any:
-        return lowering.builder.load(result, offset, lowering.dtype(result))
-
-    return load() if inside is None else lowering.builder.under(inside, load)
+    b, dtype = lowering.builder, lowering.dtype(result)
+    return b.under(inside, lambda: b.load(result, offset, dtype))
 
 
 def _lowered(lowering: ItemBuilder, eqn: Eqn, index: tuple[Any, ...]) -> Any:

@@ -181,7 +181,7 @@ def selected_scatter_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> N
             given = b.convert(lowering.elements.at(source, element), wide)
             return b.select(mine, given, zero)
 
-        return taken() if inside is None else b.guarded(inside, taken, zero)
+        return b.guarded(inside, taken, zero)
 
     reaching = _reaching(op.window) if source.aval.size else (0,)
     if math.prod(reaching) <= config.tuning.window_taps:

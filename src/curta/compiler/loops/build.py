@@ -117,16 +117,18 @@ class ScalarBuilder:
     def guarded(
         self, condition: Scalar, inside: Callable[[], Scalar], outside: Scalar
     ) -> Scalar:
-        """`inside()` where the condition holds, `outside` elsewhere.
+        """`inside()` where the condition holds, `outside` elsewhere; None always does.
 
         What `inside` loads touches memory only where the condition holds.
         """
-        if isinstance(condition, Const):
-            return inside() if condition.value else outside
+        if condition is None or isinstance(condition, Const):
+            return inside() if condition is None or condition.value else outside
         return self.select(condition, self.under(condition, inside), outside)
 
-    def under(self, condition: Expr, inside: Callable[[], Scalar]) -> Scalar:
+    def under(self, condition: Expr | None, inside: Callable[[], Scalar]) -> Scalar:
         """`inside()`, whose loads touch memory only where the condition holds."""
+        if condition is None:
+            return inside()
         before = self._where
         self._where = condition if before is None else self.and_(before, condition)
         try:
