@@ -1,5 +1,6 @@
 """The promotion lattice, against the table of JAX's documentation."""
 
+import enum
 import itertools
 
 import numpy as np
@@ -216,3 +217,23 @@ def test_scalar_types_are_halved_silently(name):
     assert jnp.result_type(ours, jnp.bool_) == halved
     with pytest.warns(UserWarning, match=f"Explicitly requested dtype {name}"):
         jnp.result_type(getattr(np, name))
+
+
+class Colour(enum.IntEnum):
+    RED = 3
+
+
+class Metres(float):
+    pass
+
+
+@pytest.mark.parametrize("value", [Colour.RED, Metres(2.5)])
+def test_classes_of_numbers_are_as_weak_as_numbers(value):
+    plain = float(value) if isinstance(value, float) else int(value)
+    half, byte = jnp.ones(2, "float16"), jnp.ones(2, "int8")
+    results = [half * value, value - half, half**value, jnp.maximum(half, value)]
+    results += [jnp.stack([value, half[0]]), jnp.where(True, value, half)]
+    assert {x.dtype for x in results} == {np.dtype("float16")}
+    assert (byte + value).dtype == (byte + plain).dtype
+    assert jnp.asarray(value).weak_type and jnp.full(2, value).weak_type
+    assert not jnp.array([value]).weak_type

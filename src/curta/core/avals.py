@@ -383,11 +383,12 @@ class TypedComplex(_Typed, complex):
     kind = complex
 
 
+_NUMBERS: Final = (bool, int, float, complex)
 _TYPED: Final[dict[type, Any]] = {
     int: TypedInt, float: TypedFloat, complex: TypedComplex,
 }  # fmt: skip
 _PYTHON_SCALARS: Final[dict[type, Any]] = {
-    kind: _python_scalar(kind) for kind in (bool, int, float, complex)
+    kind: _python_scalar(kind) for kind in _NUMBERS
 }
 _PYTHON_SCALARS.update(dict.fromkeys(_TYPED.values(), _typed_aval))
 
@@ -406,3 +407,16 @@ def typed(x: Any) -> Any:
 def is_python_scalar(x: Any) -> bool:
     """Whether x is a Python bool, int, float or complex, and of no other subclass."""
     return type(x) in _PYTHON_SCALARS
+
+
+def plain_scalar(x: Any) -> Any:
+    """`x`, as a bool, int, float or complex if its class derives from one of these.
+
+    Members of an `IntEnum` do. NumPy's own do too, but have a dtype.
+    """
+    if type(x) in _PYTHON_SCALARS or not isinstance(x, _NUMBERS):
+        return x
+    if isinstance(x, np.generic):
+        return x
+    kind: Any = next(kind for kind in _NUMBERS if isinstance(x, kind))
+    return kind(x)

@@ -17,7 +17,12 @@ import numpy as np
 
 from curta import dtypes, errors
 from curta.core.array import Array
-from curta.core.avals import ShapedArray, is_python_scalar, scalar_aval
+from curta.core.avals import (
+    ShapedArray,
+    is_python_scalar,
+    plain_scalar,
+    scalar_aval,
+)
 from curta.dtypes.scalars import ALL
 
 if TYPE_CHECKING:
@@ -453,8 +458,7 @@ def typeof(x: Any) -> ShapedArray:
         if kind in pytype_aval_mappings:
             return pytype_aval_mappings[kind](x)
     if isinstance(x, (bool, int, float, complex)):
-        base: Any = next(k for k in (bool, int, float, complex) if isinstance(x, k))
-        return scalar_aval(base(x))
+        return scalar_aval(plain_scalar(x))
     if hasattr(x, "__jax_array__"):
         raise ValueError(
             "Triggering __jax_array__() during abstractification is no longer"

@@ -11,7 +11,7 @@ from curta.api.arguments import aval_of
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
-from curta.core.avals import is_python_scalar
+from curta.core.avals import is_python_scalar, plain_scalar
 from curta.core.mesh import AbstractMesh
 from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.placement import in_space, mesh_of, placed_as
@@ -111,6 +111,7 @@ def full(
             "full must be called with scalar fill_value, got fill_value.shape"
             f" {shape_of_value}."
         )
+    fill_value = plain_scalar(fill_value)
     if dtype is None:
         dtype, weak_type = dtypes.dtype_and_weak_type(fill_value)
     else:

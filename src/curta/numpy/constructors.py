@@ -12,7 +12,7 @@ from curta.advisor import advise_of_float64
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, DTypeLike
-from curta.core.avals import ShapedArray, is_python_scalar, is_string
+from curta.core.avals import ShapedArray, is_python_scalar, is_string, plain_scalar
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
 from curta.runtime.array import ArrayImpl, wrap
@@ -180,6 +180,7 @@ def _from_array(x: Any, dtype: Any, copy: bool) -> Any:
 
 
 def _from_value(x: Any, dtype: Any) -> Any:
+    x = plain_scalar(x)
     if dtype is None and is_python_scalar(x):
         return scalar_array(x)
     if hasattr(x, "__jax_array__"):

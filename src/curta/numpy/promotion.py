@@ -15,7 +15,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.config import config
 from curta.core.array import Array
-from curta.core.avals import ShapedArray, is_python_scalar
+from curta.core.avals import ShapedArray, is_python_scalar, plain_scalar
 from curta.core.dim import SymbolicDim
 from curta.core.stage import JitTracer, recording_trace
 from curta.core.trace import typeof
@@ -219,7 +219,4 @@ def _checked(name: str, args: Sequence[Any]) -> list[Array]:
 def _through_protocol(x: Any) -> Any:
     if hasattr(x, "__jax_array__"):
         return x.__jax_array__()
-    # Subclasses of Python scalars (enums, for one) count as what they derive from.
-    if isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
-        return x if is_python_scalar(x) else typeof(x).dtype.type(x)
-    return x
+    return plain_scalar(x)
