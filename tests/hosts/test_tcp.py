@@ -199,7 +199,7 @@ def test_keys_values_and_barriers(together):
         ]
         assert client.blocking_key_value_get("dir/2", 1000) == "value 2"
         assert client.key_value_try_get_bytes("dir/0") == b"value 0"
-        with pytest.raises(JaxRuntimeError, match="ALREADY_EXISTS: Config key dir/1 "):
+        with pytest.raises(JaxRuntimeError, match="ALREADY_EXISTS: key dir/1 already"):
             client.key_value_set("dir/1", "other")
         with pytest.raises(JaxRuntimeError, match="NOT_FOUND: Config key x not found"):
             client.key_value_try_get("x")

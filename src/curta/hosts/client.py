@@ -34,7 +34,7 @@ class Client:
         verb = b"reset" if allow_overwrite else b"set"
         status, _ = self._ask(verb, key.encode(), value)
         if status != b"ok":
-            raise JaxRuntimeError(f"ALREADY_EXISTS: Config key {key} already exists.")
+            raise JaxRuntimeError(f"ALREADY_EXISTS: key {key} already exists.")
 
     def blocking_key_value_get(self, key: str, timeout_in_ms: int) -> str:
         """The text of a key, waiting for it; DEADLINE_EXCEEDED if it does not come."""

@@ -409,10 +409,18 @@ class ArrayImpl(ShownArray):
         return result
 
     def addressable_data(self, index: int) -> ArrayImpl:
-        """The part on the device of number `index`, of as many as hold parts."""
+        """The part on the device of number `index`, of as many as hold parts here.
+
+        RuntimeError if all have all of it, and none is this process's.
+        """
+        here = self.addressable_shards
         if self.is_fully_replicated:
+            if not here:
+                raise RuntimeError(
+                    "FullyReplicatedShard: Array has no addressable shards."
+                )
             index = 0
-        result: Any = self.addressable_shards[index].data  # which is there
+        result: Any = here[index].data  # which is there
         return result
 
     # ---- life
@@ -458,7 +466,12 @@ class ArrayImpl(ShownArray):
         setattr(self, "_data" if type(data) is np.ndarray else "_pending", data)
 
     def on_device_size_in_bytes(self) -> int:
-        """The bytes that the elements take."""
+        """The bytes that the elements take; RuntimeError if no device is here."""
+        if not self.sharding.has_addressable_devices:
+            raise RuntimeError(
+                "GetOnDeviceSizeInBytes() is not yet supported for arrays with no"
+                " addressable devices."
+            )
         buffer = self._stored()
         if isinstance(buffer, (RemoteData, np.ndarray)):
             return buffer.nbytes

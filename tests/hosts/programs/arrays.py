@@ -188,6 +188,14 @@ def elsewhere(index: int) -> None:
                 else:
                     with pytest.raises(RuntimeError, match="Fetching value"):
                         np.asarray(array)
+                    with pytest.raises(RuntimeError, match="no addressable devices"):
+                        array.on_device_size_in_bytes()
+    everywhere = curta.device_put(DATA, NamedSharding(mesh, P()))
+    if index == 1:
+        np.testing.assert_array_equal(everywhere.addressable_data(0), DATA)
+    else:
+        with pytest.raises(RuntimeError, match="Array has no addressable shards"):
+            everywhere.addressable_data(0)
 
 
 def split_within_processes(index: int) -> None:
