@@ -9,6 +9,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import uncaught
+from curta.scipy import optimize
 from curta.substitutes import OF_ARRAYS, OF_MODULES
 
 REMEDIES = OF_MODULES["curta.numpy"]
@@ -48,8 +49,9 @@ def test_imports_of_what_is_unknown_get_no_note():
 
 
 def test_imports_of_scipy():
-    (note,) = notes(run("from curta.scipy.optimize import curve_fit"))
-    assert "Where SciPy has scipy.optimize.curve_fit" in note
+    for text in ("from curta.scipy.optimize import curve_fit", "optimize.curve_fit"):
+        (note,) = notes(lambda text=text: exec(text, {"optimize": optimize}))
+        assert "Where SciPy has scipy.optimize.curve_fit" in note
 
 
 def test_attributes_of_arrays_and_tracers():
@@ -70,6 +72,8 @@ def test_attributes_of_arrays_and_tracers():
         (lambda x: curta.random.key(0) + 1, "curta.random.split"),
         (lambda x: jnp.array([2**31]), "jax_enable_x64"),
         (lambda x: (x.delete(), x + 1), "donate_argnums"),
+        (lambda x: optimize.minimize(jnp.sum, x, bounds=[]), "value_and_grad"),
+        (lambda x: optimize.minimize(jnp.sum, x), "value_and_grad"),
     ],
 )
 def test_messages_that_say_no_remedy(program, remedy):

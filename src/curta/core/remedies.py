@@ -51,6 +51,12 @@ _OF_MESSAGES: tuple[tuple[type[BaseException], str, str], ...] = (
         "Give the array a wider dtype, or enable 64-bit types with jax_enable_x64.",
     ),
     (
+        TypeError,
+        r"^minimize\(\) (missing .*'method'|got an .*'(bounds|constraints|jac|hess)')",
+        "The method here is BFGS. SciPy's take exact gradients:"
+        " scipy.optimize.minimize(jit(value_and_grad(fun)), x0, jac=True).",
+    ),
+    (
         RuntimeError,
         r"^Array has been deleted",
         "It was donated to a call (donate_argnums), or deleted by x.delete(): use the"
@@ -72,9 +78,17 @@ def add_remedy(error: BaseException) -> None:
 
 
 def _of_attribute(error: BaseException) -> str | None:
-    if not isinstance(error, AttributeError) or not isinstance(error.obj, Array):
+    if not isinstance(error, AttributeError):
         return None
-    return OF_ARRAYS.get(error.name or "")
+    if isinstance(error.obj, Array):
+        return OF_ARRAYS.get(error.name or "")
+    pattern = r"module 'curta\.(scipy[\w.]*)' has no attribute '(\w+)'"
+    match = re.match(pattern, str(error))
+    return _of_scipy(*match.groups()) if match else None
+
+
+def _of_scipy(module: str, name: str) -> str:
+    return f"Where SciPy has {module}.{name}, it takes arrays of Curta, outside of jit."
 
 
 def _of_import(error: BaseException) -> str | None:
@@ -88,8 +102,7 @@ def _of_import(error: BaseException) -> str | None:
         package, name = error.name, match[1] if match else ""
     module = sys.modules.get(package)
     if package.startswith("curta.scipy") and name:
-        theirs = f"{package.removeprefix('curta.')}.{name}"
-        return f"Where SciPy has {theirs}, it takes arrays of Curta, outside of jit."
+        return _of_scipy(package.removeprefix("curta."), name)
     if not package.startswith("curta") or module is None or not name:
         return None
     try:

@@ -109,7 +109,10 @@ def minimize(
         return minimize_bfgs(objective, x0, **options)
     if method.lower() == "l-bfgs-experimental-do-not-rely-on-this":
         return _minimize_lbfgs(objective, x0, **options)
-    raise ValueError(f"Method {method} not recognized")
+    raise ValueError(
+        f"Method {method} not recognized: there is BFGS. SciPy's methods take exact"
+        " gradients: scipy.optimize.minimize(jit(value_and_grad(fun)), x0, jac=True)."
+    )
 
 
 class _State(NamedTuple):
