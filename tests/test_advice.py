@@ -54,7 +54,14 @@ def test_the_sixth_shape():
 def test_the_sixth_static_value():
     scaled = curta.jit(lambda x, n: x * n, static_argnums=1)
     (text,) = told(lambda: [scaled(1.0, n) for n in THREES])
-    assert "static args" in text and "an argument that is not static" in text
+    assert "static args" in text and "Pass n as an argument that is not static" in text
+
+
+def test_the_sixth_shape_and_static_value():
+    """Each has its remedy, and what does not change has none."""
+    scaled = curta.jit(lambda s, x, rate: x * rate, static_argnames=("s", "rate"))
+    (text,) = told(lambda: [scaled("a", jnp.ones(n), rate=n) for n in THREES])
+    assert "Pad arrays" in text and "Pass rate as" in text and "dtype" not in text
 
 
 def test_the_sixth_structure():

@@ -6,14 +6,15 @@ import functools
 import itertools
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from curta.advisor import advise, mode_of
 from curta.api.jit_cache import JitPlans
-from curta.api.jit_log import Signature, closest_differences
+from curta.api.jit_log import Signature, closest_signature, differences
+from curta.api.jit_options import Statics
 from curta.config import config
 from curta.core.array import Array
 from curta.core.flat import function_location, function_name
@@ -65,25 +66,53 @@ def _advise_of_types(
     signature: Signature,
     plans: JitPlans,
 ) -> None:
-    changed = closest_differences(names, signature, plans.signatures())
+    before = closest_signature(names, signature, plans.signatures())
+    changed = differences(names, signature, before) if before else []
     what = "; ".join(changed) or "other arguments"
-    if "input types" in what:
-        remedy = (
-            "Pad arrays to a few sizes, or name the dims that change by"
-            " jit(abstracted_axes=...); give numbers the same dtype in all calls."
-        )
-    elif "static" in what:
-        remedy = "Pass what changes as an argument that is not static."
-    elif "pytree" in what:
-        remedy = "Give structures the same keys and lengths in all calls."
-    else:
-        remedy = "Change settings once, before the first call."
-    advise(
-        "recompiling",
-        function_location(fun),
+    reason = (
         f"{_subject(fun)}, is traced and compiled for the {_MANY}th time, because of"
-        f" {what}. {remedy}",
+        f" {what}."
     )
+    remedies = _remedies(fun, signature, before) if before else ()
+    advise("recompiling", function_location(fun), " ".join((reason, *remedies)))
+
+
+def _remedies(
+    fun: Callable[..., Any], now: Signature, before: Signature
+) -> Iterator[str]:
+    if now.in_tree != before.in_tree:
+        yield "Give structures the same keys and lengths in all calls."
+    elif now.avals != before.avals:
+        pairs = [*zip(now.avals, before.avals)]
+        if any(a.shape != b.shape for a, b in pairs):
+            yield (
+                "Pad arrays to a few sizes, or name the dims that change by"
+                " jit(abstracted_axes=...)."
+            )
+        if any((a.dtype, a.weak_type) != (b.dtype, b.weak_type) for a, b in pairs):
+            yield "Give numbers the same dtype in all calls: jnp.asarray(x, dtype)."
+    if now.static != before.static:
+        names = ", ".join(_changed_statics(fun, now.static, before.static))
+        yield f"Pass {names or 'what changes'} as an argument that is not static."
+    if now.context is not before.context:
+        yield "Change settings once, before the first call."
+
+
+def _changed_statics(
+    fun: Callable[..., Any], now: Statics, before: Statics
+) -> Iterator[str]:
+    """The names of static arguments with another value."""
+    if (now.argnums, now.names) != (before.argnums, before.names):
+        return
+    code = _code(fun)
+    positional = code.co_varnames[: code.co_argcount] if code else ()
+    for key, a, b in zip((*now.argnums, *now.names), now.values, before.values):
+        if a is b or a == b:
+            continue
+        if isinstance(key, str):
+            yield key
+        else:
+            yield positional[key] if key < len(positional) else f"argument {key}"
 
 
 def _advise_of_functions(fun: Callable[..., Any], code: types.CodeType) -> None:

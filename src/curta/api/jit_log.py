@@ -72,8 +72,8 @@ def explain_miss(
     """Log how `wanted` differs from the signatures that are known."""
     where = function_location(fun)
     subject = function_name(fun) + (f" defined at {where}" if where else "")
-    closest = closest_differences(names, wanted, known)
-    if closest:
+    other = closest_signature(names, wanted, known)
+    if other is not None and (closest := differences(names, wanted, other)):
         lines = [
             f"for {subject}, all previously seen cache keys are different. Closest"
             " previous key:",
@@ -92,17 +92,18 @@ def explain_miss(
     )
 
 
-def closest_differences(
+def closest_signature(
     names: Sequence[str], wanted: Signature, known: Iterable[Signature]
-) -> list[str]:
-    """How a signature differs from the one that is most like it, the latest first."""
-    differences = [_differences(wanted, other, names) for other in list(known)]
-    return min(reversed(differences), key=len, default=[])
+) -> Signature | None:
+    """The signature that differs in the fewest respects, the latest of several."""
+    candidates = list(known)[::-1]
+    return min(
+        candidates, key=lambda s: len(differences(names, wanted, s)), default=None
+    )
 
 
-def _differences(
-    wanted: Signature, other: Signature, names: Sequence[str]
-) -> list[str]:
+def differences(names: Sequence[str], wanted: Signature, other: Signature) -> list[str]:
+    """How a signature differs from another one: a text for each respect."""
     result = []
     if wanted.in_tree != other.in_tree:
         result.append(

@@ -118,8 +118,8 @@ def tree_of(text: Any, leaves: Sequence[Any]) -> Any:
             return {k: make(c) for k, c in children}
         if kind == "other":
             raise ValueError(
-                f"the saved tree has containers of the type {children}: give `restore`"
-                " a tree of the same structure."
+                f"the saved tree has containers of the type {children}: give a tree of"
+                " the same structure, a new state say: state.restore(path, like=tree)."
             )
         return {"list": list, "tuple": tuple}[kind](map(make, children))
 
