@@ -52,6 +52,7 @@ _NAMES_OF_NUMPY: Mapping[str, str] = {
     " jnp.result_type.",
     "array2string format_float_positional format_float_scientific base_repr"
     " binary_repr testing": _TEXT,
+    "float int complex": "Use float, int and complex of Python, or jnp.float32.",
     "True_ False_": "Use True and False.",
     "byte short intc intp long longlong ubyte ushort uintc uintp ulong ulonglong"
     " half": _BITS,
@@ -83,5 +84,24 @@ def _by_name(groups: Mapping[str, str]) -> Mapping[str, str]:
     return {name: text for names, text in groups.items() for name in names.split()}
 
 
-OF_MODULES: Mapping[str, Mapping[str, str]] = {"curta.numpy": _by_name(_NAMES_OF_NUMPY)}
+OF_MODULES: Mapping[str, Mapping[str, str]] = {
+    "curta": _by_name(
+        {
+            "np": "import curta.numpy as jnp.",
+            "optim": "Optimisers are those of Optax, after `import curta.as_jax`, or of"
+            " curta.example_libraries.optimizers.",
+        }
+    ),
+    "curta.nn": _by_name(
+        {
+            "Module Sequential Linear Dense Conv Conv2d Embedding Dropout LayerNorm"
+            " BatchNorm": "curta.nn has functions; layers with parameters are those of"
+            " Flax and Equinox, after `import curta.as_jax`.",
+        }
+    ),
+    "curta.numpy": _by_name(_NAMES_OF_NUMPY),
+    "curta.ops": _by_name(
+        {"index_update": _SET, "index_add": "Use x = x.at[index].add(value)."}
+    ),
+}
 OF_ARRAYS = _by_name(_ATTRIBUTES_OF_ARRAYS)

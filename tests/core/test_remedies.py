@@ -54,6 +54,16 @@ def test_imports_of_scipy():
         assert "Where SciPy has scipy.optimize.curve_fit" in note
 
 
+def test_names_that_are_in_no_module():
+    for module, names in OF_MODULES.items():
+        for name in names:
+            assert not hasattr(sys.modules[module], name), (module, name)
+    assert "Flax" in notes(lambda: curta.nn.Dense)[0]
+    assert ".at[index]" in notes(lambda: curta.ops.index_update)[0]
+    with pytest.raises(AttributeError, match="Optax"):
+        _ = curta.optim
+
+
 def test_attributes_of_arrays_and_tracers():
     for program in (lambda: jnp.ones(3).fill(1), lambda: curta.jit(run_fill)(1.0)):
         assert "Arrays do not change: x = jnp.full_like(x, value)." in notes(program)

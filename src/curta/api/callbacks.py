@@ -265,7 +265,7 @@ def debug_print(
 
     def show(fmt: str, *args: Any, **kwargs: Any) -> None:
         if not skip_format_check:
-            _checker.format(fmt, *args, **kwargs)
+            _check_format(fmt, args, kwargs)
         fields = [field for _, field, *_ in string.Formatter().parse(fmt)]
         arrays, in_tree, static, keys = _split(args, kwargs)
         op = DebugPrint(
@@ -348,6 +348,17 @@ def _split(
             keys.append((i, implementation))
             arrays[i] = RandomUnwrap(implementation)(x)
     return arrays, in_tree, static, tuple(keys)
+
+
+def _check_format(fmt: str, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    """Raise an error, without frames of `string`, if a text does not fit arguments."""
+    try:
+        _checker.format(fmt, *args, **kwargs)
+    except KeyError as error:
+        name = error.args[0]
+        raise KeyError(f"{name}: debug.print has no argument {name}=...") from None
+    except (IndexError, ValueError) as error:
+        raise error.with_traceback(None) from None
 
 
 class _FormatChecker(string.Formatter):

@@ -82,8 +82,9 @@ def jvp(
     if in_tree != tangent_tree or type(primals) is not type(tangents):
         raise TypeError(
             "primal and tangent arguments to jax.jvp must have the same tree"
-            f" structure; primals have tree structure {in_tree} whereas tangents have"
-            f" tree structure {tangent_tree}."
+            f" structure; primals have tree structure"
+            f" {tree_util.tree_structure(primals)} whereas tangents have tree structure"
+            f" {tree_util.tree_structure(tangents)}."
         )
     for p, t in zip(leaves, tangent_leaves, strict=True):
         _check_tangent(typeof(p), typeof(t))

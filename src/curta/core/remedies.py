@@ -11,7 +11,7 @@ import sys
 from types import ModuleType, TracebackType
 
 from curta.core.array import Array
-from curta.substitutes import OF_ARRAYS
+from curta.substitutes import OF_ARRAYS, OF_MODULES
 
 _BESIDE_JAX = (
     "JAX itself runs in this program, beside Curta. Libraries that are written for JAX"
@@ -47,7 +47,7 @@ _OF_MESSAGES: tuple[tuple[type[BaseException], str, str], ...] = (
     ),
     (
         OverflowError,
-        r"out of bounds for u?int\d+$",
+        r"out of bounds for u?int\d+$|encountered while parsing an argument",
         "Give the array a wider dtype, or enable 64-bit types with jax_enable_x64.",
     ),
     (
@@ -82,9 +82,13 @@ def _of_attribute(error: BaseException) -> str | None:
         return None
     if isinstance(error.obj, Array):
         return OF_ARRAYS.get(error.name or "")
-    pattern = r"module 'curta\.(scipy[\w.]*)' has no attribute '(\w+)'"
-    match = re.match(pattern, str(error))
-    return _of_scipy(*match.groups()) if match else None
+    match = re.fullmatch(r"module '([\w.]*)' has no attribute '(\w+)'", str(error))
+    if match is None:
+        return None
+    module, name = match.groups()
+    if module.startswith("curta.scipy"):
+        return _of_scipy(module.removeprefix("curta."), name)
+    return OF_MODULES.get(module, {}).get(name)
 
 
 def _of_scipy(module: str, name: str) -> str:
