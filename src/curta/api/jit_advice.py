@@ -106,13 +106,12 @@ def _changed_statics(
         return
     code = _code(fun)
     positional = code.co_varnames[: code.co_argcount] if code else ()
-    for key, a, b in zip((*now.argnums, *now.names), now.values, before.values):
-        if a is b or a == b:
-            continue
-        if isinstance(key, str):
-            yield key
-        else:
-            yield positional[key] if key < len(positional) else f"argument {key}"
+    keys = [
+        positional[n] if n < len(positional) else f"argument {n}" for n in now.argnums
+    ]
+    for name, a, b in zip((*keys, *now.names), now.values, before.values):
+        if a is not b and a != b:
+            yield name
 
 
 def _advise_of_functions(fun: Callable[..., Any], code: types.CodeType) -> None:
