@@ -86,6 +86,12 @@ class HostsCall:
         shapes = [stored_shape(a, s) for a, s in pairs]
         self._shapes = [shapes[k] for k in self._with_bits]
         here = of_process()
+        # Of these each process would take its rows from a value of its own.
+        self._told_split = [
+            i
+            for i, s in enumerate(in_shardings)
+            if here.count > 1 and s is not None and not s.is_fully_replicated
+        ]
         own = local.closed
         if here.count > 1 and here.index in hosts.hosts:
             own = of_host(own, here.index)
@@ -121,8 +127,17 @@ class HostsCall:
         return results
 
     def _rows(self, args: Sequence[Any]) -> dict[int, list[NDArray]]:
-        """The parts of all arguments on each host; donated arrays are deleted."""
+        """The parts of all arguments on each host; donated arrays are deleted.
+
+        Raises ValueError for NumPy arrays that were told to be split over processes.
+        """
         first = len(self._captured)
+        if any(type(args[first + i]) is np.ndarray for i in self._told_split):
+            raise ValueError(
+                "Passing non-trivial shardings for numpy inputs is not allowed: each"
+                " process would take its part of an array of its own. Make one of them,"
+                " with jax.make_array_from_process_local_data or jax.device_put."
+            )
         refuse_twice(self._donation, args[first:])
         given = [on_hosts(x, y) for x, y in zip(args, self.in_layouts, strict=True)]
         hosts = hosts_here(self.hosts)

@@ -85,6 +85,14 @@ def computing(index: int) -> None:
     spread = curta.device_put(keys, sharded("x"))
     bits = curta.jit(curta.vmap(curta.random.bits), out_shardings=sharded())(spread)
     np.testing.assert_array_equal(bits, curta.vmap(curta.random.bits)(keys))
+    told = curta.jit(lambda x: x + 1, in_shardings=sharded("x"))
+    np.testing.assert_array_equal(
+        told(x).addressable_data(0), DATA[4 * index :][:4] + 1
+    )
+    with pytest.raises(ValueError, match="non-trivial shardings for numpy inputs"):
+        told(DATA + index)
+    whole = curta.jit(lambda x: x + 1, in_shardings=sharded())(DATA)
+    np.testing.assert_array_equal(whole, DATA + 1)
     z = curta.jit(lambda a: a + 1, donate_argnums=0)(x)
     assert x.is_deleted() and float(z.sum()) == DATA.sum() + 32
     mean = curta.shard_map(
