@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.partition.host_mesh import HostMesh
@@ -14,7 +12,7 @@ from curta.partition.part import Fit, Part, equal, with_dim
 from curta.partition.windows import Window, filled, gathered, moved_rows
 from curta.primitives.dot import DotGeneral
 from curta.primitives.families import Reduction
-from curta.primitives.reduction import greatest_value, least_value
+from curta.primitives.monoids import MONOIDS
 from curta.primitives.relation import Factors
 from curta.primitives.structure import exact_scalar
 
@@ -184,17 +182,6 @@ def folding(
         kind = kinds.get(dims[d][0])
         if kind is not None:
             dtype = typeof(x).dtype
-            fill = exact_scalar(neutral(kind, dtype), dtype)
+            fill = exact_scalar(MONOIDS[kind].neutral(dtype), dtype)
             x = filled(x, d, fit.window, fill, hosts.group(fit.axes))
     return x
-
-
-def neutral(kind: str, dtype: Any) -> Any:
-    """The value that a fold of this kind leaves alone."""
-    if kind == "max":
-        return least_value(dtype)
-    if kind == "min":
-        return greatest_value(dtype)
-    if kind == "and":
-        return True if dtype.kind == "b" else np.array(-1).astype(dtype)
-    return 1 if kind == "prod" else 0

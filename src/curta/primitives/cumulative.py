@@ -22,7 +22,6 @@ from curta.primitives.elementwise import (
     log1p,
     lt,
     max_,
-    min_,
     mul,
     ne,
     neg,
@@ -30,8 +29,10 @@ from curta.primitives.elementwise import (
     select_n,
     sub,
 )
+from curta.primitives.families import Folding
 from curta.primitives.joining import Concatenate
-from curta.primitives.reduction import greatest_value, least_value, require_number
+from curta.primitives.monoids import MAX, MIN, PROD, SUM, Monoid
+from curta.primitives.reduction import ELEMENT_OPS, require_number
 from curta.primitives.shape import Rev
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import add_any, full
@@ -46,34 +47,23 @@ def _linear(op: Op, *duals: Dual) -> Dual:
 
 
 @dataclass(frozen=True)
-class Cumulative(Op):
-    """What the cumulative reductions share; from the end backwards if `reverse`.
+class Cumulative(Folding):
+    """What the cumulative reductions share; from the end backwards if `reverse`."""
 
-    A subclass gives `ufunc`, and `pair` for the derivative.
-    """
-
-    reads_elements: ClassVar[bool] = True
     makes_nan: ClassVar[bool] = True
     arity: ClassVar[int | None] = 1
-    ufunc: ClassVar[np.ufunc]
+    sampled: ClassVar[tuple[Any, ...]] = ("number",)
     axis: int
     reverse: bool = False
 
     def pair(self, left: Dual, right: Dual) -> Dual:
         """The combination of two elements, and its tangent."""
-        self._missing("jvp")
-
-    def identity(self, dtype: Any) -> Any:
-        """The NumPy scalar that `combine` leaves alone."""
-        self._missing("lower")
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        """One step of the fold, on scalar expressions made by builder `b`."""
-        self._missing("lower")
+        (x, dx), (y, dy) = left, right
+        return ELEMENT_OPS[self.monoid].jvp([x, y], [dx, dy])
 
     def joined(self, left: Any, right: Any) -> Any:
         """The reduction of arrays that are reductions, element by element."""
-        self._missing("lower")
+        return ELEMENT_OPS[self.monoid](left, right)
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
@@ -100,7 +90,7 @@ class Cumulative(Op):
 
     def accumulated(self, x: Any) -> Any:
         """The reduction from the front, in NumPy."""
-        return self.ufunc.accumulate(x, self.axis, dtype=x.dtype)
+        return self.monoid.ufunc.accumulate(x, self.axis, dtype=x.dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         dual = (primals[0], tangents[0])
@@ -157,22 +147,21 @@ class Cumulative(Op):
         op = dataclasses.replace(self, axis=self.axis + (self.axis >= dim))
         return op(x), dim
 
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        kind = cls.sampled
+        yield cls(0), [((5,), *kind)]
+        yield cls(1, reverse=True), [((2, 4), *kind)]
+        yield cls(0), [((1, 2), *kind)]
+        yield cls(0), [((0, 2), *kind)]
+
 
 @dataclass(frozen=True)
 class CumSum(Cumulative):
     """The sums of the first elements."""
 
     name: ClassVar[str] = "cumsum"
-    ufunc: ClassVar[np.ufunc] = np.add
-
-    def identity(self, dtype: Any) -> Any:
-        return dtype.type(0)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.add(acc, x)
-
-    def joined(self, left: Any, right: Any) -> Any:
-        return add(left, right)
+    monoid: ClassVar[Monoid] = SUM
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
@@ -180,34 +169,17 @@ class CumSum(Cumulative):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [CumSum(self.axis, not self.reverse)(cotangent)]
 
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _samples(cls, "number")
-
 
 @dataclass(frozen=True)
 class CumProd(Cumulative):
     """The products of the first elements."""
 
     name: ClassVar[str] = "cumprod"
-    ufunc: ClassVar[np.ufunc] = np.multiply
-
-    def identity(self, dtype: Any) -> Any:
-        return dtype.type(1)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.mul(acc, x)
-
-    def joined(self, left: Any, right: Any) -> Any:
-        return mul(left, right)
+    monoid: ClassVar[Monoid] = PROD
 
     def pair(self, left: Dual, right: Dual) -> Dual:
         (x, dx), (y, dy) = left, right
         return mul(x, y), add_any(mul(dx, y), mul(x, dy))
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _samples(cls, "number")
 
 
 @dataclass(frozen=True)
@@ -215,24 +187,8 @@ class CumMax(Cumulative):
     """The greatest of the first elements; NaN from the first NaN on."""
 
     name: ClassVar[str] = "cummax"
-    ufunc: ClassVar[np.ufunc] = np.maximum
-
-    def identity(self, dtype: Any) -> Any:
-        return least_value(dtype)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.max(acc, x)
-
-    def joined(self, left: Any, right: Any) -> Any:
-        return max_(left, right)
-
-    def pair(self, left: Dual, right: Dual) -> Dual:
-        (x, dx), (y, dy) = left, right
-        return max_.jvp([x, y], [dx, dy])
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _samples(cls, "real", {"distinct": True})
+    monoid: ClassVar[Monoid] = MAX
+    sampled: ClassVar[tuple[Any, ...]] = ("real", {"distinct": True})
 
 
 @dataclass(frozen=True)
@@ -240,24 +196,8 @@ class CumMin(Cumulative):
     """The least of the first elements; NaN from the first NaN on."""
 
     name: ClassVar[str] = "cummin"
-    ufunc: ClassVar[np.ufunc] = np.minimum
-
-    def identity(self, dtype: Any) -> Any:
-        return greatest_value(dtype)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.min(acc, x)
-
-    def joined(self, left: Any, right: Any) -> Any:
-        return min_(left, right)
-
-    def pair(self, left: Dual, right: Dual) -> Dual:
-        (x, dx), (y, dy) = left, right
-        return min_.jvp([x, y], [dx, dy])
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _samples(cls, "real", {"distinct": True})
+    monoid: ClassVar[Monoid] = MIN
+    sampled: ClassVar[tuple[Any, ...]] = ("real", {"distinct": True})
 
 
 @dataclass(frozen=True)
@@ -265,7 +205,7 @@ class CumLogSumExp(Cumulative):
     """log(exp(x0) + ... + exp(xi)), without overflow."""
 
     name: ClassVar[str] = "cumlogsumexp"
-    ufunc: ClassVar[np.ufunc] = np.logaddexp
+    sampled: ClassVar[tuple[Any, ...]] = ("float",)
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         out = super().aval(*avals)
@@ -295,7 +235,7 @@ class CumLogSumExp(Cumulative):
 
     def accumulated(self, x: Any) -> Any:
         if x.dtype.kind != "c":
-            return super().accumulated(x)
+            return np.logaddexp.accumulate(x, self.axis, dtype=x.dtype)
         out = x.copy()
         rows = np.moveaxis(out, self.axis, 0)
         for i in range(1, len(rows)):
@@ -311,10 +251,6 @@ class CumLogSumExp(Cumulative):
         dx = mul(dx, exp(sub(_finite(x), _finite(out))))
         dy = mul(dy, exp(sub(_finite(y), _finite(out))))
         return out, add(dx, dy)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _samples(cls, "float")
 
 
 def _log_add_exp(x: Any, y: Any) -> Any:
@@ -334,10 +270,3 @@ def _finite(x: Any) -> Any:
     """`x` with inf replaced by 0, so that inf less inf is 0."""
     aval = typeof(x)
     return select_n(eq(x, aval.dtype.type(np.inf)), x, full(aval, 0))
-
-
-def _samples(cls: Any, *kind: Any) -> Iterator[Any]:
-    yield cls(0), [((5,), *kind)]
-    yield cls(1, reverse=True), [((2, 4), *kind)]
-    yield cls(0), [((1, 2), *kind)]
-    yield cls(0), [((0, 2), *kind)]

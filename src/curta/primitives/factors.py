@@ -33,6 +33,7 @@ from curta.primitives.indexing.numbers import window_dims
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
 from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.linalg.triangular import TriangularSolve
+from curta.primitives.monoids import XOR
 from curta.primitives.placing import ShardAlike
 from curta.primitives.random_bits.ops import FrontBatched
 from curta.primitives.reduction import ArgReduction
@@ -247,22 +248,12 @@ def _unstack(op: Unstack, avals: Avals, outs: Avals) -> Factors:
     return named(avals, outs, [dims], [rest] * len(outs))
 
 
-_FOLDS = {
-    "reduce_sum": "sum",
-    "reduce_prod": "prod",
-    "reduce_max": "max",
-    "reduce_min": "min",
-    "reduce_and": "and",
-    "reduce_or": "or",
-}
-
-
 @factors.register
 def _reduction(op: Reduction, avals: Avals, outs: Avals) -> Factors:
     rest = [d for d in range(avals[0].ndim) if d not in op.axes]
-    if op.name not in _FOLDS:
+    if op.monoid is XOR:  # hosts have no such fold
         return named(avals, outs, [_but(range(avals[0].ndim), op.axes)], [rest])
-    kinds = dict.fromkeys(op.axes, _FOLDS[op.name])
+    kinds = dict.fromkeys(op.axes, op.monoid.name)
     return named(avals, outs, [range(avals[0].ndim)], [rest], kinds)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +11,8 @@ from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
+from curta.lazy_dataclass import dataclass
+from curta.primitives.monoids import Monoid
 
 
 class Linear(Op):
@@ -33,31 +35,39 @@ class NonDifferentiable(Op):
         return out, zero_tangent(avals)
 
 
-class Reduction(Op):
-    """Folds the dimensions `axes` of one operand with an associative `combine`.
+class Folding(Op):
+    """Folds elements with the operation of a monoid.
 
     The compiler uses `identity` and `combine`; `eval` is NumPy's reduction.
     """
 
     reads_elements: ClassVar[bool] = True
+    monoid: ClassVar[Monoid]
+
+    def identity(self, dtype: Any) -> Any:
+        """The NumPy scalar that `combine` leaves alone."""
+        return self.monoid.neutral(dtype)
+
+    def combine(self, b: Any, acc: Any, x: Any) -> Any:
+        """One step of the fold, on scalar expressions made by builder `b`."""
+        return getattr(b, self.monoid.method)(acc, x)
+
+
+@dataclass(frozen=True)
+class Reduction(Folding):
+    """Folds the dimensions `axes` of one operand."""
+
     arity: ClassVar[int | None] = 1
+    sampled: ClassVar[tuple[Any, ...]] = ("number",)
     axes: tuple[int, ...]
 
     def out_dtype(self, dtype: Any) -> Any:
         """The dtype of the output; raises TypeError for a dtype the op refuses."""
         return dtype
 
-    def identity(self, dtype: Any) -> Any:
-        """The NumPy scalar that `combine` leaves alone."""
-        self._missing("lower")
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        """One step of the fold, on scalar expressions made by builder `b`."""
-        self._missing("lower")
-
     def with_axes(self, axes: tuple[int, ...]) -> Reduction:
         """The same reduction over other axes."""
-        return type(self)(axes)  # type: ignore[call-arg]
+        return type(self)(axes)
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
@@ -73,6 +83,14 @@ class Reduction(Op):
         axes = tuple(a + (a >= dim) for a in self.axes)
         out_dim = dim - sum(a < dim for a in axes)
         return self.with_axes(axes)(x), out_dim
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        kind = cls.sampled
+        yield cls((1,)), [((2, 3), *kind)]
+        yield cls((0, 2)), [((2, 3, 2), *kind)]
+        yield cls(()), [((2,), *kind)]
+        yield cls((0,)), [((0, 3), *kind)]
 
 
 def check_axes(name: str, axes: Sequence[int], operand: ShapedArray) -> None:

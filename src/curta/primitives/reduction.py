@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
@@ -14,12 +13,46 @@ from curta.core.avals import ShapedArray
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.base import ANY, check_dtype, wrapped
-from curta.primitives.elementwise import convert_element_type, div, eq, mul
+from curta.primitives.base import ANY, Elementwise, check_dtype, wrapped
+from curta.primitives.elementwise import (
+    add,
+    and_,
+    convert_element_type,
+    div,
+    eq,
+    max_,
+    min_,
+    mul,
+    or_,
+    xor,
+)
 from curta.primitives.families import NonDifferentiable, Reduction
+from curta.primitives.monoids import (
+    AND,
+    MAX,
+    MIN,
+    OR,
+    PROD,
+    SUM,
+    XOR,
+    Monoid,
+    greatest_value,
+    least_value,
+)
 from curta.primitives.shape import Squeeze
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import Reshape, Transpose, add_any, reduce_sum, reshape
+
+ELEMENT_OPS: dict[Monoid, Elementwise] = {
+    SUM: add,
+    PROD: mul,
+    MAX: max_,
+    MIN: min_,
+    AND: and_,
+    OR: or_,
+    XOR: xor,
+}
+"""The ops that combine two elements as the monoids do."""
 
 
 @dataclass(frozen=True)
@@ -28,16 +61,10 @@ class ReduceProd(Reduction):
 
     makes_nan: ClassVar[bool] = True
     name: ClassVar[str] = "reduce_prod"
-    axes: tuple[int, ...]
+    monoid: ClassVar[Monoid] = PROD
 
     def out_dtype(self, dtype: Any) -> Any:
         return require_number(self.name, dtype)
-
-    def identity(self, dtype: Any) -> Any:
-        return dtype.type(1)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.mul(acc, x)
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
@@ -59,10 +86,6 @@ class ReduceProd(Reduction):
             x = mul(first, second)
             t = add_any(mul(dfirst, second), mul(first, dsecond))
         return Squeeze((0,))(x), Squeeze((0,))(t)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _reduction_samples(cls, "number")
 
 
 def _axes_first(x: Any, axes: tuple[int, ...]) -> Any:
@@ -92,9 +115,17 @@ def _extended(x: Any, value: int) -> Any:
 class _Extremum(Reduction):
     """Base class of reduce_max and reduce_min; NaN is propagated."""
 
+    sampled: ClassVar[tuple[Any, ...]] = ("ordered", {"distinct": True})
+
     def out_dtype(self, dtype: Any) -> Any:
         check_dtype(self.name, dtype, ANY)
         return dtype
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        initial = self.identity(x.dtype)
+        out = self.monoid.ufunc.reduce(x, self.axes, initial=initial)
+        return wrapped(out, x.dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (x,), (t,) = primals, tangents
@@ -112,22 +143,7 @@ class ReduceMax(_Extremum):
     """The greatest element along `axes`; the least value of the dtype if none."""
 
     name: ClassVar[str] = "reduce_max"
-    axes: tuple[int, ...]
-
-    def identity(self, dtype: Any) -> Any:
-        return least_value(dtype)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.max(acc, x)
-
-    def eval(self, *args: Any) -> Any:
-        (x,) = args
-        out = np.maximum.reduce(x, self.axes, initial=least_value(x.dtype))
-        return wrapped(out, x.dtype)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _reduction_samples(cls, "ordered", {"distinct": True})
+    monoid: ClassVar[Monoid] = MAX
 
 
 @dataclass(frozen=True)
@@ -135,26 +151,13 @@ class ReduceMin(_Extremum):
     """The least element along `axes`; the greatest value of the dtype if none."""
 
     name: ClassVar[str] = "reduce_min"
-    axes: tuple[int, ...]
-
-    def identity(self, dtype: Any) -> Any:
-        return greatest_value(dtype)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.min(acc, x)
-
-    def eval(self, *args: Any) -> Any:
-        (x,) = args
-        out = np.minimum.reduce(x, self.axes, initial=greatest_value(x.dtype))
-        return wrapped(out, x.dtype)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _reduction_samples(cls, "ordered", {"distinct": True})
+    monoid: ClassVar[Monoid] = MIN
 
 
 class _Logical(NonDifferentiable, Reduction):
     """What the bitwise reductions share: booleans or integers, strong types."""
+
+    sampled: ClassVar[tuple[Any, ...]] = ("bool_or_int",)
 
     def out_dtype(self, dtype: Any) -> Any:
         if isinstance(dtype, dtypes.ExtendedDType) or dtype.kind not in "biu":
@@ -168,26 +171,17 @@ class _Logical(NonDifferentiable, Reduction):
         self.out_dtype(avals[0].dtype)
         return super().aval(*avals).strip_weak_type()
 
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        return self.monoid.ufunc.reduce(x, self.axes, dtype=x.dtype)
+
 
 @dataclass(frozen=True)
 class ReduceAnd(_Logical):
     """The bitwise and over `axes`."""
 
     name: ClassVar[str] = "reduce_and"
-    axes: tuple[int, ...]
-
-    def identity(self, dtype: Any) -> Any:
-        return np.invert(dtype.type(0))
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.and_(acc, x)
-
-    def eval(self, *args: Any) -> Any:
-        return np.bitwise_and.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _reduction_samples(cls, "bool_or_int")
+    monoid: ClassVar[Monoid] = AND
 
 
 @dataclass(frozen=True)
@@ -195,20 +189,7 @@ class ReduceOr(_Logical):
     """The bitwise or over `axes`."""
 
     name: ClassVar[str] = "reduce_or"
-    axes: tuple[int, ...]
-
-    def identity(self, dtype: Any) -> Any:
-        return dtype.type(0)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.or_(acc, x)
-
-    def eval(self, *args: Any) -> Any:
-        return np.bitwise_or.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _reduction_samples(cls, "bool_or_int")
+    monoid: ClassVar[Monoid] = OR
 
 
 @dataclass(frozen=True)
@@ -216,30 +197,18 @@ class ReduceXor(_Logical):
     """The bitwise exclusive or over `axes`."""
 
     name: ClassVar[str] = "reduce_xor"
-    axes: tuple[int, ...]
-
-    def identity(self, dtype: Any) -> Any:
-        return dtype.type(0)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.xor(acc, x)
-
-    def eval(self, *args: Any) -> Any:
-        return np.bitwise_xor.reduce(args[0], axis=self.axes, dtype=args[0].dtype)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _reduction_samples(cls, "bool_or_int")
+    monoid: ClassVar[Monoid] = XOR
 
 
+@dataclass(frozen=True)
 class ArgReduction(NonDifferentiable):
     """The index of an extremum along the one dim in `axes`: the first, or of a NaN."""
 
     reads_elements: ClassVar[bool] = True
     arity: ClassVar[int | None] = 1
+    better: ClassVar[str]
     axes: tuple[int, ...]
     index_dtype: Any
-    better: ClassVar[str]
 
     def identity(self, dtype: Any) -> Any:
         """The NumPy scalar that no element is worse than."""
@@ -303,8 +272,21 @@ class ArgReduction(NonDifferentiable):
         assert dim is not None
         (reduced,) = self.axes
         reduced += reduced >= dim
-        op = type(self)((reduced,), self.index_dtype)  # type: ignore[call-arg]
+        op = type(self)((reduced,), self.index_dtype)
         return op(x), dim - (reduced < dim)
+
+    def eval(self, *args: Any) -> Any:
+        (x,), (axis,) = args, self.axes
+        if x.dtype.kind == "V":  # ml_dtypes: NumPy does not find their NaNs
+            x = x.astype(np.float32)
+        return getattr(np, self.name)(x, axis).astype(self.index_dtype)
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        yield cls((0,), np.dtype("int32")), [((3,), "ordered")]
+        yield cls((0,), np.dtype("int32")), [((6,), "ordered", {"special": True})]
+        yield cls((1,), np.dtype("int64")), [((2, 3, 2), "ordered")]
+        yield cls((1,), np.dtype("uint8")), [((0, 3), "ordered")]
 
 
 @dataclass(frozen=True)
@@ -313,15 +295,6 @@ class ArgMax(ArgReduction):
 
     name: ClassVar[str] = "argmax"
     better: ClassVar[str] = "gt"
-    axes: tuple[int, ...]
-    index_dtype: Any
-
-    def eval(self, *args: Any) -> Any:
-        return _first_index(np.argmax, args[0], self.axes[0], self.index_dtype)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _index_samples(cls)
 
 
 @dataclass(frozen=True)
@@ -330,21 +303,6 @@ class ArgMin(ArgReduction):
 
     name: ClassVar[str] = "argmin"
     better: ClassVar[str] = "lt"
-    axes: tuple[int, ...]
-    index_dtype: Any
-
-    def eval(self, *args: Any) -> Any:
-        return _first_index(np.argmin, args[0], self.axes[0], self.index_dtype)
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from _index_samples(cls)
-
-
-def _first_index(find: Any, x: Any, axis: int, index_dtype: Any) -> Any:
-    if x.dtype.kind == "V":  # ml_dtypes: NumPy does not find their NaNs
-        x = x.astype(np.float32)
-    return find(x, axis).astype(index_dtype)
 
 
 def require_number(name: str, dtype: Any) -> Any:
@@ -355,39 +313,3 @@ def require_number(name: str, dtype: Any) -> Any:
             " of number."
         )
     return dtype
-
-
-@functools.cache
-def least_value(dtype: Any) -> Any:
-    """What every value of `dtype` is at least: -inf, the least integer, False."""
-    return _bound(dtype, -np.inf, "min")
-
-
-@functools.cache
-def greatest_value(dtype: Any) -> Any:
-    """What every value of `dtype` is at most: inf, the greatest integer, True."""
-    return _bound(dtype, np.inf, "max")
-
-
-def _bound(dtype: Any, infinity: float, which: str) -> Any:
-    if dtype == np.bool_:
-        return np.bool_(infinity > 0)
-    if dtypes.issubdtype(dtype, np.inexact):
-        if np.isinf(dtype.type(infinity)):
-            return dtype.type(infinity)
-        return getattr(dtypes.finfo(dtype), which)
-    return dtype.type(getattr(dtypes.iinfo(dtype), which))
-
-
-def _reduction_samples(cls: Any, *kind: Any) -> Iterator[Any]:
-    yield cls((1,)), [((2, 3), *kind)]
-    yield cls((0, 2)), [((2, 3, 2), *kind)]
-    yield cls(()), [((2,), *kind)]
-    yield cls((0,)), [((0, 3), *kind)]
-
-
-def _index_samples(cls: Any) -> Iterator[Any]:
-    yield cls((0,), np.dtype("int32")), [((3,), "ordered")]
-    yield cls((0,), np.dtype("int32")), [((6,), "ordered", {"special": True})]
-    yield cls((1,), np.dtype("int64")), [((2, 3, 2), "ordered")]
-    yield cls((1,), np.dtype("uint8")), [((0, 3), "ordered")]

@@ -18,31 +18,10 @@ from curta.compiler.stablehlo.types import tensor_type
 from curta.control.reduction import Reduce
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
-from curta.core.op import Op
-from curta.primitives.elementwise.arithmetic import add, mul
-from curta.primitives.elementwise.bitwise import and_, or_, xor
 from curta.primitives.elementwise.convert import ConvertElementType
-from curta.primitives.elementwise.magnitude import max_, min_
-from curta.primitives.reduction import (
-    ArgReduction,
-    ReduceAnd,
-    ReduceMax,
-    ReduceMin,
-    ReduceOr,
-    ReduceProd,
-    ReduceXor,
-)
-from curta.primitives.structure import ReduceSum
-
-_COMBINING: dict[type[Op], Op] = {
-    ReduceSum: add,
-    ReduceProd: mul,
-    ReduceMax: max_,
-    ReduceMin: min_,
-    ReduceAnd: and_,
-    ReduceOr: or_,
-    ReduceXor: xor,
-}
+from curta.primitives.families import Reduction
+from curta.primitives.monoids import PROD, SUM
+from curta.primitives.reduction import ELEMENT_OPS, ArgReduction
 
 
 def reduce(
@@ -76,9 +55,9 @@ def in_working_dtype(
     return b.apply(ConvertElementType(aval.dtype, False), [wide], result)[0]
 
 
-@rule(*_COMBINING)
-def _reduction(b: Builder, op: Any, x: Value) -> Value:
-    combine = _COMBINING[type(op)]
+@rule(Reduction)
+def _reduction(b: Builder, op: Reduction, x: Value) -> Value:
+    combine = ELEMENT_OPS[op.monoid]
 
     def fold(x: Value, dtype: Any) -> Value:
         init = b.constant(op.identity(dtype))
@@ -86,7 +65,7 @@ def _reduction(b: Builder, op: Any, x: Value) -> Value:
         body = b.program.kept((combine, dtype), lambda: op_region(b, combine, dtype))
         return reduce(b, [x], [init], op.axes, [type_], body)[0]
 
-    if combine in (add, mul):
+    if op.monoid in (SUM, PROD):
         return in_working_dtype(b, x, b.ins[0], fold)
     return fold(x, b.ins[0].dtype)
 

@@ -29,29 +29,19 @@ from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.op import Op
 from curta.core.stage import stage
 from curta.primitives.cumulative import CumLogSumExp, CumProd, CumSum, Cumulative
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.elementwise.convert import convert_element_type
-from curta.primitives.elementwise.magnitude import max_, min_
+from curta.primitives.monoids import SUM
+from curta.primitives.reduction import ELEMENT_OPS
 from curta.primitives.structure import full, move_dim, reshape
-from curta.primitives.windowed.reductions import (
-    ReduceWindowMax,
-    ReduceWindowMin,
-    ReduceWindowSum,
-)
+from curta.primitives.windowed.reductions import WindowReduction
 from curta.primitives.windowed.selection import (
     SelectAndGatherAdd,
     SelectAndScatterAdd,
 )
 from curta.primitives.windowed.sliding import Sliding
-
-_COMBINING: dict[type[Op], Op] = {
-    ReduceWindowSum: add,
-    ReduceWindowMax: max_,
-    ReduceWindowMin: min_,
-}
 
 
 def _padding(pairs: Sequence[tuple[int, int]]) -> Text:
@@ -80,17 +70,17 @@ def reduce_window(
     )
 
 
-@rule(*_COMBINING)
-def _window_reduction(b: Builder, op: Any, x: Value) -> Value:
+@rule(WindowReduction)
+def _window_reduction(b: Builder, op: WindowReduction, x: Value) -> Value:
     (out,) = b.outs
 
     def fold(x: Value, dtype: Any) -> Value:
         init = b.constant(op.identity(dtype))
-        body = op_region(b, _COMBINING[type(op)], dtype)
+        body = op_region(b, ELEMENT_OPS[op.monoid], dtype)
         type_ = tensor_type(ShapedArray(out.shape, dtype))
         return reduce_window(b, [x], [init], op.window, [type_], body)[0]
 
-    if isinstance(op, ReduceWindowSum):
+    if op.monoid is SUM:
         return in_working_dtype(b, x, b.ins[0], fold)
     return fold(x, b.ins[0].dtype)
 

@@ -113,6 +113,7 @@ class Mul(LinearElementwise):
     param_names: ClassVar[Mapping[str, str | None]] = {"out_dtype": "out_type"}
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = NUMBER
+    ufunc: ClassVar[Any] = np.multiply
     out_type: Any = None
 
     def out_dtype(self, *dtypes: Any) -> Any:
@@ -121,7 +122,7 @@ class Mul(LinearElementwise):
     def eval(self, *args: Any) -> Any:
         if self.out_type is not None:
             args = tuple(x.astype(self.out_type) for x in args)
-        return np.multiply(*args)
+        return self.ufunc(*args)
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         if self.out_type is not None:

@@ -19,7 +19,7 @@ from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.dtypes import KeyFill
 from curta.lazy_dataclass import dataclass
-from curta.primitives.base import check_same_dtypes
+from curta.primitives.base import Elementwise, check_same_dtypes
 from curta.primitives.elementwise import add
 from curta.primitives.indexing.numbers import (
     Dims,
@@ -203,15 +203,15 @@ class Scattering(WindowUpdate):
     """The operand with windows of it combined with updates.
 
     Operands: the operand, the index vectors where the windows start, the updates.
-    A subclass says how elements are combined: `combine` in NumPy, `element_op` as an
-    op; both are None for replacing. `update_jaxpr`, which jaxprs show, says it again.
+    A subclass says how elements are combined: `element_op`, None for replacing.
+    `update_jaxpr`, which jaxprs show, says it again.
     """
 
     has_index_arrays: ClassVar[bool] = True
     arity: ClassVar[int | None] = 3
     param_names: ClassVar[Mapping[str, str | None]] = {"update_consts": None}
-    combine: ClassVar[np.ufunc | None] = None
-    element_op: ClassVar[Op | None] = None
+    sampled: ClassVar[tuple[Any, ...]] = ("number",)
+    element_op: ClassVar[Elementwise | None] = None
     holds_jaxprs: ClassVar[bool] = True
     dimension_numbers: ScatterDimensionNumbers
     indices_are_sorted: bool = False
@@ -256,7 +256,7 @@ class Scattering(WindowUpdate):
         operand, indices, updates = args
         numbers = self.gather_numbers()
         sizes = window_sizes(numbers, updates.shape, operand.ndim)
-        out = operand.copy()
+        out, op = operand.copy(), self.element_op
         if not out.size:
             return out
         if indices.ndim == 1:
@@ -264,8 +264,8 @@ class Scattering(WindowUpdate):
             if inside or self.mode is CLIP:
                 window = out[source]
                 updates = updates.reshape(window.shape)
-                if self.combine is not None:
-                    updates = self.combine(window, updates)
+                if op is not None:
+                    updates = op.ufunc(window, updates)
                 out[source] = updates
             return out
         windows = find_windows(out, indices, numbers, sizes)
@@ -275,10 +275,10 @@ class Scattering(WindowUpdate):
             shape = windows.picks[0].shape
             picks = tuple(np.broadcast_to(p, shape)[windows.inside] for p in picks)
             updates = updates[windows.inside]
-        if self.combine is None:
+        if op is None:
             windows.view[picks] = updates
         else:
-            self.combine.at(windows.view, picks, updates)
+            op.ufunc.at(windows.view, picks, updates)
         return out
 
     def update_shape(self, *avals: ShapedArray) -> Dims:
@@ -297,7 +297,7 @@ class Scattering(WindowUpdate):
         return (
             source,
             None if clip else inside,
-            lambda old: new if op is None else op.scalar(b, old, new),  # type: ignore[attr-defined]
+            lambda old: new if op is None else op.scalar(b, old, new),
         )
 
     def batch(
@@ -328,6 +328,36 @@ class Scattering(WindowUpdate):
     def params(self) -> dict[str, Any]:
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {**fields, "update_consts": ()}
+
+    @classmethod
+    def samples(cls) -> Iterator[Any]:
+        # Their indices are distinct.
+        dtype, kind = np.dtype("float32"), cls.sampled
+        rows = ScatterDimensionNumbers((1,), (0,), (0,))
+        for mode, starts in (CLIP, [2, 0]), (FILL_OR_DROP, [1, 9]):
+            yield (
+                cls.of(dtype, rows, unique_indices=True, mode=mode),
+                [((3, 2), *kind), _fixed(starts, (2, 1)), ((2, 2), *kind)],
+            )
+        window = ScatterDimensionNumbers((0, 1), (), (1,))
+        yield (
+            cls.of(dtype, window, unique_indices=True),
+            [((2, 5), *kind), _fixed([2], (1,)), ((2, 2), *kind)],
+        )
+        batched = ScatterDimensionNumbers((1,), (), (1,), (0,), (0,))
+        yield (
+            cls.of(dtype, batched, unique_indices=True),
+            [((2, 4), *kind), _fixed([1, 0], (2, 1)), ((2, 2), *kind)],
+        )
+        scalar = ScatterDimensionNumbers((), (0,), (0,))
+        yield (
+            cls.of(dtype, scalar, unique_indices=True),
+            [((3,), *kind), _fixed([1], (1,)), ((), *kind)],
+        )
+        yield (
+            cls.of(dtype, rows, unique_indices=True),
+            [((3, 2), *kind), _fixed([], (0, 1)), ((0, 2), *kind)],
+        )
 
     # ---- for the derivatives
 
@@ -365,8 +395,7 @@ class ScatterAdd(ScatterSum):
     """The updates are added; several to one element are all added."""
 
     name: ClassVar[str] = "scatter-add"
-    combine: ClassVar[np.ufunc | None] = np.add
-    element_op: ClassVar[Op | None] = add
+    element_op: ClassVar[Elementwise | None] = add
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         operand, indices, updates = args
@@ -378,46 +407,12 @@ class ScatterAdd(ScatterSum):
             else None,
         ]
 
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from scatter_samples(cls, "number")
-
 
 @kept_by_settings(maxsize=128)
 def _scalar_jaxpr(op: Op, dtype: Any) -> Jaxpr:
     """The jaxpr of `op` on two scalars of `dtype`."""
     scalar = ShapedArray((), dtype)
     return stage(lambda x, y: [op(x, y)], [scalar, scalar]).jaxpr
-
-
-def scatter_samples(cls: type[Scattering], *kind: Any) -> Iterator[Any]:
-    """Samples for a kind of scatter; their indices are distinct."""
-    dtype = np.dtype("float32")
-    rows = ScatterDimensionNumbers((1,), (0,), (0,))
-    for mode, starts in (CLIP, [2, 0]), (FILL_OR_DROP, [1, 9]):
-        yield (
-            cls.of(dtype, rows, unique_indices=True, mode=mode),
-            [((3, 2), *kind), _fixed(starts, (2, 1)), ((2, 2), *kind)],
-        )
-    window = ScatterDimensionNumbers((0, 1), (), (1,))
-    yield (
-        cls.of(dtype, window, unique_indices=True),
-        [((2, 5), *kind), _fixed([2], (1,)), ((2, 2), *kind)],
-    )
-    batched = ScatterDimensionNumbers((1,), (), (1,), (0,), (0,))
-    yield (
-        cls.of(dtype, batched, unique_indices=True),
-        [((2, 4), *kind), _fixed([1, 0], (2, 1)), ((2, 2), *kind)],
-    )
-    scalar = ScatterDimensionNumbers((), (0,), (0,))
-    yield (
-        cls.of(dtype, scalar, unique_indices=True),
-        [((3,), *kind), _fixed([1], (1,)), ((), *kind)],
-    )
-    yield (
-        cls.of(dtype, rows, unique_indices=True),
-        [((3, 2), *kind), _fixed([], (0, 1)), ((0, 2), *kind)],
-    )
 
 
 def _fixed(values: list[int], shape: Dims) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.key_use import Forward, KeyReuseSignature, Sink
-from curta.core.op import Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.base import Elementwise
 from curta.primitives.elementwise import (
     add,
     div,
@@ -31,7 +31,6 @@ from curta.primitives.indexing.gather import (
     ScatterAdd,
     Scattering,
     ScatterSum,
-    scatter_samples,
 )
 from curta.primitives.shape import Iota
 from curta.primitives.structure import add_tangents, full, instantiate, reshape, zeros
@@ -42,6 +41,7 @@ class Scatter(Scattering):
     """The updates replace what was there; of several to one element, the last."""
 
     name: ClassVar[str] = "scatter"
+    sampled: ClassVar[tuple[Any, ...]] = ("any",)
     key_signature: ClassVar[KeyReuseSignature | None] = KeyReuseSignature(
         Sink(2), Forward(0, 0)
     )
@@ -110,18 +110,13 @@ class Scatter(Scattering):
             to_updates = self.cotangent_of_updates(cotangent, indices, updates)
         return [to_operand, None, to_updates]
 
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from scatter_samples(cls, "any")
-
 
 @dataclass(frozen=True)
 class ScatterSub(ScatterSum):
     """The updates are subtracted; several to one element are all subtracted."""
 
     name: ClassVar[str] = "scatter-sub"
-    combine: ClassVar[np.ufunc | None] = np.subtract
-    element_op: ClassVar[Op | None] = sub
+    element_op: ClassVar[Elementwise | None] = sub
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         operand, indices, updates = args
@@ -130,10 +125,6 @@ class ScatterSub(ScatterSum):
             to_updates = self.cotangent_of_updates(neg(cotangent), indices, updates)
         return [cotangent if is_linear(operand) else None, None, to_updates]
 
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from scatter_samples(cls, "number")
-
 
 @dataclass(frozen=True)
 class ScatterMul(Scattering):
@@ -141,8 +132,7 @@ class ScatterMul(Scattering):
 
     name: ClassVar[str] = "scatter-mul"
     makes_nan: ClassVar[bool] = True
-    combine: ClassVar[np.ufunc | None] = np.multiply
-    element_op: ClassVar[Op | None] = mul
+    element_op: ClassVar[Elementwise | None] = mul
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         operand, indices, updates = primals
@@ -172,14 +162,12 @@ class ScatterMul(Scattering):
                 "scatter_mul gradients are only implemented if `unique_indices=True`"
             )
 
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from scatter_samples(cls, "number")
-
 
 @dataclass(frozen=True)
 class _ScatterExtremum(Scattering):
     """What scatter-min and scatter-max share."""
+
+    sampled: ClassVar[tuple[Any, ...]] = ("real", {"distinct": True})
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         operand, indices, updates = primals
@@ -227,12 +215,7 @@ class ScatterMin(_ScatterExtremum):
     """The lesser of what was there and the updates remains."""
 
     name: ClassVar[str] = "scatter-min"
-    combine: ClassVar[np.ufunc | None] = np.minimum
-    element_op: ClassVar[Op | None] = min_
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from scatter_samples(cls, "real", {"distinct": True})
+    element_op: ClassVar[Elementwise | None] = min_
 
 
 @dataclass(frozen=True)
@@ -240,9 +223,4 @@ class ScatterMax(_ScatterExtremum):
     """The greater of what was there and the updates remains."""
 
     name: ClassVar[str] = "scatter-max"
-    combine: ClassVar[np.ufunc | None] = np.maximum
-    element_op: ClassVar[Op | None] = max_
-
-    @classmethod
-    def samples(cls) -> Iterator[Any]:
-        yield from scatter_samples(cls, "real", {"distinct": True})
+    element_op: ClassVar[Elementwise | None] = max_

@@ -9,11 +9,11 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
 from curta.core.trace import typeof
 from curta.dtypes.scalars import NARROW_INTEGERS
 from curta.lazy_dataclass import dataclass
-from curta.primitives.reduction import greatest_value, least_value
+from curta.primitives.families import Folding
+from curta.primitives.monoids import MAX, MIN, SUM, Monoid
 from curta.primitives.slicing import pad
 from curta.primitives.windowed.selection import SelectAndGatherAdd
 from curta.primitives.windowed.sliding import (
@@ -26,11 +26,9 @@ from curta.primitives.windowed.sliding import (
 
 
 @dataclass(frozen=True)
-class WindowReduction(Op):
-    """Folds every window of the operand with an associative `combine`."""
+class WindowReduction(Folding):
+    """Folds every window of the operand."""
 
-    reads_elements: ClassVar[bool] = True
-    ufunc: ClassVar[np.ufunc]
     window_dimensions: Dims
     window_strides: Dims
     padding: Padding
@@ -41,14 +39,6 @@ class WindowReduction(Op):
     def window(self) -> Sliding:
         """How the windows slide."""
         return Sliding.of(self)
-
-    def identity(self, dtype: Any) -> Any:
-        """The NumPy scalar that `combine` leaves alone."""
-        self._missing("lower")
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        """One step of the fold, on scalar expressions made by builder `b`."""
-        self._missing("lower")
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
@@ -64,7 +54,7 @@ class WindowReduction(Op):
             working = np.dtype(np.int32)
         axes = tuple(range(x.ndim, 2 * x.ndim))
         start, views = working.type(start), views.astype(working, copy=False)
-        out = self.ufunc.reduce(views, axes, dtype=working, initial=start)
+        out = self.monoid.ufunc.reduce(views, axes, dtype=working, initial=start)
         return out.astype(x.dtype, copy=False)
 
     def batch(
@@ -100,7 +90,7 @@ class ReduceWindowSum(WindowReduction):
 
     makes_nan: ClassVar[bool] = True
     name: ClassVar[str] = "reduce_window_sum"
-    ufunc: ClassVar[np.ufunc] = np.add
+    monoid: ClassVar[Monoid] = SUM
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         (x,) = avals
@@ -110,12 +100,6 @@ class ReduceWindowSum(WindowReduction):
                 f" {x.dtype.name}"
             )
         return super().aval(x)
-
-    def identity(self, dtype: Any) -> Any:
-        return dtype.type(0)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.add(acc, x)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)
@@ -155,14 +139,8 @@ class ReduceWindowMax(_Choice):
     """The greatest element of each window; the least value of the dtype if none."""
 
     name: ClassVar[str] = "reduce_window_max"
-    ufunc: ClassVar[np.ufunc] = np.maximum
+    monoid: ClassVar[Monoid] = MAX
     select: ClassVar[str] = "ge"
-
-    def identity(self, dtype: Any) -> Any:
-        return least_value(dtype)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.max(acc, x)
 
 
 @dataclass(frozen=True)
@@ -170,14 +148,8 @@ class ReduceWindowMin(_Choice):
     """The least element of each window; the greatest value of the dtype if none."""
 
     name: ClassVar[str] = "reduce_window_min"
-    ufunc: ClassVar[np.ufunc] = np.minimum
+    monoid: ClassVar[Monoid] = MIN
     select: ClassVar[str] = "le"
-
-    def identity(self, dtype: Any) -> Any:
-        return greatest_value(dtype)
-
-    def combine(self, b: Any, acc: Any, x: Any) -> Any:
-        return b.min(acc, x)
 
 
 def cotangent_padding(window: Sliding, shape: Dims, out_shape: Dims) -> Padding:

@@ -17,7 +17,7 @@ from curta.core.trace import typeof
 from curta.dtypes import working_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.comparison import Ge, Le
-from curta.primitives.reduction import greatest_value, least_value
+from curta.primitives.monoids import greatest_value, least_value
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import batch_dim_at, zero_like_output
 from curta.primitives.windowed.sliding import (
