@@ -137,7 +137,7 @@ class Variant:
         return self.scope.refusal(self._values(sizes))
 
     def distance(self, sizes: Sizes) -> float:
-        """How far sizes are from those that it was compiled at."""
+        """The distance of sizes from those that it was compiled at."""
         first, values = self.scope.sizes, self._values(sizes)
         return sum(abs(math.log(max(values[n], 1) / first[n])) for n in first)
 

@@ -1,4 +1,4 @@
-"""What users' arguments that name devices mean."""
+"""Arguments of users that name devices, resolved to shardings."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class ProgramCost:
 
     @property
     def around_kernels(self) -> float | None:
-        """What a call takes besides its kernels.
+        """The time of a call besides its kernels.
 
         That is looking at arguments, memory for results, and starting the program.
         """

@@ -107,13 +107,13 @@ class Staged(Plan):
         return any(isinstance(c, Tracer) for c in self.captured)
 
     def arguments(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """Traced arguments, where they are to be."""
+        """Traced arguments, constrained to their shardings."""
         if not self.in_shardings:
             return leaves
         return [*map(constrained, leaves, self.in_shardings)]
 
     def results(self, outs: Sequence[Any]) -> Sequence[Any]:
-        """Traced results, where they are to be."""
+        """Traced results, constrained to their shardings."""
         if not self.out_shardings:
             return outs
         return [*map(constrained, outs, self.out_shardings)]

@@ -19,7 +19,7 @@ _ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__"
 
 
 class _Alias(Loader):
-    """Gives a module that there is already, and leaves it as it is."""
+    """A loader that gives a module that is imported already."""
 
     def __init__(self, module: ModuleType) -> None:
         self._module = module

@@ -46,7 +46,7 @@ _IR_MODULES = tuple(
 
 @dataclass
 class Statistics:
-    """What the cache did in this process."""
+    """Counters of the cache in this process."""
 
     hits: int = 0
     misses: int = 0
@@ -271,7 +271,7 @@ def _lstat(path: str) -> os.stat_result | None:
 
 
 def _is_private(info: os.stat_result) -> bool:
-    """Whether it is the user's own and nobody else can write to it."""
+    """Whether it is owned by the user and not writable by others."""
     if sys.platform == "win32":
         return True
     return info.st_uid == os.geteuid() and not info.st_mode & 0o022

@@ -1,4 +1,4 @@
-"""Arrays in notebooks: their text, what they are and where, a picture of matrices."""
+"""Arrays in notebooks: text, type, sharding, and a picture of matrices."""
 
 from __future__ import annotations
 

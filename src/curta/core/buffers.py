@@ -380,7 +380,7 @@ def when_trimmed(let_go: Callable[[], None]) -> None:
 
 
 def idle_bytes() -> int:
-    """The bytes of blocks that are kept although nobody uses them.
+    """The bytes of unused blocks in the pool.
 
     Small arrays, of which each shape keeps at most 64 KiB, are not counted.
     """

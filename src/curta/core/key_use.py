@@ -1,4 +1,4 @@
-"""What an op or a function does with random keys: which it uses up, which it makes.
+"""The use of random keys by an op or function: keys consumed, keys made.
 
 A key is to be used once. Using one up is a `Sink`, a fresh one among the outputs a
 `Source`; where an output is an input, its uses count as the input's: a `Forward`. Key

@@ -24,7 +24,7 @@ class LeakCheck:
         self.trace: Any = weakref.ref(trace)
 
     def finish(self) -> None:
-        """Raise an Exception that says who holds tracers, if anybody does."""
+        """Raise an Exception that names the holders of leaked tracers, if any."""
         if self.trace() is None:
             return
         gc.collect()

@@ -88,7 +88,7 @@ def concrete_mesh(abstract: AbstractMesh, given: Mesh | None = None) -> Mesh | N
 
 
 def known_mesh(mesh: Mesh | None) -> Any:
-    """A context manager within which types that name its axes mean this mesh."""
+    """A context manager within which types that name its axes are over this mesh."""
     around = scope()
     if mesh is None or around.concrete is not None:
         return contextlib.nullcontext()

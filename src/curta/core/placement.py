@@ -77,7 +77,7 @@ class Placement:
 
     @property
     def has_axes(self) -> bool:
-        """Whether it says anything of axes, not only whose they are."""
+        """Whether it shards, reduces or varies over axes, beyond naming a mesh."""
         return bool(self.entries or self.varying or self.unreduced or self.reduced)
 
     def only_varying(self) -> Placement | None:

@@ -1,4 +1,4 @@
-"""Which dtypes there are, the default ones, and questions about a single one.
+"""The list of dtypes, the defaults, and predicates on dtypes.
 
 NumPy's own dtypes are joined by those of ml_dtypes: bfloat16 and the narrow floats and
 integers. 64-bit types take part only while ``jax_enable_x64`` is on; otherwise they

@@ -235,7 +235,7 @@ def _slot(outer: int, inner: int, parts: int) -> Any:
 
 @once
 def status_ignored() -> int:
-    """Memory for the status of what was received, which nobody reads."""
+    """Memory for the status of a receive, which is ignored."""
     return ctypes.addressof(_status())
 
 

@@ -1,4 +1,4 @@
-"""The process as one of several: what it starts, and how it ends."""
+"""The process as one of several: start and end of its services."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Limits:
 
 
 class Processes:
-    """What a process has that is one of several, until `close`.
+    """The services of a process that is one of several, until `close`.
 
     `client` asks the table of keys and values that all share.
     """

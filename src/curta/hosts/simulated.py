@@ -44,7 +44,7 @@ class _Meeting:
 
 
 class _Run:
-    """One program on all hosts: who waits where, and what went wrong first."""
+    """One run of a program on all hosts: waiting hosts, and the first error."""
 
     def __init__(self, hosts: Sequence[int]) -> None:
         self.hosts = hosts

@@ -116,7 +116,7 @@ class Destinations:
         )
 
     def arguments(self, placed: Shardings, avals: Sequence[ShapedArray]) -> Shardings:
-        """Where the arguments are, once they are where they were said to be.
+        """The shardings of the arguments, after they are moved to the given ones.
 
         Those that the program does not read are nowhere. Raises ValueError if one is
         split otherwise.

@@ -150,7 +150,7 @@ class AlongHosts:
         return None if out is None else (reshape(out, (1, *typeof(out).shape)), 0)
 
     def _of_one(self, op: Any, x: Any) -> Any:
-        """The same where each host has one device: on what that device holds."""
+        """A collective of hosts with one device each, on the shard of that device."""
         if isinstance(op, Ppermute):
             return HostPermute(self.group, op.perm)(x)
         if isinstance(op, PsumScatter):

@@ -200,7 +200,7 @@ def _placed_as(x: Any, have: Placement | None, want: Placement | None) -> Any:
 
 
 def _manually_as(x: Any, want: ManualAxisType) -> Any:
-    """A value as one of this type; sums are taken where they are not wanted."""
+    """A value converted to this type; unreduced axes not in it are reduced."""
     mesh, have = get_abstract_mesh(), typeof(x).mat
     if done := have.unreduced - want.unreduced:
         x = UnreducedPsum(mesh.in_order(done))(x)

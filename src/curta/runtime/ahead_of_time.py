@@ -34,7 +34,7 @@ class TopologyClient(Client):
         ]
 
     def devices(self) -> list[Any]:
-        """Those of the topology."""
+        """The devices of the topology."""
         return list(self._devices)
 
     def local_devices(self) -> list[Any]:

@@ -262,7 +262,7 @@ def overwriting(closed: ClosedJaxpr, donated: Mapping[int, int]) -> Executable:
 
 
 def _raising(closed: ClosedJaxpr) -> Executable:
-    """A program that raises what the checks in it find, when it has run."""
+    """A program that raises the errors of its checks after it has run."""
     _refuse_checks(closed.jaxpr)
     checked = own_checks(closed)
     run = backend_of().compile(checked.closed, CompileOptions())

@@ -68,7 +68,7 @@ def _memory(data: DeviceData) -> Any:
 
 
 def resharded(given: DeviceData, sharding: Sharding) -> DeviceData:
-    """Elements of which other processes have some, as another sharding has them.
+    """Elements over several processes, resharded.
 
     The processes run a program for it. Raises ValueError for other devices.
     """

@@ -78,7 +78,7 @@ class DeviceData(RemoteData):
         return from_words(out, self.aval)
 
     def shard(self, device: Any, index: Any, term: Any = ()) -> DeviceData:
-        """The part on one device, which is an array there."""
+        """The shard on one device, as an array of that device."""
         number = self.sharding._addressable_device_assignment.index(device)
         sizes = [s.indices(n) for s, n in zip(index, self.aval.shape, strict=True)]
         shape = tuple(stop - start for start, stop, _ in sizes)

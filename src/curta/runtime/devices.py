@@ -150,7 +150,7 @@ class Device:
 
 
 class Client:
-    """A platform: what its devices have in common.
+    """A platform: the state shared by its devices.
 
     >>> devices()[0].client.device_count()
     1

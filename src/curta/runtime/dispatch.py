@@ -263,7 +263,7 @@ def own_part(x: ArrayImpl) -> np.ndarray[Any, Any]:
 
 
 def _nothing() -> None:
-    """Nobody wants to know."""
+    """The default hook: does nothing."""
 
 
 def is_placed(x: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Hosts give each other the parts of an array that they miss.
+"""Exchange of the parts of an array between hosts.
 
 What every host has and wants is known to all, so that each works out alike who sends
 what to whom. In round k each host sends to the k-th one after it.
@@ -61,7 +61,7 @@ def exchanged(
 
 
 def planned(have: Pieces, want: Mapping[int, Index]) -> list[Transfer]:
-    """Who sends what: nothing that the target has, and of equal pieces one."""
+    """The transfers of an exchange, without replicas and what the target has."""
     holders: dict[str, list[tuple[int, int, Index]]] = {}
     for host, pieces in have.items():
         for number, index in enumerate(pieces):

@@ -17,7 +17,7 @@ def several_hosts() -> bool:
 
 
 def spans_hosts(devices: Sequence[Any]) -> bool:
-    """Whether devices are not those of one host that is here.
+    """Whether devices are of several hosts, or of another one.
 
     Devices of plugins are not: their programs run over several hosts by themselves.
     """

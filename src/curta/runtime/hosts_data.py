@@ -73,7 +73,7 @@ def layout_of(sharding: Sharding, aval: ShapedArray) -> HostLayout:
 
 
 def hosts_here(mesh: HostMesh) -> list[int]:
-    """Those of the hosts that this process is: all if they are simulated."""
+    """The hosts of this process: its own, or all if they are simulated."""
     here = of_process()
     if here.count == 1:
         return sorted(mesh.hosts)
@@ -122,7 +122,7 @@ class HostsData(RemoteData):
         )
 
     def gathered(self) -> NDArray:
-        """All elements, which the processes of its hosts bring to each other."""
+        """All elements, gathered from the processes of its hosts."""
         whole = ((),) * len(self.shape)
         parts = self.at(HostLayout(HostMesh((), (), self.sharding.hosts, ()), whole))
         return next(iter(parts.values()))
@@ -158,7 +158,7 @@ class HostsData(RemoteData):
         return self.parts[host][tuple(within)]
 
     def at(self, layout: HostLayout) -> Mapping[int, NDArray]:
-        """The parts that hosts have by another layout; they exchange what they miss."""
+        """The parts by another layout, after hosts exchanged what they miss."""
         if layout is self.layout:
             return self.parts
         shape = self.shape
@@ -258,7 +258,7 @@ def split(data: NDArray, aval: ShapedArray, sharding: Sharding) -> HostsData:
 
 
 def moved(given: HostsData, sharding: Sharding) -> HostsData:
-    """The same elements where another sharding has them."""
+    """The same elements, resharded."""
     layout = layout_of(sharding, given.aval)
     return HostsData(given.aval, sharding, layout, given.at(layout))
 

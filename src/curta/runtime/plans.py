@@ -117,7 +117,7 @@ _tables: WeakSet[PlanTable] = WeakSet()
 
 
 def plan_tables() -> list[PlanTable]:
-    """All tables there are."""
+    """All tables of plans."""
     return list(_tables)
 
 

@@ -175,7 +175,7 @@ class _Queue:
         return self._finished.value
 
     def submitted(self) -> int:
-        """How many jobs there were up to now."""
+        """The number of jobs submitted so far."""
         return self._submitted.value
 
     def has_room(self, size: int) -> bool:
@@ -352,5 +352,5 @@ def forget_finished() -> None:
 
 
 def submitted() -> int:
-    """How many jobs there were up to now."""
+    """The number of jobs submitted so far."""
     return queue().submitted() if queue.cache_info().currsize else 0

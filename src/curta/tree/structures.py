@@ -68,7 +68,7 @@ class RecentStructures:
         return node
 
     def _second_chance(self) -> list[weakref.ref[Node]]:
-        """Those that stay when another comes: first the ones met since the last one."""
+        """The entries that survive an eviction: second-chance replacement."""
         met, others = list[weakref.ref[Node]](), list[weakref.ref[Node]]()
         for reference in self._recent:
             node = reference()

@@ -54,7 +54,7 @@ class FusionGroup:
         self.add(item, len(item.dims) if isinstance(item, LoopItem) else 0)
 
     def add(self, item: Item, shared: int) -> None:
-        """Let an item share the kernel, with so many dims of its own."""
+        """Add an item to the group, of which all share the first `shared` dims."""
         self.items.append(item)
         self.shared = shared
         if not isinstance(item, LoopItem):

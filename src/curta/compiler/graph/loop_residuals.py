@@ -1,4 +1,4 @@
-"""Rows that one loop stores for another, computed again where that is cheaper.
+"""Rematerialisation of rows that one loop stores for another.
 
 The forward loop of a gradient stores what the backward loop needs of every iteration:
 of z = logistic(x) not only z, but also 1 - z and z·(1 - z). What follows from other

@@ -53,7 +53,7 @@ def _is_split(eqn: Eqn) -> bool:
 
 
 def _is_pinned(eqn: Eqn) -> bool:
-    """Whether others see when it comes: other hosts, or the user."""
+    """Whether its order is observable, by other hosts or the user."""
     if eqn.op.waits_for_hosts:
         return False
     return bool(eqn.effects) or eqn.op.runs_python or communicates(eqn.op)

@@ -32,7 +32,7 @@ _BESIDE = 8  # so many readers of a value are asked for what was dropped
 
 
 def rematerialised(jaxpr: Jaxpr, budget: int) -> Jaxpr | None:
-    """The program with its temporaries in so many bytes, by estimate.
+    """The program rematerialised to a number of bytes of temporaries, by estimate.
 
     None if they do not suffice, or only with values computed again and again.
     """

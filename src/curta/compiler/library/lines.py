@@ -70,7 +70,7 @@ class _Code:
         )
 
     def column(self, i: int) -> Value:
-        """Where a column lies; behind the last one, the last one."""
+        """The address of a column; clamped to the last one."""
         b = self.b
         number = b.min(b.sub(self.width, 1), i) if i else b.const(I64, 0)
         return b.offset(self.columns, b.mul(number, self.step), self.what.vector)

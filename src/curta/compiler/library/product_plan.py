@@ -27,7 +27,7 @@ class Axis:
     b: int = 0
 
     def times(self, factor: int) -> Axis:
-        """The same with distances in units that are so much smaller."""
+        """The same with strides in smaller units."""
         return Axis(self.extent, self.c * factor, self.a * factor, self.b * factor)
 
 

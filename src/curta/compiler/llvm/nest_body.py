@@ -102,7 +102,7 @@ class NestBody:
         self.values.lanes = before
 
     def _finish_row(self, fold: Fold, accumulators: Values) -> None:
-        """All lanes into one, and the results to where they go."""
+        """Reduce all lanes to one, and store the results."""
         while accumulators[0].lanes > 1:
             half = accumulators[0].lanes // 2
             low = [self.b.shuffle(a, None, range(half)) for a in accumulators]

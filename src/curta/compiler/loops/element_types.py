@@ -1,4 +1,4 @@
-"""The dtypes of elements: which there are, and what instructions compute them in."""
+"""The dtypes of elements, and those that instructions compute in."""
 
 from __future__ import annotations
 

@@ -335,7 +335,7 @@ bcoo_extract_p: Primitive = primitive_of(BcooExtract)
 def bcoo_extract(
     sparr: Coordinates, arr: Any, *, assume_unique: bool | None = None
 ) -> Any:
-    """The elements of a dense array where a sparse one stores its own.
+    """The elements of a dense array at the stored indices of a sparse one.
 
     Args:
       sparr: a `BCOO`.

@@ -400,7 +400,7 @@ def _batch_first(x: Any, batch: Sequence[int], n_batch: int) -> Any:
 def _pairs(
     lhs: Coordinates, rhs: Coordinates, numbers: Any, shape: Shape, nse: int
 ) -> Any:
-    """Every pair of stored elements, of which those that meet count."""
+    """All pairs of stored elements, masked to those with equal indices."""
     (lc, rc), (lb, rb) = numbers
     left, right = lhs.indices, rhs.indices
     meet = is_inside(left, lhs.shape)[:, None] & is_inside(right, rhs.shape)[None]

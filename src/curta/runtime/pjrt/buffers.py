@@ -56,7 +56,7 @@ def dtype_of(code: int) -> np.dtype[Any]:
 
 
 class _More:
-    """What few buffers have.
+    """Attributes that few buffers have.
 
     `host` is memory of the host whose elements the buffer uses, with the event that
     says when it does no more; `transfer` is one to the host that is under way, with its
@@ -92,7 +92,7 @@ class Buffer:
         self.client.free_buffer(self.handle)
 
     def _has(self) -> _More:
-        """What it has of what few buffers have; to be changed."""
+        """Its rare attributes, to be changed."""
         if self.more is None:
             self.more = _More()
         return self.more

@@ -1,4 +1,4 @@
-"""What programs call on the host, whatever way they do it."""
+"""Host functions called by programs, by any mechanism."""
 
 from __future__ import annotations
 

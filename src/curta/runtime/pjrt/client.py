@@ -254,7 +254,7 @@ class Client:
             self.waiting.append(("Event_Destroy", event, memory))
 
     def wait_for(self, memory: Any) -> None:
-        """Wait until nobody uses what was borrowed; raises what went wrong."""
+        """Wait until borrowed memory is unused; raises errors of its users."""
         self._await_events(lambda borrowed: borrowed is memory)
 
     def wait_for_programs(self) -> None:

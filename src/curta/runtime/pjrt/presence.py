@@ -95,7 +95,7 @@ def may_have_plugins() -> bool:
 
 
 def _entry_points() -> Iterator[bytes]:
-    """What installed packages say of themselves to others."""
+    """The entry points of installed packages."""
     for folder in sys.path:
         with contextlib.suppress(OSError):
             names = [n for n in os.listdir(folder or ".") if n.endswith(".dist-info")]

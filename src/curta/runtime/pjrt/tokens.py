@@ -54,7 +54,7 @@ def fresh_tokens(devices: Sequence[Any]) -> Tokens:
 
 
 def give_tokens(effect: Effect, devices: Sequence[Any], tokens: Tokens) -> None:
-    """Keep what a program on these devices gave for the next one."""
+    """Keep the tokens that a program returned for the next one on these devices."""
     _last.tokens[effect] = devices, tokens
 
 
