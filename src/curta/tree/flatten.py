@@ -243,12 +243,26 @@ def _remembering_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
 
 
 def _flatten_until(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> Node:
-    kind = None if is_leaf(tree) else _kind(tree)
+    if is_leaf(tree) or _flatteners[type(tree)] is None:
+        leaves.append(tree)
+        return LEAF
+    return _flatten_inside(tree, leaves, is_leaf)
+
+
+def _flatten_inside(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> Node:
+    """The structure of what is no leaf itself."""
+    kind = _kind(tree)
     if kind is None:
         leaves.append(tree)
         return LEAF
     children, meta = kind.flatten(tree)
-    nodes = [_flatten_until(child, leaves, is_leaf) for child in children]
+    nodes = []
+    for child in children:
+        if is_leaf(child) or _flatteners[type(child)] is None:
+            leaves.append(child)
+            nodes.append(LEAF)
+        else:
+            nodes.append(_flatten_inside(child, leaves, is_leaf))
     return make_node(kind, meta, tuple(nodes))
 
 

@@ -98,22 +98,12 @@ def _columns(
     columns = []
     for other in rest:
         try:
-            columns.append(_subtrees(treedef, other))
+            columns.append(treedef.flatten_up_to(other))
         except ValueError as error:
             for make_error in prefix_errors(tree, other, is_leaf):
                 raise make_error(name) from None
             raise error from None
     return columns
-
-
-def _subtrees(treedef: PyTreeDef, tree: Any) -> list[Any]:
-    """``treedef.flatten_up_to(tree)``, faster where the structures are equal."""
-    try:
-        leaves, structure = flatten(tree)
-    except (ValueError, RecursionError):
-        # What stands for a leaf need not be a tree, or may hold itself.
-        return treedef.flatten_up_to(tree)
-    return leaves if structure is treedef else treedef.flatten_up_to(tree)
 
 
 def tree_reduce(

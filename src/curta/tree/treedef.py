@@ -1,10 +1,10 @@
 """PyTreeDef: the structure of a tree, with its leaves taken out.
 
-A treedef is made of nodes that know their kind, metadata and children. Nodes of the
-built-in containers are shared: two trees of equal structure have the identical node,
-so comparing the treedefs of two calls costs nothing. (Measured against a flatten
-written in C++: half the time for a dict of eight arrays, because the structure is
-looked up there instead of built.)
+A treedef is made of nodes that know their kind, metadata and children. Nodes are
+shared where that keeps nothing of the user's alive (lasting.py): two trees of equal
+structure have the identical node, so comparing the treedefs of two calls costs nothing.
+(Measured against a flatten written in C++: half the time for a dict of eight arrays,
+because the structure is looked up there instead of built.)
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from curta.tree.kinds import Kind, kind_of, same_metadata
+from curta.tree.compiled import flatten_function
+from curta.tree.kinds import Kind, kind_of, same_metadata, same_objects
+from curta.tree.lasting import is_lasting
 
-# A structure that was put together so often gets a compiled function for it.
+# A structure of which trees were put together, or taken apart, so often gets a
+# function for it.
 _USES_BEFORE_COMPILING = 4
 # Shared nodes to keep; beyond that the table starts anew.
 _MAX_SHARED = 20_000
@@ -78,12 +81,14 @@ class PyTreeDef:
         PyTreeDef({'a': *, 'b': (*, *)})
     """
 
-    __slots__ = ("_build", "_hash", "_node", "_uses")
+    __slots__ = ("_build", "_hash", "_node", "_split", "_splits", "_uses")
 
     def __init__(self, node: Node) -> None:
         self._node = node
         self._build: Callable[[Sequence[Any]], Any] | None = None
         self._uses = 0
+        self._split: Callable[[Any, list[Any]], bool] | None = None
+        self._splits = 0
         self._hash: int | None = None
 
     @property
@@ -122,6 +127,13 @@ class PyTreeDef:
         Raises:
             ValueError: this structure is not a prefix of that of `tree`.
         """
+        if self._split is not None:
+            subtrees: list[Any] = []
+            if self._split(tree, subtrees):
+                return subtrees
+        self._splits += 1
+        if self._splits == _USES_BEFORE_COMPILING:
+            self._split = flatten_function(self._node, None)
         return _collect_subtrees(self._node, tree)
 
     def walk(
@@ -235,18 +247,22 @@ _shared: dict[tuple[Kind, Any, tuple[Node, ...]], Node] = {}
 
 def make_node(kind: Kind, meta: Any, children: tuple[Node, ...]) -> Node:
     """The node, taken from those that are shared if it can be."""
-    shared = kind.shared
     for child in children:
-        shared = shared and child.shared
-    if not shared:
-        return Node(kind, meta, children, shared=False)
+        if not child.shared:
+            return Node(kind, meta, children, shared=False)
+    key = kind, meta, children
+    try:
+        node = _shared.get(key)
+    except Exception:  # of the metadata, which need not have a hash
+        return Node(*key, shared=False)
+    if node is None:
+        if not is_lasting(meta):
+            return Node(*key, shared=False)
+        if len(_shared) >= _MAX_SHARED:
+            _shared.clear()
+        node = _shared.setdefault(key, Node(*key, shared=True))
     # 1, 1.0 and True are equal as keys of a dict but not the same to look at.
-    if meta is not None and not all(type(key) is str for key in meta):
-        return Node(kind, meta, children, shared=False)
-    if len(_shared) >= _MAX_SHARED:
-        _shared.clear()
-    fresh = Node(kind, meta, children, shared=True)
-    return _shared.setdefault((kind, meta, children), fresh)
+    return node if same_objects(node.meta, meta) else Node(*key, shared=False)
 
 
 # Finds a shared node in one look-up; its metadata must be None or exact strings.

@@ -1,0 +1,54 @@
+"""Metadata that may be kept for as long as the process, which keeps it anyway.
+
+Nodes whose metadata is numbers, names, and functions or constants of modules are shared
+by all trees of their structure. Other metadata is the user's and may be large:
+closures, arrays, objects made in a call.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from weakref import WeakSet
+
+_VALUES = frozenset((str, bytes, int, float, bool, complex, type(None)))
+# What modules hold, by addresses; classes of which an object was not among that.
+_held: dict[int, Any] = {}
+_others: WeakSet[type] = WeakSet()
+
+
+def is_lasting(meta: Any) -> bool:
+    """Whether metadata is made of values, tuples, and what modules hold."""
+    kind = type(meta)
+    if kind in _VALUES or id(meta) in _held:
+        return True
+    if kind is tuple:
+        for x in meta:
+            if type(x) not in _VALUES and not is_lasting(x):
+                return False
+        return True
+    if kind in _others or not _is_held(meta, kind):
+        return False
+    _held[id(meta)] = meta
+    return True
+
+
+def _is_held(x: Any, kind: type) -> bool:
+    """Whether an object that is compared by identity is one of its module's names.
+
+    What a user has at the prompt may be replaced at any time.
+    """
+    if kind.__eq__ is not object.__eq__ or kind.__hash__ is not object.__hash__:
+        return False
+    name, own = getattr(x, "__name__", None), x
+    if name is None:
+        own = kind
+    module = sys.modules.get(own.__module__)
+    if module is None or own.__module__ == "__main__":
+        return False
+    if name is not None:
+        return vars(module).get(name) is x
+    if any(value is x for value in list(vars(module).values())):
+        return True
+    _others.add(kind)
+    return False
