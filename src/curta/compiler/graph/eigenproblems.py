@@ -20,10 +20,9 @@ from curta.compiler.library.lapack_calls import (
     Space,
     Work,
 )
+from curta.compiler.linalg.programs import conjugate_pairs
 from curta.core.trace import typeof
-from curta.primitives.elementwise.arithmetic import neg
 from curta.primitives.elementwise.bitwise import and_
-from curta.primitives.elementwise.comparison import gt, lt
 from curta.primitives.elementwise.complex import complex_, imag, part_dtype, real
 from curta.primitives.elementwise.rounding import is_finite
 from curta.primitives.elementwise.select import select
@@ -33,7 +32,6 @@ from curta.primitives.linalg.matrices import (
     swapped,
 )
 from curta.primitives.reduction import ReduceAnd
-from curta.primitives.slicing import Pad
 from curta.primitives.structure import BroadcastInDim, zeros
 
 
@@ -136,25 +134,9 @@ def eig(op: Any, a: Any) -> list[Any]:
     if is_complex:
         result = [*parts, *map(swapped, vectors)]
     else:
-        pairs = [_paired(parts[1], v) for v in vectors]
-        result = [complex_(*parts), *map(swapped, pairs)]
+        pairs = [conjugate_pairs(parts[1], swapped(v)) for v in vectors]
+        result = [complex_(*parts), *pairs]
     return unless(_failed(info, finite), *result)
-
-
-def _paired(imaginary: Any, rows_: Any) -> Any:
-    """Complex eigenvectors, as rows: of a pair, the real part comes first."""
-    zero, first = zeros(typeof(rows_)), typeof(rows_).ndim - 2
-    padding = [(0, 0, 0)] * typeof(rows_).ndim
-    nothing = np.zeros((), typeof(rows_).dtype)
-    shifted = []
-    for low, high in ((-1, 1), (1, -1)):  # the next row, and the one before
-        padding[first] = (low, high, 0)
-        shifted.append(Pad(tuple(padding))(rows_, nothing))
-    none = zeros(typeof(imaginary))
-    above, below = (spread(f(imaginary, none), rows_) for f in (gt, lt))
-    re = select(below, shifted[1], rows_)
-    im = select(above, shifted[0], select(below, neg(rows_), zero))
-    return complex_(re, im)
 
 
 def _only_finite(a: Any) -> tuple[Any, Any]:

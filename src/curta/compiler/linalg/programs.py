@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from curta.compiler.linalg import factors, reflections
 from curta.compiler.linalg.ops import OpMachine
 from curta.compiler.linalg.tensors import EXAMPLES, INT, Tensor
@@ -14,13 +16,18 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.dtypes import working_dtype
+from curta.primitives.elementwise.arithmetic import neg
+from curta.primitives.elementwise.comparison import gt, lt
+from curta.primitives.elementwise.complex import complex_
 from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.elementwise.select import select
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.qr import Geqrf, HouseholderProduct
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
-from curta.primitives.structure import Reshape, batch_dim_at, zeros
+from curta.primitives.slicing import Pad
+from curta.primitives.structure import BroadcastInDim, Reshape, batch_dim_at, zeros
 from curta.transforms.vmap import BatchAxis, batch
 
 Program = Callable[..., Sequence[Tensor]]
@@ -169,3 +176,26 @@ def _mapped(
     flat = [Reshape((count, *typeof(x).shape[rank:]))(_in_single(x)) for x in args]
     outs, dims = batch(one, BatchAxis(count, EXAMPLES), flat, [0] * len(flat))
     return [batch_dim_at(x, d, count, 0) for x, d in zip(outs, dims, strict=True)]
+
+
+def conjugate_pairs(imaginary: Any, v: Any) -> Any:
+    """Eigenvectors of real matrices, as complex ones.
+
+    Those of a pair are conjugate: the first column has their real part, the second the
+    imaginary one. The first eigenvalue of a pair is the one above the real axis.
+    """
+    aval = typeof(v)
+    along = (*range(aval.ndim - 2), aval.ndim - 1)
+
+    def masked(compare: Any) -> Any:
+        mask = compare(imaginary, zeros(typeof(imaginary)))
+        return BroadcastInDim(aval.shape, along)(mask)
+
+    def shifted(by: int) -> Any:
+        edges = (*[(0, 0, 0)] * (aval.ndim - 1), (by, -by, 0))
+        return Pad(edges)(v, np.zeros((), aval.dtype))
+
+    first, second = masked(gt), masked(lt)
+    real = select(second, shifted(1), v)
+    rest = select(first, shifted(-1), select(second, neg(v), zeros(aval)))
+    return complex_(real, rest)

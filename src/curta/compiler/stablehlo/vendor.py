@@ -12,14 +12,15 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.linalg.programs import conjugate_pairs
 from curta.compiler.stablehlo.custom_calls import Routine
 from curta.control.ffi_call import FfiCall
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
-from curta.primitives.elementwise.arithmetic import neg, sub
+from curta.primitives.elementwise.arithmetic import sub
 from curta.primitives.elementwise.bitwise import and_
-from curta.primitives.elementwise.comparison import eq, ge, gt, lt
-from curta.primitives.elementwise.complex import complex_, imag, part_dtype
+from curta.primitives.elementwise.comparison import eq, ge
+from curta.primitives.elementwise.complex import imag, part_dtype
 from curta.primitives.elementwise.select import select
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.condensed import Tridiagonal
@@ -32,7 +33,6 @@ from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import Ormqr
 from curta.primitives.reduction import ReduceAnd
-from curta.primitives.slicing import Pad
 from curta.primitives.structure import BroadcastInDim, full, zeros
 
 _INT = np.dtype(np.int32)
@@ -214,30 +214,9 @@ def eig(op: Eig, x: Any) -> list[Any]:
     ok = and_(_succeeded(info), finite)
     if not vectors:
         return [_where(ok, w)]
-    return [_where(ok, w), _where(ok, v if dtype.kind == "c" else _paired(w, v))]
-
-
-def _paired(w: Any, v: Any) -> Any:
-    """Eigenvectors of real matrices, as complex ones.
-
-    Those of a pair are conjugate: the first column has their real part, the second the
-    imaginary one. The first eigenvalue of a pair is the one above the real axis.
-    """
-    aval = typeof(v)
-    along = (*range(aval.ndim - 2), aval.ndim - 1)
-
-    def masked(compare: Any) -> Any:
-        part = imag(w)
-        return BroadcastInDim(aval.shape, along)(compare(part, zeros(typeof(part))))
-
-    def shifted(by: int) -> Any:
-        edges = (*[(0, 0, 0)] * (aval.ndim - 1), (by, -by, 0))
-        return Pad(edges)(v, full(ShapedArray((), aval.dtype), 0))
-
-    first, second = masked(gt), masked(lt)
-    real = select(second, shifted(1), v)
-    imaginary = select(first, shifted(-1), select(second, neg(v), zeros(aval)))
-    return complex_(real, imaginary)
+    if dtype.kind != "c":
+        v = conjugate_pairs(imag(w), v)
+    return [_where(ok, w), _where(ok, v)]
 
 
 def svd(op: SVD, x: Any) -> list[Any]:
