@@ -237,8 +237,6 @@ def _inverse_erf(w: mp.mpf) -> mp.mpf:
     return mp.erfinv(x) / x
 
 
-add("ERF_INV", "f32", central(2.5), -2.5, 2.5, 10)
-add("ERF_INV_TAIL", "f32", tail(3), 5**0.5 - 3, 1.01, 10)
 add("ERF_INV", "f64", central(3.125), -3.125, 3.125, 22)
 add("ERF_INV_TAIL", "f64", tail(3.25), -0.75, 0.75, 19)
 add("ERF_INV_FAR", "f64", tail(5), -1.0, 1.08, 18)

@@ -49,32 +49,16 @@ def _mul(x: Any, y: Any) -> Any:
     return lax.bitwise_and(x, y) if y.dtype == np.bool_ else lax.mul(x, y)
 
 
-def _maximum(x: Any, y: Any) -> Any:
-    return lax.max(x, y)
-
-
-def _minimum(x: Any, y: Any) -> Any:
-    return lax.min(x, y)
-
-
-def _and(x: Any, y: Any) -> Any:
-    return lax.bitwise_and(x, y)
-
-
-def _or(x: Any, y: Any) -> Any:
-    return lax.bitwise_or(x, y)
-
-
 _SUM = Fold("sum", _reduce_sum, _add, 0, widens=True, over_names=lax.psum)
 _PROD = Fold("prod", _reduce_prod, _mul, 1, widens=True)
 MAX = Fold(
-    "max", lax.reduce_max, _maximum, -math.inf, has_identity=False, over_names=lax.pmax
+    "max", lax.reduce_max, lax.max, -math.inf, has_identity=False, over_names=lax.pmax
 )
 MIN = Fold(
-    "min", lax.reduce_min, _minimum, math.inf, has_identity=False, over_names=lax.pmin
+    "min", lax.reduce_min, lax.min, math.inf, has_identity=False, over_names=lax.pmin
 )
-_ALL = Fold("all", lax.reduce_and, _and, True)
-_ANY = Fold("any", lax.reduce_or, _or, False)
+_ALL = Fold("all", lax.reduce_and, lax.bitwise_and, True)
+_ANY = Fold("any", lax.reduce_or, lax.bitwise_or, False)
 
 
 @inlined_jit(static_argnames=("axis", "dtype", "out", "keepdims", "promote_integers"))

@@ -189,14 +189,7 @@ ERFC: Table = {
     ),
 }  # fmt: skip
 
-# In single precision erf_inv has the coefficients that Giles (2010) published, not a
-# fit of our own: normal random numbers then agree with JAX's to the last bit, but for
-# the rounding of the logarithm.
 ERF_INV: Table = {
-    "f32": (
-        2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06,
-        0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
-    ),
     # error 2**-51.9
     "f64": (
         -1.6544972396184451e-19, 1.0940083291630652e-18, 1.1006212182735795e-17,
@@ -211,10 +204,6 @@ ERF_INV: Table = {
 }  # fmt: skip
 
 ERF_INV_TAIL: Table = {
-    "f32": (
-        -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773,
-        -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
-    ),
     # error 2**-51.0
     "f64": (
         1.7439739260613845e-09, 9.0740277147820341e-08, -2.7399580487695027e-07,

@@ -14,6 +14,7 @@ from curta.compiler.llvm.vector_math.common import (
 from curta.compiler.llvm.vector_math.exponential import exp
 from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.logarithm import log1p
+from curta.primitives.elementwise.special_values import GILES_CENTRE, GILES_TAIL
 
 _LN2 = 0.69314718055994530942
 # Where erf changes from its series in f64, and from where it is 1 in f32.
@@ -86,11 +87,8 @@ def _blend(b: MathBuilder, w: Value, limit: float, middle: float, root: float) -
     """One polynomial whose coefficients depend on the lane: half the work."""
     central = w < limit
     v = b.select(central, w - middle, b.sqrt(w) - root)
-    pairs = zip(
-        coefficients.ERF_INV["f32"], coefficients.ERF_INV_TAIL["f32"], strict=True
-    )
     blended = [
         b.select(central, b.const(w.type, near), b.const(w.type, far))
-        for near, far in pairs
+        for near, far in zip(GILES_CENTRE, GILES_TAIL, strict=True)
     ]
     return b.horner(v, blended)
