@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakSet
 
 _VALUES = frozenset((str, bytes, int, float, bool, complex, type(None)))
+_COMPARISONS = "__eq__", "__hash__"
 # What modules hold, by addresses; classes of which an object was not among that.
 _held: dict[int, Any] = {}
 _others: WeakSet[type] = WeakSet()
@@ -38,7 +39,7 @@ def _is_held(x: Any, kind: type) -> bool:
 
     What a user has at the prompt may be replaced at any time.
     """
-    if kind.__eq__ is not object.__eq__ or kind.__hash__ is not object.__hash__:
+    if any(getattr(kind, f) is not getattr(object, f) for f in _COMPARISONS):
         return False
     name, own = getattr(x, "__name__", None), x
     if name is None:
