@@ -18,7 +18,7 @@ from curta.primitives.random_bits.ops import RandomBits, RandomPart, RandomSplit
 def _drawn(
     op: Any, partitioner: Partitioning, eqn: Eqn, parts: Parts, wanted: Splits
 ) -> Sequence[Part] | None:
-    """Keys stay whole; each host draws its part of the numbers of each key."""
+    """Keys keep their split; each host draws its part of the numbers of a key."""
     hosts = partitioner.hosts
     keys = settled(parts[0], hosts)
     rank = len(keys.split)
