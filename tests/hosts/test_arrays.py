@@ -204,6 +204,16 @@ def test_tangents_of_integers():
     assert grads.dtype == curta.dtypes.float0 and grads.shape == x.shape
 
 
+@pytest.mark.parametrize("where", [None, "same"])
+def test_what_is_put_in_memory_of_its_own_outlives_its_argument(where):
+    """It was the argument itself."""
+    x = curta.device_put(DATA, sharded("x"))
+    y = curta.device_put(x, None if where is None else x.sharding, may_alias=False)
+    x.delete()
+    assert y.sharding == x.sharding
+    np.testing.assert_array_equal(y, DATA)
+
+
 class TestMaking:
     def test_from_a_callback(self):
         calls = []

@@ -106,8 +106,7 @@ def _apart(x: Any, placed: Any) -> Any:
     """What was placed, in memory of its own if it is in that of the array `x`."""
     if isinstance(placed, Tracer) or type(x) is not ArrayImpl or x.is_deleted():
         return placed
-    shares = placed._data is not None and placed._data is x._data
-    return placed.copy() if shares else placed
+    return placed.copy() if placed._buffer() is x._buffer() else placed
 
 
 def _target(given: Any) -> Any:
