@@ -1,8 +1,10 @@
 """Which structures are one object, and trees that are split by one again and again."""
 
+import functools
 import gc
 import weakref
 
+import numpy as np
 import pytest
 
 from curta import tree
@@ -77,12 +79,20 @@ def test_equal_numbers_of_other_types_are_others():
     assert [repr(k) for k in keys] == [f"PyTreeDef({{{k}: *}})" for k in (1, True, 1.0)]
 
 
-def test_metadata_without_a_hash_or_whose_hash_fails():
+def test_metadata_of_any_kind():
     class Fails:
         def __hash__(self):
             raise RuntimeError
 
-    for meta in ([1], {"a": 1}, Fails(), (1, [2])):
+    for meta in (
+        [1],
+        {"a": 1},
+        Fails(),
+        (1, [2]),
+        np,
+        functools.partial(max),
+        Ellipsis,
+    ):
         assert tree.map(lambda x: x + 1, Static(1, meta)).meta is meta
 
 

@@ -41,15 +41,14 @@ def _is_held(x: Any, kind: type) -> bool:
     """
     if any(getattr(kind, f) is not getattr(object, f) for f in _COMPARISONS):
         return False
-    name, own = getattr(x, "__name__", None), x
-    if name is None:
-        own = kind
-    module = sys.modules.get(own.__module__)
-    if module is None or own.__module__ == "__main__":
+    name = getattr(x, "__name__", None)
+    home: Any = getattr(kind if name is None else x, "__module__", None)
+    names = getattr(sys.modules.get(home), "__dict__", {})
+    if home == "__main__":
         return False
     if name is not None:
-        return vars(module).get(name) is x
-    if any(value is x for value in list(vars(module).values())):
+        return names.get(name) is x
+    if any(value is x for value in list(names.values())):
         return True
     _others.add(kind)
     return False
