@@ -43,7 +43,7 @@ NOT_LIMITS = {
     ("compiler/fingerprint.py", "_RECENT_NS"): "the ticks of a file system's clock",
     # The machine: cache lines, pages, vectors.
     ("compiler/library/select.py", "16"): "the lanes of a vector of keys",
-    ("compiler/llvm/emit.py", "WIDEST"): "the lanes of the widest vector",
+    ("compiler/llvm/column_nests.py", "WIDEST"): "the lanes of the widest vector",
     ("compiler/llvm/vectors.py", "LINE"): "the bytes of a cache line",
     ("compiler/loops/bufferize.py", "ALIGNMENT"): "the bytes of a cache line",
     ("compiler/loops/outer_vectorisation.py", "32"): "vectors that have masks",

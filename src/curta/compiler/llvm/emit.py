@@ -8,18 +8,19 @@ array of the addresses of the buffers in memory, in the order of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial, reduce
 
 from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.column_nests import ColumnNests
 from curta.compiler.llvm.expressions import Evaluator, Streams
-from curta.compiler.llvm.nest_body import NestBody, chunk_bounds
+from curta.compiler.llvm.nest_body import NestLoops, chunk_bounds, known_bounds
 from curta.compiler.llvm.outer_vectors import OuterVectors
-from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
+from curta.compiler.llvm.scalar_instructions import constant
 from curta.compiler.llvm.streams import streamed, unaligned_head
 from curta.compiler.llvm.tiles import transposable, transposed_rows
-from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.compiler.llvm.types import I64, PTR, Value
 from curta.compiler.llvm.updates import (
     choose,
     decides,
@@ -28,13 +29,11 @@ from curta.compiler.llvm.updates import (
 )
 from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Fold, Kernel, LoopNest
+from curta.compiler.loops.nodes import Kernel, LoopNest
 from curta.compiler.loops.schedule import Schedule, Vectors, weight
 from curta.compiler.loops.split import piece_index
 from curta.config import config
 from curta.core.dim import is_multiple, is_same, is_symbolic_dim, typical
-
-WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
 
 Values = list[Value]
 
@@ -65,19 +64,12 @@ def emit_kernel(
     return b
 
 
-class _KernelEmitter(NestBody):
+class _KernelEmitter(NestLoops):
     def __init__(
-        self,
-        b: Builder,
-        values: Evaluator,
-        kernel: Kernel,
-        plan: Schedule,
+        self, b: Builder, values: Evaluator, kernel: Kernel, plan: Schedule
     ) -> None:
-        super().__init__(b, values)
+        super().__init__(b, values, plan)
         self.kernel = kernel
-        self.plan = plan
-        self.piece: tuple[Value, Value] | None = None
-        self.rows: dict[Fold, list[Value]] = {}
         self.streams = False
 
     # ----------------------------------------------------------------- iterations
@@ -162,19 +154,12 @@ class _KernelEmitter(NestBody):
             self.values.bind(outer[0], iteration)
 
     def _nests(self) -> None:
-        plan = self.plan
-        if plan.column:
-            self._start_rows()
-        for nest, vectors in zip(self.kernel.nests, plan.vectors, strict=True):
-            if plan.column:
-                self._columns(nest, vectors.lanes)
-            else:
-                self._rows(nest, vectors)
-
-    def _bounds(self, variable: LoopVar) -> tuple[Value, Value]:
-        if variable == self.plan.split and self.piece is not None:
-            return self.piece
-        return self.b.const(I64, 0), self.b.const(I64, variable.extent)
+        nests, plan = self.kernel.nests, self.plan
+        if plan.column is not None:
+            return ColumnNests(self.b, self.values, plan, self.piece).emit(nests)
+        for nest, vectors in zip(nests, plan.vectors, strict=True):
+            self._rows(nest, vectors)
+        return None
 
     # ------------------------------------------------------------ rows: lanes
     # are the last inner dim
@@ -194,13 +179,6 @@ class _KernelEmitter(NestBody):
                     self._finish_row(fold, final[:count])
                 final = final[count:]
 
-    def _enter_kept(self, nest: LoopNest, loops: ExitStack) -> None:
-        """Begin the loops of a nest that are outside of its folds."""
-        for variable in nest.dims[: nest.kept]:
-            loop = loops.enter_context(self.b.loop(*_known(*self._bounds(variable))))
-            loops.enter_context(self.values.scope())
-            self.values.bind(variable, loop.index)
-
     def _nest(
         self, nest: LoopNest, dims: Sequence[LoopVar], vectors: Vectors, carried: Values
     ) -> Values:
@@ -216,7 +194,7 @@ class _KernelEmitter(NestBody):
         if len(dims) == 1:
             return self._lane_loop(nest, dims[0], vectors, carried)
         first, last = self._bounds(dims[0])
-        with self.b.loop(*_known(first, last), carried=carried) as loop:
+        with self.b.loop(*known_bounds(first, last), carried=carried) as loop:
             with self.values.scope():
                 self.values.bind(dims[0], loop.index)
                 loop.next(*self._nest(nest, dims[1:], vectors, loop.carried))
@@ -268,7 +246,7 @@ class _KernelEmitter(NestBody):
     ) -> Values:
         """A loop over vectors along `lane`, none of which goes beyond its end."""
         first, last = bounds
-        with self.b.loop(*_known(first, last), lanes, carried) as loop:
+        with self.b.loop(*known_bounds(first, last), lanes, carried) as loop:
             mask, index = None, loop.index
             if masked:
                 left = self.b.sub(last, loop.index)
@@ -293,7 +271,7 @@ class _KernelEmitter(NestBody):
         )
         chosen = slot_for_choice(b)
         most = config.tuning.indices_at_once
-        with b.loop(*_known(first, last), most) as loop:
+        with b.loop(*known_bounds(first, last), most) as loop:
             end = b.min(b.add(loop.index, most), last)
             count = choose(self.values, lane, guard, (loop.index, end), chosen)
             with b.loop(0, count) as each:
@@ -308,7 +286,7 @@ class _KernelEmitter(NestBody):
         most = config.tuning.updates_at_once
         whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
         for start, end, count in ((first, whole, most), (whole, last, 1)):
-            with self.b.loop(*_known(start, end), count) as loop:
+            with self.b.loop(*known_bounds(start, end), count) as loop:
                 for k in range(count):
                     index = self.b.add(loop.index, k)
                     with self.values.vectorised(lane, index, 1, None):
@@ -354,150 +332,9 @@ class _KernelEmitter(NestBody):
             return None
         return 1 << (lane.extent % vectors.lanes - 1).bit_length()
 
-    # --------------------------------------------------------- columns: lanes
-    # are the last outer dim
-
-    def _start_rows(self) -> None:
-        """Memory for the accumulators of a piece."""
-        assert self.plan.column is not None
-        columns = self.plan.column.extent
-        if self.plan.split == self.plan.column:
-            columns = self.plan.piece
-        columns = -(-columns // WIDEST) * WIDEST
-        for nest in self.kernel.nests:
-            for fold in nest.folds:
-                sizes = [columns * max(1, c.dtype.itemsize) for c in fold.initial]
-                self.rows[fold] = [self.b.scratch(size) for size in sizes]
-
-    def _columns(self, nest: LoopNest, lanes: int) -> None:
-        with ExitStack() as loops:
-            self._enter_kept(nest, loops)
-            for fold in nest.folds:
-                with self._each_vector(lanes):
-                    self._put_row(
-                        fold, [constant(self.b, c, lanes) for c in fold.initial]
-                    )
-            if len(nest.dims) > nest.kept:
-                self._column_nest(nest, nest.dims[nest.kept :], lanes)
-            else:
-                with self._each_vector(lanes):
-                    self._body(nest, [])
-            for fold in nest.folds:
-                with self._each_vector(lanes):
-                    self._store_results(fold, self._row(fold))
-
-    def _column_nest(self, nest: LoopNest, dims: Sequence[LoopVar], lanes: int) -> None:
-        inside = [self.plan.column, *dims, *(s.buffer for s in nest.stores)]
-        self.values.hoist(nest.body, inside, 1)
-        first, last = self._bounds(dims[0])
-        if len(dims) > 1:
-            with self.b.loop(*_known(first, last)) as loop, self.values.scope():
-                self.values.bind(dims[0], loop.index)
-                self._column_nest(nest, dims[1:], lanes)
-            return
-        tuning, heavy = config.tuning, sum(map(weight, nest.body))
-        # Several rows of a heavy body would spill.
-        most = max(1, tuning.rows_at_once // (2 if heavy > tuning.light_body else 1))
-        whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
-        for begin, end, rows in ((first, whole, most), (whole, last, 1)):
-            with self.b.loop(begin, end, rows) as loop:
-                self._add_rows(nest, dims[0], loop.index, rows, lanes)
-
-    def _add_rows(
-        self, nest: LoopNest, dim: LoopVar, first: Value, rows: int, lanes: int
-    ) -> None:
-        """Some rows, by whole vectors; then the columns left, masked.
-
-        These go row by row, which is short code, unless they are much of the columns.
-        """
-        indices = [first if r == 0 else self.b.add(first, r) for r in range(rows)]
-        lane = self._column()
-        begin, end = self._bounds(lane)
-        rest = lanes > 1 and not is_multiple(lane.extent, lanes)
-        whole = self.b.sub(end, self.b.urem(self.b.sub(end, begin), lanes))
-        few = rest and self.plan.split != lane and lane.extent < 4 * lanes
-        if few:
-            whole = self.b.const(I64, lane.extent // lanes * lanes)
-        with self._vectors_between((begin, whole if rest else end), lanes, False):
-            self._add_to_row(nest, dim, indices)
-        if few:
-            with self._vectors_between((whole, end), lanes, True):
-                self._add_to_row(nest, dim, indices)
-        elif rest:
-            with self.b.loop(first, self.b.add(first, rows)) as row:
-                with self._vectors_between((whole, end), lanes, True):
-                    self._add_to_row(nest, dim, [row.index])
-
-    def _add_to_row(self, nest: LoopNest, dim: LoopVar, indices: list[Value]) -> None:
-        kept = [self._row(fold) for fold in nest.folds]
-        for index in indices:
-            with self.values.scope():
-                self.values.bind(dim, index)
-                self._store_all(nest.stores)
-                for i, fold in enumerate(nest.folds):
-                    inputs = [self.values.compute_lanes(x) for x in fold.inputs]
-                    kept[i] = self._combine(fold, kept[i], inputs, in_order=True)
-        for fold, values in zip(nest.folds, kept, strict=True):
-            self._put_row(fold, values)
-
-    def _column(self) -> LoopVar:
-        assert self.plan.column is not None
-        return self.plan.column
-
-    @contextmanager
-    def _each_vector(self, lanes: int) -> Iterator[None]:
-        """A loop over the vectors of the piece of columns."""
-        lane = self._column()
-        masked = lanes > 1 and not is_multiple(lane.extent, lanes)
-        with self._vectors_between(self._bounds(lane), lanes, masked):
-            yield
-
-    @contextmanager
-    def _vectors_between(
-        self, bounds: tuple[Value, Value], lanes: int, masked: bool
-    ) -> Iterator[None]:
-        first, last = bounds
-        with self.b.loop(*_known(first, last), lanes) as loop:
-            mask = None
-            if masked:
-                mask = self.b.first_lanes(self.b.sub(last, loop.index), lanes)
-            with self.values.vectorised(self._column(), loop.index, lanes, mask):
-                yield
-
-    def _row_addresses(self, fold: Fold) -> Iterator[tuple[Value, Type]]:
-        assert self.plan.column is not None
-        column = self.values.current(self.plan.column)
-        if self.plan.split == self.plan.column and self.piece is not None:
-            column = self.b.sub(column, self.piece[0])
-        for pointer, start in zip(self.rows[fold], fold.initial, strict=True):
-            type_ = Type(memory_kind(start.dtype))
-            yield self.b.offset(pointer, column, type_), type_
-
-    def _row(self, fold: Fold) -> Values:
-        loaded = []
-        for (pointer, type_), c in zip(
-            self._row_addresses(fold), fold.initial, strict=True
-        ):
-            value = self.b.load(type_.with_lanes(self.values.lanes), pointer)
-            loaded.append(self.b.convert(value, kind(c.dtype)))
-        return loaded
-
-    def _put_row(self, fold: Fold, accumulators: Values) -> None:
-        for (pointer, type_), value in zip(
-            self._row_addresses(fold), accumulators, strict=True
-        ):
-            self.b.store(self.b.convert(self.values.spread(value), type_.kind), pointer)
-
 
 def _is_apart(nest: LoopNest, lane: LoopVar) -> bool:
     """Whether a map's neighbours lie apart: masks would take them one by one."""
     offsets = [*(x.offset for x in nest.loads), *(s.offset for s in nest.stores)]
     apart = any(typical(abs(o.coefficient(lane))) > 2 for o in offsets)
     return apart and not nest.folds
-
-
-def _known(first: Value, last: Value) -> tuple[Value | int, Value | int]:
-    """Bounds as plain numbers where they are constants, which makes simpler loops."""
-    return tuple(  # type: ignore[return-value]
-        int(v.text) if v.text.lstrip("-").isdigit() else v for v in (first, last)
-    )

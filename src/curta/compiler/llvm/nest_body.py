@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import I64, Type, Value
+from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, Load, LoopNest, Store, walk
 from curta.compiler.loops.schedule import Schedule
 from curta.core.dim import is_symbolic_dim
@@ -22,6 +23,13 @@ def chunk_bounds(b: Builder, plan: Schedule, chunk: Value) -> tuple[Value, Value
         return b.const(I64, 0), b.const(I64, plan.iterations)
     first = b.mul(chunk, plan.grain)
     return first, b.min(b.add(first, plan.grain), plan.iterations)
+
+
+def known_bounds(first: Value, last: Value) -> tuple[Value | int, Value | int]:
+    """Bounds as plain numbers where they are constants, which makes simpler loops."""
+    return tuple(  # type: ignore[return-value]
+        int(v.text) if v.text.lstrip("-").isdigit() else v for v in (first, last)
+    )
 
 
 class NestBody:
@@ -176,3 +184,31 @@ class NestBody:
         if self.values.in_memory(store.buffer):
             self.values.store(store.buffer, store.offset, value, dtype)
         return None
+
+
+class NestLoops(NestBody):
+    """The loops around the bodies, over a piece of a dim where the plan splits it."""
+
+    def __init__(
+        self,
+        b: Builder,
+        values: Evaluator,
+        plan: Schedule,
+        piece: tuple[Value, Value] | None = None,
+    ) -> None:
+        super().__init__(b, values)
+        self.plan = plan
+        self.piece = piece
+
+    def _bounds(self, variable: LoopVar) -> tuple[Value, Value]:
+        if variable == self.plan.split and self.piece is not None:
+            return self.piece
+        return self.b.const(I64, 0), self.b.const(I64, variable.extent)
+
+    def _enter_kept(self, nest: LoopNest, loops: ExitStack) -> None:
+        """Begin the loops of a nest that are outside of its folds."""
+        for variable in nest.dims[: nest.kept]:
+            bounds = known_bounds(*self._bounds(variable))
+            loop = loops.enter_context(self.b.loop(*bounds))
+            loops.enter_context(self.values.scope())
+            self.values.bind(variable, loop.index)

@@ -1,0 +1,169 @@
+"""The nests of a kernel whose lanes are the last outer dim: sums of columns, say.
+
+Their folds have an accumulator for each column, in rows of memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.expressions import Evaluator
+from curta.compiler.llvm.nest_body import NestLoops, Values, known_bounds
+from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
+from curta.compiler.llvm.types import I64, Type, Value
+from curta.compiler.loops.index import LoopVar
+from curta.compiler.loops.nodes import Fold, LoopNest
+from curta.compiler.loops.schedule import Schedule, weight
+from curta.config import config
+from curta.core.dim import is_multiple
+
+WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
+
+
+class ColumnNests(NestLoops):
+    """Writes the loops over a piece of the columns."""
+
+    def __init__(
+        self,
+        b: Builder,
+        values: Evaluator,
+        plan: Schedule,
+        piece: tuple[Value, Value] | None,
+    ) -> None:
+        super().__init__(b, values, plan, piece)
+        assert plan.column is not None
+        self.column: LoopVar = plan.column
+        self.rows: dict[Fold, list[Value]] = {}
+
+    def emit(self, nests: Sequence[LoopNest]) -> None:
+        """All nests, one after the other."""
+        self._start_rows(nests)
+        for nest, vectors in zip(nests, self.plan.vectors, strict=True):
+            self._columns(nest, vectors.lanes)
+
+    def _start_rows(self, nests: Sequence[LoopNest]) -> None:
+        """Memory for the accumulators of a piece."""
+        columns = self.column.extent
+        if self.plan.split == self.column:
+            columns = self.plan.piece
+        columns = -(-columns // WIDEST) * WIDEST
+        for nest in nests:
+            for fold in nest.folds:
+                sizes = [columns * max(1, c.dtype.itemsize) for c in fold.initial]
+                self.rows[fold] = [self.b.scratch(size) for size in sizes]
+
+    def _columns(self, nest: LoopNest, lanes: int) -> None:
+        with ExitStack() as loops:
+            self._enter_kept(nest, loops)
+            for fold in nest.folds:
+                with self._each_vector(lanes):
+                    self._put_row(
+                        fold, [constant(self.b, c, lanes) for c in fold.initial]
+                    )
+            if len(nest.dims) > nest.kept:
+                self._column_nest(nest, nest.dims[nest.kept :], lanes)
+            else:
+                with self._each_vector(lanes):
+                    self._body(nest, [])
+            for fold in nest.folds:
+                with self._each_vector(lanes):
+                    self._store_results(fold, self._row(fold))
+
+    def _column_nest(self, nest: LoopNest, dims: Sequence[LoopVar], lanes: int) -> None:
+        inside = [self.column, *dims, *(s.buffer for s in nest.stores)]
+        self.values.hoist(nest.body, inside, 1)
+        first, last = self._bounds(dims[0])
+        if len(dims) > 1:
+            with self.b.loop(*known_bounds(first, last)) as loop, self.values.scope():
+                self.values.bind(dims[0], loop.index)
+                self._column_nest(nest, dims[1:], lanes)
+            return
+        tuning, heavy = config.tuning, sum(map(weight, nest.body))
+        # Several rows of a heavy body would spill.
+        most = max(1, tuning.rows_at_once // (2 if heavy > tuning.light_body else 1))
+        whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
+        for begin, end, rows in ((first, whole, most), (whole, last, 1)):
+            with self.b.loop(begin, end, rows) as loop:
+                self._add_rows(nest, dims[0], loop.index, rows, lanes)
+
+    def _add_rows(
+        self, nest: LoopNest, dim: LoopVar, first: Value, rows: int, lanes: int
+    ) -> None:
+        """Some rows, by whole vectors; then the columns left, masked.
+
+        These go row by row, which is short code, unless they are much of the columns.
+        """
+        indices = [first if r == 0 else self.b.add(first, r) for r in range(rows)]
+        lane = self.column
+        begin, end = self._bounds(lane)
+        rest = lanes > 1 and not is_multiple(lane.extent, lanes)
+        whole = self.b.sub(end, self.b.urem(self.b.sub(end, begin), lanes))
+        few = rest and self.plan.split != lane and lane.extent < 4 * lanes
+        if few:
+            whole = self.b.const(I64, lane.extent // lanes * lanes)
+        with self._vectors_between((begin, whole if rest else end), lanes, False):
+            self._add_to_row(nest, dim, indices)
+        if few:
+            with self._vectors_between((whole, end), lanes, True):
+                self._add_to_row(nest, dim, indices)
+        elif rest:
+            with self.b.loop(first, self.b.add(first, rows)) as row:
+                with self._vectors_between((whole, end), lanes, True):
+                    self._add_to_row(nest, dim, [row.index])
+
+    def _add_to_row(self, nest: LoopNest, dim: LoopVar, indices: list[Value]) -> None:
+        kept = [self._row(fold) for fold in nest.folds]
+        for index in indices:
+            with self.values.scope():
+                self.values.bind(dim, index)
+                self._store_all(nest.stores)
+                for i, fold in enumerate(nest.folds):
+                    inputs = [self.values.compute_lanes(x) for x in fold.inputs]
+                    kept[i] = self._combine(fold, kept[i], inputs, in_order=True)
+        for fold, values in zip(nest.folds, kept, strict=True):
+            self._put_row(fold, values)
+
+    @contextmanager
+    def _each_vector(self, lanes: int) -> Iterator[None]:
+        """A loop over the vectors of the piece of columns."""
+        lane = self.column
+        masked = lanes > 1 and not is_multiple(lane.extent, lanes)
+        with self._vectors_between(self._bounds(lane), lanes, masked):
+            yield
+
+    @contextmanager
+    def _vectors_between(
+        self, bounds: tuple[Value, Value], lanes: int, masked: bool
+    ) -> Iterator[None]:
+        first, last = bounds
+        with self.b.loop(*known_bounds(first, last), lanes) as loop:
+            mask = None
+            if masked:
+                mask = self.b.first_lanes(self.b.sub(last, loop.index), lanes)
+            with self.values.vectorised(self.column, loop.index, lanes, mask):
+                yield
+
+    def _row_addresses(self, fold: Fold) -> Iterator[tuple[Value, Type]]:
+        column = self.values.current(self.column)
+        if self.plan.split == self.column and self.piece is not None:
+            column = self.b.sub(column, self.piece[0])
+        for pointer, start in zip(self.rows[fold], fold.initial, strict=True):
+            type_ = Type(memory_kind(start.dtype))
+            yield self.b.offset(pointer, column, type_), type_
+
+    def _row(self, fold: Fold) -> Values:
+        loaded = []
+        for (pointer, type_), c in zip(
+            self._row_addresses(fold), fold.initial, strict=True
+        ):
+            value = self.b.load(type_.with_lanes(self.values.lanes), pointer)
+            loaded.append(self.b.convert(value, kind(c.dtype)))
+        return loaded
+
+    def _put_row(self, fold: Fold, accumulators: Values) -> None:
+        for (pointer, type_), value in zip(
+            self._row_addresses(fold), accumulators, strict=True
+        ):
+            self.b.store(self.b.convert(self.values.spread(value), type_.kind), pointer)
