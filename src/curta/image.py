@@ -95,6 +95,17 @@ _KERNELS: dict[ResizeMethod, tuple[Kernel | None, int]] = {
 }
 
 
+def _image_and_shape(name: str, image: Any, shape: Any) -> tuple[Any, tuple[int, ...]]:
+    """The arguments of a function, with a size for each dim."""
+    image, shape = ensure_arraylike(name, image), canonicalize_shape(shape)
+    if len(shape) != image.ndim:
+        raise ValueError(
+            "shape must have length equal to the number of dimensions of x; "
+            f" {shape} vs {image.shape}"
+        )
+    return image, shape
+
+
 def _method(method: str | ResizeMethod, antialias: bool) -> ResizeMethod:
     method = ResizeMethod.from_string(method) if isinstance(method, str) else method
     if not isinstance(method, ResizeMethod):
@@ -143,13 +154,7 @@ def resize(
     Array([0., 1., 3., 4.], dtype=float32)
     """
     check_hashable(antialias)
-    image = ensure_arraylike("resize", image)
-    shape = canonicalize_shape(shape)
-    if len(shape) != image.ndim:
-        raise ValueError(
-            "shape must have length equal to the number of dimensions of x; "
-            f" {shape} vs {image.shape}"
-        )
+    image, shape = _image_and_shape("resize", image, shape)
     method = _method(method, antialias)
     dims = [i for i, size in enumerate(shape) if size != image.shape[i]]
     if method == ResizeMethod.NEAREST:
@@ -214,13 +219,7 @@ def scale_and_translate(
     >>> image.scale_and_translate(x, (3,), (0,), one, one, "linear")
     Array([0., 1., 2.], dtype=float32)
     """
-    image = ensure_arraylike("scale_and_translate", image)
-    shape = canonicalize_shape(shape)
-    if len(shape) != image.ndim:
-        raise ValueError(
-            "shape must have length equal to the number of dimensions of x; "
-            f" {shape} vs {image.shape}"
-        )
+    image, shape = _image_and_shape("scale_and_translate", image, shape)
     method = _method(method, antialias)
     if method == ResizeMethod.NEAREST:
         raise ValueError(

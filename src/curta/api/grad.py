@@ -195,16 +195,21 @@ def check_input(what: str, x: Any, holomorphic: bool, allow_int: bool) -> None:
         )
     dtype = typeof(x).dtype
     if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(
-                f"{what} with holomorphic=True requires inputs with complex dtype, but"
-                f" got {dtype.name}."
-            )
+        check_complex(what, "inputs", dtype)
     elif not allow_int and not dtypes.issubdtype(dtype, np.inexact):
         raise TypeError(
             f"{what} requires real- or complex-valued inputs (input dtype that is a"
             f" sub-dtype of np.inexact), but got {dtype.name}. If you want to use"
             " Boolean- or integer-valued inputs, use vjp or set allow_int to True."
+        )
+
+
+def check_complex(what: str, which: str, dtype: Any) -> None:
+    """Raise TypeError unless a holomorphic function can have a value of this dtype."""
+    if not dtypes.issubdtype(dtype, np.complexfloating):
+        raise TypeError(
+            f"{what} with holomorphic=True requires {which} with complex dtype, but got"
+            f" {dtype.name}."
         )
 
 
@@ -230,11 +235,7 @@ def check_output(what: str, x: Any, holomorphic: bool) -> None:
     dtype = typeof(x).dtype
     remedy = {"grad": "vjp", "jacrev": "vjp", "jacfwd": "jvp"}[what]
     if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(
-                f"{what} with holomorphic=True requires outputs with complex dtype,"
-                f" but got {dtype.name}."
-            )
+        check_complex(what, "outputs", dtype)
     elif dtypes.issubdtype(dtype, np.complexfloating):
         raise TypeError(
             f"{what} requires real-valued outputs (output dtype that is a sub-dtype of"

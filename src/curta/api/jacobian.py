@@ -14,7 +14,7 @@ from curta.api.arguments import (
     differentiated_argnums,
     partial_in,
 )
-from curta.api.grad import check_input, check_output
+from curta.api.grad import check_complex, check_input, check_output
 from curta.api.jvp import jvp
 from curta.api.signatures import Aux, Jacobian, P, R
 from curta.api.vjp import vjp
@@ -263,11 +263,7 @@ def _check_real_input(what: str, x: Any, holomorphic: bool) -> None:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.")
     dtype = typeof(x).dtype
     if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(
-                f"{what} with holomorphic=True requires inputs with complex dtype, but"
-                f" got {dtype.name}."
-            )
+        check_complex(what, "inputs", dtype)
     elif not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(
             f"{what} requires real-valued inputs (input dtype that is a sub-dtype of"

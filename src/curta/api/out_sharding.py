@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
 from curta import tree_util
-from curta.api.placing import resharded
+from curta.api.placing import check_explicit, on_mesh_in_scope, resharded
 from curta.api.shard_map import shard_map
 from curta.core.array import Array
-from curta.core.mesh import AxisType
 from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.placement import placed_as
@@ -154,23 +153,11 @@ def explicit_sharding(user: str, given: Any) -> NamedSharding:
         )
     mesh = get_abstract_mesh()
     if isinstance(given, PartitionSpec):
-        if mesh.empty:
-            raise ValueError(
-                "Using PartitionSpec when you are not under a mesh context is not"
-                " allowed. Please pass a NamedSharding instance or enter into a mesh"
-                f" context via `jax.set_mesh`. Got {given}"
-            )
-        given = NamedSharding(mesh, given)
+        given = on_mesh_in_scope(given)
     elif not mesh.empty and given.mesh.abstract_mesh is not mesh:
         raise ValueError(
             f"Context mesh {mesh} should match the mesh of sharding"
             f" {given.mesh.abstract_mesh} passed to {user}."
         )
-    for name in given.spec.used_axes():
-        if given.mesh.types[name] is not AxisType.Explicit:
-            raise ValueError(
-                f"PartitionSpec passed to {user} cannot contain axis names that are of"
-                f" type Auto or Manual. Got PartitionSpec: {given.spec} with axis name:"
-                f" {name} of type: {given.mesh.types[name]}."
-            )
+    check_explicit(user, given)
     return given

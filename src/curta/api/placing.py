@@ -262,30 +262,40 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
 def resharded(x: Any, sharding: Any) -> Any:
     """One array with the split that a sharding or spec says."""
-    mesh = get_abstract_mesh()
     if isinstance(sharding, PartitionSpec):
-        if mesh.empty:
-            raise ValueError(
-                "Using PartitionSpec when you are not under a mesh context is not"
-                " allowed. Please pass a NamedSharding instance or enter into a mesh"
-                f" context via `jax.set_mesh`. Got {sharding}"
-            )
-        sharding = NamedSharding(mesh, sharding)
+        sharding = on_mesh_in_scope(sharding)
     if not isinstance(sharding, NamedSharding) or sharding.mesh.empty:
         raise ValueError(
             "Reshard should only be used with out_shardings which are non-None and have"
             f" a non-empty mesh. Got sharding {sharding}."
         )
     _check_divides(typeof(x), sharding)
+    check_explicit("reshard", sharding)
+    spec = sharding.spec.for_rank(typeof(x).ndim)
+    return Reshard(sharding.update(spec=spec))(x)
+
+
+def on_mesh_in_scope(spec: PartitionSpec) -> NamedSharding:
+    """The sharding that a spec says; raises ValueError where no mesh is in scope."""
+    mesh = get_abstract_mesh()
+    if mesh.empty:
+        raise ValueError(
+            "Using PartitionSpec when you are not under a mesh context is not"
+            " allowed. Please pass a NamedSharding instance or enter into a mesh"
+            f" context via `jax.set_mesh`. Got {spec}"
+        )
+    return NamedSharding(mesh, spec)
+
+
+def check_explicit(user: str, sharding: NamedSharding) -> None:
+    """Raise ValueError unless all axes that `sharding` uses are explicit."""
     for name in sharding.spec.used_axes():
         if sharding.mesh.types[name] is not AxisType.Explicit:
             raise ValueError(
-                "PartitionSpec passed to reshard cannot contain axis names that are of"
+                f"PartitionSpec passed to {user} cannot contain axis names that are of"
                 f" type Auto or Manual. Got PartitionSpec: {sharding.spec} with axis"
                 f" name: {name} of type: {sharding.mesh.types[name]}."
             )
-    spec = sharding.spec.for_rank(typeof(x).ndim)
-    return Reshard(sharding.update(spec=spec))(x)
 
 
 def _check_divides(aval: ShapedArray, sharding: NamedSharding) -> None:
