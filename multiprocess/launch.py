@@ -11,11 +11,12 @@ ENGINES = ("mpi", "tcp")
 def launch(
     engine: str, count: int, program: str, *arguments: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module of `multiprocess.programs`; it must end by itself."""
+    """Run a module, or a file that ends in .py; it must end by itself."""
+    kind = [] if program.endswith(".py") else ["-m"]
     return subprocess.run(
         [
             *(sys.executable, "-m", "curta.run", "-n", str(count)),
-            *("--engine", engine, "-m", program, *arguments),
+            *("--engine", engine, *kind, program, *arguments),
         ],
         capture_output=True,
         text=True,

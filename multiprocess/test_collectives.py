@@ -1,11 +1,14 @@
 """Collectives and programs of several processes."""
 
+from pathlib import Path
+
 import pytest
 
 from multiprocess.launch import ENGINES, launch, lines
 
 COLLECTIVES = "multiprocess.programs.collectives"
 TRAINING = "multiprocess.programs.training"
+PAGE = Path(__file__).parents[1] / "docs" / "hosts.md"
 
 
 @pytest.mark.parametrize("count", [2, 4])
@@ -24,6 +27,18 @@ def test_training(engine, count, how):
     said = lines(engine, count, TRAINING, how)
     assert len(said) == count and len(set(said)) == 1
     assert said[0].startswith(f"processes {count} ")
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_first_program_of_the_page_on_hosts(engine, tmp_path):
+    program = tmp_path / "train.py"
+    program.write_text(PAGE.read_text().partition("```py\n")[2].partition("```")[0])
+    said = lines(engine, 4, str(program))
+    for i, line in enumerate(said):
+        about, _, weights = line.partition(" [")
+        assert about == f"{i} of 4 (4000, 3)"
+        found = [float(x) for x in weights.rstrip("]").split()]
+        assert found == pytest.approx([1, -2, 3], abs=1e-5)
 
 
 @pytest.mark.parametrize("engine", ENGINES)
