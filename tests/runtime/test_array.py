@@ -132,6 +132,15 @@ class TestNumpy:
         with pytest.raises(ValueError):
             view[0] = 5
 
+    def test_arrays_of_the_same_elements_have_memory_of_their_own(self):
+        source = np.arange(6, dtype=np.float32)
+        whole = lax.convert_element_type(source, np.float32)
+        reverse = lax.convert_element_type(source[::-1], np.float32)
+        single = lax.broadcast(source[:1].reshape(()), ())
+        source[:] = 9
+        assert whole.tolist() == [0, 1, 2, 3, 4, 5] == reverse.tolist()[::-1]
+        assert reverse._data.flags.c_contiguous and single == 0
+
     @pytest.mark.parametrize("shape", [(), (3,), (2, 3), (0, 3)])
     @pytest.mark.parametrize("dtype", WRITTEN_DTYPES)
     def test_no_view_becomes_writeable(self, shape, dtype):

@@ -10,20 +10,20 @@ from curta import dtypes
 from curta.core.stage import recording_trace
 from curta.core.trace import typeof
 from curta.runtime.array import wrap
-from curta.runtime.transfer import guard_implicit_transfer
+from curta.runtime.transfer import fresh_copy, guard_implicit_transfer
 
 
 def scalar_array(x: Any) -> Any:
-    """A Python or NumPy scalar as an array of rank 0.
+    """A Python or NumPy scalar as an array of rank 0, a NumPy array as a copy of it.
 
-    While a jaxpr is recorded it is a literal of the jaxpr.
+    While a jaxpr is recorded it is a literal or constant of the jaxpr.
     """
     recording = recording_trace()
     if recording is not None:
         return recording.tracer(x)
     aval = typeof(x)
     guard_implicit_transfer(aval)
-    return wrap(np.asarray(x, aval.dtype), aval)
+    return wrap(fresh_copy(x, aval.dtype), aval)
 
 
 def refuse_complex(x: Any, dtype: Any) -> None:
