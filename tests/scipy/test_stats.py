@@ -234,6 +234,41 @@ def test_derivatives_outside_the_support():
     assert curta.grad(stats.pareto.cdf)(0.5, 2.0) == 0
 
 
+CUT = stats.truncnorm
+
+
+@pytest.mark.parametrize(
+    ("function", "args"),
+    [
+        (CUT.cdf, (0.0, -1.0, 1.0)),  # one of the two intervals ends at 0
+        (CUT.cdf, (0.5, 0.0, 1.0)),
+        (CUT.sf, (1.0, 0.0, 2.0)),
+        (CUT.logcdf, (-1.0, -2.0, 0.0)),
+        (CUT.logpdf, (-1.0, -1.5, 0.0)),
+    ],
+)
+def test_derivatives_at_zero(function, args):
+    with curta.enable_x64(True):
+        check_grads(function, args, 1)
+
+
+def test_the_derivative_of_a_distribution_is_its_density_at_a_kink():
+    assert curta.grad(stats.laplace.cdf)(0.0) == stats.laplace.pdf(0.0) == 0.5
+
+
+def test_derivatives_at_the_ends_of_the_support():
+    """They are those of the inside, and beyond the end 0 whatever is there."""
+    second = curta.hessian(stats.expon.cdf)
+    assert second(0.0) == -1 and second(-1.0) == 0
+    assert curta.hessian(stats.pareto.logsf)(1.0, 2.0) == 2
+    for function, args in [
+        *((f, (-1.0, 1.0)) for f in (stats.gamma.cdf, stats.gamma.sf)),
+        *((f, (-1.0, 2.0)) for f in (stats.chi2.cdf, stats.chi2.sf)),
+        *((f, (2.0, 1.0, 0.5)) for f in (stats.beta.cdf, stats.beta.sf)),
+    ]:
+        assert curta.grad(function)(*args) == 0
+
+
 @pytest.mark.parametrize("mu", [0.3, 2.5, 40.0, 130.0])
 def test_the_derivative_of_the_entropy(mu):
     with curta.enable_x64(True):

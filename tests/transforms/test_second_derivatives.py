@@ -43,6 +43,15 @@ def test_of_programs(name):
         check_grads(f, (x,), 2, atol=2e-4, rtol=2e-4)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_of_log_sums_of_equal_numbers(reverse):
+    x = jnp.array([1.0, 1.0, 1.0])
+    hessian = curta.hessian(lambda x: lax.cumlogsumexp(x, reverse=reverse)[1])(x)
+    inside = np.array([0.0, 1.0, 1.0] if reverse else [1.0, 1.0, 0.0])
+    wanted = np.diag(inside) / 2 - np.outer(inside, inside) / 4
+    np.testing.assert_allclose(hessian, wanted, atol=1e-6)
+
+
 def test_first_order_of_what_takes_long():
     with curta.enable_x64(True):
         check_grads(sla.expm, (SQUARE[:2, :2],), 1, atol=1e-3, rtol=1e-3)

@@ -15,13 +15,11 @@ from curta.core.trace import typeof
 from curta.dtypes.scalars import NARROW_INTEGERS
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
-    abs_,
     add,
     eq,
     exp,
     log1p,
     lt,
-    max_,
     mul,
     ne,
     neg,
@@ -254,14 +252,12 @@ class CumLogSumExp(Cumulative):
 
 
 def _log_add_exp(x: Any, y: Any) -> Any:
+    # Where x = y either choice has the right derivatives, as max and abs have not.
+    is_complex = typeof(x).dtype.kind == "c"
+    second = lt(real(x), real(y)) if is_complex else lt(x, y)
     difference = sub(x, y)
-    if typeof(x).dtype.kind == "c":
-        second = lt(real(x), real(y))
-        top = select_n(second, x, y)
-        rest = select_n(second, neg(difference), difference)
-    else:
-        top, rest = max_(x, y), neg(abs_(difference))
-    out = add(top, log1p(exp(rest)))
+    rest = select_n(second, neg(difference), difference)
+    out = add(select_n(second, x, y), log1p(exp(rest)))
     # inf - inf and NaN: their sum is what is wanted.
     return select_n(ne(difference, difference), out, add(x, y))
 

@@ -14,7 +14,7 @@ from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
 from curta.scipy.special import betainc, betaln, xlog1py, xlogy
 from curta.scipy.special.arguments import real
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import no_less, no_more, standardise
 
 __dir__: Listing = own(__name__)
 
@@ -93,7 +93,7 @@ def cdf(
     """
     z, a, b, _ = standardise("beta.cdf", x, a, b, loc=loc, scale=scale)
     (z,) = real("beta.cdf", z)
-    return betainc(a, b, jnp.clip(z, 0, 1))
+    return betainc(a, b, no_more(no_less(z, 0), 1))
 
 
 def logcdf(
@@ -143,7 +143,7 @@ def sf(
     """
     z, a, b, _ = standardise("beta.sf", x, a, b, loc=loc, scale=scale)
     (z,) = real("beta.sf", z)
-    return betainc(b, a, 1 - jnp.clip(z, 0, 1))
+    return betainc(b, a, 1 - no_more(no_less(z, 0), 1))
 
 
 def logsf(

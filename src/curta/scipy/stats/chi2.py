@@ -15,7 +15,7 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammainc, gammaincc
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import no_less, standardise
 
 __dir__: Listing = own(__name__)
 
@@ -89,7 +89,7 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     Array(0.4276, dtype=float32, weak_type=True)
     """
     z, df, _ = standardise("chi2.cdf", x, df, loc=loc, scale=scale)
-    return gammainc(df / 2, jnp.maximum(z, 0) / 2)
+    return gammainc(df / 2, no_less(z, 0) / 2)
 
 
 def logcdf(
@@ -136,7 +136,7 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     Array(0.5724, dtype=float32, weak_type=True)
     """
     z, df, _ = standardise("chi2.sf", x, df, loc=loc, scale=scale)
-    return gammaincc(df / 2, jnp.maximum(z, 0) / 2)
+    return gammaincc(df / 2, no_less(z, 0) / 2)
 
 
 def logsf(

@@ -14,7 +14,7 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import refuse_complex, standardise
+from curta.scipy.stats.arguments import no_less, refuse_complex, standardise
 
 __dir__: Listing = own(__name__)
 
@@ -83,7 +83,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """
     z, _ = standardise("expon.cdf", x, loc=loc, scale=scale)
     refuse_complex(lax.lt, z)
-    return -lax.expm1(-jnp.maximum(z, 0))
+    return -lax.expm1(-no_less(z, 0))
 
 
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -152,7 +152,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 def _log_tail(name: str, x: Any, loc: Any, scale: Any) -> Any:
     z, _ = standardise(name, x, loc=loc, scale=scale)
     refuse_complex(lax.lt, z)
-    return -jnp.maximum(z, 0)
+    return -no_less(z, 0)
 
 
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

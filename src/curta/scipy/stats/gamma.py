@@ -12,7 +12,7 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammainc, gammaincc, gammaln, xlogy
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import no_less, standardise
 
 __dir__: Listing = own(__name__)
 
@@ -86,7 +86,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     Array(0.2642, dtype=float32, weak_type=True)
     """
     z, a, _ = standardise("gamma.cdf", x, a, loc=loc, scale=scale)
-    return gammainc(a, jnp.maximum(z, 0))
+    return gammainc(a, no_less(z, 0))
 
 
 def logcdf(
@@ -133,7 +133,7 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     Array(0.7358, dtype=float32, weak_type=True)
     """
     z, a, _ = standardise("gamma.sf", x, a, loc=loc, scale=scale)
-    return gammaincc(a, jnp.maximum(z, 0))
+    return gammaincc(a, no_less(z, 0))
 
 
 def logsf(

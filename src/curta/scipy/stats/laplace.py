@@ -78,5 +78,6 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """
     z, _ = standardise("laplace.cdf", x, loc=loc, scale=scale)
     refuse_complex(lax.le, z)
-    tail = 0.5 * lax.exp(-lax.abs(z))
-    return jnp.where(z <= 0, tail, 1 - tail)
+    left = z <= 0
+    tail = 0.5 * lax.exp(jnp.where(left, z, -z))
+    return jnp.where(left, tail, 1 - tail)

@@ -12,7 +12,7 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import refuse_complex, standardise
+from curta.scipy.stats.arguments import no_less, refuse_complex, standardise
 
 __dir__: Listing = own(__name__)
 
@@ -87,7 +87,7 @@ def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     """
     z, b, _ = standardise("pareto.cdf", x, b, loc=loc, scale=scale)
     refuse_complex(lax.lt, z)
-    return 1 - jnp.maximum(z, 1) ** -b
+    return 1 - no_less(z, 1) ** -b
 
 
 def logcdf(
@@ -163,7 +163,7 @@ def logsf(
     """
     z, b, _ = standardise("pareto.logsf", x, b, loc=loc, scale=scale)
     refuse_complex(lax.lt, z)
-    return -b * lax.log(jnp.maximum(z, 1))
+    return -b * lax.log(no_less(z, 1))
 
 
 def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

@@ -26,10 +26,13 @@ def _log_mass(a: Any, b: Any) -> Any:
     """The log of the standard normal probability of [a, b], from the nearer tail."""
     a, b = jnp.broadcast_arrays(a, b)
     right, straddles = a > 0, (a <= 0) & (b > 0)
-    low, high = jnp.where(right, -b, a), jnp.where(right, -a, b)
-    high = jnp.minimum(high, 0)
+    # Of the two forms, the one that is not wanted is that of an interval without
+    # infinities: zero times an infinite derivative would be NaN.
+    low = jnp.where(straddles, -2, jnp.where(right, -b, a))
+    high = jnp.where(straddles, -1, jnp.where(right, -a, b))
     tail = log_ndtr(high) + jnp.log(-jnp.expm1(log_ndtr(low) - log_ndtr(high)))
-    return jnp.where(straddles, jnp.log1p(-ndtr(a) - ndtr(-b)), tail)
+    below, beyond = jnp.where(straddles, a, -1), jnp.where(straddles, -b, -1)
+    return jnp.where(straddles, jnp.log1p(-ndtr(below) - ndtr(beyond)), tail)
 
 
 def _between(a: Any, b: Any) -> Any:
