@@ -55,10 +55,8 @@ NOT_LIMITS = {
     ("compiler/native.py", "UNKNOWN"): "the cost of nobody knows how many turns",
     ("compiler/llvm/vector_math/incomplete.py", "_MOST_STEPS"): "steps to converge",
     # Code of the process's one pool and one queue, which no tuning can replace.
-    ("compiler/support/queue_code.py", "_SPINS"): "turns of waiting",
     ("compiler/support/thread_code.py", "_CALLER_SPINS"): "turns of waiting",
     ("compiler/support/thread_code.py", "_CALLER_YIELDS"): "turns of waiting",
-    ("compiler/support/thread_code.py", "_WORKER_SPINS"): "turns of waiting",
     ("compiler/support/cancellation_code.py", "LOOKED"): "a place in memory",
     ("compiler/support/cancellation_code.py", "_PATIENCE"): "time that signals wait",
     (

@@ -6,6 +6,8 @@ Used by modules of IR whose threads meet in one block of memory, which they impo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 from curta.lazy_dataclass import dataclass
@@ -66,6 +68,18 @@ def swap(b: Builder, field: int, expected: Value, new: Value) -> Value:
 def pause(b: Builder, system: System) -> None:
     argument = [b.const(I32, 1)] if "aarch64" in system.pause else []
     b.call(system.pause, None, *argument)
+
+
+def spin_while(
+    b: Builder, system: System, waiting: Callable[[], Value], most: int
+) -> None:
+    """Pause while `waiting()` holds, so many times at most."""
+
+    def spin(spins: Sequence[Value]) -> list[Value]:
+        pause(b, system)
+        return [spins[0] + 1]
+
+    b.while_loop([b.const(I32, 0)], lambda s: waiting() & (s[0] < most), spin)
 
 
 def syscall(b: Builder, number: int, *arguments: Value) -> Value:

@@ -97,16 +97,11 @@ def _serve(module: Module, system: System) -> None:
         with b.when(_has_work(b)):
             b.call("run_until", I1, atomics.load(b, SUBMITTED, I64))
 
-        def idle(spins: Values) -> Value:
-            same = b.eq(atomics.load(b, WAKE, I32), seen)
-            return same & (spins[0] < _SPINS)
+        def idle() -> Value:
+            return b.eq(atomics.load(b, WAKE, I32), seen)
 
-        def spin(spins: Values) -> Values:
-            atomics.pause(b, system)
-            return [spins[0] + 1]
-
-        b.while_loop([b.const(I32, 0)], idle, spin)
-        with b.when(b.eq(atomics.load(b, WAKE, I32), seen)):
+        atomics.spin_while(b, system, idle, _SPINS)
+        with b.when(idle()):
             atomics.set(b, THREAD_SLEEPS, I32, 1)
             atomics.sleep(b, system, WAKE, seen)
             atomics.set(b, THREAD_SLEEPS, I32, 0)
@@ -145,19 +140,15 @@ def _wait(module: Module, system: System) -> None:
     b = module.function("wait", [I64, I64], I64)
     number, helps = b.arguments
 
-    def unfinished(_: Values) -> Value:
+    def unfinished() -> Value:
         return b.compare("lt", atomics.load(b, FINISHED, I64), number)
-
-    def spin(spins: Values) -> Values:
-        atomics.pause(b, system)
-        return [spins[0] + 1]
 
     def left_alone() -> Values:
         with b.when(b.eq(atomics.load(b, RUNNER, I32), 0)):
             _wake_thread(b, system)  # which need not leave the job to anybody
         return [b.const(I1, 0)]
 
-    with b.when(unfinished([])):
+    with b.when(unfinished()):
         alone = b.eq(atomics.load(b, STARTED, I32), 0)
         ran = b.if_(
             b.ne(helps, 0) | alone,
@@ -165,16 +156,12 @@ def _wait(module: Module, system: System) -> None:
             left_alone,
         )[0]
         with b.when(~ran):
-            b.while_loop(
-                [b.const(I32, 0)],
-                lambda spins: unfinished([]) & (spins[0] < _SPINS),
-                spin,
-            )
+            atomics.spin_while(b, system, unfinished, _SPINS)
             atomics.add(b, WAITING, I32, 1)
             # The low half of the count, which is where little-endian memory begins.
             seen = atomics.load(b, FINISHED, I32)
-            with b.when(unfinished([])):
+            with b.when(unfinished()):
                 timeout = atomics.timespec(b, _PATIENCE)
                 atomics.sleep(b, system, FINISHED, seen, timeout)
             atomics.add(b, WAITING, I32, -1)
-    b.ret(b.convert(~unfinished([]), "i64"))
+    b.ret(b.convert(~unfinished(), "i64"))

@@ -89,15 +89,11 @@ def _worker(module: Module, system: atomics.System) -> None:
     b.store(b.convert(atomics.syscall(b, system.thread_id), "i32"), address)
 
     def wait(seen: Values) -> Values:
-        def waiting(c: Values) -> Value:
-            return b.eq(atomics.load(b, WAKE, I32), seen[0]) & (c[0] < _WORKER_SPINS)
+        def waiting() -> Value:
+            return b.eq(atomics.load(b, WAKE, I32), seen[0])
 
-        def spin(c: Values) -> Values:
-            atomics.pause(b, system)
-            return [c[0] + 1]
-
-        b.while_loop([b.const(I32, 0)], waiting, spin)
-        with b.when(b.eq(atomics.load(b, WAKE, I32), seen[0])):
+        atomics.spin_while(b, system, waiting, _WORKER_SPINS)
+        with b.when(waiting()):
             atomics.add(b, SLEEPERS, I32, 1)
             atomics.sleep(b, system, WAKE, seen[0])
             atomics.add(b, SLEEPERS, I32, -1)
