@@ -190,3 +190,43 @@ def test_signatures_are_those_of_dataclasses():
         signatures.append(shown)
     assert signatures[0] == signatures[1]
     assert "b: int = 2, c: list = <factory>, *, d: int = 4" in signatures[0][0][0]
+
+
+class Interrupted(BaseException):
+    pass
+
+
+def interrupted(line, call):
+    """Whether the call, in which so many lines make a class, was interrupted there."""
+    before, inside, seen = sys.gettrace(), False, 0
+
+    def trace(frame, event, arg):
+        nonlocal inside, seen
+        if frame.f_code.co_name == "_make_methods":
+            inside = event != "return"
+        seen += inside and event == "line"
+        if seen == line:
+            raise Interrupted
+        return trace
+
+    sys.settrace(trace)
+    try:
+        call()
+    except Interrupted:
+        return True
+    finally:
+        sys.settrace(before)
+    return False
+
+
+def test_a_class_whose_making_was_interrupted_is_made_anew():
+    """By Ctrl-C at any moment of its first use."""
+    for line in range(1, 2000, 13):
+        _, Derived = pair(dataclass)
+        was = interrupted(line, lambda: Derived(1))  # noqa: B023
+        assert Derived(1) == Derived(1, 2) != Derived(2)
+        assert repr(Derived(1)).count("=") == len(dataclasses.fields(Derived))
+        assert Derived(1).c == [0]
+        if not was:
+            break
+    assert line > 100

@@ -123,14 +123,24 @@ class _Pending:
         return getattr(owner, _FIELDS)
 
     def complete(self) -> None:
-        cls = self.cls
         with _completing:
-            if vars(cls).get(_FIELDS) is not self:
+            if vars(self.cls).get(_FIELDS) is not self:
                 return
-            _make_methods(cls, **self.options)
-            if getattr(vars(cls).get("__setstate__"), "pending", None) is self:
-                del cls.__setstate__  # type: ignore[attr-defined]
-            cls.__init__ = _rarely_called(cls)  # type: ignore[misc]
+            before = dict(vars(self.cls))
+            try:
+                self._make()
+            except (
+                BaseException
+            ):  # of a signal's handler, say: the next use begins anew
+                _restore(self.cls, before)
+                raise
+
+    def _make(self) -> None:
+        cls = self.cls
+        _make_methods(cls, **self.options)
+        if getattr(vars(cls).get("__setstate__"), "pending", None) is self:
+            del cls.__setstate__  # type: ignore[attr-defined]
+        cls.__init__ = _rarely_called(cls)  # type: ignore[misc]
 
     def first_init(self) -> Callable[..., None]:
         def __init__(instance: Any, *args: Any, **kwargs: Any) -> None:
@@ -148,6 +158,16 @@ class _Pending:
 
         __setstate__.pending = self  # type: ignore[attr-defined]
         return __setstate__
+
+
+def _restore(cls: type, attributes: dict[str, Any]) -> None:
+    """Give a class back the attributes that it had."""
+    for name in [*vars(cls)]:
+        if name not in attributes:
+            delattr(cls, name)
+    for name, value in attributes.items():
+        if vars(cls).get(name, attributes) is not value:
+            setattr(cls, name, value)
 
 
 def _make_methods(
