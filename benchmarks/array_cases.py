@@ -58,6 +58,21 @@ def segment_sum(segments: int, lib: Any) -> Thunk:
     return lambda: f(x, s)
 
 
+def framed(lib: Any, x: Any) -> Any:
+    """Frames of 512 elements, one every 128."""
+    np = lib.numpy
+    return x[np.arange(700)[:, None] * 128 + np.arange(512)]
+
+
+def frames_gradient(lib: Any, x: Any) -> Any:
+    return lib.grad(lambda x: (framed(lib, x) ** 2).sum())(x)
+
+
+def hankel(lib: Any, x: Any) -> Any:
+    i = lib.numpy.arange(1000)
+    return x[i[:, None] + i]
+
+
 def segment_rows(lib: Any) -> Thunk:
     f = lib.jit(lambda x, s: lib.ops.segment_sum(x, s, 1000))
     x, s = random_array(lib, 10**5, 64), integers(lib, 10**5, 1000)
@@ -106,6 +121,9 @@ UNARY: Unary = {
     "cumsum, reversed, 1e7": (
         lambda lib, x: lib.lax.cumsum(x, reverse=True), (10**7,), 0.3,
     ),
+    "frames by index, 700 of 512": (framed, (10**5,), 0.9),
+    "gradient of frames by index": (frames_gradient, (10**5,), 0.5),
+    "Hankel matrix by index, 1000²": (hankel, (2000,), 1),
     "cumprod, 1e6": (lambda lib, x: lib.numpy.cumprod(1 + x / 1e6), (SIZE,), 0.3),
     "cummax, 1e7": (lambda lib, x: lib.lax.cummax(x), (10**7,), 0.3),
     "cumlogsumexp, 1e6": (lambda lib, x: lib.lax.cumlogsumexp(x), (SIZE,), 0.3),

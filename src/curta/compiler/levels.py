@@ -20,14 +20,23 @@ from curta.compiler.loops.schedule import Schedule, Vectors, cost, kernel_cost
 from curta.config import config
 from curta.core.dim import typical
 
+_DIVISIONS = 8  # simple operations: a quotient and a rest, which level 1 multiplies for
+
 
 def level_of(work: Scheduled, often: bool) -> int:
     """The level for a kernel or a region; `often` if it runs many times at a call."""
     kernel = work.kernel
     if not isinstance(kernel, Kernel):
         return target.QUICK if kernel.programs else target.SIMPLIFIED
-    worth_it = often or typical(kernel_cost(kernel)) > _enough(kernel, work.plan)
+    total = typical(kernel_cost(kernel)) + _divisions(work.plan)
+    worth_it = often or total > _enough(kernel, work.plan)
     return target.GOOD if worth_it else target.QUICK
+
+
+def _divisions(plan: Schedule) -> int:
+    """What level 0 takes to find the outer indices of all iterations by division."""
+    count = max(len(plan.outer) - 1, 0)
+    return _DIVISIONS * count * typical(plan.iterations)
 
 
 def routine_level(routine: Routine, often: bool) -> int:

@@ -17,7 +17,7 @@ from curta.compiler.graph.folds import is_fold
 from curta.compiler.graph.index_set_splitting import read_by_maps
 from curta.config import config
 from curta.core.dim import typical
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
@@ -34,6 +34,10 @@ _CHEAP = frozenset(
     " max min mul ne neg not or pad real reduce_precision select_n shift_left"
     " shift_right_arithmetic shift_right_logical sign square stack stop_gradient sub"
     " xor".split()
+)
+_OF_INDICES = frozenset(
+    "add clamp concatenate convert_element_type eq ge gt le lt max min mul ne neg"
+    " select_n sub".split()
 )
 _COSTS = {"threefry2x32": 120, "div": 4, "integer_pow": 4, "sqrt": 6, "rem": 8}
 
@@ -67,8 +71,12 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     cost: dict[Var, int] = {}
     depth: dict[Var, int] = {}
     held = _Held(jaxpr, uses)
+    indices: set[Atom] = set()
     for eqn in jaxpr.eqns:
         own = op_cost(eqn.op)
+        if _is_index(eqn, indices):
+            indices.update(eqn.outvars)
+            own = 0
         inlined = {
             v for v in eqn.invars if isinstance(v, Var) and v not in materialised
         }
@@ -87,6 +95,19 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
             cost[var] = 0 if reason else total
             depth[var] = 0 if reason else level
     return Values(materialised, definitions, uses, returned)
+
+
+def _is_index(eqn: Eqn, indices: Collection[Atom]) -> bool:
+    """Whether it computes integers from literals and iotas, which reads no memory.
+
+    Most are affine sums (loops/known_indices.py), parts of the addresses of loads.
+    """
+    moves = op_cost(eqn.op) == 0 and is_virtual(eqn.op)
+    if not moves and eqn.op.name not in _OF_INDICES:
+        return False
+    if any(physical_dtype(v.aval.dtype).kind not in "iub" for v in eqn.outvars):
+        return False
+    return all(isinstance(v, Literal) or v in indices for v in eqn.invars)
 
 
 def _reason(

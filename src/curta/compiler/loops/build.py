@@ -17,7 +17,12 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.llvm.vector_math import FUNCTIONS
-from curta.compiler.loops import complex_exponentials, complexes, integers
+from curta.compiler.loops import (
+    complex_exponentials,
+    complexes,
+    integers,
+    known_indices,
+)
 from curta.compiler.loops.complex_inverses import FUNCTIONS as INVERSES
 from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.element_types import (
@@ -39,6 +44,8 @@ from curta.compiler.loops.nodes import (
     Instr,
     Load,
     Placeholder,
+    is_within,
+    known_index,
 )
 from curta.core.dim import SymbolicDim, is_symbolic_dim
 from curta.dtypes import physical_dtype
@@ -199,7 +206,8 @@ class ScalarBuilder:
             return rule(self, x, y)
         if x.dtype == BOOL:
             name = {"add": "or_", "sub": "xor", "mul": "and_"}[name]
-        return self._in_float32(name, x, y)
+        known = known_indices.arithmetic(self, name, x, y)
+        return self._in_float32(name, x, y) if known is None else known
 
     def div(self, x: Scalar, y: Scalar) -> Scalar:
         """The quotient; of integers, truncated, with x / 0 = -1 (all bits set)."""
@@ -210,6 +218,9 @@ class ScalarBuilder:
         x, y = self._pair(x, y)
         if is_float(x.dtype):
             return self._in_float32("div", x, y)
+        known = known_indices.arithmetic(self, "div", x, y)
+        if known is not None:
+            return known
         return integers.division(self, x, y)[0]
 
     def rem(self, x: Scalar, y: Scalar) -> Scalar:
@@ -219,6 +230,9 @@ class ScalarBuilder:
         x, y = self._pair(x, y)
         if is_float(x.dtype):
             return self.math("rem", x, y)
+        known = known_indices.arithmetic(self, "rem", x, y)
+        if known is not None:
+            return known
         return integers.division(self, x, y)[1]
 
     def neg(self, x: Scalar) -> Scalar:
@@ -259,6 +273,9 @@ class ScalarBuilder:
         x, y = self._pair(x, y)
         if x.dtype == BOOL:
             return self.or_(x, y) if name == "max" else self.and_(x, y)
+        for this, other in ((x, y), (y, x)):
+            if known_indices.order("ge" if name == "max" else "le", this, other):
+                return this
         return self._in_float32(name, x, y)
 
     def pow(self, x: Scalar, y: Scalar) -> Scalar:
@@ -360,10 +377,9 @@ class ScalarBuilder:
 
     def compare(self, direction: str, x: Scalar, y: Scalar) -> Scalar:
         """eq ne lt le gt ge. With a NaN, only `ne` is true."""
-        if is_index(x, y):
-            known = _known_order(direction, as_index(x) - y)
-            if known is not None:
-                return self.const(known, BOOL)
+        known = known_indices.order(direction, x, y)
+        if known is not None:
+            return self.const(known, BOOL)
         x, y = self._pair(x, y)
         if isinstance(x, ComplexExpr):
             return complexes.compare(self, direction, x, y)
@@ -407,6 +423,11 @@ class ScalarBuilder:
             return self.const(np.asarray(x.value, x.dtype).astype(dtype), dtype)
         if dtype == BOOL:
             return self.compare("ne", x, self.const(0, x.dtype))
+        index = known_index(x)
+        if index is not None and is_within(index, dtype):
+            x = self.index_expression(index)
+            if x.dtype == dtype:
+                return x
         if FLOAT32 not in (x.dtype, dtype) and {x.dtype, dtype} & HALVES:
             x = self.convert(x, FLOAT32)
         return self.instruction("convert", dtype, x)
@@ -464,17 +485,3 @@ def is_index(x: Scalar, y: Scalar) -> bool:
         and isinstance(y, (Affine, int, SymbolicDim))
         or (isinstance(x, Affine) or isinstance(y, Affine))
     )
-
-
-def _known_order(direction: str, difference: Affine) -> bool | None:
-    """Whether `x direction y` for all x - y within its bounds, where that is sure."""
-    low, high = difference.bounds
-    if direction in ("ge", "lt"):
-        sure, never = low >= 0, high < 0
-    elif direction in ("gt", "le"):
-        sure, never = low > 0, high <= 0
-    else:
-        sure, never = low == high == 0, low > 0 or high < 0
-    if not (sure or never):
-        return None
-    return sure if direction in ("ge", "gt", "eq") else never

@@ -16,14 +16,17 @@ they compare by identity.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from curta.compiler.loops.index import Affine, Bounds, IndexAtom, LoopVar
 from curta.compiler.native import NativeProgram
+from curta.core.dim import is_symbolic_dim
 from curta.lazy_dataclass import dataclass
 from curta.once import cached_property
+
+_LARGEST: Final = int(np.iinfo(np.int64).max)
 
 # ------------------------------------------------------------------ expressions
 
@@ -36,13 +39,10 @@ class Expr:
 
     def as_index(self) -> Affine:
         """This integer as (part of) an index."""
-        if isinstance(self, IndexValue):
-            return self.index
-        if isinstance(self, Const):
-            return Affine({}, int(self.value))
         if self.dtype.kind not in "iub":
             raise TypeError(f"an index must be an integer, not {self.dtype}")
-        return Affine({DataIndex(self): 1}, 0)
+        known = known_index(self)
+        return Affine({DataIndex(self): 1}, 0) if known is None else known
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +89,30 @@ class Placeholder(Expr):
 
     name: str
     dtype: Any
+
+
+def known_index(expr: Expr) -> Affine | None:
+    """The index that an integer expression is the number of, if its dtype has it."""
+    if isinstance(expr, IndexValue):
+        return expr.index
+    if expr.dtype.kind not in "iub":
+        return None
+    if isinstance(expr, Const):
+        return Affine({}, int(expr.value))
+    if isinstance(expr, Instr) and expr.name == "convert":
+        (inner,) = expr.args
+        if isinstance(inner, IndexValue) and is_within(inner.index, expr.dtype):
+            return inner.index
+    return None
+
+
+def is_within(index: Affine, dtype: Any) -> bool:
+    """Whether a dtype of integers has all values of an index, as int64 has."""
+    low, high = index.bounds
+    if dtype.kind not in "iu" or is_symbolic_dim(low) or is_symbolic_dim(high):
+        return False
+    info = np.iinfo(dtype)
+    return bool(info.min <= low and high <= min(info.max, _LARGEST))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,95 @@
+"""Integers computed from iotas are affine indices: what they read has a stride."""
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+
+
+def frames(x, hop=4, count=30, width=9):
+    return x[jnp.arange(count)[:, None] * hop + jnp.arange(width)]
+
+
+def toeplitz(x):
+    i = jnp.arange(60)
+    return x[i[:, None] - i + 59]
+
+
+def hankel(x):
+    i = jnp.arange(60)
+    return x[i[:, None] + i]
+
+
+def stencil(x):
+    i = jnp.arange(1, 126)
+    return x[i - 1] - 2 * x[i] + x[i + 1]
+
+
+def patches(x):
+    i = jnp.arange(6)[:, None] + jnp.arange(3)
+    return x.reshape(8, 16)[i[:, None, :, None], i[None, :, None, :]]
+
+
+def windows(x):
+    starts = jnp.arange(10) * 5
+    return curta.vmap(lambda s: lax.dynamic_slice(x, (s,), (20,)))(starts)
+
+
+def flat(x):
+    k = jnp.arange(128)
+    return x.reshape(8, 16)[lax.div(k, 16), lax.rem(k, 16)]
+
+
+READ = {
+    "frames": frames,
+    "toeplitz": toeplitz,
+    "hankel": hankel,
+    "stencil": stencil,
+    "patches": patches,
+    "windows": windows,
+    "reversed": lambda x: x[127 - jnp.arange(128)],
+    "of uint8": lambda x: x[jnp.arange(100, dtype="uint8") + jnp.uint8(27)],
+}
+
+LEFT = {  # what is no affine sum, or wraps around in its dtype
+    "flat": flat,
+    "wraps": lambda x: x[(jnp.arange(100, dtype="int8") * jnp.int8(3)).astype("int32")],
+    "wraps below": lambda x: x[(jnp.arange(50, dtype="uint8") - jnp.uint8(20)) & 127],
+    "clipped": lambda x: x[jnp.clip(jnp.arange(140) - 6, 0, 127)],
+    "out of bounds": lambda x: x.at[jnp.arange(140) - 6].get(mode="fill", fill_value=7),
+    "quotients": lambda x: x.reshape(8, 16)[jnp.arange(99) // 15, jnp.arange(99) % 15],
+    "squares": lambda x: x[jnp.arange(11) * jnp.arange(11)],
+    "circulant": lambda x: x[(jnp.arange(9)[:, None] - jnp.arange(128)) % 128],
+    "remainders": lambda x: x[lax.rem(jnp.arange(20) - 9, 5) + 5],
+    "truncated": lambda x: x[lax.div(jnp.arange(20) - 9, 4) + 5],
+    "least": lambda x: x[jnp.minimum(jnp.arange(20)[:, None], jnp.arange(20))],
+}
+
+
+def alike(f):
+    x = jnp.asarray(np.random.default_rng(0).integers(-9, 9, 128), "float32")
+    found = curta.jit(lambda x: f(x))(x)
+    with curta.disable_jit():
+        wanted = f(x)
+    assert np.array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", [*READ, *LEFT])
+def test_elements(name):
+    f = (READ | LEFT)[name]
+    alike(f)
+    alike(curta.grad(lambda x: (f(x) ** 2).sum()))  # sums of integers are exact
+    alike(lambda x: f(x) * jnp.arange(f(x).shape[-1]))
+
+
+@pytest.mark.parametrize("name", READ)
+def test_no_index_is_data(name, monkeypatch, capsys):
+    monkeypatch.setenv("CURTA_DUMP", "kernels")
+    read = READ[name]
+    for f in (lambda x: read(x), curta.grad(lambda x: read(x).sum())):
+        curta.jit(f)(jnp.ones(128))
+        printed = capsys.readouterr().err
+        assert "kernel" in printed
+        assert ":int32" not in printed and ":uint8" not in printed
