@@ -20,6 +20,7 @@
 #   make stress-aarch64  code for 64-bit ARM of all ops, made and assembled, not run
 #   make fuzz       random programs against `eval`, for MINUTES=10
 #   make stress-accuracy  errors of the elementwise functions against mpmath
+#   make stress-derivatives  two orders at zeros, ties and ends against differences
 #   make stress-compile-time  programs of thousands of eqns: steps for each must not grow
 #   make stress-files     damaged and crafted files: an exception, never a crash
 #   make stress-limits ARGS=tests/...  which way tests decide by each limit
