@@ -129,9 +129,7 @@ class _Pending:
             before = dict(vars(self.cls))
             try:
                 self._make()
-            except (
-                BaseException
-            ):  # of a signal's handler, say: the next use begins anew
+            except BaseException:  # Ctrl-C, say: the next use begins anew
                 _restore(self.cls, before)
                 raise
 
