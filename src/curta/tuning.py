@@ -426,6 +426,8 @@ class Tuning:
     queued_cost: int = limit(1 << 26, shrunk=-1)
     # Bytes read and written from which on it is.
     queued_bytes: int = limit(1 << 24, shrunk=-1)
+    # Arrays of a call that take as long to queue as what is queued takes at least.
+    queued_arrays: int = limit(64, shrunk=1)
     # Seconds that a loop took the last time from which on it is.
     queued_seconds: float = limit(1e-3, shrunk=-1.0)
     # Bytes of arguments that are copied for a call that is not waited for, at most.

@@ -241,6 +241,22 @@ def test_large_eager_operators_are_queued():
 
 
 @needs_queue
+def test_calls_with_many_arrays_are_queued_if_they_take_as_much_longer():
+    def asked(count, size):
+        f = curta.jit(lambda xs: [x + 1 for x in xs])
+        xs = [jnp.ones(size, jnp.float32) for _ in range(count)]
+        curta.block_until_ready(f(xs))
+        hold = Hold()  # noqa: F821
+        ready = f(xs)[-1].is_ready()
+        hold.release_soon()
+        return not ready
+
+    assert asked(1, 2_500_000)
+    assert not asked(100, 25_000)
+    assert asked(100, 250_000)
+
+
+@needs_queue
 def test_loops_of_unknown_length_are_judged_by_their_last_call():
     f = curta.jit(lambda n: lax.while_loop(lambda i: i < n, lambda i: i + 1, 0))
     few, many = jnp.asarray(10), jnp.asarray(50_000_000)

@@ -56,7 +56,9 @@ class NativeExecutable(Executable):
         self._bytes = _bytes(results)
         tuning = config.tuning
         moved = _bytes(program.signature)
-        long = program.cost > tuning.queued_cost or moved > tuning.queued_bytes
+        share = 1 + len(program.signature) / tuning.queued_arrays
+        long = program.cost > share * tuning.queued_cost
+        long = long or moved > share * tuning.queued_bytes
         # A loop may have any number of iterations: the last call says what to expect.
         self.is_async = long and program.cost < UNKNOWN
         self.measured = program.cost >= UNKNOWN
