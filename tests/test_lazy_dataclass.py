@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import gc
 import inspect
 import pickle
 import subprocess
@@ -209,6 +210,7 @@ def interrupted(line, call):
             raise Interrupted
         return trace
 
+    gc.disable()  # what it calls would be interrupted instead, of which nobody hears
     sys.settrace(trace)
     try:
         call()
@@ -216,6 +218,7 @@ def interrupted(line, call):
         return True
     finally:
         sys.settrace(before)
+        gc.enable()
     return False
 
 
