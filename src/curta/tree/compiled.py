@@ -29,7 +29,7 @@ def flatten_function(
         leaves += (t1, t3,)
         return True
 
-    None for structures that are too large or too deep.
+    None for structures that are too large.
     """
     if root.num_nodes > _MOST_NODES:
         return None

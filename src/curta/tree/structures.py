@@ -49,20 +49,23 @@ class RecentStructures:
         """
         last = self._last
         expected = self._after.get(last)
-        for reference in (expected, *self._recent) if expected else self._recent:
-            node = reference()
-            if node is None or node.flatten is None:
-                continue
-            if node.flatten(tree, leaves):
-                node.is_recent = True
-                self._misses = 0
-                if reference is not expected:
-                    if len(self._after) >= _MOST_AFTER:
-                        self._after = {}
-                    self._after[last] = reference
-                self._last = last[1], id(node)
-                return node
-        return None
+        node = None if expected is None else _taken_apart(expected, tree, leaves)
+        if node is None:
+            for reference in self._recent:
+                if reference is expected:
+                    continue
+                node = _taken_apart(reference, tree, leaves)
+                if node is not None:
+                    break
+            else:
+                return None
+            if len(self._after) >= _MOST_AFTER:
+                self._after = {}
+            self._after[last] = reference
+        node.is_recent = True
+        self._misses = 0
+        self._last = last[1], id(node)
+        return node
 
     def known(self, node: Node) -> Node:
         """A structure just like `node` that is remembered; `node` from now on."""
@@ -90,6 +93,16 @@ class RecentStructures:
                 (met if node.is_recent else others).append(reference)
                 node.is_recent = False
         return [*met, *others][: _MOST_RECENT - 1]
+
+
+def _taken_apart(
+    reference: weakref.ref[Node], tree: Any, leaves: list[Any]
+) -> Node | None:
+    """The structure, if it has a function and the tree is of it."""
+    node = reference()
+    if node is None or node.flatten is None or not node.flatten(tree, leaves):
+        return None
+    return node
 
 
 def _same_objects(a: Node, b: Node) -> bool:
