@@ -55,12 +55,15 @@ def run(program: str, lib: str, cache: str) -> float:
 
 
 def in_turns(program: str, cache: str | None) -> Timing:
-    """Medians over fresh processes; without `cache`, each starts with an empty one."""
+    """Medians over fresh processes; without `cache`, each starts with an empty one.
+
+    Programs that take long are run once.
+    """
     times: dict[str, list[float]] = {"curta": [], "jax": []}
     with tempfile.TemporaryDirectory() as directory:
-        for lib in times:  # so that bytecode and files are there
-            run(program, lib, directory)
-    for _ in range(ROUNDS):
+        # So that bytecode and files are there.
+        longest = max(run(program, lib, directory) for lib in times)
+    for _ in range(ROUNDS if longest < 10 else 1):
         for lib, samples in times.items():
             context = nullcontext(cache) if cache else tempfile.TemporaryDirectory()
             with context as directory:

@@ -52,6 +52,10 @@ class Tuning:
     chunk_cost_in_loop: int = limit(1 << 19, shrunk=1)
     # Chunks of a kernel at most: more do not balance better.
     most_chunks: int = limit(64, shrunk=5)
+    # Operations that kernels which run side by side are worth (compiler/jobs.py).
+    job_cost: int = limit(1 << 22, shrunk=1)
+    # Chunks of them at most.
+    job_tasks: int = limit(256, shrunk=12)
     # Indices of a map's long dim that are an iteration.
     piece_of_map: int = limit(1 << 14, shrunk=16)
     # The same where it is walked for each of a few neighbours, whose lines of the cache

@@ -93,7 +93,7 @@ def generated(
     if often:
         _advise_of_python(program)
     with span("kernels", "phase"):
-        code = make_code(plan, program, often, parallel_for)
+        code = make_code(plan, program, often, parallel_for, in_place or {})
     avals = [v.aval for v in jaxpr.constvars]
     consts = list(map(const_as_numpy, flat.consts, avals))
     given = set(program.inputs)

@@ -16,9 +16,11 @@ from curta.compiler.dot_code import dot_call
 from curta.compiler.dump import dump
 from curta.compiler.executable import Launcher, NativeCode
 from curta.compiler.graph.fuse import FusionPlan
+from curta.compiler.graph.item_builder import InPlace
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import LibraryItem, RegionItem
 from curta.compiler.graph.replace import Replaceable, replaceable_temporaries
+from curta.compiler.jobs import in_jobs
 from curta.compiler.levels import level_of, routine_level
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source, link
@@ -26,6 +28,7 @@ from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.entry import (
     ENTRY,
+    Job,
     KernelModules,
     LibraryKey,
     Scheduled,
@@ -35,6 +38,7 @@ from curta.compiler.llvm.entry import (
     emit_entry,
     in_entry,
     library_keys,
+    works_in,
 )
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import (
@@ -69,10 +73,15 @@ from curta.signals import meanwhile
 
 
 def make_code(
-    plan: FusionPlan, program: Program, often: bool, launcher: Launcher | None
+    plan: FusionPlan,
+    program: Program,
+    often: bool,
+    launcher: Launcher | None,
+    in_place: InPlace,
 ) -> NativeCode:
     """The code that runs a plan; `often` if it is the body of a loop.
 
+    Results may lie `in_place` of arguments.
     If it is for threads, and the first call too, the `launcher` is made meanwhile,
     once in a process.
     """
@@ -81,8 +90,10 @@ def make_code(
     cost = typical(sum(map(work_cost, done)))
     little = not often and cost <= config.tuning.alone_cost
     needed = not little and any(map(is_parallel, done))
+    same = {program.outputs[o]: program.inputs[i] for i, o in in_place.items()}
     with meanwhile(launcher if needed else None):
-        return native_code(done, ends_of(program), often, replaceable_temporaries(plan))
+        replaceable = replaceable_temporaries(plan)
+        return native_code(done, ends_of(program), often, replaceable, same)
 
 
 def ends_of(program: Program) -> list[Buffer]:
@@ -163,18 +174,21 @@ def native_code(
     pointers: list[Buffer],
     often: bool,
     replaceable: Replaceable = MappingProxyType({}),
+    same: Mapping[Buffer, Buffer] = MappingProxyType({}),
 ) -> NativeCode:
     """The function that runs works in order; its table begins with the `pointers`.
 
-    What is `replaceable` is memory for results of kernels (graph/replace.py).
+    What is `replaceable` is memory for results of kernels (graph/replace.py). Results
+    may lie in the `same` memory as arguments.
     """
     arena = _arena(works, pointers, replaceable)
+    jobs = in_jobs(works, arena, same, often)
     keys = library_keys(works)
     fixed = [key for key in keys if not depends_on_sizes(key)]
     library = {key: _library_call(key, often) for key in fixed}
-    parallel = any(map(is_parallel, works))
+    parallel = any(isinstance(j, Job) or is_parallel(j) for j in jobs)
     slots = Slots()
-    entry = _entry_code(works, pointers, arena, often, library, parallel, slots)
+    entry = _entry_code(jobs, pointers, arena, often, library, parallel, slots)
     programs = called_programs(works)
     made = link([entry, *(code for call in library.values() for code in call.code)])
     return NativeCode(
@@ -207,7 +221,7 @@ def _library_call(key: LibraryKey, often: bool) -> LibraryCall:
 
 
 def _entry_code(
-    works: list[Work],
+    jobs: list[Work | Job],
     pointers: list[Buffer],
     arena: Arena,
     often: bool,
@@ -223,6 +237,7 @@ def _entry_code(
         return module
 
     kernels = KernelModules(new_module)
+    works = works_in(jobs)
     for work in works:
         if isinstance(work, Scheduled) and not in_entry(work):
             kernels.add(work, level_of(work, often))
@@ -236,7 +251,7 @@ def _entry_code(
         part.module.export(part.functions)
         text, shared = part.module.text(), shared_code(part.module, part.level)
         callees.append(Source.of(text, part.level, part.functions, shared))
-    emit_entry(entry, works, pointers, arena, kernels.functions, library, parallel)
+    emit_entry(entry, jobs, pointers, arena, kernels.functions, library, parallel)
     text = entry.text()
     dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))
     return Source.of(text, level, [ENTRY], [*callees, *shared_code(entry, level)])

@@ -51,6 +51,23 @@ class Scheduled:
 Work = Scheduled | LibraryItem
 
 
+@dataclass(frozen=True, eq=False)
+class Job:
+    """Kernels whose chunks threads share out together.
+
+    A thread takes the chunks, in the order of the kernels, from one of the `starts` to
+    the next.
+    """
+
+    works: tuple[Scheduled, ...]
+    starts: tuple[int, ...]
+
+
+def works_in(jobs: Sequence[Work | Job]) -> list[Work]:
+    """The works in order, those of jobs too."""
+    return [w for job in jobs for w in (job.works if isinstance(job, Job) else [job])]
+
+
 def buffers(work: Work) -> tuple[Buffer, ...]:
     """The buffers in memory that a piece of work touches."""
     if isinstance(work, LibraryItem):
@@ -87,7 +104,7 @@ def in_entry(work: Work) -> Region | None:
 
 def emit_entry(
     module: Module,
-    works: Sequence[Work],
+    jobs: Sequence[Work | Job],
     pointers: Sequence[Buffer],
     arena: Arena,
     functions: Mapping[Work, str],
@@ -95,27 +112,27 @@ def emit_entry(
     parallel: bool,
 ) -> None:
     """Add the entry to the module; the code of kernels is in these `functions`."""
+    works = works_in(jobs)
     programs = _numbered(called_programs(works))
     if parallel:
         _emit_serial_for(module)
-    # A loop around programs is worth good code; calls one after the other are not.
-    own = [in_entry(w) for w in works]
-    loops = any(r is not None and not isinstance(r.body[0], Call) for r in own)
-    b = module.function(ENTRY, [PTR], I64, quick=not loops)
+    b = module.function(ENTRY, [PTR], I64, quick=not _has_loop(works))
     (table,) = b.arguments
-    launcher, base, token = (
-        _word(b, table, len(pointers) + i) for i in range(SERVICES)
-    )
+    services = range(len(pointers), len(pointers) + SERVICES)
+    launcher, base, token = (_word(b, table, i) for i in services)
     if parallel:
         serial = b.function_address(_SERIAL)
         launcher = b.select(b.is_null(launcher), serial, launcher)
     base = b.scratch(max(arena.size, 1)) if arena.on_stack else base
     addresses = _Addresses(b, _numbered(pointers), arena, table, base)
-    launch = _Launch(b, launcher, works)
-    first_program = len(pointers) + SERVICES
+    launch = _Launch(b, launcher, jobs)
+    first_program = services.stop
     calls = _LibraryCalls(b, table, first_program + 2 * len(programs), library)
     b.sizes_word = calls.end
-    for work in works:
+    for work in jobs:
+        if isinstance(work, Job):
+            launch.together(work, functions, addresses)
+            continue
         address = addresses.of(work)
         given = [address[x] for x in buffers(work)]
         if not isinstance(work, Scheduled):
@@ -136,6 +153,12 @@ def emit_entry(
         if is_cancellable(work.kernel):
             b.return_when(is_cancelled(b, token), STOPPED)
     b.ret(b.const(I64, DONE))
+
+
+def _has_loop(works: Sequence[Work]) -> bool:
+    """Whether there is a loop around programs, which is worth good code."""
+    own = [in_entry(work) for work in works]
+    return any(r is not None and not isinstance(r.body[0], Call) for r in own)
 
 
 class _Addresses:
@@ -265,24 +288,74 @@ def _emit_serial_for(module: Module) -> None:
     b.ret()
 
 
-class _Launch:
-    """Runs kernels, one after the other, with a table of their arguments."""
+_RUN = "run_tasks"
+_TASK = 3  # words of a task: a function, the table of its arguments, a chunk's number
 
-    def __init__(self, b: Builder, launcher: Value, works: Sequence[Work]) -> None:
+
+def _emit_run(module: Module) -> None:
+    """What a job runs for each of its starts: the tasks up to the next one."""
+    b = module.function(_RUN, [PTR, I64], None, exported=False, quick=True)
+    context, number = b.arguments
+    tasks, starts = _word(b, context, 0), _word(b, context, 1)
+    start = b.offset(starts, number, I64)
+    first, end = b.load(I64, start), b.load(I64, b.offset(start, 1, I64))
+    with b.loop(first, end, runs=True) as loop:
+        task = b.offset(tasks, loop.index * _TASK, PTR)
+        chunk = b.load(I64, b.offset(task, 2, PTR))
+        b.call(_word(b, task, 0), None, _word(b, task, 1), chunk)
+    b.ret()
+
+
+class _Launch:
+    """Runs kernels with tables of their arguments, on the stack."""
+
+    def __init__(self, b: Builder, launcher: Value, jobs: Sequence[Work | Job]) -> None:
         self.b, self.launcher = b, launcher
-        counts = [
-            len(buffers(w)) + 2 * len(_programs(w)) + 2
-            for w in works
-            if isinstance(w, Scheduled) and not in_entry(w)
-        ]
-        self.table = b.scratch(8 * max(counts), align=8) if counts else None
+        words = max(map(self._words, jobs), default=0)
+        self.table = b.scratch(8 * words, align=8) if words else None
+        if any(isinstance(job, Job) for job in jobs):
+            _emit_run(b.module)
+
+    def _words(self, work: Work | Job) -> int:
+        """How many words of the stack it takes."""
+        if isinstance(work, Job):
+            return 2 + sum(_TASK * w.plan.chunks + self._words(w) for w in work.works)
+        if not isinstance(work, Scheduled) or in_entry(work):
+            return 0
+        return len(buffers(work)) + 2 * len(_programs(work)) + 2
 
     def __call__(self, name: str, arguments: Sequence[Value], chunks: int) -> None:
-        b, table = self.b, self.table
-        assert table is not None
-        if b.module.sizes.items:
-            arguments = [*arguments, b.size_address(0)]
-        for i, argument in enumerate(arguments):
-            b.store(argument, b.offset(table, i, PTR))
-        b.module.declare(name, None, [table, b.const(I64, 0)])
-        run_chunks(b, self.launcher, name, table, chunks)
+        """Run a kernel."""
+        assert self.table is not None
+        self._fill(self.table, self._arguments(arguments))
+        self.b.module.declare(name, None, [self.table, self.b.const(I64, 0)])
+        run_chunks(self.b, self.launcher, name, self.table, chunks)
+
+    def together(
+        self, job: Job, functions: Mapping[Work, str], addresses: _Addresses
+    ) -> None:
+        """Run the kernels of a job."""
+        b, context = self.b, self.table
+        assert context is not None
+        task = tasks = b.offset(context, 2, PTR)
+        table = b.offset(tasks, _TASK * job.starts[-1], PTR)
+        self._fill(context, [tasks, b.table(I64, job.starts)])
+        for work in job.works:
+            address, name = addresses.of(work), functions[work]
+            arguments = self._arguments([address[x] for x in buffers(work)])
+            self._fill(table, arguments)
+            b.module.declare(name, None, [table, b.const(I64, 0)])
+            for chunk in range(work.plan.chunks):
+                words = b.function_address(name), table, b.const(I64, chunk)
+                self._fill(task, words)
+                task = b.offset(task, _TASK, PTR)
+            table = b.offset(table, len(arguments), PTR)
+        run_chunks(b, self.launcher, _RUN, context, len(job.starts) - 1)
+
+    def _arguments(self, given: Sequence[Value]) -> Sequence[Value]:
+        b = self.b
+        return [*given, b.size_address(0)] if b.module.sizes.items else given
+
+    def _fill(self, table: Value, words: Sequence[Value]) -> None:
+        for i, word in enumerate(words):
+            self.b.store(word, self.b.offset(table, i, PTR))
