@@ -19,7 +19,7 @@ from curta.runtime.eager import _plans
 # Settings that remembered functions read: those that are among their arguments; of the
 # tuning, what decides when memory is kept and which thread compiles.
 READ = {
-    "curta.compiler.routine_code.transpose_code": {"tuning", "curta_tuning"},
+    "curta.compiler.routine_code.function_code": {"tuning", "curta_tuning"},
     "curta.core.buffers.allocator": {"tuning", "curta_tuning"},
     "curta.compiler.fingerprint._settings": {"tuning", "curta_tuning"},
     "curta.compiler.dot_code._dot_call": {"tuning", "curta_tuning"},

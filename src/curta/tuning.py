@@ -382,6 +382,8 @@ class Tuning:
     # Operations that level 0 adds to a routine of the library from which on it is
     # compiled at level 1.
     optimised_routine: int = limit(1 << 19, shrunk=0)
+    # Operations of a region in parts, the same.
+    optimised_parts: int = limit(1 << 20, shrunk=0)
     # Operations of such a body at least.
     heavy_map: int = limit(16, shrunk=3)
     # Operations of the body of a fold of columns that gains nothing, at most.

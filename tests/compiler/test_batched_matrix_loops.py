@@ -15,7 +15,8 @@ from tests.compiler.test_decompositions import (
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.graph.batched_matrix_loops import BatchedMatrixLoops, matrix_loop
+from curta.compiler.graph.batched_matrix_loops import matrix_loop
+from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.llvm import target
 from curta.primitives.linalg import (
     LU,
@@ -173,8 +174,8 @@ def test_few_or_large_matrices_go_to_lapack():
 def test_batches_are_cut_by_shape():
     x = positive((700, 20, 20), "float32")
     closed = matrix_loop(Cholesky(), [curta.typeof(x)])
-    op = next(e.op for e in closed.eqns if isinstance(e.op, BatchedMatrixLoops))
-    assert 1 < op.routine(curta.typeof(x)).chunks <= 16
+    (item,) = lower_to_items(closed.jaxpr).items
+    assert 1 < item.region.chunk.extent <= 16
     assert_same(Cholesky(), x)
 
 

@@ -14,7 +14,7 @@ import curta
 from curta.compiler.library import blas
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Blocking, Dot, dot_plan
-from curta.compiler.library.packing import emit_transpose, even_parts, transpose_name
+from curta.compiler.library.packing import RowTranspose, even_parts
 from curta.compiler.library.product import Loops
 from curta.compiler.library.product_plan import Axis
 from curta.compiler.library.tile import emit_tile
@@ -66,8 +66,8 @@ def native(plan_of, product, vector_bytes, assembly):
 def turn_code(kind, vector_bytes):
     vector = Type(kind, vector_bytes // np.dtype(DTYPES[kind]).itemsize)
     module = Module(vector_bytes=vector_bytes)
-    emit_transpose(module, vector)
-    return Native(module, transpose_name(vector))
+    RowTranspose(vector).emit(module)
+    return Native(module, RowTranspose(vector).name)
 
 
 def operands(dot):

@@ -19,7 +19,7 @@ from curta.compiler.dot_code import _code, _dot_call
 from curta.compiler.fingerprint import program_name
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
-from curta.compiler.routine_code import _routine_call, transpose_code
+from curta.compiler.routine_code import _routine_call, function_code
 from curta.compiler.support.threads import parallel_for_address
 from curta.config import config, tuning
 from curta.extend.core import Primitive
@@ -37,7 +37,7 @@ def settled(monkeypatch, folder):
 
 def forget_code():
     """Leave no code in memory that another program could call."""
-    for made in (_dot_call, _code, _routine_call, transpose_code):
+    for made in (_dot_call, _code, _routine_call, function_code):
         made.cache_clear()
     linked._in_memory.clear()
 

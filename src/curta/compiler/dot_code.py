@@ -15,14 +15,14 @@ import numpy as np
 from curta.compiler.library import tile, tile_assembly, tile_shape
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Dot, dot_plan
-from curta.compiler.library.packing import Pack
+from curta.compiler.library.packing import Pack, RowTranspose
 from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import Code
 from curta.compiler.library.tile import emit_tile, is_assembly
 from curta.compiler.library.tile_shape import Tile
 from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
-from curta.compiler.routine_code import LibraryCall, transpose_code
+from curta.compiler.routine_code import LibraryCall, function_code
 from curta.compiler.sized import Computed, PerSizes, Sizes, concrete
 from curta.config import config
 from curta.tuning import Tuning
@@ -81,6 +81,6 @@ def _code(code: Code) -> Source:
         return Source.fixed(partial(emit_tile, tile=code), level, sources, [code.name])
     callees: list[Source] = []
     if isinstance(code, Pack) and code.transposed:
-        callees.append(transpose_code(code.vector))
+        callees.append(function_code(RowTranspose(code.vector), target.QUICK))
     source = sys.modules[type(code).__module__]
     return Source.fixed(code.emit, target.QUICK, [source], [code.name], callees)

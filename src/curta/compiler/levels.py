@@ -16,7 +16,13 @@ from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.vector_math import BRANCHING
 from curta.compiler.loops.nodes import Instr, Kernel, LoopNest
-from curta.compiler.loops.schedule import Schedule, Vectors, cost, kernel_cost
+from curta.compiler.loops.schedule import (
+    Schedule,
+    Vectors,
+    block_cost,
+    cost,
+    kernel_cost,
+)
 from curta.config import config
 from curta.core.dim import typical
 
@@ -27,7 +33,13 @@ def level_of(work: Scheduled, often: bool) -> int:
     """The level for a kernel or a region; `often` if it runs many times at a call."""
     kernel = work.kernel
     if not isinstance(kernel, Kernel):
-        return target.QUICK if kernel.programs else target.SIMPLIFIED
+        if kernel.programs:
+            return target.QUICK
+        if kernel.parts is None:
+            return target.SIMPLIFIED
+        cost = block_cost(kernel.body) * work.plan.iterations
+        worth_it = often or cost > config.tuning.optimised_parts
+        return target.GOOD if worth_it else target.QUICK
     total = typical(kernel_cost(kernel)) + _divisions(work.plan)
     worth_it = often or total > _enough(kernel, work.plan)
     return target.GOOD if worth_it else target.QUICK

@@ -29,6 +29,7 @@ from curta.compiler.loops.nodes import (
     Instr,
     Load,
     LoopNest,
+    Pack,
     Placeholder,
     Region,
     Store,
@@ -112,6 +113,9 @@ def _block_lines(block: Block, indent: str) -> Iterator[str]:
             yield from (f"{inside}{line}" for line in _nest_lines(s.stores, s.folds))
         elif isinstance(s, Copy):
             yield f"{indent}{_name(s.to)} = {_name(s.source)}"
+        elif isinstance(s, Pack):
+            to, source = (s.rows, s.columns) if s.back else (s.columns, s.rows)
+            yield f"{indent}{_name(to)} = {_name(source)}, transposed"
         elif isinstance(s, Call):
             eqn, every = s.program.eqn, f" every {s.every} times" if s.every > 1 else ""
             name = "call" if eqn is None else eqn.op.name
@@ -119,6 +123,9 @@ def _block_lines(block: Block, indent: str) -> Iterator[str]:
             yield f"{indent}{', '.join(map(_name, s.results))} = {given}{every}"
         elif isinstance(s, For):
             order = " in reverse" if s.reverse else ""
+            if s.bounds is not None:
+                step = f" by {s.step}" if s.step > 1 else ""
+                order = f" from {s.bounds[0]} to {s.bounds[1]}{step}{order}"
             loop = f"for {s.var.name}:{s.var.extent}{order}"
             yield from _loop_lines(loop, s.carries, s.body, indent)
         elif isinstance(s, While):

@@ -10,13 +10,12 @@ from functools import lru_cache
 
 from curta.compiler.library import lines, packing, quicksort
 from curta.compiler.library.lines import LineTranspose
-from curta.compiler.library.packing import transpose_name
+from curta.compiler.library.packing import RowTranspose
 from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 from curta.tuning import Tuning
@@ -46,28 +45,20 @@ def routine_call(routine: Routine, level: int) -> LibraryCall:
 def _routine_call(routine: Routine, level: int, tuning: Tuning) -> LibraryCall:
     module = target.host().module()
     routine.emit(module, _NAME)
-    callees = [transpose_code(v) for v in routine.transposed]
-    callees += shared_code(module, level)
-    code = Source.of(module.text(), level, [_NAME], callees, routine.externals)
-    return LibraryCall((code,))
-
-
-@lru_cache(maxsize=64)
-def transpose_code(vector: Type) -> Source:
-    """The function of `packing.emit_transpose`."""
-    return Source.fixed(
-        lambda module: packing.emit_transpose(module, vector), target.QUICK,
-        [packing], [transpose_name(vector)],
-    )  # fmt: skip
+    callees, text = shared_code(module, level), module.text()
+    return LibraryCall((Source.of(text, level, [_NAME], callees, routine.externals),))
 
 
 def shared_code(module: Module, level: int) -> list[Source]:
     """The functions that a module calls and all programs share."""
-    return [_shared_code(x, level) for x in module.library.values()]
+    return [function_code(x, level) for x in module.library.values()]
 
 
 @lru_cache(maxsize=64)
-def _shared_code(what: LineTranspose | Quicksort, level: int) -> Source:
+def function_code(what: LineTranspose | RowTranspose | Quicksort, level: int) -> Source:
+    """Such a function, or several."""
     if isinstance(what, Quicksort):
         return Source.fixed(what.emit, level, [quicksort], what.names)
+    if isinstance(what, RowTranspose):
+        return Source.fixed(what.emit, target.QUICK, [packing], [what.name])
     return Source.fixed(what.emit, target.GOOD, [lines, packing], [what.name])

@@ -1,8 +1,10 @@
-"""Many matrices of medium size decomposed at a time, by loops over lanes.
+"""Many matrices decomposed at a time, by loops over lanes.
 
-What is too large to be written out (batched_small_matrices.py), and too small for
-LAPACK to be worth its calls. The ops stay themselves, on as many matrices as before;
-routines of the library (library/lane_routine.py) run them.
+They are too small for LAPACK to be worth its calls. The ops stay themselves, on as many
+matrices as before, and are loop programs (linalg/loops.py): a block of as many matrices
+as a vector has lanes is transposed, so that a vector has the same element of each; the
+loops of an algorithm run on it; and what they make is transposed back. A last block
+that is not full overlaps the one before it.
 """
 
 from __future__ import annotations
@@ -14,15 +16,19 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from curta.compiler.graph.batched_small_matrices import BatchedMatrixOp
-from curta.compiler.graph.routines import LibraryOp
-from curta.compiler.library.lane_matrices import View
-from curta.compiler.library.lane_routine import Array, LaneAlgorithm, LaneRoutine
+from curta.compiler.graph.item_builder import ItemBuilder
+from curta.compiler.graph.items import RegionItem
+from curta.compiler.graph.routines import in_memory
 from curta.compiler.linalg import factors, reflections
+from curta.compiler.linalg.loops import LoopMachine, LoopMatrix, MatrixView
 from curta.compiler.linalg.programs import staged_in_single
 from curta.compiler.llvm import target
+from curta.compiler.loops.element_types import INT32
+from curta.compiler.loops.index import LoopVar, as_index
+from curta.compiler.loops.nodes import Buffer, Region, View
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.trace import typeof
@@ -40,23 +46,82 @@ _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
 
 
 @dataclass(frozen=True)
-class BatchedMatrixLoops(BatchedMatrixOp, LibraryOp):
+class Array:
+    """A matrix in memory, of numbers or of 32-bit integers, and how it is seen."""
+
+    shape: tuple[int, int]
+    integer: bool = False
+    view: MatrixView = MatrixView()
+
+
+@dataclass(frozen=True)
+class LaneAlgorithm:
+    """An algorithm of linalg/ on matrices in memory.
+
+    `operands` and `results` are the arrays that begin and end as each of them; `work`
+    is roughly how many operations it takes.
+    """
+
+    function: Callable[..., None]
+    arrays: tuple[Array, ...]
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    work: int
+    options: tuple[bool, ...] = ()
+
+
+@dataclass(frozen=True)
+class BatchedMatrixLoops(BatchedMatrixOp):
     """An op on matrices, run for as many at a time as a vector has lanes."""
 
     name: ClassVar[str] = "batched_matrix_loops"
 
-    def routine(self, *avals: ShapedArray) -> LaneRoutine:
-        op, dtype = cast(MatrixOp, self.op), avals[0].dtype
-        batch, ends = _batch_and_ends(op, avals)
-        count, kind = math.prod(batch), _KINDS[dtype.char]
-        most = min(count, target.host().lanes(kind))
-        return LaneRoutine(
-            _ALGORITHMS[type(op)](op, *ends),
-            count,
-            kind,
-            2 if dtype.kind == "c" else 1,
-            1 << (most.bit_length() - 1),
-        )
+
+def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
+    """Add the item of a `BatchedMatrixLoops`."""
+    op = cast(MatrixOp, cast(BatchedMatrixLoops, eqn.op).op)
+    batch, ends = _batch_and_ends(op, [v.aval for v in eqn.invars])
+    count, dtype = math.prod(batch), eqn.invars[0].aval.dtype
+    algorithm = _ALGORITHMS[type(op)](op, *ends)
+    operands = tuple(in_memory(lowering, v) for v in eqn.invars)
+    results = lowering.results(eqn)
+    most = min(count, target.host().lanes(_KINDS[dtype.char]))
+    lanes = 1 << (most.bit_length() - 1)
+    block = LoopVar("block", -(-count // lanes))
+    chunk = LoopVar("chunk", _chunks(algorithm, count, block.extent, dtype))
+    b = lowering.builder
+    first = as_index(block) * lanes
+    if count % lanes:
+        last = b.const(count - lanes, np.int64)
+        first = b.min(b.index_value(first), last).as_index()
+
+    def rows(array: Buffer) -> Buffer:
+        size = array.size // count
+        return Buffer(array.name, array.dtype, lanes * size, View(array, first * size))
+
+    machine = LoopMachine(b, lanes, dtype)
+    memory, arrays = [], []
+    for array in algorithm.arrays:
+        own, size = INT32 if array.integer else dtype, math.prod(array.shape) * lanes
+        memory.append(lowering.new_buffer(ShapedArray((chunk.extent, size), own), "m"))
+        size = memory[-1].size // chunk.extent
+        part = View(memory[-1], as_index(chunk) * size)
+        buffer = Buffer(f"m{len(memory)}", memory[-1].dtype, size, part)
+        arrays.append(LoopMatrix(machine, buffer, array.shape, own, array.view))
+    for i, operand in zip(algorithm.operands, operands, strict=True):
+        arrays[i].read(rows(operand))
+    algorithm.function(machine, *arrays, *algorithm.options)
+    for i, result in zip(algorithm.results, results, strict=True):
+        arrays[i].write(rows(result))
+    region = Region(tuple(machine.body), None, block, chunk)
+    lowering.items.append(RegionItem(eqn, operands, results, region, (*memory,)))
+
+
+def _chunks(algorithm: LaneAlgorithm, count: int, blocks: int, dtype: Any) -> int:
+    """How many blocks are worked on at a time, in memory of their own."""
+    work = count * algorithm.work * (4 if dtype.kind == "c" else 1)
+    most = min(blocks, config.tuning.lane_chunks)
+    return max(1, min(most, work // config.tuning.lane_chunk_work))
 
 
 def matrix_loop(op: MatrixOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -118,8 +183,8 @@ def _triangular(
     from_right = not op.left_side
     transposed = op.transpose_a != from_right
     upper = op.lower_triangle == transposed  # a lower one from the other corner
-    triangle = Array(a, view=View(transposed, (upper, upper), op.conjugate_a))
-    right = Array(b, view=View(from_right, (upper, False)))
+    triangle = Array(a, view=MatrixView(transposed, (upper, upper), op.conjugate_a))
+    right = Array(b, view=MatrixView(from_right, (upper, False)))
     return LaneAlgorithm(
         factors.substitute,
         (triangle, right),

@@ -6,6 +6,10 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from curta.compiler.graph.batched_matrix_loops import (
+    BatchedMatrixLoops,
+    matrix_loop_item,
+)
 from curta.compiler.graph.batched_small_matrices import (
     BatchedSmallMatrices,
     batched_matrices_item,
@@ -411,6 +415,7 @@ ITEMS: dict[type[Op], Callable[[ItemLowering, Eqn], bool | None]] = {
     WindowUpdate: _update,
     LibraryOp: _routine,
     BatchedSmallMatrices: batched_matrices_item,
+    BatchedMatrixLoops: matrix_loop_item,
     OptimizationBarrier: ItemLowering.barrier,
     LUPivotsToPermutation: permutation_items,
     HostCollective: lambda lowering, eqn: lowering.collectives.add(eqn),

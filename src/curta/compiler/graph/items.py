@@ -86,7 +86,7 @@ class RegionItem:
     def kind(self) -> str:
         """What runs it."""
         if not self.region.programs:
-            return "loop or branch in registers"
+            return "loop or branch in registers" if self.eqn.op.regions else "loops"
         return "loop or branch over programs" if self.eqn.op.regions else "Python"
 
 

@@ -24,7 +24,6 @@ from curta.compiler.library.fourier_code import FourierCode
 from curta.compiler.library.routine import Routine
 from curta.compiler.library.stockham import pass_roots, passes, roots
 from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.types import Type
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 from curta.once import cached_property
@@ -124,11 +123,6 @@ class Transform(Routine):
     def scratch(self) -> int:
         """The bytes of memory it needs."""
         return self.chunks * (self.columns + self.steps * self.block)
-
-    @property
-    def transposed(self) -> tuple[Type, ...]:
-        """The vectors of blocks that are transposed."""
-        return () if self.layout[0] == "columns" else (Type(self.kind, self.lanes),)
 
     @property
     def table_starts(self) -> tuple[int, ...]:

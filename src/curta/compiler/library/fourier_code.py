@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curta.compiler.library.butterflies import Complex, product
-from curta.compiler.library.packing import transpose_rows
+from curta.compiler.library.packing import transpose_columns, transpose_rows
 from curta.compiler.library.routine import emit_chunks, run_chunks
 from curta.compiler.library.stockham import Columns
 from curta.compiler.llvm.builder import Builder, Module, Values
@@ -86,11 +86,7 @@ class FourierCode:
         x, c = (b.offset(p, start, self.element) for p in (source, result))
         transpose_rows(b, self.vector, (block, lanes), (x, row), row)
         done = self.columns.transform(b, what.size, table, block, scale=self.scale)
-        with b.loop(0, -(-row // lanes)) as loop:
-            first = b.min(loop.index * lanes, row - lanes)
-            square = b.offset(done, first * lanes, self.element)
-            to = b.offset(c, first, self.element)
-            transpose_rows(b, self.vector, (to, row), (square, lanes), lanes)
+        transpose_columns(b, self.vector, c, done, row)
         b.ret()
         return b.name
 

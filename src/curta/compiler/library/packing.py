@@ -90,9 +90,58 @@ class Pack:
             first = b.offset(addresses[1], b.mul(loop.index, row), element)
             last = b.sub(b.min(b.sub(columns, loop.index), vector.lanes), 1)
             address = b.offset(addresses[0], loop.index, element)
-            b.call(
-                transpose_name(vector), None, address, width, first, row, last, steps
-            )
+            RowTranspose(vector).call(b, address, width, first, row, last, steps)
+
+
+@dataclass(frozen=True)
+class RowTranspose:
+    """The function that makes columns of as many rows as a vector has lanes."""
+
+    vector: Type
+
+    @property
+    def name(self) -> str:
+        """The name of its function."""
+        return f"transpose_{self.vector.suffix}"
+
+    def call(self, b: Builder, *arguments: Value) -> None:
+        """Call the function, which all programs share."""
+        b.module.library[self.name] = self
+        b.call(self.name, None, *arguments)
+
+    def emit(self, module: Module) -> None:
+        """Add `void name(ptr to, i64 width, ptr from, i64 row, i64 last, i64 steps)`.
+
+        Rows 0 to `last` become as many columns. There are always as many columns as
+        lanes: rows that are missing are read as the last one. Squares are transposed in
+        registers; the last one may overlap the one before.
+        """
+        vector = self.vector
+        b = module.function(self.name, [PTR, I64, PTR, I64, I64, I64])
+        to, width, source, row, last, steps = b.arguments
+        element, lanes = vector.with_lanes(1), vector.lanes
+        numbers = (b.min(last, i) for i in range(lanes))
+        rows = [b.offset(source, b.mul(i, row), element) for i in numbers]
+
+        def squares() -> Values:
+            with b.loop(0, steps, lanes) as loop:
+                first = b.min(loop.index, b.sub(steps, lanes))
+                square = [b.load(vector, b.offset(r, first, element)) for r in rows]
+                for i, column in enumerate(transposed(b, square)):
+                    to_row = b.mul(b.add(first, i), width)
+                    b.store(column, b.offset(to, to_row, element))
+            return []
+
+        def elements() -> Values:
+            with b.loop(0, steps) as loop:
+                to_row = b.offset(to, b.mul(loop.index, width), element)
+                for i, start in enumerate(rows):
+                    value = b.load(element, b.offset(start, loop.index, element))
+                    b.store(value, b.offset(to_row, i, element))
+            return []
+
+        b.if_(steps >= lanes, squares, elements)
+        b.ret()
 
 
 def transpose_rows(
@@ -101,46 +150,20 @@ def transpose_rows(
     """Make columns of as many rows as a vector has lanes, of so many elements."""
     widths = [b.const(I64, width) for _, width in (to, source)]
     last, count = b.const(I64, vector.lanes - 1), b.const(I64, steps)
-    name = transpose_name(vector)
-    b.call(name, None, to[0], widths[0], source[0], widths[1], last, count)
+    call = RowTranspose(vector).call
+    call(b, to[0], widths[0], source[0], widths[1], last, count)
 
 
-def transpose_name(vector: Type) -> str:
-    return f"transpose_{vector.suffix}"
-
-
-def emit_transpose(module: Module, vector: Type) -> None:
-    """Add `void transpose(ptr to, i64 width, ptr from, i64 row, i64 last, i64 steps)`.
-
-    Rows 0 to `last` become as many columns. There are always as many columns as lanes:
-    rows that are missing are read as the last one. Squares are transposed in registers;
-    the last one may overlap the one before.
-    """
-    parameters = [PTR, I64, PTR, I64, I64, I64]
-    b = module.function(transpose_name(vector), parameters)
-    to, width, source, row, last, steps = b.arguments
-    element, lanes = vector.with_lanes(1), vector.lanes
-    rows = [b.offset(source, b.mul(b.min(last, i), row), element) for i in range(lanes)]
-
-    def squares() -> Values:
-        with b.loop(0, steps, lanes) as loop:
-            first = b.min(loop.index, b.sub(steps, lanes))
-            square = [b.load(vector, b.offset(r, first, element)) for r in rows]
-            for i, column in enumerate(transposed(b, square)):
-                to_row = b.mul(b.add(first, i), width)
-                b.store(column, b.offset(to, to_row, element))
-        return []
-
-    def elements() -> Values:
-        with b.loop(0, steps) as loop:
-            to_row = b.offset(to, b.mul(loop.index, width), element)
-            for i, start in enumerate(rows):
-                value = b.load(element, b.offset(start, loop.index, element))
-                b.store(value, b.offset(to_row, i, element))
-        return []
-
-    b.if_(steps >= lanes, squares, elements)
-    b.ret()
+def transpose_columns(
+    b: Builder, vector: Type, to: Value, source: Value, size: int
+) -> None:
+    """Make as many rows as a vector has lanes, of `size` elements: not fewer."""
+    lanes, element = vector.lanes, vector.with_lanes(1)
+    with b.loop(0, -(-size // lanes)) as loop:
+        first = b.min(loop.index * lanes, size - lanes)
+        square = b.offset(source, first * lanes, element)
+        row = b.offset(to, first, element)
+        transpose_rows(b, vector, (row, size), (square, lanes), lanes)
 
 
 def transposed(b: Builder, square: Values) -> Values:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from curta.compiler.llvm.builder import Builder, Module
-from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.compiler.llvm.types import I64, PTR, Value
 from curta.core.dim import is_symbolic_dim
 
 
@@ -26,11 +26,6 @@ class Routine(ABC):
     @abstractmethod
     def scratch(self) -> int:
         """The bytes of memory it needs besides operands and results."""
-
-    @property
-    def transposed(self) -> Sequence[Type]:
-        """The vectors for which it calls `packing.transpose_name`."""
-        return ()
 
     @property
     def externals(self) -> Sequence[str]:

@@ -10,7 +10,7 @@ What it reads is what was there before it, and besides the element itself nothin
 it writes. A part that was written to is read anew.
 
 An algorithm says what is computed. How is up to the `Machine` that it is given: loops
-over a matrix in every lane of vectors (library/lane_matrices.py), or ops on whole
+over a matrix in every lane of vectors (loops.py), or ops on whole
 matrices, written out or in loops (ops.py).
 """
 

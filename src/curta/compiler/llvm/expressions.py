@@ -76,7 +76,7 @@ class Evaluator(IndexValues):
         inner = frozenset(inside)
         for expr in body:
             if isinstance(expr, Load) and (expr.buffer, expr.offset) not in self._memo:
-                self._row_pointer(expr.buffer, expr.offset, inner)
+                self.hoist_row(expr.buffer, expr.offset, inner)
             if not isinstance(expr, (Instr, Load)):
                 continue
             if not self.depends(expr) & inner:
@@ -390,9 +390,10 @@ class Evaluator(IndexValues):
             return self.pointer(buffer), offset
         return inner, self._row_rest[buffer, offset]
 
-    def _row_pointer(
+    def hoist_row(
         self, buffer: Buffer, offset: Affine, inner: frozenset[LoopVar]
     ) -> None:
+        """Compute now what of an address the iterations of loops share."""
         offset = self._within(buffer, offset)
         moving: dict[IndexAtom, int] = {}
         still: dict[IndexAtom, int] = {}

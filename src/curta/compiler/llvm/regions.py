@@ -9,9 +9,11 @@ registers hold is in register_values.py.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from curta.compiler.library.packing import transpose_columns, transpose_rows
 from curta.compiler.llvm.builder import Builder, Module
-from curta.compiler.llvm.nest_body import NestBody, chunk_bounds
+from curta.compiler.llvm.nest_body import NestBody, chunk_bounds, known_bounds
 from curta.compiler.llvm.polls import (
     iterations_between,
     poll,
@@ -20,7 +22,8 @@ from curta.compiler.llvm.polls import (
 )
 from curta.compiler.llvm.program_calls import Callee, ProgramCall
 from curta.compiler.llvm.register_values import RegisterValues
-from curta.compiler.llvm.types import I64, PTR, Value
+from curta.compiler.llvm.scalar_instructions import memory_kind
+from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.compiler.loops.nodes import (
     Block,
     Buffer,
@@ -29,6 +32,7 @@ from curta.compiler.loops.nodes import (
     For,
     If,
     LoopNest,
+    Pack,
     Region,
     Store,
     While,
@@ -112,6 +116,8 @@ class _RegionEmitter(NestBody):
                 to, source = statement.to, statement.source
                 pointer = self.values.pointer
                 self.b.copy(pointer(to), pointer(source), to.nbytes)
+            elif isinstance(statement, Pack):
+                self._pack(statement)
             elif isinstance(statement, Call):
                 self.calls[statement].run()
             elif isinstance(statement, For):
@@ -151,6 +157,15 @@ class _RegionEmitter(NestBody):
             if isinstance(statement, Call):
                 self.calls[statement].settle()
 
+    def _pack(self, pack: Pack) -> None:
+        """Rows to columns or back, by functions that all programs share."""
+        rows, columns = map(self.values.pointer, (pack.rows, pack.columns))
+        size, vector = pack.size, Type(memory_kind(pack.rows.dtype), pack.lanes)
+        if pack.back:
+            return transpose_columns(self.b, vector, rows, columns, size)
+        to = columns, pack.lanes
+        return transpose_rows(self.b, vector, to, (rows, size), size)
+
     # ------------------------------------------------------------------- loops
 
     def _flat(self, buffers: Sequence[Buffer]) -> Values:
@@ -167,12 +182,19 @@ class _RegionEmitter(NestBody):
 
     def _for(self, loop: For) -> None:
         b, carries, length = self.b, loop.carries, loop.var.extent
+        bounds: tuple[Value | int, Value | int] = 0, length
+        both: Value | int = length - 1  # the first index and the last one
+        if loop.bounds is not None:
+            first, stop = map(self.values.index, loop.bounds)
+            bounds, both = known_bounds(first, stop), b.sub(b.add(first, stop), 1)
+        if loop.independent:
+            self._hoist(loop)
         last = self._flat([c.first for c in carries])
 
         def body(index: Value, carried: Values) -> Values:
             with self.values.scope():
                 self._hold([c.now for c in carries], carried)
-                at = b.sub(length - 1, index) if loop.reverse else index
+                at = b.sub(both, index) if loop.reverse else index
                 self.values.bind(loop.var, at)
                 self.settle(loop.body)
                 self.run(loop.body)
@@ -183,13 +205,27 @@ class _RegionEmitter(NestBody):
             self.token is not None
             and is_polled(loop)
             and may_exceed(length, iterations)
+            and loop.bounds is None
         ):
             last = polled_loop(b, length, last, body, self.token, iterations)
         elif length:
-            with b.loop(0, length, carried=last) as iteration:
+            with b.loop(*bounds, loop.step, last) as iteration:
                 iteration.next(*body(iteration.index, iteration.carried))
             last = iteration.results
         self._hold([c.last for c in carries], last)
+
+    def _hoist(self, loop: For) -> None:
+        """Compute what no iteration changes before the loop."""
+        nests = [s for s in statements_in((loop,)) if isinstance(s, LoopNest)]
+        loops = [s for s in statements_in((loop,)) if isinstance(s, For)]
+        inside: list[Any] = [s.var for s in loops]
+        inside += [x for s in loops for c in s.carries for x in (c.now, c.last)]
+        inside += [x.buffer for nest in nests for x in nest.stores]
+        for nest in nests:
+            self.values.over(nest.dims)
+            self.values.hoist(nest.body, inside, self.values.lanes)
+            for x in nest.stores:
+                self.values.hoist_row(x.buffer, x.offset, frozenset(inside))
 
     def _while(self, loop: While) -> None:
         carries, scope = loop.carries, self.values.scope()
@@ -228,7 +264,10 @@ class _RegionEmitter(NestBody):
     # ---------------------------------------------------------------- branches
 
     def _if(self, branch: If) -> None:
-        index = self.values.number(branch.index, 0)
+        if branch.index.size > 1:
+            index = self._any(branch.index)
+        else:
+            index = self.values.number(branch.index, 0)
         unsigned = branch.index.dtype.kind in "ub"
         index = self.b.convert(index, "i64", unsigned=unsigned)
         last = len(branch.blocks) - 1

@@ -19,6 +19,7 @@ from curta.compiler.loops.nodes import (
     Kernel,
     Load,
     LoopNest,
+    Pack,
     Placeholder,
     Region,
     Store,
@@ -73,6 +74,10 @@ def _block(block: Block, bound: set[LoopVar], there: set[Buffer]) -> Iterator[st
             yield from _missing((s.to, s.source), there)
             if s.to.nbytes != s.source.nbytes:
                 yield f"{s.source.name} is copied to {s.to.name}"
+        elif isinstance(s, Pack):
+            yield from _missing((s.rows, s.columns), there)
+            if s.rows.dtype != s.columns.dtype or s.columns.size < s.size * s.lanes:
+                yield f"{s.rows.name} is packed as {s.columns.name}"
         elif isinstance(s, Call):
             arrays = *s.results, *s.operands
             yield from _missing(arrays, there)

@@ -294,6 +294,20 @@ class Copy:
 
 
 @dataclass(frozen=True, eq=False)
+class Pack:
+    """As many rows as there are lanes, of `size` elements, to columns; or `back`.
+
+    A row has as many elements as there are lanes, or more.
+    """
+
+    rows: Buffer
+    columns: Buffer
+    size: int
+    lanes: int
+    back: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Call:
     """A call of a native program; where that stops, so does the function around it.
 
@@ -323,12 +337,19 @@ class Carry:
 
 @dataclass(frozen=True, eq=False)
 class For:
-    """Iterations for each index of `var`, the last one first if in `reverse`."""
+    """Iterations for each index of `var`, the last one first if in `reverse`.
+
+    Or for every `step`-th of those from the first of `bounds` to before the second.
+    Of `independent` ones none reads what another one has written to memory.
+    """
 
     var: LoopVar
     carries: tuple[Carry, ...]
     body: Block
     reverse: bool = False
+    bounds: tuple[Affine, Affine] | None = None
+    step: int = 1
+    independent: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,7 +364,10 @@ class While:
 
 @dataclass(frozen=True, eq=False)
 class If:
-    """One of several blocks with their results; the index is clamped."""
+    """One of several blocks with their results; the index is clamped.
+
+    Of flags for lanes it is 1 if one is set.
+    """
 
     index: Buffer
     blocks: tuple[Block, ...]
@@ -351,7 +375,7 @@ class If:
     results: tuple[Buffer, ...]
 
 
-Statement = LoopNest | Copy | Call | For | While | If
+Statement = LoopNest | Copy | Pack | Call | For | While | If
 Block = tuple[Statement, ...]
 
 

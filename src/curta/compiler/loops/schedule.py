@@ -420,8 +420,9 @@ def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
     total = 0
     for statement in block:
         if isinstance(statement, LoopNest):
-            computed = statement.ordered or not statement.stores[0].buffer.in_memory
-            total += _WEIGHT * len(statement.stores) * computed
+            (x, *_) = statement.stores
+            copied = isinstance(x.value, Load) and x.buffer.in_memory
+            total += _WEIGHT * len(statement.stores) * (statement.ordered or not copied)
             continue
         if isinstance(statement, Copy):
             total += statement.to.size

@@ -1,0 +1,469 @@
+"""Algorithms of this package as loop programs, with a matrix in every lane of vectors.
+
+Matrices lie in memory element by element, each a vector with the element of as many
+matrices as it has lanes. A part of a matrix that is no single element is not computed
+when it is written down, but element by element in the loops of the statement that
+assigns it, or of a reduction. What does not vary along them is computed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from curta.compiler.linalg.numbers import FUNCTIONS, conj
+from curta.compiler.linalg.parts import Machine, Matrix, Part
+from curta.compiler.loops.build import Scalar, ScalarBuilder
+from curta.compiler.loops.complexes import parts
+from curta.compiler.loops.element_types import INT32
+from curta.compiler.loops.index import ZERO, Affine, LoopVar, as_index
+from curta.compiler.loops.nodes import (
+    Buffer,
+    Carry,
+    Const,
+    For,
+    If,
+    LoopNest,
+    Pack,
+    Statement,
+    Store,
+    View,
+)
+from curta.config import config
+
+Index = Any
+"""A number, or an index of loops."""
+
+
+class Range(NamedTuple):
+    """Rows or columns from one number to another; how many, if that is known."""
+
+    start: Affine
+    stop: Affine
+    size: int | None = None
+
+
+class Column(NamedTuple):
+    """A column, and its slot in a group of columns."""
+
+    index: Index
+    slot: int = 0
+
+
+Group = tuple[Column, ...]
+"""Columns that are worked on at a time."""
+
+
+class MatrixView(NamedTuple):
+    """How a matrix is seen."""
+
+    transposed: bool = False
+    reversed: tuple[bool, bool] = (False, False)
+    conjugated: bool = False
+
+
+class LoopPart(Part):
+    """A part that may vary along `rows`, a range, and `columns`, a range or group.
+
+    `at` gives the element in a row and a column.
+    """
+
+    def __init__(
+        self,
+        p: LoopMachine,
+        at: Callable[[Index, Column], Scalar],
+        rows: Range | None = None,
+        columns: Range | Group | None = None,
+    ) -> None:
+        self.p, self.at, self.rows, self.columns = p, at, rows, columns
+
+    @property
+    def number(self) -> Scalar:
+        """The one element, or the first."""
+        return self.at(ZERO, Column(ZERO))
+
+    @property
+    def is_complex(self) -> bool:
+        return len(parts(self.number)) == 2
+
+    def apply(self, name: str, *others: Any) -> Part:
+        if name == "over":
+            few, columns = config.tuning.lane_quotients, self.columns
+            if type(columns) is not Range or not columns.size or columns.size >= few:
+                return self * self.p.constant(1).apply("div", *others)
+            name = "div"
+        operands = [self, *(self.p.part(x) for x in others)]
+        function, b = FUNCTIONS[name], self.p.b
+        return self.p.known(
+            lambda i, j: function(b, *(x.at(i, j) for x in operands)),
+            next((x.rows for x in operands if x.rows), None),
+            next((x.columns for x in operands if x.columns), None),
+        )
+
+    def _fold(self, start: Scalar, step: Callable[[Scalar, Scalar], Scalar]) -> Part:
+        """`step(before, element)` over the rows, for each of a group of columns."""
+        assert self.rows is not None and type(self.columns) is not Range
+        columns: Any = self.columns or (Column(ZERO),)
+
+        def following(i: Affine, now: Sequence[Scalar]) -> list[Scalar]:
+            pairs = zip(now, columns, strict=True)
+            return [step(before, self.at(i, column)) for before, column in pairs]
+
+        initial = [start] * len(columns)
+        results = self.p.loop(self.rows, initial, following, independent=True)
+        return LoopPart(
+            self.p,
+            lambda i, j: results[j.slot if self.columns else 0],
+            None,
+            self.columns,
+        )
+
+    def sum(self) -> Part:
+        b, zero = self.p.b, self.p.b.const(0, self.number.dtype)
+        return self._fold(zero, lambda before, x: b.add(x, before))
+
+    def largest(self) -> Part:
+        b, zero = self.p.b, self.p.b.const(0, self.number.dtype)
+        return self._fold(zero, lambda before, x: b.max(x, before))
+
+    def all(self) -> Part:
+        b = self.p.b
+        return self._fold(b.const(True, bool), lambda before, x: b.and_(before, x))
+
+    def argmax(self) -> Part:
+        assert self.rows is not None
+        p, b, (start, stop, _) = self.p, self.p.b, self.rows
+
+        def greater(i: Affine, now: Sequence[Scalar]) -> list[Scalar]:
+            size, other = now[0], self.at(i, Column(ZERO))
+            is_greater = b.compare("gt", other, size)
+            pairs = zip((other, p.row_number(i)), now, strict=True)
+            return [b.select(is_greater, new, old) for new, old in pairs]
+
+        first = [self.at(start, Column(ZERO)), p.row_number(start)]
+        results = p.loop(Range(start + 1, stop), first, greater, independent=True)
+        return p.single(results[1])
+
+    @property
+    def H(self) -> Part:
+        b, at = self.p.b, self.at
+        assert self.columns is None
+        return LoopPart(
+            self.p, lambda i, j: conj(b, at(j.index, Column(ZERO))), None, self.rows
+        )
+
+
+class LoopMatrix(Matrix):
+    """A matrix in memory, row after row; seen otherwise, as the view says."""
+
+    def __init__(
+        self, p: LoopMachine, memory: Buffer, shape: tuple[int, int], dtype: Any,
+        view: MatrixView,
+    ) -> None:  # fmt: skip
+        self.p, self.memory, self.dtype, self.view = p, memory, dtype, view
+        self.shape = shape[::-1] if view.transposed else shape
+        self._strides = (1, shape[1]) if view.transposed else (shape[1], 1)
+
+    def _offsets(self, row: Index, column: Index) -> list[Affine]:
+        """Where the parts of an element lie."""
+        offset, count = ZERO, 2 if self.dtype.kind == "c" else 1
+        for axis, index in enumerate((row, column)):
+            index = as_index(index)
+            if self.view.reversed[axis]:
+                index = self.shape[axis] - 1 - index
+            offset = offset + index * self._strides[axis]
+        lane, lanes = self.p.lane, self.p.lane.extent
+        return [(offset * count + i) * lanes + lane for i in range(count)]
+
+    def load(self, memory: Buffer, row: Index, column: Index) -> Scalar:
+        b, offsets = self.p.b, self._offsets(row, column)
+        numbers = [b.load_where(memory, o, None, memory.dtype) for o in offsets]
+        value = numbers[0] if len(numbers) == 1 else b.complex(*numbers)
+        return conj(b, value) if self.view.conjugated else value
+
+    def stores(self, x: Scalar, row: Index, column: Index) -> list[Store]:
+        offsets, memory = self._offsets(row, column), self.p.alias(self.memory)
+        numbers = parts(self.p.b.convert(x, self.dtype))
+        return [Store(memory, o, n) for o, n in zip(offsets, numbers, strict=True)]
+
+    def read(self, rows: Buffer) -> None:
+        """Take the matrices that lie in memory one after the other."""
+        self._move(rows, back=False)
+
+    def write(self, rows: Buffer) -> None:
+        """Put the matrices in memory, one after the other."""
+        self._move(rows, back=True)
+
+    def _move(self, rows: Buffer, back: bool) -> None:
+        """By squares in registers or, of few elements, one by one."""
+        p, columns, lanes = self.p, self.p.alias(self.memory), self.p.lane.extent
+        size = rows.size // lanes
+        if size >= lanes > 1 and rows.dtype.kind == "f":
+            return p.body.append(Pack(rows, columns, size, lanes, back))
+        with p.each(Range(ZERO, as_index(size))) as i:
+            column, row = i * lanes + p.lane, i + as_index(p.lane) * size
+            source = (columns, column) if back else (rows, row)
+            x = p.b.load_where(*source, None, rows.dtype)
+            p.put([Store(rows, row, x) if back else Store(columns, column, x)])
+
+    def _selected(self, axis: int, index: Any) -> Any:
+        """An index, a range, or a group of columns."""
+        if not isinstance(index, slice):
+            return index
+        start, stop, size = index.start, index.stop, self.shape[axis]
+        known = size if start is None and stop is None else None
+        stop = size if stop is None else stop
+        return Range(as_index(start or 0), as_index(stop), known)
+
+    def __getitem__(self, index: tuple[Any, Any]) -> Part:
+        row, column = (self._selected(axis, x) for axis, x in enumerate(index))
+        rows = row if type(row) is Range else None
+        columns = column if isinstance(column, tuple) else None
+        memory = self.p.alias(self.memory)  # as it is now
+
+        def at(i: Index, j: Column) -> Scalar:
+            return self.load(memory, i if rows else row, j.index if columns else column)
+
+        return self.p.known(at, rows, columns)
+
+    def __setitem__(self, index: tuple[Any, Any], part: Any) -> None:
+        self._assign(index, self.p.part(part), lambda i: None)
+
+    def set_lower(self, index: tuple[Any, Any], part: Part) -> None:
+        self._assign(index, self.p.part(part), lambda i: i + 1)
+
+    def _assign(self, index: Any, part: LoopPart, stop: Callable[..., Any]) -> None:
+        rows, columns = (self._selected(axis, x) for axis, x in enumerate(index))
+        with self.p.each(rows) as i:
+            if type(columns) is not Range:
+                group = columns if isinstance(columns, tuple) else (Column(columns),)
+                pairs = [(part.at(i, c), c.index) for c in group]
+                self.p.put(s for x, column in pairs for s in self.stores(x, i, column))
+                return
+            with self.p.each(columns._replace(stop=stop(i) or columns.stop)) as j:
+                self.p.put(self.stores(part.at(i, Column(j)), i, j))
+
+    def set_rows(self, *rows: tuple[Index, Part]) -> None:
+        given = [(i, self.p.part(part)) for i, part in rows]
+        with self.p.each(self._selected(1, slice(None))) as j:
+            stores = [self.stores(part.at(i, Column(j)), i, j) for i, part in given]
+            self.p.put((s for each in stores for s in each), ordered=True)
+
+    def clear_above_diagonal(self) -> None:
+        with self.p.each(self._selected(0, slice(None))) as i:
+            with self.p.each(self._selected(1, slice(i + 1, None))) as j:
+                self.p.put(self.stores(self.p.b.const(0, self.dtype), i, j))
+
+    def set_where(self, condition: Part, number: float) -> None:
+        mask, b = self.p.part(condition).number, self.p.b
+        with self.p.where_any(mask):
+            old = self.p.part(self[:, :])
+            new = b.const(number, self.dtype)
+            self[:, :] = LoopPart(
+                self.p,
+                lambda i, j: b.select(mask, new, old.at(i, j)),
+                old.rows,
+                old.columns,
+            )
+
+
+class LoopMachine(Machine):
+    """Writes statements whose vectors have a lane for each of some matrices."""
+
+    def __init__(self, b: ScalarBuilder, lanes: int, dtype: Any) -> None:
+        self.b, self.dtype = b, dtype
+        self.lane: LoopVar = LoopVar("matrix", lanes)
+        self.body: list[Statement] = []
+
+    @property
+    def limits(self) -> Any:
+        return np.finfo(self.dtype)
+
+    # ------------------------------------------------------------------- values
+
+    def alias(self, memory: Buffer) -> Buffer:
+        """A further name of memory, for what it holds at one time."""
+        name = f"{memory.name}.{self.b.fresh()}"
+        return Buffer(name, memory.dtype, memory.size, View(memory, ZERO))
+
+    def row_number(self, index: Index) -> Scalar:
+        return self.b.index_value(index, INT32)
+
+    def part(self, x: Any) -> LoopPart:
+        """A number as a part."""
+        return x if isinstance(x, LoopPart) else self.constant(x)
+
+    def constant(self, value: float | bool) -> LoopPart:
+        dtype = np.dtype(bool) if isinstance(value, bool) else self.limits.dtype
+        number = self.b.const(value, dtype)
+        return LoopPart(self, lambda i, j: number)
+
+    def single(self, value: Scalar) -> LoopPart:
+        """A known element."""
+        return LoopPart(self, lambda i, j: value)
+
+    def known(
+        self, at: Callable[[Index, Column], Scalar], rows: Any, columns: Any
+    ) -> LoopPart:
+        """A part, computed at once if that takes no loop."""
+        if rows is not None or type(columns) is Range:
+            return LoopPart(self, at, rows, columns)
+        values = [at(ZERO, c) for c in columns or (Column(ZERO),)]
+        values = self.registers(values)
+        return LoopPart(
+            self, lambda i, j: values[j.slot if columns else 0], None, columns
+        )
+
+    def registers(self, values: Sequence[Scalar]) -> list[Scalar]:
+        """Values that are computed now."""
+        numbers = [n for x in values for n in parts(x)]
+        buffers = [
+            None if isinstance(n, Const) else self._register(n.dtype) for n in numbers
+        ]
+        lane = as_index(self.lane)
+        pairs = [(r, n) for r, n in zip(buffers, numbers, strict=True) if r is not None]
+        self.put(Store(r, lane, n) for r, n in pairs)
+        held = [
+            n if r is None else self._held(r)
+            for r, n in zip(buffers, numbers, strict=True)
+        ]
+        return self._together(values, held)
+
+    def _register(self, dtype: Any) -> Buffer:
+        name = f"r{self.b.fresh()}"
+        return Buffer(name, dtype, self.lane.extent, "register")
+
+    def _held(self, register: Buffer) -> Scalar:
+        lane = as_index(self.lane)
+        return self.b.load_where(register, lane, None, register.dtype)
+
+    def _together(
+        self, like: Sequence[Scalar], numbers: Sequence[Scalar]
+    ) -> list[Scalar]:
+        """Values of as many parts as others have, from all their parts."""
+        rest, result = iter(numbers), []
+        for x in like:
+            own = [next(rest) for _ in parts(x)]
+            result.append(own[0] if len(own) == 1 else self.b.complex(*own))
+        return result
+
+    # --------------------------------------------------------------- statements
+
+    def put(self, stores: Any, ordered: bool = False) -> None:
+        """Add a nest of stores."""
+        stores = tuple(stores)
+        if stores:
+            self.body.append(LoopNest((self.lane,), stores, (), ordered=ordered))
+
+    @contextmanager
+    def block(self) -> Iterator[list[Statement]]:
+        """Inside, statements go to a block of their own."""
+        before, self.body = self.body, []
+        yield self.body
+        self.body = before
+
+    @contextmanager
+    def each(self, selected: Any) -> Iterator[Index]:
+        """A loop over a range; an index as it is."""
+        if type(selected) is not Range:
+            yield selected
+            return
+        var = self._variable(selected.stop)
+        with self.block() as body:
+            yield as_index(var)
+        bounds = selected[:2]
+        self.body.append(For(var, (), tuple(body), bounds=bounds, independent=True))
+
+    def _variable(self, stop: Affine) -> LoopVar:
+        return LoopVar(f"i{self.b.fresh()}", stop.bounds[1])
+
+    def loop(
+        self,
+        over: Range,
+        initial: Sequence[Scalar],
+        following: Callable[[Affine, list[Scalar]], Sequence[Scalar]],
+        reverse: bool = False,
+        independent: bool = False,
+    ) -> list[Scalar]:
+        """What iterations make of values."""
+        var, numbers = self._variable(over.stop), [n for x in initial for n in parts(x)]
+        first, now, then, last = (
+            [self._register(n.dtype) for n in numbers] for _ in range(4)
+        )
+        self._define(first, initial)
+        with self.block() as body:
+            values = self._together(initial, [*map(self._held, now)])
+            self._define(then, following(as_index(var), values))
+        carries = tuple(map(Carry, first, now, then, last))
+        bounds = over[:2]
+        self.body.append(
+            For(var, carries, tuple(body), reverse, bounds, 1, independent)
+        )
+        return self._together(initial, [*map(self._held, last)])
+
+    def _define(self, registers: Sequence[Buffer], values: Sequence[Scalar]) -> None:
+        lane, numbers = as_index(self.lane), [n for x in values for n in parts(x)]
+        self.put(Store(r, lane, n) for r, n in zip(registers, numbers, strict=True))
+
+    def repeat(
+        self,
+        start: int,
+        stop: int,
+        body: Callable[..., Any],
+        *carried: Part,
+        reverse: bool = False,
+    ) -> Sequence[Part]:
+        if start >= stop:
+            return carried
+        over = Range(as_index(start), as_index(stop))
+
+        def following(i: Affine, now: list[Scalar]) -> list[Scalar]:
+            return [self.part(x).number for x in body(i, *map(self.single, now)) or ()]
+
+        initial = [self.part(x).number for x in carried]
+        return [*map(self.single, self.loop(over, initial, following, reverse))]
+
+    @contextmanager
+    def where_any(self, condition: Scalar) -> Iterator[None]:
+        """Inside is what is done if a condition holds in some lane."""
+        flags = self._register(condition.dtype)
+        self._define([flags], [condition])
+        with self.block() as body:
+            yield
+        self.body.append(If(flags, ((), tuple(body)), ((), ()), ()))
+
+    def by_columns(self, a: Matrix, start: Index, body: Callable[[Any], None]) -> None:
+        stop, size, start = a.shape[1], config.tuning.lane_sums, as_index(start)
+        rest = start
+        if stop >= size:
+            rest = start + (stop - start) // size * size
+            var = LoopVar(f"i{self.b.fresh()}", stop - size + 1)
+            with self.block() as block:
+                body(tuple(Column(as_index(var) + c, c) for c in range(size)))
+            bounds = start, rest
+            self.body.append(For(var, (), tuple(block), False, bounds, size))
+        with self.each(Range(rest, as_index(stop))) as j:
+            body((Column(j),))
+
+    def number_rows(self, a: Matrix) -> None:
+        with self.each(Range(ZERO, as_index(a.shape[0]))) as i:
+            a[i, 0] = self.single(self.row_number(i))
+
+    def exchange_rows(
+        self, k: Index, other: Part, *matrices: Matrix, start: Index | None = None
+    ) -> None:
+        b, chosen = self.b, self.part(other).number
+        with self.where_any(b.compare("ne", chosen, self.row_number(k))):
+            for a in matrices:
+                assert isinstance(a, LoopMatrix)
+                # Whatever it is, only rows are touched.
+                last = b.const(a.shape[0] - 1, INT32)
+                there = b.min(b.max(chosen, b.const(0, INT32)), last).as_index()
+                now = self.alias(a.memory)
+                with self.each(Range(ZERO, as_index(a.shape[1]))) as j:
+                    pairs = [(a.load(now, there, j), k), (a.load(now, k, j), there)]
+                    stores = [s for x, i in pairs for s in a.stores(x, i, j)]
+                    self.put(stores, ordered=True)
