@@ -1,7 +1,8 @@
 """Docstrings of public functions tell what goes in, what comes out and what raises.
 
 A function with more than two parameters says of each what it is, what is returned, and
-which mistakes raise which errors. Functions with fewer say it in a sentence.
+which mistakes raise which errors, and shows an example. Functions with fewer, and
+methods, say it in a sentence.
 """
 
 import builtins
@@ -214,6 +215,8 @@ def test_functions_of_several_parameters_tell_them(module):
             wrong[name] = "no Raises"
         elif unknown := [x for x in raised(doc) if not is_exception(x, found)]:
             wrong[name] = f"Raises names {', '.join(unknown)}"
+        elif ">>> " not in doc:
+            wrong[name] = "no example"
     assert wrong == {}
 
 
@@ -224,5 +227,20 @@ def test_what_goes_in_and_what_comes_out_are_told_together(module):
         for name, function in public_functions(importlib.import_module(module))
         if "Args:" in (doc := inspect.getdoc(function) or "")
         and not is_told_what_returns(doc)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_methods_of_public_classes_say_what_they_do(module):
+    found = importlib.import_module(module)
+    classes = [getattr(found, n) for n in dir(found) if not n.startswith("_")]
+    wrong = [
+        f"{kind.__name__}.{name}"
+        for kind in classes
+        if inspect.isclass(kind) and kind.__module__.startswith("curta")
+        for name, method in vars(kind).items()
+        if inspect.isfunction(method) and not name.startswith("_")
+        if not inspect.getdoc(getattr(kind, name))
     ]
     assert wrong == []

@@ -232,3 +232,13 @@ def test_a_bad_variable_is_one_line():
             "curta.errors.EnvironmentValueError: the environment variable"
             " CURTA_NUM_THREADS: expected a whole number, got 'many'\n"
         )
+
+
+def test_an_error_for_want_of_memory_says_what_is_alive(monkeypatch):
+    arrays = [*(jnp.ones((64, 4)) for _ in range(3)), jnp.ones(2)]
+    monkeypatch.setattr("curta.api.environment.live_arrays", lambda: arrays)
+    error = uncaught.prepare(curta.errors.OutOfMemoryError(1 << 50))
+    (note,) = [n for n in error.__notes__ if "alive" in n]
+    largest = "3 of float32[64,4] (3.0 KiB), 1 of float32[2] (8 bytes)"
+    assert f"4 arrays are alive and take 3.0 KiB: {largest}." in note
+    assert "donate_argnums" in note

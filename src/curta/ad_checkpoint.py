@@ -12,5 +12,5 @@ from curta.control.saving import (
     Saveable as Saveable,
 )
 
-# JAX's other rule for names asks for a setting that is off.
+# JAX has two rules for names; the other one is for a setting that is off by default.
 checkpoint_name_fwd = checkpoint_name

@@ -39,7 +39,7 @@ def advise(kind: str, subject: Hashable, text: str) -> None:
     if mode == "raise":
         raise AdviceWarning(full)
     _given.add((kind, subject))
-    # Filters that make errors of warnings mean faults of programs, which it is not.
+    # Under `-W error` advice is not raised: it does not say that the program is wrong.
     with contextlib.suppress(AdviceWarning):
         warn(full, AdviceWarning, of_program=True)
 

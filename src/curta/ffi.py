@@ -95,6 +95,14 @@ def register_ffi_target(
 
     Returns:
       None.
+
+    Example:
+      >>> import ctypes
+      >>> from curta import ffi
+      >>> @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+      ... def nothing(out, ins):
+      ...     pass
+      >>> ffi.register_ffi_target("nothing", ffi.pycapsule(nothing), api_version=0)
     """
     where = platform.lower()
     if where in ("cpu", "host"):
@@ -137,6 +145,18 @@ def ffi_call(
 
     Returns:
       A function of arrays, of which each has the dtype that the registered one reads.
+
+    Example:
+      >>> import ctypes
+      >>> import curta, curta.numpy as jnp
+      >>> @ctypes.CFUNCTYPE(None, ctypes.POINTER(ctypes.c_float), ctypes.c_void_p)
+      ... def forty_two(out, ins):
+      ...     out[0] = 42.0
+      >>> capsule = curta.ffi.pycapsule(forty_two)
+      >>> curta.ffi.register_ffi_target("forty_two", capsule, api_version=0)
+      >>> scalar = curta.ShapeDtypeStruct((), jnp.float32)
+      >>> curta.ffi.ffi_call("forty_two", scalar, custom_call_api_version=1)()
+      Array(42., dtype=float32)
     """
     if vmap_method not in _VMAP_METHODS:
         raise ValueError(
@@ -292,7 +312,14 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
 
 def include_dir() -> NoReturn:
-    """Would be the folder of XLA's headers; raises NotImplementedError."""
+    """Would be the folder of XLA's headers; raises NotImplementedError.
+
+    >>> from curta import ffi
+    >>> ffi.include_dir()
+    Traceback (most recent call last):
+    ...
+    NotImplementedError: jax.ffi: a folder of headers needs the runtime of XLA. ...
+    """
     _refuse("a folder of headers")
 
 
@@ -308,6 +335,13 @@ def register_ffi_type(name: str, *args: Any, **kwargs: Any) -> NoReturn:
 
     Raises:
       NotImplementedError: always.
+
+    Example:
+      >>> from curta import ffi
+      >>> ffi.register_ffi_type("state")
+      Traceback (most recent call last):
+      ...
+      NotImplementedError: jax.ffi: the type 'state' needs the runtime of XLA. ...
     """
     _refuse(f"the type '{name}'")
 
@@ -324,6 +358,13 @@ def register_ffi_type_id(name: str, *args: Any, **kwargs: Any) -> NoReturn:
 
     Raises:
       ValueError: always, as JAX's.
+
+    Example:
+      >>> from curta import ffi
+      >>> ffi.register_ffi_type_id("state")
+      Traceback (most recent call last):
+      ...
+      ValueError: register_ffi_type_id is not supported any more.
     """
     raise ValueError("register_ffi_type_id is not supported any more.")
 
@@ -340,6 +381,13 @@ def ffi_lowering(call_target_name: str, *args: Any, **kwargs: Any) -> NoReturn:
 
     Raises:
       NotImplementedError: always.
+
+    Example:
+      >>> from curta import ffi
+      >>> ffi.ffi_lowering("solve")
+      Traceback (most recent call last):
+      ...
+      NotImplementedError: jax.ffi: a lowering rule for 'solve' needs the runtime of ...
     """
     _refuse(f"a lowering rule for '{call_target_name}'")
 

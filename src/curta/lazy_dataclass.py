@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from curta.once import Lock
 
 _FIELDS = "__dataclass_fields__"
-# Of this package, as its other code is, for searches of the user's lines.
+# A path inside this package, so that tracebacks hide generated code as our own.
 _DIRECTORY = os.path.dirname(os.path.abspath(__file__))
 _GENERATED_FILE = os.path.join(_DIRECTORY, "<generated>")
 _completing = Lock()
@@ -73,7 +73,8 @@ class _Signature:
 
     def __get__(self, instance: Any, owner: type) -> inspect.Signature:
         if instance is not None or _FIELDS not in vars(owner):
-            # Of what the instance does when called, or of a class's own `__init__`.
+            # `inspect` then asks `__call__` of an instance, or the class's own
+            # `__init__`.
             raise AttributeError("__signature__")
         fields = [f for f in dataclasses.fields(owner) if f.init]
         fields.sort(key=lambda f: bool(f.kw_only))

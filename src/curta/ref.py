@@ -380,6 +380,8 @@ def _method(function: Any) -> Any:
     def method(self: Any, x: Any, idx: Any = ()) -> Any:
         return function(self, idx, x)
 
+    name = method.__name__ = function.__name__
+    method.__doc__ = f"`curta.ref.{name}(ref, idx, x)`; of all elements by default."
     return method
 
 

@@ -44,470 +44,470 @@ class Tuning:
         2
     """
 
-    # ---- chunks of a kernel, which threads share out (compiler/loops/schedule.py)
+    # ---- parallel chunks and vectors of a kernel (compiler/loops/schedule.py)
 
-    # Operations that a chunk is worth at least.
+    # Minimum operations of a chunk.
     chunk_cost: int = limit(1 << 16, shrunk=1)
-    # The same in the body of a loop, where threads meet in every iteration.
+    # The same in the body of a loop, where threads synchronise at every iteration.
     chunk_cost_in_loop: int = limit(1 << 19, shrunk=1)
-    # Chunks of a kernel at most: more do not balance better.
+    # Maximum chunks of a kernel: more do not balance better.
     most_chunks: int = limit(64, shrunk=5)
-    # Operations that kernels which run side by side are worth (compiler/jobs.py).
+    # Minimum operations of kernels that run side by side (compiler/jobs.py).
     job_cost: int = limit(1 << 22, shrunk=1)
-    # Chunks of them at most.
+    # Maximum chunks of them.
     job_tasks: int = limit(256, shrunk=12)
-    # Indices of a map's long dim that are an iteration.
+    # A map's long dim is strip-mined into iterations of this many indices.
     piece_of_map: int = limit(1 << 14, shrunk=16)
-    # The same where it is walked for each of a few neighbours, whose lines of the cache
-    # stay in the first level from one to the next.
+    # The same where the strip is walked once for each of a few neighbouring indices,
+    # whose cache lines then stay in L1.
     piece_of_neighbours: int = limit(512, shrunk=8)
-    # Columns that an iteration of a fold by columns takes, 4 KiB of float32; a power of
-    # two.
+    # Columns per iteration of a reduction over rows, 4 KiB of float32; a power of two.
     piece_of_columns: int = limit(1024, shrunk=8)
-    # Rows and columns of the tile of a transpose; a power of two.
+    # Rows and columns of a tile of a transpose; a power of two.
     tile: int = limit(16, shrunk=4)
-    # Elements from which one is chosen, and conditions, of a move that needs no dtype.
+    # Maximum operands and conditions of a select that is compiled as a move of bits.
     moved_choices: int = limit(32, shrunk=4)
-    # Elements between neighbours from which on they lie in different cache lines.
+    # Strides, in elements, above this put neighbouring lanes into different cache
+    # lines.
     far_apart: int = limit(8, shrunk=1)
-    # The same up to which vectors of all that lies between are read instead of a lane
-    # at a time.
+    # Strides up to this are read as whole vectors and shuffled, not gathered by lane.
     few_apart: int = limit(9, shrunk=2)
-    # Operations of a body for which a vector takes four registers: independent chains,
-    # which hide the latency of instructions.
+    # Maximum operations of a body that is unrolled to four vectors: independent chains
+    # hide the latency of instructions.
     light_body: int = limit(24, shrunk=4)
-    # The same for two registers: heavier bodies would spill.
+    # The same for two vectors: heavier bodies would spill.
     heavy_body: int = limit(160, shrunk=12)
-    # Elements of a row whose vectors go across rows at most.
+    # Maximum elements of a row for which an outer dim is vectorised instead.
     outer_row: int = limit(64, shrunk=8)
-    # As many times as there are lanes there are such rows at least.
+    # Minimum extent of that outer dim, in vectors.
     outer_blocks: int = limit(4, shrunk=0)
-    # Bytes on a thread's stack that such rows have at most, as columns.
+    # Maximum bytes of stack that its rows take, as columns of lanes.
     outer_bytes: int = limit(1 << 16, shrunk=1 << 12)
-    # Operations below which a kernel is quicker to run than to optimise.
+    # Kernels of fewer operations run sooner than the optimiser would be done.
     little_cost: int = limit(1 << 17, shrunk=0)
 
-    # ---- long folds in pieces with sums of their own (compiler/loops/split.py)
+    # ---- long reductions split into pieces (compiler/loops/split.py, narrow_rows.py)
 
-    # Operations that a piece is worth at least.
+    # Minimum operations of a piece.
     fold_piece_cost: int = limit(1 << 17, shrunk=8)
-    # Iterations from which on there is enough to share out without pieces.
+    # Outer iterations from which on threads share these, and nothing is split.
     fold_few_iterations: int = limit(16, shrunk=1 << 30)
-    # Pieces of a fold at most.
+    # Maximum pieces of a fold.
     most_fold_pieces: int = limit(64, shrunk=3)
-    # Rows of an array of fewer columns that are one.
+    # Rows of fewer elements are joined, this many at a time, into long ones.
     narrow_row: int = limit(64, shrunk=8)
-    # Columns that fill vectors, of an array that is not narrow, or multiples of them.
+    # Not where their length is a multiple of this: such rows fill vectors.
     filled_row: int = limit(16, shrunk=4)
-    # Operations of such a kernel at least.
+    # Minimum operations of a kernel for which that is done.
     narrow_cost: int = limit(1 << 15, shrunk=1)
-    # Pieces of neighbours in memory are multiples of so many elements.
+    # Pieces of contiguous elements are multiples of so many.
     fold_piece_multiple: int = limit(512, shrunk=2)
 
-    # ---- rows on the stack (compiler/loops/bufferize.py)
+    # ---- rows of intermediate values on the stack (compiler/loops/bufferize.py)
 
-    # Bytes of the largest row that is kept there.
+    # Maximum bytes of a row that is kept there.
     row_bytes: int = limit(1 << 15, shrunk=64)
-    # Bytes of all rows of a kernel.
+    # Maximum bytes of all such rows of a kernel.
     rows_bytes: int = limit(1 << 16, shrunk=96)
 
-    # ---- stores past the caches (compiler/llvm/streams.py)
+    # ---- non-temporal stores (compiler/llvm/streams.py)
 
-    # Bytes of a result from which on the caches are no use for it.
+    # Results of so many bytes or more are written by non-temporal stores.
     streamed_bytes: int = limit(1 << 26, shrunk=64)
-    # Elements of a row whose vectors are worth to be stored at whole cache lines.
+    # Minimum elements of a row whose stores are aligned to cache lines for that.
     aligned_row: int = limit(1 << 12, shrunk=16)
 
-    # ---- which values are computed where they are used (compiler/graph/values.py)
+    # ---- which values are inlined into their users (compiler/graph/values.py)
 
-    # Operations of a value that are not done twice, for two users.
+    # Maximum operations of a value that each of its users recomputes.
     shared_cost: int = limit(4, shrunk=1)
-    # Operations of a value that are not repeated along a broadcast.
+    # Maximum operations of a value that is recomputed along a broadcast.
     spread_cost: int = limit(10, shrunk=2)
-    # Operations that are put into one expression at most.
+    # Maximum operations of one expression.
     expression_cost: int = limit(400, shrunk=40)
-    # Ops that are put into one another at most: rules call each other this deep.
+    # Maximum depth of ops inlined into each other: so deep do rules recurse.
     expression_depth: int = limit(24, shrunk=2)
-    # Elements of a concatenation whose parts are copied one after the other.
+    # A concatenation of so many elements is copied operand by operand.
     large_join: int = limit(1 << 14, shrunk=8)
-    # Columns of which a map stores the elements of a row together at most.
+    # Maximum columns of a row that a map stores together.
     side_by_side: int = limit(8, shrunk=3)
-    # Columns that a concatenation writes side by side at most.
+    # Maximum operands of a concatenation that are interleaved by one loop.
     joined_columns: int = limit(64, shrunk=2)
 
     # ---- which items share a kernel (compiler/graph/fuse.py)
 
-    # Iterations of the shared loops that have something for every thread.
+    # Minimum iterations of the shared loops, enough for every thread.
     shared_iterations: int = limit(8, shrunk=3)
-    # Indices that one thread visits before others could start.
+    # Groups of fewer iterations are fused without that: one thread would be done before
+    # others could start.
     shared_little: int = limit(1 << 14, shrunk=2)
-    # Items of a kernel at most.
+    # Maximum items of a kernel.
     most_items: int = limit(48, shrunk=3)
-    # Rows of which a costly function of each is worth a kernel of its own.
+    # Minimum rows for which a costly function of each is vectorised in a kernel apart.
     many_rows: int = limit(64, shrunk=2)
 
-    # Eqns of all iterations of a scan that is written out at most.
+    # Maximum eqns, over all iterations, of a scan that is unrolled completely.
     written_out_eqns: int = limit(256, shrunk=16)
 
     # ---- loops in registers (compiler/graph/registers.py and others)
 
-    # Elements of a value in registers at most.
+    # Maximum elements of a value in registers.
     register_elements: int = limit(64, shrunk=2)
-    # Elements that are kept one by one, not in one vector, at most.
+    # Values of up to this many elements are scalars, larger ones a vector.
     register_scalars: int = limit(4, shrunk=1)
-    # Values that an iteration hands to the next at most: registers for more are
-    # allocated for long, and lie on the stack all the same.
+    # Maximum carried values: registers for more take long to allocate, and spill.
     register_carries: int = limit(512, shrunk=12)
-    # Iterations that a while loop is taken to have, where work is shared out.
+    # The trip count that cost estimates assume for a while loop.
     assumed_trip_count: int = limit(16, shrunk=3)
-    # Steps of the code of a loop at most.
+    # Maximum steps of a loop's code.
     register_steps: int = limit(4096, shrunk=40)
-    # Examples that run side by side at least: more than the elements of a value in
-    # registers, so that what is known beforehand has no dim of examples.
+    # Minimum examples of a batch that become lanes: more than register_elements, so
+    # that no value known beforehand has a batch dim.
     fewest_lanes: int = limit(128, shrunk=3)
-    # Vectors that a value of an example takes at most.
+    # Maximum vectors per value of a block of examples.
     lane_vectors: int = limit(16, shrunk=9)
-    # Values that are computed for an example at most.
+    # Maximum values computed per example.
     lane_values: int = limit(2048, shrunk=60)
-    # Elements that one update of an array in memory writes at most.
+    # Maximum elements that one update of an array in memory writes.
     in_place_updates: int = limit(16, shrunk=3)
-    # Terms of a sum of products, or updates one after the other, written out at most.
+    # Maximum terms of a sum of products, or sequential updates, that are unrolled.
     unrolled_terms: int = limit(32, shrunk=2)
     # Rows of a reduction that are combined in one expression.
     unrolled_rows: int = limit(4, shrunk=1)
-    # Products of a product of matrices that is written out at most.
+    # Maximum multiplications of a matrix product that is unrolled.
     unrolled_products: int = limit(1024, shrunk=16)
-    # Registers of vector math that are written out; beyond, it is called.
+    # Maximum registers for which vector math is inlined; above, it is called.
     inlined_math: int = limit(32, shrunk=2)
 
     # ---- windows, convolutions, products (compiler/graph/)
 
-    # Taps of a window that are written out at most.
+    # Maximum elements of a window that is unrolled.
     window_taps: int = limit(32, shrunk=2)
-    # Output features of a group from which on vectors of them are of use.
+    # Minimum output features of a group that are vectorised.
     vector_features: int = limit(4, shrunk=1)
-    # Products of a sum that is one expression at most.
+    # Maximum products of a sum that is a single expression.
     written_products: int = limit(64, shrunk=2)
-    # Products, of several inputs, of a sum that is as good as a product of matrices.
+    # Maximum products of a sum for one output feature that is a fold, not a GEMM.
     short_sum: int = limit(32, shrunk=2)
-    # Bytes between rows of a panel of the kernel from which on it is copied.
+    # Panels of the kernel with rows further apart, in bytes, are packed.
     kernel_row_bytes: int = limit(512, shrunk=8)
-    # Products of complex numbers that are worth convolutions of their parts.
+    # Minimum products for which complex convolutions are split into real ones.
     complex_convolution_work: int = limit(1 << 10, shrunk=1)
-    # Elements of the right matrices of a batch that are copied if they lie transposed.
+    # Maximum elements of a batch's right-hand matrices that are copied when transposed.
     upright_matrix: int = limit(64, shrunk=4)
-    # Inputs of one output feature from which on vectors go along them.
+    # Minimum inputs of an output feature for vectorising along them.
     many_inputs: int = limit(16, shrunk=4)
-    # Products of complex numbers or integers that are worth a call.
+    # Minimum multiplications, complex or integer, for which a routine is called.
     called_dot_work: int = limit(4096, shrunk=1)
-    # Products of a direct sum from which on Winograd's filtering is worth it.
+    # Minimum multiplications of the direct sum for Winograd's algorithm.
     winograd_work: int = limit(1 << 26, shrunk=1)
-    # Features, of inputs and of outputs, from which on it is.
+    # Minimum input and output features for it.
     winograd_features: int = limit(96, shrunk=1)
-    # Bytes of its temporaries at most, four times the inputs and outputs.
+    # Maximum bytes of its temporaries, four times its inputs and outputs.
     winograd_bytes: int = limit(1 << 28, shrunk=1 << 16)
 
     # ---- loops over rows (compiler/graph/loop_*.py)
 
-    # Operations of an op that is done again in the backward loop at most.
+    # Maximum operations of an op that the backward loop recomputes.
     recomputed_cost: int = limit(4, shrunk=1)
     # The same of all ops for one row.
     recomputed_cost_of_row: int = limit(8, shrunk=2)
-    # Rows from which on a product is as fast inside of a loop.
+    # Products of fewer rows are hoisted out of loops, and computed at once.
     moved_product_rows: int = limit(16, shrunk=2)
-    # Bytes of a block of iterations, that stay in the second-level cache.
+    # Bytes of a block of iterations, which stay in L2.
     loop_block_bytes: int = limit(1 << 20, shrunk=64)
-    # Bytes of all iterations of a loop that cannot be cut into blocks.
+    # Maximum bytes of all iterations of a loop that cannot be strip-mined.
     loop_bytes: int = limit(1 << 26, shrunk=1 << 10)
-    # Iterations of a block at least.
+    # Minimum iterations of a block.
     loop_block_iterations: int = limit(4, shrunk=2)
-    # Rows of a part at least: products of fewer would waste registers.
+    # Minimum rows of a part: products of fewer would waste registers.
     part_rows: int = limit(8, shrunk=1)
-    # Bytes that a part carries at least.
+    # Minimum bytes that a part carries.
     part_bytes: int = limit(1 << 12, shrunk=1)
-    # Operations of a loop for which it pays to wake a thread.
+    # Minimum operations of a loop that are worth waking a thread.
     part_work: int = limit(1 << 22, shrunk=1)
-    # Elements that every part may compute for itself.
+    # Maximum elements of a value that every part computes for itself.
     part_own: int = limit(16, shrunk=1)
-    # Parts that have an arena of their own at a time.
+    # Maximum parts with an arena at the same time.
     part_arenas: int = limit(64, shrunk=3)
 
     # ---- cumulative reductions and scatters (compiler/graph/)
 
-    # Elements of a block.
+    # Elements of a block of a cumulative reduction.
     scan_block: int = limit(1024, shrunk=4)
-    # Elements that are worth blocks.
+    # Minimum elements for which there are blocks.
     scan_long: int = limit(1 << 15, shrunk=5)
-    # Pieces in which updates are added at most; a power of two.
+    # Maximum pieces into which the updates of a sum are split; a power of two.
     scatter_pieces: int = limit(8, shrunk=4)
-    # Updates that are worth to be added in pieces by several threads.
+    # Minimum elements of updates for that.
     scatter_pieces_work: int = limit(1 << 16, shrunk=2)
-    # How many times as many updates of a piece as elements there are.
+    # Minimum updates of a piece per row that they are added to.
     scatter_per_element: int = limit(4, shrunk=1)
-    # Updates that are worth several threads.
+    # Minimum elements of updates that several threads share.
     update_work: int = limit(1 << 16, shrunk=2)
-    # Blocks of columns at most.
+    # Maximum blocks of columns.
     update_blocks: int = limit(4, shrunk=3)
-    # Bytes of a row of a block at least.
+    # Minimum bytes of a row of such a block.
     update_block_bytes: int = limit(128, shrunk=4)
-    # Bytes of an operand that is worth owners of its parts.
+    # Minimum bytes of an operand whose parts threads own.
     owned_bytes: int = limit(1 << 18, shrunk=8)
-    # Bytes of an owner's part, which stay in the second-level cache.
+    # Bytes of an owner's part, which stay in L2.
     owner_bytes: int = limit(1 << 21, shrunk=16)
-    # Owners at most.
+    # Maximum owners.
     most_owners: int = limit(4, shrunk=3)
-    # Operations for which owners find the index of an update once more.
+    # Maximum operations of an update's index, which each owner recomputes.
     owner_cost: int = limit(24, shrunk=1000)
 
-    # ---- small matrices, many matrices, transforms
+    # ---- small matrices, batches of matrices, transforms
 
-    # Rows and columns of a matrix whose factors are written out at most.
+    # Maximum rows and columns of a matrix whose decomposition is unrolled.
     small_matrix: int = limit(8, shrunk=2)
-    # Those of matrices of a batch of which registers are quicker than loops over lanes.
+    # Maximum rows and columns of a batch's matrices that are kept in registers.
     register_matrix: int = limit(3, shrunk=2)
-    # Rows and columns of matrices that are factored side by side at most.
+    # Maximum rows and columns of matrices decomposed one per lane.
     lane_matrix: int = limit(32, shrunk=6)
-    # Elements of the diagonals of such a matrix and of the other side.
+    # Maximum elements of a banded one with its right-hand side.
     lane_matrix_elements: int = limit(1 << 12, shrunk=64)
-    # As many times as there are lanes there are matrices at least.
+    # Minimum matrices of the batch, in vectors of lanes.
     lane_blocks: int = limit(2, shrunk=0)
-    # Columns that are transformed where they lie.
+    # Minimum columns that are transformed without a transpose.
     fourier_columns: int = limit(8, shrunk=1)
 
     # ---- products of matrices (compiler/library/gemm.py, contraction.py)
 
-    # Multiplications that are worth a chunk.
+    # Minimum multiplications of a chunk.
     gemm_chunk_work: int = limit(1 << 20, shrunk=64)
-    # Multiplications up to which no thread is woken.
+    # Maximum multiplications for which no thread is woken.
     gemm_serial_work: int = limit(1 << 20, shrunk=1)
-    # Bytes of a panel that stays in the first-level cache.
+    # Bytes of a panel, which stays in L1.
     gemm_panel_bytes: int = limit(16 << 10, shrunk=256)
-    # Bytes of a row of A, after which a panel of B would leave it; some vectors.
+    # Maximum bytes of a row of A in a block along k, beside which a panel of B stays in
+    # L1.
     gemm_step_bytes: int = limit(1024, shrunk=256)
-    # Bytes of rows that share few sets of the cache.
+    # Rows of so many bytes compete for few sets of the cache.
     gemm_long_row: int = limit(2048, shrunk=16)
-    # Rows that share a packed panel at least.
+    # Minimum rows of A that reuse a packed panel.
     gemm_packed_rows: int = limit(32, shrunk=1)
-    # Rows of a unit at most, of a narrow panel.
+    # Maximum rows of a unit with a narrow panel.
     gemm_rows: int = limit(192, shrunk=5)
-    # The same of a wide one.
+    # The same with a wide one.
     gemm_wide_rows: int = limit(512, shrunk=12)
-    # Multiplications of a convolution that are worth a chunk.
+    # Minimum multiplications of a chunk of a convolution.
     contraction_chunk_work: int = limit(1 << 22, shrunk=8)
-    # Multiplications up to which no thread is woken.
+    # Maximum multiplications for which no thread is woken.
     contraction_serial_work: int = limit(1 << 20, shrunk=1)
-    # Steps of a tile, so that a panel of B stays in the first-level cache.
+    # Contracted elements per tile, so that a panel of B stays in L1.
     contraction_steps: int = limit(256, shrunk=4)
-    # Bytes that outer indices of a chunk read and keep in the second-level cache.
+    # Bytes that the outer indices of a chunk read, which stay in L2.
     contraction_cached_bytes: int = limit(1 << 19, shrunk=256)
 
     # ---- sorting and selecting (compiler/library/)
 
-    # Elements of a row that is sorted by insertion at most.
+    # Maximum elements of a row that is sorted by insertion.
     sorted_by_insertion: int = limit(32, shrunk=2)
-    # Rows from which on there is enough to share out without pieces.
+    # Rows from which on threads share these, and none is split.
     sort_rows: int = limit(4, shrunk=1 << 30)
-    # Elements of a row that are worth a chunk.
+    # Minimum elements of a piece of a row.
     sort_piece: int = limit(1 << 15, shrunk=4)
-    # Pieces of a row at most.
+    # Maximum pieces of a row.
     sort_pieces: int = limit(32, shrunk=3)
-    # Chunks of rows at most: each has its own memory.
+    # Maximum chunks of rows: each has its own memory.
     sort_chunks: int = limit(16, shrunk=3)
-    # A split is bad if one side has less than this part.
+    # A pivot is bad if one side has less than 1 / this of the elements.
     bad_split: int = limit(16, shrunk=3)
-    # Segments of a row that are shared out among threads at most.
+    # Maximum segments of a row that threads share.
     sort_segments: int = limit(256, shrunk=2)
-    # A segment that is sorted by itself is at most this part of a row.
+    # A thread sorts a segment alone if it has at most 1 / this of the row.
     sort_share: int = limit(16, shrunk=2)
-    # Rows from which on there is enough to share out without pieces.
+    # Rows from which on threads share these, and none is split.
     select_rows: int = limit(4, shrunk=1 << 30)
-    # Elements of a row that are worth a chunk of a selection.
+    # Minimum elements of a piece of a row.
     select_piece: int = limit(1 << 17, shrunk=8)
-    # Pieces of a row at most.
+    # Maximum pieces of a row.
     select_pieces: int = limit(16, shrunk=3)
-    # Chunks of rows at most.
+    # Maximum chunks of rows.
     select_chunks: int = limit(16, shrunk=3)
-    # Elements that the list takes at least between two cuts.
+    # Minimum candidates collected between two cuts to the best k.
     select_room: int = limit(256, shrunk=1)
 
     # ---- transforms and matrices of the library (compiler/library/)
 
-    # Length of transforms of columns that stay in the caches at most.
+    # Maximum length of transforms of columns that stay in the caches.
     fourier_block: int = limit(1 << 13, shrunk=16)
-    # Points of a transform without butterflies that is a product of matrices at most.
+    # Maximum length without butterflies that is a product with the DFT matrix.
     fourier_product: int = limit(256, shrunk=40)
-    # Points for each row of such a product at most.
+    # Maximum length of it per row: of few rows, the matrix takes as long to read.
     fourier_product_rows: int = limit(8, shrunk=40)
-    # Bytes of blocks of rows that stay in the first-level cache.
+    # Bytes of a block of rows, which stays in L1.
     fourier_rows_bytes: int = limit(1 << 16, shrunk=64)
-    # Operations up to which no thread is woken.
+    # Maximum operations for which no thread is woken.
     fourier_serial_work: int = limit(1 << 20, shrunk=1)
-    # Operations of a transform that are worth a chunk.
+    # Minimum operations of a chunk of transforms.
     fourier_chunk_work: int = limit(1 << 18, shrunk=16)
-    # Chunks at most: each has memory of its own.
+    # Maximum chunks: each has its own memory.
     fourier_chunks: int = limit(16, shrunk=3)
-    # Operations of LAPACK that are worth a chunk.
+    # Minimum operations of a chunk of LAPACK calls.
     lapack_chunk_work: int = limit(1 << 16, shrunk=1)
-    # Chunks at most.
+    # Maximum chunks.
     lapack_chunks: int = limit(16, shrunk=3)
-    # Operations of calls that are soon done: they meet at the lock with which OpenBLAS
-    # gives out its memory.
+    # Calls of fewer operations contend for the lock on OpenBLAS's buffers.
     lapack_short: int = limit(1 << 12, shrunk=1 << 8)
-    # Chunks of such calls at most.
+    # Maximum chunks of such calls.
     lapack_short_chunks: int = limit(4, shrunk=2)
-    # Buffers that OpenBLAS has when it is loaded at most, for as many calls at once.
+    # Maximum buffers that OpenBLAS allocates when loaded: one per concurrent call.
     blas_buffers: int = limit(64, shrunk=2)
-    # Operations of rotations that are worth a chunk.
+    # Minimum operations of a chunk of rotations.
     rotation_chunk_work: int = limit(1 << 16, shrunk=1)
-    # Chunks at most: each has a vector of its own.
+    # Maximum chunks: each has its own vector.
     rotation_chunks: int = limit(16, shrunk=3)
-    # Operations on matrices side by side that are worth a chunk.
+    # Minimum operations of a chunk of matrices, one per lane.
     lane_chunk_work: int = limit(1 << 18, shrunk=1)
-    # Chunks at most: each has memory of its own.
+    # Maximum chunks: each has its own memory.
     lane_chunks: int = limit(16, shrunk=3)
-    # Quotients by one number from which on its reciprocal is taken.
+    # Minimum quotients by one divisor for which its reciprocal is taken.
     lane_quotients: int = limit(4, shrunk=1)
-    # Sums that are made side by side, to hide their latency.
+    # Partial sums, independent to hide the latency of additions.
     lane_sums: int = limit(4, shrunk=2)
 
     # ---- code of kernels (compiler/llvm/, compiler/steps.py)
 
-    # Operations of a fold in registers or of updates that are compiled at the higher
-    # level, which gives them three times the speed.
+    # Minimum operations of a fold in registers, or of updates, that are compiled at
+    # level 1, which triples their speed.
     optimised_fold: int = limit(1 << 16, shrunk=0)
-    # The same of a map, or a fold of columns, which keeps its sums in memory: a third.
+    # The same of a map, or a fold of columns, whose sums are in memory: a third faster.
     optimised_map: int = limit(1 << 21, shrunk=0)
-    # The same of a map whose body takes longer than what is around it: some percent.
+    # The same of a map of a heavy body: some percent faster.
     optimised_heavy_map: int = limit(1 << 28, shrunk=0)
-    # Operations that level 0 adds to a routine of the library from which on it is
-    # compiled at level 1.
+    # Minimum operations that level 0 would add to a routine of the library, for
+    # compiling it at level 1.
     optimised_routine: int = limit(1 << 19, shrunk=0)
     # Operations of a region in parts, the same.
     optimised_parts: int = limit(1 << 20, shrunk=0)
-    # Operations of such a body at least.
+    # Minimum operations of a heavy body.
     heavy_map: int = limit(16, shrunk=3)
-    # Operations of the body of a fold of columns that gains nothing, at most.
+    # Maximum operations of a body of a fold of columns that gains nothing from it.
     plain_fold: int = limit(8, shrunk=0)
-    # Updates in a row of which some make an iteration of their loop.
+    # Minimum sequential updates whose loop is unrolled.
     many_updates: int = limit(64, shrunk=2)
-    # Operations of such an update at most.
+    # Maximum operations of such an update.
     light_update: int = limit(24, shrunk=3)
-    # Indices of which owners gather theirs at a time; a multiple of a vector.
+    # Indices among which an owner selects its own at a time; a multiple of a vector.
     indices_at_once: int = limit(1024, shrunk=16)
-    # Small updates in an iteration of their loop, if there are many.
+    # Updates of an unrolled iteration.
     updates_at_once: int = limit(4, shrunk=2)
-    # Rows that a fold by columns adds up before it touches memory.
+    # Rows that a fold of columns sums up in registers before it touches memory.
     rows_at_once: int = limit(8, shrunk=3)
-    # Characters of modules from which on they are compiled on several threads.
+    # Modules of so many characters together are compiled on several threads.
     parallel_ir: int = limit(1 << 14, shrunk=0)
-    # Characters of a module from which on kernels go to the next one.
+    # Characters of a module after which kernels go to the next one.
     module_ir: int = limit(1 << 16, shrunk=1 << 10)
-    # Pieces of work of an entry that is compiled with its kernels at most.
+    # Maximum steps of an entry that is compiled in the module of its kernels.
     short_entry: int = limit(32, shrunk=1)
-    # Bytes of an arena that lies on the stack at most.
+    # Maximum bytes of an arena on the stack.
     stack_arena: int = limit(1 << 14, shrunk=0)
-    # Registers of a vector that a long function of vector math takes.
+    # Registers per operand of vector math that is called, not inlined.
     apart_registers: int = limit(2, shrunk=1)
-    # Operations from which on a program lets other Python threads run.
+    # Minimum operations of a program for which the GIL is released.
     released_cost: int = limit(1 << 20, shrunk=0)
-    # Operations up to which the first call of a program makes no threads: 2 ms.
+    # Maximum operations for which a program's first call starts no threads: 2 ms.
     alone_cost: int = limit(1 << 27, shrunk=1 << 6)
-    # Bytes of constants that are worth hashing for the name of a program.
+    # Maximum bytes of constants that are hashed into a program's name.
     named_bytes: int = limit(1 << 28, shrunk=8)
-    # Bytes of constants that the compiler made and that are worth keeping in the cache.
+    # Maximum bytes of constants, folded by the compiler, that are kept in the cache.
     kept_bytes: int = limit(1 << 20, shrunk=8)
 
     # ---- eager ops that are compiled (runtime/eager.py)
 
-    # Elements of an array up to which NumPy is done before a kernel would be found.
+    # Larger arrays are computed by compiled kernels, smaller ones by NumPy.
     compiled_elements: int = limit(1 << 15, shrunk=0)
-    # The same of a Fourier transform.
+    # The same for Fourier transforms.
     compiled_transform: int = limit(1 << 11, shrunk=0)
-    # The same of a special function, which takes NumPy long.
+    # The same for special functions, at which NumPy is slow.
     compiled_special: int = limit(64, shrunk=0)
 
-    # ---- calls that are not waited for (runtime/native_executable.py, queue.py)
+    # ---- asynchronous calls (runtime/native_executable.py, queue.py)
 
-    # Operations from which on a call is left to the queue: about a millisecond.
+    # Minimum operations of a call that is queued: about a millisecond.
     queued_cost: int = limit(1 << 26, shrunk=-1)
-    # Bytes read and written from which on it is.
+    # Minimum bytes read and written by one.
     queued_bytes: int = limit(1 << 24, shrunk=-1)
-    # Arrays of a call that take as long to queue as what is queued takes at least.
+    # Arrays whose handling takes as long as the least call that is queued.
     queued_arrays: int = limit(64, shrunk=1)
-    # Seconds that a loop took the last time from which on it is.
+    # Minimum seconds that a loop took the last time.
     queued_seconds: float = limit(1e-3, shrunk=-1.0)
-    # Bytes of arguments that are copied for a call that is not waited for, at most.
+    # Maximum bytes of arguments that are copied so that a call can be queued.
     copied_bytes: int = limit(1 << 20, shrunk=8)
-    # Operations from which on the main thread does not make a first call itself, as it
-    # could not answer a signal: of loops without vectors, a tenth of a second.
+    # First calls of more operations leave the main thread, which could not answer
+    # signals: a tenth of a second of loops without vectors.
     interruptible_cost: int = limit(1 << 27, shrunk=-1)
-    # Operations between two looks of a loop whether its call was cancelled.
+    # Operations of a loop between two checks for cancellation.
     polled_cost: int = limit(1 << 18, shrunk=1)
-    # Iterations between them at most, and of a loop around one that looks by itself;
+    # Maximum iterations between them, and of a loop around one that checks itself;
     # powers of two.
     polled_iterations: int = limit(1 << 20, shrunk=2)
     polled_iterations_outside: int = limit(64, shrunk=1)
-    # Seconds that a call took from which on it does not make the next ones.
+    # Seconds of a call from which on the next ones leave the main thread.
     answer_seconds: float = limit(0.05, shrunk=-1.0)
-    # The same of compiling: characters of a module, a twentieth of a second.
+    # The same for compiling, in characters of a module: a twentieth of a second.
     interruptible_ir: int = limit(1 << 16, shrunk=0)
-    # Bytes of results that are not computed yet, at most.
+    # Maximum bytes of results that are not computed yet.
     waiting_bytes: int = limit(1 << 28, shrunk=1 << 10)
 
     # ---- collectives between hosts (partition/collectives.py)
 
-    # Bytes of an array whose fold over hosts waits for others, to go together, at most.
+    # Maximum bytes of an all-reduce that waits to be bucketed with others.
     bucketed_bytes: int = limit(1 << 18, shrunk=64)
-    # Bytes of folds that go together at most.
+    # Maximum bytes of a bucket.
     bucket_bytes: int = limit(1 << 22, shrunk=256)
-    # Eqns that wait for them at most.
+    # Maximum eqns that wait for one.
     bucket_eqns: int = limit(256, shrunk=4)
-    # Bytes of an array from which on a collective goes on while the program computes.
+    # Minimum bytes of a collective that overlaps with computation.
     overlapped_bytes: int = limit(1 << 16, shrunk=1)
-    # Simple operations of an eqn after which it is looked after.
+    # Operations of an eqn after which progress of collectives is polled.
     overlapped_cost: int = limit(1 << 18, shrunk=1)
 
-    # ---- memory of arrays (core/buffers.py), made under these limits from then on
+    # ---- the allocator of arrays (core/buffers.py), which takes these when it is made
 
-    # Bytes up to which a shape keeps arrays of its own, in a ring.
+    # Maximum bytes of an array that comes from the ring of its shape.
     small_array_bytes: int = limit(16 << 10, shrunk=64)
-    # Bytes of the arrays of a ring at most.
+    # Maximum bytes of a ring.
     ring_bytes: int = limit(64 << 10, shrunk=256)
-    # Arrays of a ring at most.
+    # Maximum arrays of a ring.
     ring_arrays: int = limit(64, shrunk=5)
-    # Arrays that are made at once at most.
+    # Maximum arrays that are allocated at once.
     ring_batch: int = limit(16, shrunk=3)
-    # Bytes of a block from which on the system is asked for pages.
+    # Minimum bytes of a block that is mapped from the system.
     page_bytes: int = limit(64 << 10, shrunk=1 << 13)
-    # Blocks that are looked at for one that nobody uses.
+    # Maximum blocks that are examined for one that nobody uses.
     block_tries: int = limit(16, shrunk=2)
-    # Bytes of blocks that the pool keeps, dead and alive.
+    # Maximum bytes of blocks, dead and alive, in the pool.
     pool_bytes: int = limit(1 << 30, shrunk=1 << 20)
-    # Bytes of dead blocks that it keeps when it makes new ones, and of an arena that is
-    # kept at hand for the next call.
+    # Maximum bytes of dead blocks when new ones are allocated, and of an arena that is
+    # kept for the next call.
     idle_bytes: int = limit(1 << 28, shrunk=1 << 18)
 
     # ---- calls by native code, and tables (runtime/)
 
-    # Signatures of a jitted function that native code recognises.
+    # Maximum signatures of a jitted function that native code recognises.
     native_entries: int = limit(6, shrunk=1)
-    # Arrays among the arguments of a call by native code at most.
+    # Maximum arrays among the arguments of a native call.
     native_leaves: int = limit(20_000, shrunk=2)
-    # Bytes of a result of such a call at most.
+    # Maximum bytes of a result of such a call.
     native_result_bytes: int = limit(1 << 22, shrunk=128)
-    # Bytes of a result of which each program keeps some to use them again.
+    # Maximum bytes of a result whose memory the program keeps for reuse.
     native_kept_bytes: int = limit(1 << 16, shrunk=32)
-    # Bytes of all its results that are not in the memory of arguments at most.
+    # Maximum bytes of all results that are not in donated memory.
     native_results_bytes: int = limit(1 << 26, shrunk=64)
-    # Elements of an array from NumPy that are worth copying to aligned memory.
+    # Minimum elements of a NumPy array that is copied to aligned memory.
     aligned_elements: int = limit(1024, shrunk=1)
-    # Bytes of an array that a view of less than half of it does not keep alive.
+    # Views of less than half of an array this large, in bytes, are copies, lest they
+    # keep it alive.
     alive_bytes: int = limit(1 << 16, shrunk=8)
-    # Plans of each operator and function, and of all eager ops, that are kept.
+    # Maximum plans of each operator and function, and of all eager ops.
     plans: int = limit(1 << 14, shrunk=2)
-    # Results that are kept with a jaxpr.
+    # Maximum results that are cached with a jaxpr.
     jaxpr_results: int = limit(256, shrunk=16)
-    # Elements from which on keys are packed with their indices for NumPy's sort.
+    # Minimum elements of keys that are packed with their indices for NumPy's sort.
     packed_sort: int = limit(256, shrunk=4)
     # Rows of a block of a triangular solve in NumPy.
     triangular_block: int = limit(32, shrunk=2)

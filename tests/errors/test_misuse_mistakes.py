@@ -276,6 +276,12 @@ def test_message(name):
     check_message(mistake, kind, opening, "")
 
 
+@pytest.mark.parametrize("platform", ["gpu", "cuda", "tpu"])
+def test_missing_platforms_say_what_to_install(platform):
+    with pytest.raises(RuntimeError, match=r"pip install 'curta\[cuda13\]'"):
+        curta.devices(platform)
+
+
 def test_places_in_arrays():
     for place in (jnp.array(1), np.int64(1), np.array([1]), {1}, iter([1])):
         assert curta.jit(lambda x, n: x * n, static_argnums=place)(2.0, 3) == 6.0

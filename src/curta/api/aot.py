@@ -31,7 +31,7 @@ from curta.runtime.devices import (
 from curta.runtime.relayout import check_donated_layouts
 from curta.transforms.dce import dce_jaxpr
 
-# Few programs ask for it.
+# Loaded when it is first used, as few programs compile ahead of time.
 ahead_of_time: Any = late("curta.runtime.ahead_of_time")
 
 
@@ -202,7 +202,7 @@ class Lowered(Stage):
         compiled = Compiled(self.fun_name, *rest, run)
         compiled.layouts = self.layouts
         if INSPECTS in self._staged.closed.effects:
-            compiled._result_shardings()  # where everything is, which is shown
+            compiled._result_shardings()  # runs inspect_array_sharding's callbacks
         compiled.prepare()
         return compiled
 

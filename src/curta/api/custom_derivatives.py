@@ -276,8 +276,31 @@ class custom_vjp(CustomFunction[P, R]):
     ) -> None:
         """Set the rules.
 
-        `fwd(*args) -> (out, residuals)`, and `bwd(residuals, cotangent)` returns a
-        tuple with a cotangent (or None) per argument.
+        Args:
+            fwd: `fwd(*args) -> (out, residuals)`, called instead of the function where
+                it is differentiated. `nondiff_argnums` stay where they are.
+            bwd: `bwd(residuals, cotangent)` returns a tuple with a cotangent, or None
+                for zeros, for each argument; `nondiff_argnums` come first.
+            symbolic_zeros: `fwd` gets each argument as an object with `value` and
+                `perturbed`, and `bwd` gets `SymbolicZero`s for zero cotangents.
+                Default False.
+            optimize_remat: leave `fwd` out where its residuals are not needed. Default
+                False.
+
+        Returns:
+            None.
+
+        Raises:
+            TypeError: a rule is not callable.
+            NotImplementedError: both `symbolic_zeros` and `optimize_remat`.
+
+        >>> import curta, curta.numpy as jnp
+        >>> @curta.custom_vjp
+        ... def clipped(x):  # whose gradient is clipped
+        ...     return x
+        >>> clipped.defvjp(lambda x: (x, None), lambda _, g: (jnp.clip(g, -1, 1),))
+        >>> curta.grad(lambda x: 5 * clipped(x))(2.0)
+        Array(1., dtype=float32, weak_type=True)
         """
         for rule in (fwd, bwd):
             if rule is not None:

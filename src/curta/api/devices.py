@@ -239,7 +239,7 @@ def _check_compiled(sharding: Sharding) -> None:
     while trace is not None:
         recording += isinstance(trace, JaxprTrace)
         trace = trace.parent
-    if recording < 2:  # that of the shard's own program
+    if recording < 2:  # the one trace is the shard_map's
         raise ValueError(
             "device_put with explicit device not allowed within shard_map-decorated"
             f" functions, but got device {sharding}"

@@ -5,13 +5,17 @@ from __future__ import annotations
 import gc
 import platform
 import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
+from curta.api.readable import sized
 from curta.compiler.llvm import binding
+from curta.errors import OutOfMemoryError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import devices
+from curta.uncaught import before_shown
 from curta.version import __version__
 
 
@@ -55,3 +59,28 @@ def live_arrays(platform: str | None = None) -> list[Any]:
         for x in gc.get_objects()
         if type(x) is ArrayImpl and not x.is_deleted() and on & set(x.devices())
     ]
+
+
+_LISTED = 3  # types in a note on memory
+
+
+@before_shown
+def say_what_is_alive(error: BaseException) -> None:
+    """Note which arrays take memory, before an error for want of it is shown."""
+    if not isinstance(error, OutOfMemoryError):
+        return
+    arrays = live_arrays()
+    counts, sizes = Counter[str](), Counter[str]()
+    for x in arrays:
+        counts[x.aval.str_short()] += 1
+        sizes[x.aval.str_short()] += x.nbytes
+    largest = ", ".join(
+        f"{counts[name]} of {name} ({sized(size)})"
+        for name, size in sizes.most_common(_LISTED)
+    )
+    error.add_note(
+        f"{len(arrays)} arrays are alive and take {sized(sizes.total())}"
+        f"{': ' * bool(largest)}{largest}. The FAQ (Out of memory) says what helps:"
+        " donate_argnums, curta.checkpoint, smaller batches; memory_analysis() of a"
+        " compiled function tells what it takes."
+    )

@@ -170,7 +170,7 @@ def _is_prepared(
         plans.refuse(key)  # a result that is an argument is to be a copy
         return False
     if warnings and not inline:
-        plans.pop(key, None)  # they may be errors
+        plans.pop(key, None)  # the filter may raise: then trace again next time
         for warning in warnings:
             warn(*warning)
         plan = plans.keep_first(key, plan, None)

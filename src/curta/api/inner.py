@@ -105,7 +105,7 @@ def inner_jit(
             out = in_line(function, args := _converted(args), kwargs)
             return of_its_own(out, args, *kwargs.values())
         except Exception as error:
-            misuse = jitted.misuse(args, kwargs)  # what a traced call would say
+            misuse = jitted.misuse(args, kwargs)  # the error that tracing would raise
             if misuse is not None:
                 shorten_traceback(misuse)
                 raise misuse from None
@@ -150,7 +150,8 @@ def inlined_jit(
                 return out
             return in_line(function, _converted(args), kwargs)
         except Exception as error:
-            if isinstance(error, Warning):  # to be raised next time, too
+            # A filter raised it: raise it next time, too.
+            if isinstance(error, Warning):
                 jitted._plans.forget_first_calls()
             shorten_traceback(error)
             raise

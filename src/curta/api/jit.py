@@ -141,7 +141,7 @@ class PjitFunction(Generic[P, R]):
                 # The next call with these types of arguments goes straight there.
                 plan.call, plan.repeated = compiled, False
                 if isinstance(compiled, CompiledCall):
-                    # Native code is told of calls that run elsewhere, too.
+                    # Calls on other devices get native entries, too.
                     compiled.on_other_devices = weakref.WeakMethod(plan.tell_again)
         elif self._options.inline:
             inputs = [*plan.captured, *leaves]
@@ -157,7 +157,7 @@ class PjitFunction(Generic[P, R]):
     ) -> None:
         """At a second call, let native code make the next ones of this signature."""
         if any(isinstance(x, np.ndarray) for x in leaves):
-            return  # native calls do not take them, but may take what comes next
+            return  # native calls take no NumPy arrays; the next call may have none
         plan.repeated = True
         plain = plain and all(i >= len(args) for i in self._options.static_argnums)
         call = plan.call
@@ -200,7 +200,7 @@ class PjitFunction(Generic[P, R]):
             avals = placed_avals(tuple(avals), self._in_shardings(arguments))
         surroundings = config.context, axes_in_scope()
         signature = Signature(in_tree, tuple(avals), arguments.static, *surroundings)
-        if self._options.in_shardings is not None:  # others that become the same
+        if self._options.in_shardings is not None:  # types may now be equal
             plan = self._plans.of_signature(signature)
         variants = None
         if plan is None and self._options.abstracted_axes is not None:
@@ -244,7 +244,7 @@ class PjitFunction(Generic[P, R]):
         if any(isinstance(c, (Tracer, Ref)) for c in closed.consts):
             captured = closed.consts
             closed = ClosedJaxpr(hoist_constants(closed.jaxpr), ())
-        else:  # what is kept does not change if the program writes an array of NumPy's
+        else:  # copies, as the program may write to a NumPy array later
             closed = ClosedJaxpr(closed.jaxpr, [*map(_own, closed.consts)])
         donated = donated_leaves(self._options, arguments)
         wanted = self._options.out_shardings

@@ -28,7 +28,8 @@ from curta.transforms.key_use import jaxpr_key_use
 _MANY = 6  # traces
 _DEPTH = 4
 
-# How many functions were made of the same code, closing over functions of the same.
+# By code object and the code of the functions that it closes over: how many closures
+# were made and jitted.
 _made: weakref.WeakKeyDictionary[types.CodeType, dict[object, int]] = (
     weakref.WeakKeyDictionary()
 )

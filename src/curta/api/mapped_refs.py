@@ -51,7 +51,7 @@ def batch_with_refs(
     count = len(outs) - len(written)
     for i, x, d in zip(written, outs[count:], out_dims[count:], strict=True):
         dim = dims[i]
-        assert dim is not None  # of what is mapped
+        assert dim is not None  # written references are mapped
         swap(leaves[i], batch_dim_at(x, d, axis.size, dim))
     return outs[:count], out_dims[:count]
 

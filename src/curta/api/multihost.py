@@ -377,6 +377,15 @@ def ltg_batcher(
 
     Raises:
       ValueError: for dims that the mesh does not divide.
+
+    Example:
+      >>> import curta, curta.numpy as jnp
+      >>> from curta.experimental import multihost_utils
+      >>> mesh = curta.make_mesh((1,), ("x",))
+      >>> x, spec = jnp.ones((2, 3)), curta.P("x")
+      >>> _, dim = multihost_utils.ltg_batcher(False, None, [x], [None], mesh, spec)
+      >>> print(dim)
+      None
     """
     (x,), (dim,) = vals_in, dims_in
     entries = list(pspec)

@@ -143,7 +143,7 @@ def _constrained(x: Any, sharding: Sharding, layout: Layout | None) -> Any:
         _check_auto(sharding)
     if current_trace().is_evaluating() and _is_definite(sharding):
         _check_same_devices(x, sharding)
-        return device_put(x, Format(layout, sharding))  # by the very spec as given
+        return device_put(x, Format(layout, sharding))  # with the spec as written
     target = sharding.named or sharding
     return ShardingConstraint(target, mesh, layout=layout)(x)
 

@@ -296,7 +296,7 @@ def _check_accumulator(ref: Ref, ct: Any) -> None:
 
 def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:
     expected = out.to_cotangent_aval()
-    # Whatever stands for the cotangent of an integer is not looked at.
+    # Cotangents of integers are ignored, whatever their dtype.
     same = ct.dtype == expected.dtype or expected.dtype == dtypes.float0
     if ct.shape != expected.shape or not same:
         raise ValueError(

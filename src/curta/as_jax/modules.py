@@ -19,7 +19,7 @@ MODULES: Final = {
     "xla_bridge": "as_jax.xla_bridge",
 }
 
-# Names that it has in yet other modules, by the private module.
+# By private module of JAX: names that Curta has in other modules than that one's.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "api_util": {
         "infer_argnums_and_argnames": "curta.api.jit_options.infer_argnums_and_argnames"

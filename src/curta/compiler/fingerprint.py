@@ -40,7 +40,7 @@ from curta.lazy_dataclass import dataclass
 from curta.once import once
 from curta.primitives.random_bits.implementations import KeyImplementation
 
-# The packages whose code says what becomes of a jaxpr.
+# The packages whose source decides what a jaxpr is compiled to.
 _PACKAGES = ("compiler", "control", "core", "dtypes", "primitives", "transforms")
 # A file that changed so shortly before it was looked at may not be what was imported.
 _RECENT_NS = 10 * 10**9
@@ -246,7 +246,7 @@ class _Writer:
         effects = 0
         for eqn in jaxpr.eqns:
             written = self._aside(self._eqn, eqn, names)
-            if eqn.effects:  # which neither vanish nor change their order
+            if eqn.effects:  # effects keep their order, and are never dropped
                 written += f" effect{effects}"
                 effects += 1
             digest = _digest(written)
@@ -337,4 +337,4 @@ def _class_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-_source_stamp()  # now, while the files are those that are being imported
+_source_stamp()  # at import: later the files may have changed

@@ -18,7 +18,8 @@ class FirstFit:
     """
 
     def __init__(self) -> None:
-        # Node i has the lesser number of nodes 2i and 2i + 1; the last half are slots.
+        # A segment tree: node i is the minimum of nodes 2i and 2i + 1; the second half
+        # are leaves, the slots.
         self._least: list[float] = [math.inf, math.inf]
 
     def put(self, slot: int, number: float) -> None:
@@ -38,7 +39,7 @@ class FirstFit:
             return None
         node = start + size
         while least[node] > most:
-            while node & 1:  # the right one of two: go on beside what is above
+            while node & 1:  # a right child: ascend, then go to the sibling
                 node >>= 1
             if not node:
                 return None

@@ -17,7 +17,7 @@ from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 
 _TRIES = 8
-_LESS = 0.98  # of what proportion says that the next budget must be
+_LESS = 0.98  # of the target that proportion suggests next
 
 
 def memory_limit(closed: ClosedJaxpr) -> int | None:
@@ -49,12 +49,12 @@ def fitted(
     """
     fixed = _ends(closed.jaxpr, in_place)
     if is_symbolic_dim(fixed):
-        return closed  # nobody knows before it is called
+        return closed  # sizes are known only when it is called
     best, least = closed, temporaries(closed)
     budget = limit - fixed
     if least <= budget:
         return closed
-    low, high = 0.0, float(least)  # targets: one that is too small, and one that is not
+    low, high = 0.0, float(least)  # targets: infeasible, feasible
     target = float(budget)
     for _ in range(_TRIES):
         made = rematerialised(closed.jaxpr, int(target)) if target > 0 else None

@@ -48,7 +48,7 @@ def host_call(eqn: Eqn) -> NativeProgram:
     """
     operands = [v.aval for v in eqn.invars if not isinstance(v, Literal)]
     results = [v.aval for v in eqn.outvars]
-    # What code of the user is given it may keep, when the memory is used for others.
+    # Copies for the user's code, which may keep them: the memory will be reused.
     taken = np.array if eqn.op.runs_python else np.asarray
     literals = [
         as_numpy(v.val, v.aval) if isinstance(v, Literal) else None for v in eqn.invars
@@ -165,7 +165,7 @@ def fail(error: BaseException) -> None:
 def _raise_pending() -> NoReturn:
     error, _pending.error = _pending.error, None
     try:
-        # Without one ctypes did not come to the call, for want of memory.
+        # If there is none, ctypes ran out of memory before it made the call.
         raise error or MemoryError("a function in Python could not be called")
     finally:
         del error

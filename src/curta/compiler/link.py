@@ -27,7 +27,7 @@ RUNTIME_NAMES = frozenset(
     "memcpy memset memmove fma fmaf fmod fmodf floor floorf ceil ceilf trunc truncf "
     "roundeven roundevenf ldexp ldexpf sqrt sqrtf sin sinf cos cosf tan tanf".split()
 )
-# What native modules call by hand: of Python's C interface, and of the C library.
+# Functions of Python's C API and of the C library that our native modules call.
 SYSTEM_NAMES = frozenset(
     "PyBool_FromLong PyByteArray_FromStringAndSize PyBytes_AsString "
     "PyDict_GetItemWithError PyDict_Size PyErr_CheckSignals PyErr_Clear PyErr_Fetch "

@@ -48,12 +48,12 @@ from curta.primitives.host_collectives import (
 )
 
 _NAME = "collective"
-_COST = 1 << 12  # in simple operations, as that of a host call
+_COST = 1 << 12  # estimated operations, as for a host call
 # The constants: MPI's function, where to say in which collective the process is, its
 # number, where to count, how many bytes, what reports errors, where the request is
 # kept; then the arguments.
 _FUNCTION, _SITE, _NUMBER, _COUNTS, _BYTES, _REPORT, _REQUEST, _FIRST = range(8)
-_BEGUN, _FLAG = "request", "flag"  # arguments of functions that look after requests
+_BEGUN, _FLAG = "request", "flag"  # names of arguments of MPI_Wait and MPI_Test
 
 
 @dataclass(frozen=True)
@@ -71,9 +71,9 @@ class _Form:
     result: int = 0
     copied: int = 0
     cleared: int = 0
-    begins: bool = False  # it stores the number, which is where the request is kept
-    begun: int | None = None  # the number of the number, of what reads it
-    waits: bool = True  # it says in which collective the process is
+    begins: bool = False  # nonblocking: stores the handle of a request
+    begun: int | None = None  # index of the operand that is such a handle
+    waits: bool = True  # may block: tells which collective the process is in
     counts: bool = True
 
 
@@ -176,7 +176,7 @@ def _program(
         arena_word=0,
         arena_bytes=0,
         temporaries=0,
-        runs_python=True,  # that is, it may fail
+        runs_python=True,  # so that failures are looked for after it
     )
 
 

@@ -43,7 +43,7 @@ class Pass(NamedTuple):
 
 
 PROGRAM = (
-    Pass("barriers", without_idle_barriers),  # around what is not computed twice
+    Pass("barriers", without_idle_barriers),  # that nothing needs
     Pass("simplify", simplify),  # algebra, equal eqns, constants
     Pass("sort", by_library),  # sorts to the library's orders of rows
     Pass("scatter", in_pieces),  # many updates of few elements to partial sums
@@ -56,8 +56,8 @@ PROGRAM = (
 LOOPS = (
     Pass("aliases", without_aliases),  # one name for each value
     Pass("dead-results", without_dead_results),
-    Pass("remat", recompute),  # cheap residuals are computed again, not stored
-    Pass("sink-rows", rows_inside),  # arrays that only loops read, row by row
+    Pass("remat", recompute),  # recomputes cheap residuals
+    Pass("sink-rows", rows_inside),  # arrays that a loop alone reads, to its body
     Pass("dce", dce_jaxpr),
     Pass("dead-results", without_dead_results),
     Pass("licm", moved_out_of_loops),  # invariant code, products and sums; strip mining
@@ -67,10 +67,10 @@ LOOPS = (
 
 
 ORDER = (
-    Pass("outer-products", outer_products),  # to maps, once no loop sums them up
+    Pass("outer-products", outer_products),  # to elementwise products
     Pass("dce", dce_jaxpr),
-    Pass("overlap", overlapped),  # collectives begin early and are done late
-    Pass("late-updates", with_late_updates),  # after what reads arrays as they were
+    Pass("overlap", overlapped),  # starts collectives early, awaits them late
+    Pass("late-updates", with_late_updates),  # updates in place after all reads
 )
 
 

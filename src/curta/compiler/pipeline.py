@@ -122,7 +122,8 @@ def _advise_of_python(program: Program) -> None:
     for item in program.items:
         if not isinstance(item, RegionItem) or item.kind != "Python":
             continue
-        if not (item.eqn.op.runs_python or item.eqn.op.meets_hosts):  # waits anyway
+        # Callbacks and collectives are meant to wait.
+        if not (item.eqn.op.runs_python or item.eqn.op.meets_hosts):
             name = item.eqn.op.name
             types = ", ".join(v.aval.str_short() for v in item.eqn.invars)
             advise(

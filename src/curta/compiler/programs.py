@@ -42,7 +42,7 @@ def find_program(name: ProgramName, parallel_for: Launcher) -> Executable | None
         return None
     try:
         program = _Maker(name, parallel_for).executable(marshal.loads(result))
-    except (LookupError, ImportError) as gone:  # ImportError: of OpenBLAS
+    except (LookupError, ImportError) as gone:  # ImportError: no OpenBLAS
         cache.log(name.title, f"miss: {name.text[:12]} is not whole, {gone}")
         return None
     spent = time.perf_counter() - start

@@ -227,7 +227,8 @@ def _fused(
                 _reach(made_by[v], made_by, program, result[i])
     for group, eqns in zip(groups, result, strict=True):
         if isinstance(group.items[0], RegionItem):
-            _reach(group.items[0].eqn, made_by, program, eqns)  # it may have no values
+            # An eqn for its effects has no values.
+            _reach(group.items[0].eqn, made_by, program, eqns)
     return [tuple(sorted(eqns, key=order_of.__getitem__)) for eqns in result]
 
 
@@ -303,7 +304,7 @@ def clocked(
         shares.append(tuple(cost / sum(costs) for cost in costs))
     code = native_code(works, [*ends_of(made.program), function, *ends], False)
     address = np.array([function_address()], np.uint64)
-    # A table has constants last: there the readings go.
+    # The clock's readings are passed as further constants, which end the table.
     arrays = [*_consts(made), address, *readings]
     jaxpr = made.flat.jaxpr
     executable = Executable(jaxpr.in_avals, jaxpr.out_avals, code, arrays, parallel_for)
@@ -418,6 +419,6 @@ def _bound(
     """A call of some works on the arrays of `memory`."""
     pointers = list(dict.fromkeys(b for w in works for b in buffers(w)))
     code = native_code([*works], pointers, False)
-    # The arrays stand for constants, with which a table begins.
+    # All arrays are passed as constants: there are no arguments.
     arrays = [memory[b] for b in pointers]
     return Executable((), (), code, arrays, parallel_for).bound(())

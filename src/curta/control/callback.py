@@ -38,9 +38,9 @@ logger: Any = logging.getLogger("curta.debugging")
 # The name by which libraries know the logger of callbacks that raise, to filter it.
 failures: Any = logging.getLogger("jax._src.callback")
 
-#: What waits for callbacks that programs on plugins' devices make by themselves.
+#: Functions that wait until callbacks made by programs on plugins' devices are done.
 barriers: list[Callable[[], None]] = []
-#: What waits for those that this thread has left to such programs, of one effect.
+#: Functions that wait for those of an effect that this thread's programs will make.
 earlier: list[Callable[[Effect], None]] = []
 
 VMAP_METHODS = (
@@ -409,7 +409,7 @@ class PureCallback(Computing):
         self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
     ) -> tuple[Any, Any]:
         method, size = self.vmap_method, axis.size
-        if axis.devices:  # each of them calls
+        if axis.devices:  # a pmap: each device makes its own call
             method = "sequential"
         if method is None:
             *names, last = map(repr, VMAP_METHODS)

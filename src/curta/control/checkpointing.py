@@ -54,7 +54,8 @@ def undo_steps(
       rows: how many states may be kept.
     """
     size = len(start)
-    kept_steps = np.zeros(rows + 1, np.int32)  # the last row is for what is not kept
+    # One more row, written by states that are not kept.
+    kept_steps = np.zeros(rows + 1, np.int32)
     stack = [_repeated(x, rows + 1) for x in start]
 
     def undo_one(left: Any, top: Any, kept_steps: Any, *rest: Any) -> State:

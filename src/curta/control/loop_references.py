@@ -82,7 +82,7 @@ def discharged_while(
         )
     cond_refs, body_refs, _ = op.parts(refs)
     changing, _ = parted(body_refs, body_written)
-    # Which of the references that change each constant of the condition is.
+    # By constant of the condition: its index among the written references, or None.
     shared_with = tuple(
         next((i for i, r in enumerate(changing) if r is x), None)
         if isinstance(x, Ref)

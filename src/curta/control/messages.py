@@ -36,7 +36,8 @@ from curta.primitives.exchange import (
 )
 from curta.primitives.structure import full
 
-# Of an eqn that receives: the numbers of eqns that send it something, to which pairs.
+# By number of a receiving eqn: the numbers of the eqns that send to it, each with its
+# (source, target) pairs.
 Sources = dict[int, dict[int, list[tuple[int, int]]]]
 
 

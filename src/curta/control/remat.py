@@ -78,11 +78,11 @@ class Remat(JaxprOp):
         return partial.joined(plan.out_unknown, results, op, later)
 
     def key_use(self, avals: Sequence[ShapedArray]) -> KeyReuseSignature:
-        # What is computed again uses no keys that were not used the first time.
+        # Recomputation reuses keys on purpose.
         return NOTHING if self.differentiated else super().key_use(avals)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        # What is recomputed and what is linear may be in one eqn, a cond for example.
+        # A single eqn, a cond for example, may hold both recomputed and linear parts.
         op = self.with_jaxpr(separated(self.jaxpr, tuple(map(is_linear, args))))
         return JaxprOp.transpose(op, cotangent, *args)
 

@@ -116,8 +116,8 @@ def _known_part(
     known = known.replace(invars=unflagged(known.invars, in_unknown))
     if kept and parts.out_unknown == split.out_unknown:
         return ClosedJaxpr(known, closed.consts)
-    # `split` looks closer at which outputs are known, and keeps calls as they are. It
-    # also has the effects, for which a part of an eqn may be known alone.
+    # Known outputs that are not kept come from `split`: it is more precise about which
+    # outputs are known, does not inline calls, and has the effects.
     count = split.out_unknown.count(False)
     wanted = dce_jaxpr(known.replace(outvars=kept), keep_effects=False)
     values = ClosedJaxpr(wanted, closed.consts)
@@ -135,7 +135,7 @@ def _recompute(
     eqns = []
     for e in jaxpr.eqns:
         if not e.outvars or not available.issuperset(e.outvars):
-            # What is kept is not computed again for being a result beside others.
+            # A recomputed eqn does not redefine those of its results that are stored.
             outs = [Var(v.aval) if v in available else v for v in e.outvars]
             eqns.append(e.replace(outvars=tuple(outs)))
     return dce_jaxpr(jaxpr.replace(eqns=eqns), wanted, within=True)
@@ -182,7 +182,7 @@ def _cut_scan(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
     op: Any = eqn.op
     consts, carry, xs = op.parts(flags)
     body, before = _inline_calls(op.jaxpr), None
-    while carry != before:  # what an iteration makes unknown, the next one begins with
+    while carry != before:  # to a fixed point: the carry out is the next carry in
         before = carry
         parts = _cut(body.jaxpr, (*consts, *carry, *xs), policy)
         carry = [c or u for c, u in zip(carry, parts.out_unknown)]
@@ -213,7 +213,7 @@ def _eqn_parts(
 
 def _cut_cond(eqn: Eqn, flags: Flags, policy: Policy) -> EqnParts | None:
     op: Any = eqn.op
-    if flags[0]:  # the index
+    if flags[0]:  # an unknown index
         return None
     branches = [_inline_calls(b) for b in op.branches]
     cuts = [_cut(b.jaxpr, flags[1:], policy) for b in branches]

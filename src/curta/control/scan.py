@@ -209,7 +209,8 @@ class Scan(TakesRefs):
             before = gives
             body, reads = prune_outputs(self.jaxpr, gives)
             consts, carry, xs = self.parts(reads)
-            carry = [g or r for g, r in zip(gives, carry)]  # a carry goes in and out
+            # A carry is kept if it is read or wanted.
+            carry = [g or r for g, r in zip(gives, carry)]
             gives = (*carry, *used[n:])
         reads = (*consts, *carry, *xs)
         body = with_inputs(body, reads)
@@ -247,7 +248,7 @@ class Scan(TakesRefs):
         consts, carry, xs = self.parts(args)
         linear_consts = tuple(map(is_linear, consts))
         linear_xs = tuple(map(is_linear, xs))
-        # A part of the carry that starts as a known value starts as zero: tangents do.
+        # A linear carry with a known initial value starts at zero, as tangents do.
         linear_carry = tuple(map(is_linear, carry))
         n = self.num_carry
         ct_carry = [instantiate(ct) for ct in cotangent[:n]]
@@ -318,7 +319,7 @@ class Scan(TakesRefs):
 
     @property
     def scope(self) -> str:
-        return "while"  # in paths it is the loop that it is a kind of
+        return "while"  # name stacks show loops as JAX lowers them
 
     def scopes(self, param: str, index: int) -> Sequence[str]:
         return self.scope, "body"

@@ -203,7 +203,7 @@ class While(TakesRefs):
         return list(op(*cond_consts, *consts, *kept))
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
-        # What is known runs forwards again, see `control.checkpointing`.
+        # The known part of the carry is recomputed: see `control.checkpointing`.
         linear = tuple(map(is_linear, args))
         plan = _reverse_plan(self, linear)
         cond_consts, body_consts, carry = self.parts(args)

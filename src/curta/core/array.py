@@ -38,7 +38,7 @@ class Array(ArrayInterface):
     """
 
     __slots__ = ()
-    # NumPy arrays leave binary operations with arrays to us.
+    # Makes NumPy arrays defer to our reflected operators.
     __array_priority__ = 100
     __hash__: ClassVar[None] = None  # type: ignore[assignment]
 

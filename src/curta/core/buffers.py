@@ -210,7 +210,7 @@ class _SmallAllocator(Allocator):
         else:
             self._batch = min(2 * self._batch, config.tuning.ring_batch, self._limit)
         made = self._make(self._batch)
-        # The oldest were alive: if there is no room it is they who go.
+        # New arrays at the right end: if the deque is full it drops the oldest.
         kept.extend(made)
         kept.rotate(len(made) - 1)
         return made[0]
@@ -347,7 +347,7 @@ def _dead(blocks: deque[NDArray], tries: int | None = None) -> NDArray | None:
         try:
             held = (blocks[0],)
             blocks.rotate(-1)
-        except IndexError:  # another thread gave the blocks back
+        except IndexError:  # another thread emptied the list
             break
         if getrefcount(held[0]) == _ALONE:
             return held[0]
@@ -472,7 +472,7 @@ def _count_alone_in_list() -> int:
 _ALONE = _count_alone()
 _ALONE_IN_LIST = _count_alone_in_list()
 _WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
-# What the memory of an array is part of that is no view of another one's.
+# Types of `base` of arrays that own their memory.
 _OWNERS = (bytearray, mmap.mmap, Block, type(None))
 _pool = _Pool()
 _small: WeakSet[_SmallAllocator] = WeakSet()

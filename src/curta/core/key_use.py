@@ -118,7 +118,7 @@ class KeyReuseSignature:
         self._args = frozenset(args)
 
     def __repr__(self) -> str:
-        # Sinks, sources, forwards.
+        # Sorted by class: sinks, sources, forwards.
         return f"KeyReuseSignature{tuple(sorted(self._args))}"
 
     def __eq__(self, other: object) -> bool:

@@ -16,7 +16,7 @@ from curta.lazy_dataclass import dataclass
 from curta.on_demand import late
 from curta.once import Interned, cached_property
 
-# What is in scope knows of meshes.
+# Loaded late, as mesh_scope imports this module.
 mesh_scope: Any = late("curta.core.mesh_scope")
 
 

@@ -20,7 +20,7 @@ from curta.core.mesh import (
 from curta.on_demand import late
 from curta.user_warnings import warn
 
-# Traces know of types, which know of meshes.
+# Loaded late, as avals, on which they are built, imports this module.
 trace: Any = late("curta.core.trace")
 source_info: Any = late("curta.core.source_info")
 

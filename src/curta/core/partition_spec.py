@@ -146,7 +146,22 @@ class PartitionSpec:
     def update(
         self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
     ) -> PartitionSpec:
-        """This spec with some of its parts replaced."""
+        """This spec with some of its parts replaced.
+
+        Args:
+            partitions: the axes of each dim, as a tuple. None (default) keeps them.
+            unreduced, reduced: sets of axes. None (default) keeps them.
+
+        Returns:
+            A new spec.
+
+        Raises:
+            ValueError: an axis of `partitions` is unreduced or reduced, too.
+
+        >>> from curta import P
+        >>> P("x", None).update(partitions=(None, "y"))
+        P(None, 'y')
+        """
         return PartitionSpec(
             *(self.partitions if partitions is None else partitions),
             unreduced=self.unreduced if unreduced is None else unreduced,

@@ -69,6 +69,12 @@ def format_jaxpr(
 
     Returns:
         The text, with a line for each eqn.
+
+    Example:
+        >>> import curta
+        >>> from curta.core import format_jaxpr
+        >>> print(format_jaxpr(curta.make_jaxpr(lambda x: x + 1)(2).jaxpr))
+        { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
     """
     settings = Settings(
         source_info or path is not None,
@@ -85,7 +91,13 @@ def format_jaxpr(
 
 
 def format_eqn(eqn: Eqn) -> str:
-    """The text of one eqn, its variables named in order of appearance."""
+    """The text of one eqn, its variables named in order of appearance.
+
+    >>> import curta
+    >>> from curta.core import format_eqn
+    >>> format_eqn(curta.make_jaxpr(lambda x: x + 1)(2).eqns[0])
+    'a:i32[] = add b 1:i32[]'
+    """
     printer = Printer(Jaxpr((), (), eqn.outvars, ()), Settings())
     return pretty_printer.render(printer.eqn(eqn)).rstrip()
 

@@ -17,11 +17,11 @@ from curta.core.name_stack import EMPTY, NameStack
 from curta.on_demand import late
 from curta.user_warnings import GENERATED
 
-# Scopes of meshes say so to what is recorded in them.
+# Loaded late, as mesh_scope uses this module, too.
 mesh_scope: Any = late("curta.core.mesh_scope")
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_inside: dict[str, bool] = {}  # by the name of a file: names keep their hash
+_inside: dict[str, bool] = {}  # file name -> whether it is of this package
 
 
 class ExcludedPaths(list[str]):
@@ -97,8 +97,8 @@ UNKNOWN = SourceInfo(None, 0)
 
 class _Scopes(threading.local):
     names = EMPTY
-    location: SourceInfo | None = None  # of the eqn that a transformation is working on
-    # The last location that got other names, those, and what came of it.
+    location: SourceInfo | None = None  # of the eqn being transformed
+    # A cache of one: the last location, the names it was given, the result.
     named: tuple[SourceInfo, NameStack, SourceInfo] = (UNKNOWN, EMPTY, UNKNOWN)
 
 
@@ -245,7 +245,7 @@ def register_exclusion(path: str) -> None:
 
 
 def _is_inside(name: str) -> bool:
-    if name == contextlib.__file__:  # runs functions that scopes decorate
+    if name == contextlib.__file__:  # its wrappers run decorated functions
         return True
     return name.startswith((_PACKAGE, "<frozen", *excluded_paths))
 
@@ -263,7 +263,7 @@ class Replay:
         self.names: NameStack = _scopes.names
         self.location: SourceInfo | None = _scopes.location
         self._within: tuple[NameStack, NameStack] = (EMPTY, self.names)
-        self._mesh: Any = None  # what has put another mesh in scope
+        self._mesh: Any = None  # the context manager of another mesh in scope
 
     def at(self, source: SourceInfo) -> None:
         """Go on to the eqn of this location."""
@@ -347,7 +347,7 @@ def user_frame(outer: int = 0) -> SourceInfo:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
-        # Most frames of a deep trace are inside: they are not worth a call each.
+        # Most frames are inside: the dict spares them the call.
         if not _inside.get(code.co_filename) and is_users(code):
             return _named(SourceInfo(code, frame.f_lasti), outer)
         frame = frame.f_back

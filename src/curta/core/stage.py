@@ -81,7 +81,7 @@ class JaxprTrace(Trace):
         self, debug_info: DebugInfo, parent: Trace | None = None, locate: bool = True
     ):
         self.debug_info = debug_info
-        # Without `locate`, only where it costs nothing or errors are looked for.
+        # Without `locate`, eqns get the location of the eqn being transformed, if any.
         self.locates: bool = locate or config.context.debugging
         self.locate = user_frame if self.locates else current_location
         self.parent: Trace = current_trace() if parent is None else parent
@@ -112,7 +112,7 @@ class JaxprTrace(Trace):
             return x._var
         if isinstance(x, Tracer):
             refuse_dead_tracer(x)
-            # A derivative would be lost with it; an example of a batch is a constant.
+            # As a constant it would lose its derivative; an example of a batch is one.
             if x._trace.differentiates and not _is_within(self, x._trace):
                 raise foreign_tracer(x)
         elif is_python_scalar(x):

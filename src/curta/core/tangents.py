@@ -45,7 +45,7 @@ class LinearArg:
         return f"LinearArg({self.aval.str_short()})"
 
 
-# Neither has leaves: a function may take or give one among its values.
+# Pytree nodes without leaves, so that functions of pytrees may take and return them.
 register_pytree_node(Zero, lambda x: ((), x.aval), lambda aval, _: Zero(aval))
 register_pytree_node(LinearArg, lambda x: ((), x.aval), lambda aval, _: LinearArg(aval))
 

@@ -71,7 +71,7 @@ class Trace:
         return self
 
     def __init_subclass__(cls) -> None:
-        if "process_primitive" in cls.__dict__:  # a program's own, in words of JAX
+        if "process_primitive" in cls.__dict__:  # a user's, with JAX's interface
             own: Any = cls
             own.parent = property(lambda trace: trace.parent_trace)
 
@@ -260,6 +260,7 @@ def _method_of_elements(name: str) -> Any:
         )
 
     refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = f"Raises ConcretizationTypeError: `{name}` is for known elements."
     return refuse
 
 
@@ -322,7 +323,7 @@ class Tracer(Array):
         return int(self._concretize(errors.ConcretizationTypeError, _through("int")))
 
     def __float__(self) -> float:
-        # Known or not: a Python number would lose its derivative without a word.
+        # Refused even if the value is known: a Python float would drop its derivative.
         _check_scalar(self)
         raise errors.ConcretizationTypeError(self, _through("float"))
 
@@ -507,7 +508,7 @@ def _number_aval(x: Any) -> ShapedArray:
 
 register_aval_rule(np.ndarray, _numpy_aval)
 register_aval_rule(np.generic, _numpy_aval)
-for _dtype in ALL:  # found at once, where the bases of others are looked at
+for _dtype in ALL:  # exact types are found without a walk over bases
     register_aval_rule(_dtype.type, _number_aval)
 
 

@@ -164,7 +164,7 @@ def _without_own_frames(error: BaseException) -> bool:
         group = [*run]
         if users or not any(is_own(step.tb_frame.f_code) for step in group):
             kept += group
-        else:  # those before the user's are of whatever runs the program
+        else:  # frames before the user's first one are a launcher's
             shortened = shortened or begun
         begun = begun or users
     # A program that does not even begin, by a SyntaxError, has no frames.

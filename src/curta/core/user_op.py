@@ -30,8 +30,8 @@ abstract_eval_rules: Rules = {}
 jvp_rules: Rules = {}
 transpose_rules: Rules = {}
 batch_rules: Rules = {}
-lowering_rules: Rules = {}  # they give a sequence of results
-axis_batch_rules: Rules = {}  # those that are told which axis is mapped over
+lowering_rules: Rules = {}  # return a sequence of results
+axis_batch_rules: Rules = {}  # called with the mapped axis, too
 
 _REMEDY = {
     "aval": "primitive.def_abstract_eval(rule)",
@@ -136,7 +136,7 @@ class UserOp(Op):
 
     def eval(self, *args: Any) -> Any:
         rule, base = self._rule(impl_rules, "eval"), base_trace()
-        # Programs reuse the memory of their values, and rules may keep what they get.
+        # Copies: rules may keep their arguments, whose memory programs reuse.
         given = [base.array(np.array(x), ShapedArray(x.shape, x.dtype)) for x in args]
         with use_trace(base):
             out = rule(*given, **self.params())

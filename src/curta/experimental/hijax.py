@@ -176,7 +176,14 @@ class aval_property:
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
-    """Say which function gives the types of values of a class to `abstract_eval`."""
+    """Say which function gives the types of values of a class to `abstract_eval`.
+
+    >>> import curta
+    >>> from curta.experimental import hijax
+    >>> class Metres(float):
+    ...     pass
+    >>> hijax.register_hitype(Metres, lambda x: curta.typeof(float(x)))
+    """
     _types[val_cls] = typeof_fn
 
 

@@ -42,6 +42,13 @@ def convert(fun_jax: Any, *args: Any, **options: Any) -> NoReturn:
 
     Raises:
       NotImplementedError: always.
+
+    Example:
+      >>> from curta.experimental import jax2tf
+      >>> jax2tf.convert(lambda x: x + 1)
+      Traceback (most recent call last):
+      ...
+      NotImplementedError: jax2tf.convert: Curta's compiler makes machine code ...
     """
     _refuse("convert")
 
@@ -58,6 +65,13 @@ def call_tf(callable_tf: Any, *args: Any, **options: Any) -> NoReturn:
 
     Raises:
       NotImplementedError: always.
+
+    Example:
+      >>> from curta.experimental import jax2tf
+      >>> jax2tf.call_tf(print)
+      Traceback (most recent call last):
+      ...
+      NotImplementedError: jax2tf.call_tf: Curta's compiler makes machine code ...
     """
     _refuse("call_tf")
 

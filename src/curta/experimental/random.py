@@ -96,6 +96,18 @@ class StatefulPRNG:
     ) -> Any:
         """Uniform draws from [low, high).
 
+        Args:
+            low, high: numbers, or arrays that broadcast. Default 0 and 1.
+            size: the shape; None (default) is that of `low` with `high`.
+            dtype: a dtype of floats; `float` (default) is the default one.
+
+        Returns:
+            An array of that shape and dtype.
+
+        Raises:
+            ValueError: `dtype` is not of floats.
+            TypeError: `low` and `high` do not broadcast to `size`.
+
         >>> from curta.experimental import random
         >>> random.stateful_rng(0).uniform(-1, [1, 2]).shape
         (2,)
@@ -107,7 +119,24 @@ class StatefulPRNG:
     def normal(
         self, loc: Any = 0, scale: Any = 1, size: Size = None, *, dtype: Any = float
     ) -> Any:
-        """Normal draws of mean `loc` and standard deviation `scale`."""
+        """Normal draws of mean `loc` and standard deviation `scale`.
+
+        Args:
+            loc, scale: numbers, or arrays that broadcast. Default 0 and 1.
+            size: the shape; None (default) is that of `loc` with `scale`.
+            dtype: a dtype of floats; `float` (default) is the default one.
+
+        Returns:
+            An array of that shape and dtype.
+
+        Raises:
+            ValueError: `dtype` is of integers.
+            TypeError: `loc` and `scale` do not broadcast to `size`.
+
+        >>> from curta.experimental import random
+        >>> random.stateful_rng(0).normal(10, 0.1, size=(2, 3)).shape
+        (2, 3)
+        """
         drawn = random.normal(self.key(), _shape(size, loc, scale), dtype)
         moved = jnp.asarray(loc) + jnp.asarray(scale) * drawn
         return moved.astype(dtypes.canonicalize_dtype(dtype))
@@ -116,6 +145,19 @@ class StatefulPRNG:
         self, low: Any, high: Any = None, size: Size = None, *, dtype: Any = int
     ) -> Any:
         """Uniform integers of low, low + 1, ... high - 1; below `low` without `high`.
+
+        Args:
+            low, high: integers, or arrays of them that broadcast. Without `high`
+                (default None) they are 0 and `low`.
+            size: the shape; None (default) is that of `low` with `high`.
+            dtype: a dtype of integers; `int` (default) is the default one.
+
+        Returns:
+            An array of that shape and dtype.
+
+        Raises:
+            ValueError: `low` and `high` do not broadcast to `size`.
+            TypeError: `dtype` is not of integers.
 
         >>> from curta.experimental import random
         >>> random.stateful_rng(0).integers(5, size=(2, 3)).shape

@@ -282,7 +282,7 @@ class Exported:
         op = CallExported(
             closed, f"{PREFIX}{self.fun_name}", refined=refined, nr_devices=count
         )
-        if self.nr_devices == 1:  # it runs wherever its arguments are
+        if self.nr_devices == 1:  # on the devices of its arguments
             return list(op(*args))
         given, wanted = (
             [s and there(s) for s in several]

@@ -240,7 +240,7 @@ def _cotangent_shardings(exported: Exported) -> list[Any]:
     meshes = (getattr(x, "mesh", x) for x in (*named, *inner))
     several = (m for m in meshes if isinstance(m, Mesh) and m.size > 1)
     mesh = next(several, None)
-    if mesh is None or mesh.explicit_axes:  # types say it
+    if mesh is None or mesh.explicit_axes:  # types hold the shardings
         return result
     for i, aval in enumerate(exported.out_avals):
         if result[i] is None and aval.to_cotangent_aval().dtype != float0:

@@ -18,7 +18,7 @@ from curta.core.sharding import NamedSharding
 from curta.export.flatbuffer import Scalar, Table, Vector, flatbuffer
 from curta.export.registration import checked_keys, stored_node
 
-# Readers of before 2026 refuse others; what is there is told by the fields.
+# JAX's readers before 2026 refuse other versions; fields of later ones are optional.
 _VERSION = 3
 
 _DTYPES = {

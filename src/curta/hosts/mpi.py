@@ -31,7 +31,7 @@ MPI: Any = late("mpi4py.MPI")
 T = TypeVar("T")
 NDArray = np.ndarray[Any, Any]
 _CHUNK = 1 << 30  # bytes in one call: MPI counts with 32 bits
-_LEFT = 2.0  # seconds in a collective after which one who has left will not come
+_LEFT = 2.0  # seconds to wait in a collective after another process has left
 
 # Operations of MPI that give what NumPy gives, whatever the values. MPI_MAX and MPI_MIN
 # say nothing of NaNs, complex numbers have no order in MPI, and floats of 8 and 16 bits

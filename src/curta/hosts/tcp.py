@@ -27,7 +27,7 @@ from curta.hosts.started import InThread
 from curta.hosts.store import Store
 
 NDArray = np.ndarray[Any, Any]
-_HEAD = struct.Struct("!IQ")  # the bytes of the collective's name, and of the array
+_HEAD = struct.Struct("!IQ")  # lengths of the collective's name and of the array
 _AT_ONCE = 1 << 22  # bytes handed to the system in one call
 _LOOK = 0.5  # seconds after which a process that waits looks whether others failed
 

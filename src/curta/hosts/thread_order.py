@@ -52,8 +52,8 @@ class ThreadOrder:
         thread = threading.current_thread()
         if holder is not None and not self._is_free():
             raise _both(thread, holder)
-        with self._lock:  # nothing but native code between taking it and what frees it
-            if self._programs != programs:  # while this thread came to the lock
+        with self._lock:  # no signal handler runs before the block does
+            if self._programs != programs:  # changed before we got the lock
                 raise _both(thread, None)
             self._programs += 1
             self._holder = thread

@@ -78,6 +78,6 @@ def _is_bad(i: Any, size: int, wrap: bool, window: int) -> Any:
     least = max(-size, int(info.min)) if wrap else 0
     greatest = min(size - window, int(info.max))
     bad = (i > greatest) | (i < least)
-    if wrap and window > 1:  # counted from the end, windows may reach beyond it
+    if wrap and window > 1:  # windows at negative indices may pass the end
         bad |= (i < 0) & (i > max(-window, least))
     return bad

@@ -37,7 +37,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
     elif type(operand) is int:
         operand = _in_range(operand, dtype)
     elif dtype == np.bool_ and is_complex_scalar(operand):
-        operand = operand != 0  # of which an array's real part decides
+        operand = operand != 0  # an array would drop the imaginary part
     out = ops.convert_element_type(operand, dtype)
     return out if isinstance(out, Array) else scalar_array(out)
 

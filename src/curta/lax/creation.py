@@ -148,7 +148,7 @@ def _scalar(value: Any, dtype: Any, weak_type: bool) -> Any:
     if weak_type and is_python_scalar(value):
         return value
     if type(value) is int and value.bit_length() > 31:
-        return converted(value, dtype)  # which takes what has no dtype of its own
+        return converted(value, dtype)  # Python ints of any size
     if dtype == np.bool_ and is_complex_scalar(value):
         return value != 0
     return convert_element_type(value, dtype, weak_type)
@@ -204,7 +204,7 @@ def full_like(
         out = broadcast(convert_element_type(fill_value, dtype, True), shape)
         out = out if sharding is None else device_put(out, sharding)
     if alike and not shape and mesh_of(aval.placement).explicit_axes:
-        out = BroadcastInDim((), ())(out)  # numbers are on no mesh, results of ops are
+        out = BroadcastInDim((), ())(out)  # placed as results of ops are
     where = in_space(aval.placement, MemorySpace.Device)
     return placed_as(out, None, where) if alike else out
 

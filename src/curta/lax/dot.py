@@ -67,7 +67,7 @@ def dot(
     operands = [
         operand_type(DotGeneral.name, i, x).dtype for i, x in enumerate((lhs, rhs))
     ]
-    # The sums are of what the operands are; only they become integers, or real.
+    # Sums in the operands' dtype, converted at the end where that is lossy.
     later = wanted is not None and any(_loses_parts(d, wanted) for d in operands)
     op = DotGeneral(numbers, precision, None if later else wanted)
     if out_sharding is None:

@@ -403,7 +403,7 @@ def _all_to_all(
     for k, name in enumerate(names):
         at = split + k
         x = AllToAll((name,), sizes[k], at, at, False)(x)
-    # The dims of the senders go in front of the dim to which they are joined.
+    # Move the dims over senders in front of `concat`, with which they are merged.
     senders = [*range(split, split + count)]
     others = [d for d in range(typeof(x).ndim) if d not in senders]
     order = [*others[:concat], *senders, *others[concat:]]

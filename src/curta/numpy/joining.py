@@ -367,6 +367,3 @@ def _split(name: str, ary: Any, parts: Any, axis: Any) -> list[Any]:
             )
         sizes = [length + 1] * rest + [length] * (count - rest)
     return list(lax.split(ary, sizes, axis=axis))
-
-
-# ---- deleting

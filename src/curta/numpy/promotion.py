@@ -48,7 +48,7 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     if isinstance(x, Array) or np.ndim(x) or isinstance(dtype, dtypes.ExtendedDType):
         return convert_element_type(x, dtype, weak_type)
     if weak_type and is_python_scalar(x) and typeof(x).dtype == dtype:
-        return scalar_array(x)  # a jaxpr shows it as it was written
+        return scalar_array(x)  # printed in jaxprs as it was written
     value = np.asarray(x, typeof(x).dtype)
     if value.dtype != dtype:
         with np.errstate(over="ignore"):  # too large a float is infinite
@@ -80,7 +80,7 @@ def strong_const(example: Any, value: Any) -> Any:
     try:
         scalar = np.asarray(value, aval.dtype)
     except TypeError:
-        dtypes.to_numeric_dtype(aval.dtype)  # says it of keys
+        dtypes.to_numeric_dtype(aval.dtype)  # raises for keys
         raise
     if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:  # a scalar would be halved
         return wrap(scalar, ShapedArray((), aval.dtype))

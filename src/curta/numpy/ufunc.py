@@ -446,7 +446,7 @@ def _update_one_by_one(self: ufunc, a: Any, indices: Any, *others: Any) -> Any:
     """The function applied at each position of the index, one after the other."""
     a = cast(a, self.result_dtype(a, *others))
     if isinstance(indices, list):
-        parse(indices, a.shape)  # which refuses it
+        parse(indices, a.shape)  # raises: lists are no indices
     items = indices if isinstance(indices, tuple) else (indices,)
     arrays = [x for x in items if not isinstance(x, slice)]
     shape = lax.broadcast_shapes(*map(np.shape, arrays)) if arrays else ()

@@ -68,7 +68,7 @@ class Placed:
     def __init__(self, given: tuple[Sharding | None, ...], devices: tuple[Any, ...]):
         self.given = given
         self.devices = devices
-        self.results: Shardings | None = None  # not asked for yet
+        self.results: Shardings | None = None  # computed on demand
 
 
 class Destinations:

@@ -105,7 +105,7 @@ def _gather(
         return None
     (d,) = cut
     if d not in numbers.start_index_map:
-        return None  # all windows have its first row
+        return None  # windows start at row 0 of the split dim
     axes = table.split[d]
     group, rows = hosts.group(axes), typeof(table.value).shape[d]
     avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
@@ -132,7 +132,7 @@ def _gather(
     x = local(operand, own)
     batch = tuple(i for i in range(len(shape)) if i not in numbers.offset_dims)
     rest = zeros(typeof(x))
-    if outside is not None:  # the first host has what stands for these
+    if outside is not None:  # the first host fills these in
         first = eq(HostIndex(group)(), np.int32(0))
         outside = and_(outside, _everywhere(first, outside))
         fill = exact_scalar(op.fill_value, typeof(x).dtype)
@@ -227,7 +227,7 @@ def _scatter(
     )
     component = numbers.scatter_dims_to_operand_dims.index(d)
     indices = _as_int32(indices)
-    if op.mode is CLIP:  # whichever dim they are outside of: others are dropped here
+    if op.mode is CLIP:  # clip in all dims, as the local op drops
         indices = _moved_inside(op, indices, avals[0].shape, avals[2].shape)
     at = _component(indices, component)
     at = sub(at, _everywhere(first_row(group, rows), at))

@@ -171,7 +171,7 @@ class Partitioner:
         env: dict[Var, Part] = dict(zip(jaxpr.invars, args, strict=True))
         for v, const in bound_consts(jaxpr, closed.consts).items():
             env[v] = Part(const, ((),) * v.aval.ndim)
-        # Propagation wishes nothing of what is made of constants alone.
+        # Values that depend on constants alone are not split by propagation.
         ends = {v: s for v, s in zip(jaxpr.outvars, outs or hints) if type(v) is Var}
         self.eqns(jaxpr, env, known, ends)
         results = [read(env, v) for v in jaxpr.outvars]
@@ -357,7 +357,7 @@ class Partitioner:
             else:
                 return
             if self.hosts.size_of(assigned[f]) < rel.sizes[f]:
-                return  # what is inside of it stays together
+                return  # inner factors can be split only if outer ones are split fully
 
     def counted_once(
         self, values: Sequence[Any], rel: Factors, axes: Sequence[Any]

@@ -35,7 +35,7 @@ from curta.primitives.placing import InspectSharding, Placing
 from curta.primitives.structure import add_any, zeros
 from curta.transforms.jaxprs import run_closed
 
-_ROUNDS = 4  # how often the body of a loop is looked at, until its carry is settled
+_ROUNDS = 4  # maximum passes over a loop's body to a fixed point of its carry
 
 
 @functools.singledispatch
@@ -64,7 +64,7 @@ def _inspect(
     parts: Parts,
     wanted: Splits,
 ) -> Sequence[Part]:
-    return []  # shown when results are placed
+    return []  # handled where results are placed
 
 
 # ---- ops that hold jaxprs

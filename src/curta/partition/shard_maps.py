@@ -101,7 +101,7 @@ class AlongHosts:
     ) -> tuple[Any, Any]:
         """A collective over the axis, of which `axis` has this host's devices."""
         if all(d is None for d in dims):
-            # The same on all devices: no host need be asked.
+            # Replicated operands: no communication.
             size = axis.size * self.group.size
             out, dim = op.batch(axis._replace(size=size, hosts=None), args, dims)
             return self._own(out, dim, axis.size)

@@ -74,7 +74,7 @@ def _fft(
     group = hosts.group(part.split[d])
     batch = typeof(part.value).shape[: dims[0]]
     if any(n % group.size == 0 and not part.split[i] for i, n in enumerate(batch)):
-        return None  # one of these may be cut instead
+        return None  # a batch dim can be split instead
     rest = [i for i in dims if i != d]
     sizes = [lengths[i - dims[0]] for i in rest]
     back = op.fft_type in (FftType.IFFT, FftType.IRFFT)

@@ -57,7 +57,7 @@ def known_results(eqn: Eqn, parts: Parts) -> list[Part] | None:
     return [Part(known, ((),) * aval.ndim)]
 
 
-_MOST = 8  # dims: there is an index for each
+_MOST = 8  # maximum rank: there is a scalar index for each dim
 _FEW = (BroadcastInDim, Concatenate, ConvertElementType, Elementwise, SelectN)
 
 

@@ -113,7 +113,7 @@ def reached(
         if fill is not None:
             here = Window(window.size, window.every, at)
             part = filled(part, dim, here, fill, group)
-            if piece.step:  # few rows: not looked through again by who reads them
+            if piece.step:  # few rows: compute them once, before their readers
                 (part,) = OptimizationBarrier()(part)
         parts.append(part)
         at += piece.rows

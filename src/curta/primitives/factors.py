@@ -251,7 +251,7 @@ def _unstack(op: Unstack, avals: Avals, outs: Avals) -> Factors:
 @factors.register
 def _reduction(op: Reduction, avals: Avals, outs: Avals) -> Factors:
     rest = [d for d in range(avals[0].ndim) if d not in op.axes]
-    if op.monoid is XOR:  # hosts have no such fold
+    if op.monoid is XOR:  # no all-reduce by XOR
         return named(avals, outs, [_but(range(avals[0].ndim), op.axes)], [rest])
     kinds = dict.fromkeys(op.axes, op.monoid.name)
     return named(avals, outs, [range(avals[0].ndim)], [rest], kinds)

@@ -29,7 +29,7 @@ def refuse_collectives(
             if name in forbidden:
                 raise _forbidden(name, f"`{op.name}` acts on axis '{name}'")
     if op.places_outputs and not isinstance(op, Reshard):
-        return  # what is in its jaxprs was looked at
+        return  # the eqns of its jaxprs were checked
     before, after = ([a.sharding.spec for a in some] for some in (avals, outs))
     kept, summed = _axes(after), {n for s in after for n in s.unreduced}
     for name in forbidden:

@@ -103,7 +103,7 @@ def _common_mesh(op: Op, avals: Sequence[ShapedArray]) -> AbstractMesh:
     placed = [a for a in avals if not mesh_of(a.placement).empty]
     if not placed:
         return around
-    if scope().guesses:  # the operands of a recorded function are where they were
+    if scope().guesses:  # a recorded function keeps the mesh of its operands
         split = [a for a in placed if a.sharding.spec.used_axes()]
         return mesh_of((split or placed)[0].placement)
     meshes = [_seen_from(around, mesh_of(a.placement)) for a in placed]

@@ -161,7 +161,7 @@ class Reshard(Placing):
         entries = [
             entry_of(n for n in entry_axes(e) if n in explicit) for e in spec.partitions
         ]
-        within = x.mat  # what is said of manual axes stays
+        within = x.mat  # keep vma, unreduced and reduced
         unreduced = spec.unreduced & explicit | within.unreduced
         reduced = spec.reduced & explicit | within.reduced
         sums = unreduced, reduced

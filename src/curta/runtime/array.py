@@ -348,7 +348,7 @@ class ArrayImpl(ShownArray):
             return self._sharding
         own = getattr(self, "_pending", None)
         buffer = without_order(own)
-        # One that was placed nowhere is on one device, whatever the order of its dims.
+        # Without a sharding an array is on one device, in whatever layout.
         if isinstance(own, RemoteData) or type(buffer) is DeviceData:
             result: Sharding = buffer.sharding
             return result
@@ -420,7 +420,7 @@ class ArrayImpl(ShownArray):
                     "FullyReplicatedShard: Array has no addressable shards."
                 )
             index = 0
-        result: Any = here[index].data  # which is there
+        result: Any = here[index].data  # a shard of this process
         return result
 
     # ---- life

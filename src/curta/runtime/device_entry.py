@@ -73,7 +73,7 @@ def entry(
     arrays, results = len(leaves), len(program.results)
     devices = len(program.devices)
     operands, outputs = devices * arrays, devices * results
-    # What `invoke_code` has in a record, of a function that it does not call.
+    # The head that `invoke_code` expects; it does not call this function.
     head = [execute, operands + outputs, outputs, *[0] * (invoke_code.HEAD_WORDS - 3)]
     borrowed, closed = id(client.borrowed), ctypes.addressof(client.closed_word)
     more = [borrowed, closed, devices, arrays, results, len(arguments), *arguments]
@@ -82,7 +82,7 @@ def entry(
     record = _packed(code.address("run_on_device"), *words)
     make, library = _maker(client, run, commit, build), client.library
     failed = _python_says(library) if donated else library.raise_error
-    # What follows is kept for the record, which has addresses of it.
+    # After the first four come objects that are kept alive: the record points to them.
     return record, [], make, failed, run, kept, config.context, walk.kept, code
 
 

@@ -238,6 +238,13 @@ def devices_are_counted() -> bool:
     return _virtual_devices.cache_info().currsize > 0 or has_plugin_devices()
 
 
+_REMEDY = (
+    " A plugin brings the devices of a platform: pip install 'curta[cuda13]',"
+    " 'curta[rocm7]' or 'curta[tpu]'. JAX_PLATFORMS=cuda makes it an error, with the"
+    " reason, if an installed one finds none."
+)
+
+
 def devices(backend: str | None = None) -> list[Device]:
     """All devices, or those of the platform `backend`.
 
@@ -257,9 +264,11 @@ def devices(backend: str | None = None) -> list[Device]:
     if name == "gpu":
         raise RuntimeError(
             "Unknown backend: 'gpu' requested, but no platforms that are instances of"
-            f" gpu are present. Platforms present are: {','.join(known)}"
+            f" gpu are present. Platforms present are: {','.join(known)}.{_REMEDY}"
         )
-    raise RuntimeError(f"Unknown backend {backend}. Available backends are {[*known]}")
+    raise RuntimeError(
+        f"Unknown backend {backend}. Available backends are {[*known]}.{_REMEDY}"
+    )
 
 
 def local_devices(

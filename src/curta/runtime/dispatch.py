@@ -70,14 +70,14 @@ class CompiledCall:
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.closed = closed
         self.consumed: Any = find_donation(closed, donated) if any(donated) else {}
-        self.watched: bool = bool(closed.effects)  # what they do depends on the devices
+        self.watched: bool = bool(closed.effects)  # effects depend on the devices
         self.made_of: tuple[Any, ...] = (
             *(closed, name, donated, in_shardings, out_shardings, mesh, moves),
         )
         self.checks: bool = checks
-        #: Gives what to call when it runs where native code was not told of it.
+        #: What to call when it runs on devices that have no native entry.
         self.on_other_devices: Callable[[], Callable[[], None] | None] = _nothing
-        # What is for several hosts is not compiled as one program here.
+        # Over several hosts each host's part is compiled, not the whole program.
         self.on_host: bool = default_is_host() and not several_hosts()
         self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
         self.without_bits: list[int] = [
@@ -110,7 +110,7 @@ class CompiledCall:
         """What runs the program on this CPU."""
         if several_hosts():
             hosts_call.refuse_parts(self.closed.consts)
-        # Who looks for special values may have to run the program again.
+        # Checks for NaN may run the program again, so nothing is donated.
         consumed = {} if self.checks else self.consumed
         with timed(f"compilation of {self.name}"):
             return overwriting(self.closed, consumed)
@@ -189,7 +189,7 @@ class CompiledCall:
         try:
             donate(self.consumed, args, inputs, self.overwritten, taken)
             return self._run(args, inputs)
-        except (MemoryError, CancelledError):  # which come before anything ran
+        except (MemoryError, CancelledError):  # raised before anything ran
             take_back(self.consumed, args, inputs, taken)
             raise
 

@@ -100,7 +100,7 @@ def take_back(
 
 
 def _copy(x: Any) -> Any:
-    out = unshared(x.shape, x.dtype)()  # it may itself be donated
+    out = unshared(x.shape, x.dtype)()  # unpooled, so that it can be donated, too
     out[...] = x
     return out
 

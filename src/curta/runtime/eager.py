@@ -84,7 +84,7 @@ def quietly(fun: Callable[..., Any], *args: Any) -> Any:
     except MemoryError as error:
         raise as_out_of_memory(error) from error
     except RuntimeError as error:
-        # `fun` is called while another runs quietly: a callback into the program.
+        # The quiet context is entered already: a callback of the program calls us.
         if not str(error).startswith("cannot enter context"):
             raise
     with np.errstate(all="ignore"):
@@ -114,7 +114,7 @@ class EvalTrace(Trace):
                 placed = placed or isinstance(value, RemoteData)
                 pending = True
             data.append(value)
-        # An op without parameters is its class, whose hash costs nothing.
+        # Ops without parameters are looked up by their class, whose hash is cheap.
         kind = op if op.__dict__ else type(op)
         context = config.context
         plan = _plans.get((context, kind, *avals))
@@ -224,7 +224,7 @@ class OpPlan(Plan):
             return
         self.out = outs if op.multiple_results else out
         rule = eval_rule(op, avals)
-        # Functions of the user run in the user's context, not in a quiet one.
+        # The user's functions keep the user's np.errstate.
         self.run = rule if op.holds_functions else partial(quietly, rule)
 
     def program(self) -> Callable[[Any], Any]:
@@ -282,7 +282,7 @@ def _find_plan(key: tuple[Any, ...], op: Op, avals: Sequence[ShapedArray]) -> Op
     if _holds_jaxpr(op):
         return _plan_with_jaxpr(op, *avals)
     if op.effects or op.holds_functions:
-        return OpPlan(op, avals)  # not kept: each is an op of its own
+        return OpPlan(op, avals)  # not cached: no two such ops are equal
     plan: OpPlan = _plans.keep(key, OpPlan(op, avals))
     return plan
 

@@ -97,7 +97,7 @@ class Elsewhere(PlanTable):
         # Tangents of integers, which have no bits, are on the host.
         for i in program.without_bits:
             outs[i] = outs[i]._storage()
-        # The same arrays may be known by several shardings that are equal.
+        # Native entries compare shardings by identity: equal ones may take several.
         if call.entered < config.tuning.native_entries and not program.does_more:
             call.entered += 1
             entry = native_call.device_entry.entry(
@@ -120,8 +120,8 @@ class Elsewhere(PlanTable):
         plan: Plan | None = self.get(key)
         if plan is None:
             outs = program.destinations.results(given)
-            # Those that no result can take stay, as on the CPU.
-            # Who looks for special values may have to run the ops on the arguments.
+            # Donated arguments that no result can take stay, as on the CPU; all stay
+            # where checks for NaN may run the ops again.
             taken = {} if program.checks else program.consumed
             where = CompileOptions(program.name, devices, given, outs, taken)
             with timed(f"compilation of {program.name}"):

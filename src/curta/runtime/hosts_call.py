@@ -86,7 +86,7 @@ class HostsCall:
         shapes = [stored_shape(a, s) for a, s in pairs]
         self._shapes = [shapes[k] for k in self._with_bits]
         here = of_process()
-        # Of these each process would take its rows from a value of its own.
+        # A NumPy array for these is refused: each process may have another one.
         self._told_split = [
             i
             for i, s in enumerate(in_shardings)
@@ -97,7 +97,7 @@ class HostsCall:
             own = of_host(own, here.index)
         pairs_in_place = {} if checks else self._in_place(own)
         run = overwriting(own, pairs_in_place)
-        # Those that it may work in, also where the result is not left there.
+        # Arguments whose memory it may overwrite, even if no result stays there.
         self._overwritten = [*pairs_in_place]
         self.run: Any = checked(name, own, run) if checks else run
 

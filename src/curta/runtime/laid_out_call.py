@@ -81,7 +81,7 @@ class LaidOutCall(CompiledCall):
         try:
             outs = self.stored(stored)
         except Exception:
-            for i in borrowed:  # what was not used up
+            for i in borrowed:  # arguments that were not donated after all
                 if type(args[i]) is ArrayImpl and not stored[i].is_deleted():
                     data = LaidOutData(stored[i]._buffer(), self.in_orders[i])
                     args[i].revive(data)

@@ -59,11 +59,11 @@ class NativeExecutable(Executable):
         share = 1 + len(program.signature) / tuning.queued_arrays
         long = program.cost > share * tuning.queued_cost
         long = long or moved > share * tuning.queued_bytes
-        # A loop may have any number of iterations: the last call says what to expect.
+        # The cost of a while loop is unknown: whether to queue it the last call tells.
         self.is_async = long and program.cost < UNKNOWN
         self.measured = program.cost >= UNKNOWN
-        # Whether a signal would wait too long for the end of a call: if it may, and
-        # the first calls do not show that it does not.
+        # Whether calls may take so long that signals wait; measured calls may show that
+        # they do not.
         self.lingers = program.cost > tuning.interruptible_cost
         self._entry: Callable[..., Any] | None = None
         self._called = False
@@ -91,7 +91,7 @@ class NativeExecutable(Executable):
         if not pending:
             return self.fallback(*args)
         outs = [result.wait() for result in pending]
-        if self.measured:  # to wake a thread and be woken takes long now and then
+        if self.measured:  # waking threads may take long: measure again
             self._measure(begin, config.tuning.answer_seconds)
         return outs
 

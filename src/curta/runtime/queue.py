@@ -288,7 +288,7 @@ class _Queue:
 
     def forget(self) -> None:
         """Let go of what finished jobs have used."""
-        done = []  # what they kept alive goes when the lock is free
+        done = []  # destroyed after the lock is released
         with self._lock:
             finished = self._finished.value
             while self._jobs and 0 < self._jobs[0].number.value <= finished:

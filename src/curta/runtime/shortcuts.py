@@ -32,7 +32,7 @@ from curta.runtime.plans import Plan, PlanTable
 from curta.runtime.straight_line import single_result
 
 _SCALARS = (bool, int, float, complex)
-# The dtypes that a Python scalar takes on when it meets them.
+# Kinds of dtypes of an array that a Python scalar of a type takes on.
 _KINDS: dict[type, str] = {int: "iufc", float: "fc", complex: "c"}
 
 
@@ -185,7 +185,7 @@ _scalar_aval: Callable[..., Any] = functools.lru_cache(1024)(_find_scalar_aval)
 def _scalar_array(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any] | None:
     try:
         return np.array(x, aval.dtype)
-    except OverflowError:  # the general function says so, or wraps around
+    except OverflowError:  # the general function raises, or wraps around
         return None
 
 

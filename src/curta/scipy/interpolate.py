@@ -76,6 +76,7 @@ class RegularGridInterpolator:
                 )
 
     def tree_flatten(self) -> tuple[Any, Any]:
+        """The children and the metadata, for `register_pytree_node_class`."""
         return (self.grid, self.values, self.fill_value), self.method
 
     @classmethod

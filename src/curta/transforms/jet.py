@@ -172,7 +172,8 @@ class JetTrace(Trace):
         """The results with all terms; within derivatives, terms when asked for."""
         key = (function, *map(id, applied.args))
         if self.shared is not None:
-            if key not in self.shared:  # holds the arguments, whose ids are its key
+            # `applied` keeps alive the arguments whose ids are in the key.
+            if key not in self.shared:
                 self.shared[key] = applied, applied.tracers()
             return self.shared[key][1]
         tracers = applied.tracers()

@@ -29,7 +29,8 @@ class PartialTrace(Trace):
         self.parent: Trace = parent
         self.locates: bool = parent.locates
         self.recorder: JaxprTrace = JaxprTrace(debug_info, parent, locate=False)
-        # What is recorded may be run elsewhere: its names begin here.
+        # Recorded eqns may run under other name scopes: store names relative to this
+        # one.
         if outer := len(current_name_stack()):
             self.recorder.locate = functools.partial(self.recorder.locate, outer)
 

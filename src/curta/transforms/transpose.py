@@ -71,7 +71,7 @@ def _backwards(
                 Zero(v.aval.to_cotangent_aval()) if ct is None else ct
                 for v, ct in zip(eqn.outvars, given, strict=True)
             ]
-        # The split of a cotangent is that of its primal, whatever its rule would say.
+        # A cotangent is sharded as its primal, whatever the rule's ops would infer.
         placed = [v.aval.placement for v in (*eqn.invars, *eqn.outvars)]
         with guessing() if any(w and w.has_axes for w in placed) else _PLAINLY:
             result = eqn.op.transpose(cts, *operands)
@@ -93,7 +93,7 @@ def _placed_for(primal: Any, ct: Any) -> Any:
     if not (have.unreduced or have.entries):
         return ct
     have = typeof(ct).placement
-    assert have is not None  # it is split, in whichever memory
+    assert have is not None  # since it has axes
     return placed_as(ct, have, None if have.unreduced else have.update(entries=()))
 
 

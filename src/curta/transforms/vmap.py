@@ -118,7 +118,7 @@ class BatchTrace(Trace):
                 return op(*vals)
             out, out_dims = op.batch(self.axis, vals, dims)
         except (IndexError, TypeError, ValueError):
-            with use_trace(self):  # where the axis of the batch has its name
+            with use_trace(self):  # with the axis name in scope
                 _check_examples(op, vals, dims)
             raise
         finally:

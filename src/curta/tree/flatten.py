@@ -83,7 +83,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Sequence[tuple[Any, Any]], A
     return _kind_of_node(tree).flatten_with_keys(tree)
 
 
-# As JAX has them since 0.10.1: leaves, of which the program meant the elements.
+# Leaves, in JAX since 0.10.1, too, though the program probably meant their elements.
 _NONE: dict[Any, Any] = {}
 _ITERATORS: frozenset[type] = frozenset(
     [

@@ -355,7 +355,7 @@ class DataclassKind(CustomKind):
         return f"{name(self.type)}({', '.join(f'{n}={x}' for n, x in pairs)})"
 
     def parts(self) -> tuple[Callable[[Any], tuple[Any, ...]], int]:
-        # The class, which is the same for sure, makes it a tuple for a single field.
+        # attrgetter gives a tuple only of two names or more: the class pads it.
         names = *self.data_fields, *self.meta_fields, "__class__", "__class__"
         return operator.attrgetter(*names), len(self.meta_fields) + 2
 

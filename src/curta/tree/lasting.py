@@ -13,7 +13,7 @@ from weakref import WeakSet
 
 _VALUES = frozenset((str, bytes, int, float, bool, complex, type(None)))
 _COMPARISONS = "__eq__", "__hash__"
-# What modules hold, by addresses; classes of which an object was not among that.
+# Objects held by modules, by id; classes with an object that no module holds.
 _held: dict[int, Any] = {}
 _others: WeakSet[type] = WeakSet()
 

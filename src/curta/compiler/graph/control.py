@@ -60,7 +60,7 @@ def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -
     parts = parts_of(eqn)
     if parts is not None:
         program = lowering.compile_part(parts.body, _in_place(eqn))
-        if not program.runs_python:  # which threads other than the caller's must not
+        if not program.runs_python:  # only the caller's thread may run Python
             return _ProgramLoop(
                 lowering, eqn, operands, results, (program,), parts
             ).add()
@@ -240,7 +240,7 @@ class _ProgramLoop:
             then.append(after_it)
             there = self.memory[i] in (_memory(first), _memory(second))
             if not there or not (known or first is second):
-                # What all parts have alike, each of them stores.
+                # A result that is the same in all parts is stored by each of them.
                 after.append(Copy(self._own(self.memory[i], i), last))
         loop = self._while if count is None else self._for
         body = (*before, loop(tuple(carries), now, then), *after)
@@ -327,7 +327,7 @@ class _ProgramLoop:
             return ()
         most = config.tuning.interruptible_cost // 4
         cost = sum(p.cost for p in self.programs)
-        calls = -(-most // max(cost, 1))  # programs may cost nothing
+        calls = -(-most // max(cost, 1))  # the estimate may be 0
         every = 1 << max(calls - 1, 0).bit_length()
         return (Call(signals_answered(), every=every),)
 

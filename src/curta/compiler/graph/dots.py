@@ -81,7 +81,7 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     if kind is None or any(d <= 1 for d in (m, n, k)) or not batch:
         return _fold(lowering, eqn, result, working)
     a, a_flipped = _matrix(lowering, left, (left_batch, left_free, left_sum), working)
-    # A panel that is packed for each of many small matrices takes longer than they do.
+    # Packing a panel for each of many small matrices takes longer than their product.
     small = batch > 1 and typical(n * k) <= config.tuning.upright_matrix
     dims = right_batch, right_sum, right_free
     b, b_flipped = _matrix(lowering, right, dims, working, upright=small)

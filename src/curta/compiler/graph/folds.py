@@ -56,7 +56,7 @@ def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
     if isinstance(op, ArgReduction):
         wide = np.dtype(op.index_dtype).itemsize >= 4
         index_dtype = op.index_dtype if wide else _INT32
-        # Nothing better than the identity: all elements are, and the first one is 0.
+        # If all elements equal the identity none beats it: the index stays 0.
         return FoldCode(
             (b.const(op.identity(dtype), dtype), b.const(0, index_dtype)),
             lambda x, index: (x, b.index_value(index, index_dtype)),

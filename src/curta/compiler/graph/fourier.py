@@ -135,7 +135,7 @@ def _applied(op: TransformAlong, x: Any) -> Any:
 
 @kept_by_settings(maxsize=64)
 def _table(routine: Transform) -> Any:
-    # Transforms of other shapes and the same length have the same table, but for lanes.
+    # The table depends on the length and the lanes, not on the shape.
     return routine.table()
 
 

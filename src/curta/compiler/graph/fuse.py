@@ -61,7 +61,7 @@ class FusionPlan:
 
 
 def fuse(program: Program) -> FusionPlan:
-    """FusionGroup the items of a program into kernels."""
+    """Group the items of a program into kernels."""
     return FusionPlan(tuple(_fused(program.items)), program.items)
 
 

@@ -49,7 +49,8 @@ class FusionGroup:
         self.folding: set[Nest] = set()  # the dims of its folds
         self.work: int = 0
         self.depth: int = 0
-        # Whether it has only maps over many indices, which may be functions of rows.
+        # Whether all items are maps over many indices, such as the costly functions of
+        # rows that `fuse` keeps apart.
         self.only_rows = True
         self.add(item, len(item.dims) if isinstance(item, LoopItem) else 0)
 
@@ -108,10 +109,10 @@ class Candidates:
 
     def __init__(self) -> None:
         self.groups: list[FusionGroup] = []
-        # The work of little groups, by what an item that joins may not be.
+        # The work of small groups, to find the first with room for an item; by kind.
         self.little: dict[tuple[bool, int], FirstFit] = {}
         self.kinds: list[tuple[bool, int]] = []
-        # Groups by nest and what they read; some are no longer what they were.
+        # Numbers of groups by nest and buffer read; outdated ones are pruned later.
         self.siblings: dict[tuple[Nest, Any], list[int]] = {}
 
     def append(self, group: FusionGroup) -> None:
@@ -184,7 +185,7 @@ class Candidates:
             group = self.groups[numbers[i]]
             shares = group.one_body or group.has_iterations(item, group.shared)
             if group.closed or len(group.nests) > 1:
-                del numbers[i]  # and so it stays
+                del numbers[i]  # for good: groups do not open again
                 continue
             if shares:
                 yield numbers[i]

@@ -135,8 +135,8 @@ class ItemLowering(ItemBuilder):
         self.in_place = in_place
         self.collectives: CollectiveItems = CollectiveItems(self)
         self.outputs: list[Buffer] = []
-        self.barriers = 0  # so far
-        self.behind: dict[Atom, int] = {}  # the last one before a value's elements
+        self.barriers = 0  # passed so far
+        self.behind: dict[Atom, int] = {}  # value -> number of the barrier it is behind
 
     def run(self) -> Eqn | None:
         """Make all items; gives the eqn whose dtypes have no code, if there is one."""

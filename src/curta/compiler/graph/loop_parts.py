@@ -165,7 +165,7 @@ class _Rows:
             raise _Mixed
         (own,) = rows
         if not own or any(own not in dims for dims in sides[len(eqn.invars) :]):
-            raise _Mixed  # results are made of several rows
+            raise _Mixed  # a result depends on several rows
         for atom, dims in pairs:
             if own in dims:
                 self._put(atom, dims.index(own))
@@ -181,7 +181,7 @@ class _Rows:
             avals, outs = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
             rel = factors(eqn.op, avals, outs)
             mixed = set(rel.whole)
-            if isinstance(eqn.op, Iota):  # numbers of rows are the same in no two parts
+            if isinstance(eqn.op, Iota):  # row numbers differ between parts
                 mixed.update(rel.results[0][eqn.op.dimension])
             self.known[eqn] = tuple(
                 tuple(dim if mixed.isdisjoint(dim) else () for dim in dims)

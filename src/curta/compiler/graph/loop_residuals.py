@@ -137,7 +137,7 @@ def _apply(loop: Loop, changes: list[_Change]) -> None:
         made.append(copied(recipe.eqns, names))
         assert isinstance(recipe.target, Var)
         instead |= dict.fromkeys(inner.pop(array, []), names[recipe.target])
-    # What is made of a row that is now made itself comes after it.
+    # In dependence order: a row may be recomputed from another that is recomputed.
     loop.eqns = [*itertools.chain(*reversed(made)), *loop.eqns]
     loop.rename(instead)
     loop.rows = [p for p in loop.rows if p[0] not in instead]

@@ -48,7 +48,8 @@ class _Sums:
         for v in loop.outs():
             self.uses.setdefault(v, []).append(None)
         self.dropped: set[Eqn] = set()
-        self.names: dict[Var, Atom] = {}  # what their results are without them
+        # Results of dropped eqns -> what replaces them.
+        self.names: dict[Var, Atom] = {}
         self.done: set[Carried] = set()
 
     def take_out(self, part: Carried) -> None:

@@ -75,15 +75,16 @@ class _Scheduler:
     def __init__(self, jaxpr: Jaxpr) -> None:
         self._nodes: list[_Node] = []
         self._made: dict[Any, _Node] = {}
-        self._last: _Node | None = None  # of those that keep their order
+        self._last: _Node | None = None  # of the nodes with ordered effects
         for eqn in jaxpr.eqns:
             if _is_split(eqn):
                 self._add_split(eqn)
             else:
                 self._add(eqn)
         self._ready: list[tuple[int, int, _Node]] = []
-        self._begun: deque[_Node] = deque()  # dones, of what was begun first in front
-        self._numbers: dict[Any, Var] = {}  # the newest name of the number of each
+        self._begun: deque[_Node] = deque()  # `done` nodes in the order of their starts
+        # Request -> the variable of its current state.
+        self._numbers: dict[Any, Var] = {}
         self._polled = current().polled
 
     def _add_split(self, eqn: Eqn) -> None:

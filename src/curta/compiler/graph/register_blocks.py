@@ -102,7 +102,7 @@ class RegisterBlocks:
         self.definitions: dict[Var, Eqn] = {}
         self.known: dict[Var, NDArray] = {}
         self.elements: RegisterElements = RegisterElements(self)
-        self._memory: dict[Buffer, Buffer] = {}  # where else a value lies
+        self._memory: dict[Buffer, Buffer] = {}  # value -> its copy in memory
         self._level: dict[Var, int] = {}
         self._branch = 0
         self._steps = 0
@@ -263,7 +263,7 @@ class RegisterBlocks:
         Few elements are computed one by one, unless they come from long vectors or
         cost much; others as the lanes of a vector.
         """
-        # Of halves of rows, twice as many.
+        # Values that are read by halves may be twice as large.
         if aval.size > 2 * config.tuning.register_elements:
             raise CannotUseRegisters(f"{aval.size} elements")
         shape, result = aval.shape, self.buffer(aval)

@@ -114,7 +114,7 @@ class RegisterLowering(RegisterBlocks):
             results = self.control(op, args, avals)
             return [result for result in results if result is not None]
         if op.is_barrier:
-            return args  # registers are not shared with what came before
+            return args  # a barrier against fusion has no code
         if op.updates_first and args[0] in self.in_place_carries:
             return [self.in_place_carries.update(op, args)]
         for aval in avals:

@@ -28,7 +28,7 @@ from curta.primitives.barrier import RecomputationBarrier
 MOST_AGAIN = 2.0
 """How many times a program's cost may be computed again, at most."""
 
-_BESIDE = 8  # so many readers of a value are asked for what was dropped
+_BESIDE = 8  # maximum readers of a value that are searched for dropped results
 
 
 def rematerialised(jaxpr: Jaxpr, budget: int) -> Jaxpr | None:
@@ -117,16 +117,17 @@ class _Execution:
         self.program = _Program(jaxpr)
         self.budget = budget
         self.live = 0
-        self.most = 0  # that was live at any time
+        self.most = 0  # maximum of `live` over the steps so far
         self.eqns: list[Eqn] = []
-        self.names: dict[Atom, Atom] = {v: v for v in self.program.given}  # in memory
+        self.names: dict[Atom, Atom] = {v: v for v in self.program.given}  # live
         self.virtual: dict[Atom, tuple[Atom, tuple[Atom, ...]]] = {}
         self.heap: list[tuple[float, int, Var]] = []
         self.pushed = 0
         self.locked: Counter[Atom] = Counter()
-        self.lost: dict[Atom, float] = {}  # the cost of what was dropped, with others
+        # Cost to recompute a dropped value, and its dropped operands.
+        self.lost: dict[Atom, float] = {}
         self.readers: dict[Var, list[_Unit]] = {}
-        self.uses: dict[Var, list[int]] = {}  # the last ones first
+        self.uses: dict[Var, list[int]] = {}  # steps, last first
         for at, unit in enumerate(self.program.units):
             for v in unit.needs:
                 self.uses.setdefault(v, []).append(at)

@@ -68,7 +68,7 @@ def replaceable_temporaries(plan: FusionPlan) -> Replaceable:
     return result
 
 
-_ASKED = 4  # how many values a result may replace are looked at
+_ASKED = 4  # maximum candidates for a result's memory
 
 
 def _layout_of(buffer: Buffer) -> object:

@@ -47,7 +47,7 @@ def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
     tuning = config.tuning
     pieces = tuning.scatter_pieces
     if is_symbolic_dim(count):
-        return None  # of which a piece is a whole number
+        return None  # pieces have a static number of updates
     while pieces > 1 and count < tuning.scatter_per_element * pieces * rows:
         pieces //= 2
     if pieces == 1 or count * width < tuning.scatter_pieces_work:

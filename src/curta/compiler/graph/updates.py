@@ -97,7 +97,8 @@ def _shared_out(
         return None
     owner, part = LoopVar("owner", count), -(-aval.shape[cut] // count)
     ahead = b.index_value(as_index(element[cut]) - as_index(owner) * part)
-    unsigned = np.dtype(np.uint64)  # in which what lies before the part is great, too
+    # One comparison: negative offsets wrap to large ones.
+    unsigned = np.dtype(np.uint64)
     own = b.compare("lt", b.convert(ahead, unsigned), b.const(part, unsigned))
     if inside is not None:
         own = b.and_(inside, own)
@@ -151,7 +152,8 @@ def _in_blocks(
     """The index with the last loop cut into blocks, and the loops, blocks first."""
     width = dims[-1].extent // blocks
     made = loop_dims((blocks, *(v.extent for v in dims[:-1]), width))
-    column = as_index(made[0]) * width + made[-1]  # the last of which may be 0
+    # `made[-1]` is 0 if blocks have one column.
+    column = as_index(made[0]) * width + made[-1]
     of = dict(zip(dims[:-1], made[1:-1], strict=True)) | {dims[-1]: column}
     cut = tuple(of.get(i, i) if isinstance(i, LoopVar) else i for i in index)
     return cut, variables(made)

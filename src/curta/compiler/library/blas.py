@@ -23,7 +23,8 @@ from curta.once import once
 from curta.primitives.linalg import lapack
 
 _PREFIX = "scipy_"
-_BYTES = 1 << 26  # that loading takes; without, it ends the process
+# Needed for loading: OpenBLAS exits the process where they are missing.
+_BYTES = 1 << 26
 
 
 def available() -> bool:

@@ -83,7 +83,7 @@ class Buffers:
         self._word[code.BASE // 8] = ctypes.addressof(pages)
         self._word[code.COUNT // 8], self._word[code.BYTES // 8] = count, BYTES
         self._word[code.MOST // 8] = count
-        self._code_of("in_child")()  # the semaphore as it is when nobody is in
+        self._code_of("in_child")()  # resets the semaphore
         return memory
 
     def _code_of(self, name: str) -> Any:
@@ -132,7 +132,7 @@ def call(buffers: Buffers, routine: int, words: Sequence[int]) -> None:
     """Call a routine of so many words from Python, with a permit of its own."""
     try:
         caller, _ = _caller(len(words), *buffers.addresses.values())
-    except ImportError:  # no compiler: no other threads that run native code
+    except ImportError:  # without a compiler no other thread runs native code
         plain = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * len(words))
         plain(routine)(*words)
     else:

@@ -95,7 +95,7 @@ class _Planner:
         self.width = panel_width(product.kind, product.columns, vector_bytes)
         self.sums = 24 if vector_bytes == 64 else 12
         rows, outer = product.rows, product.outer or (Axis(1),)
-        self.together = 1  # outer indices that should be in one chunk
+        self.together = 1  # outer indices per chunk
         if self._streams():
             rows, outer = self._by_rows()
         self.rows = rows.times(size)
@@ -139,7 +139,7 @@ class _Planner:
         rows = self.product.rows
         vectors = -(-min(self.width, self.product.columns) // self.lanes)
         most = self.sums // vectors
-        if rows.a == 1:  # rows side by side share cache lines
+        if rows.a == 1:  # adjacent rows share cache lines
             most = max(most, self.lanes)
         size = max(d for d in range(1, most + 1) if rows.extent % d == 0)
         if 2 * size < most or size == rows.extent:

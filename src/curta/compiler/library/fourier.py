@@ -39,7 +39,7 @@ class Transform(Routine):
     positive sign and is divided by `size`.
     """
 
-    # A butterfly is straight code, which level 0 keeps in registers.
+    # Butterflies are straight-line code, whose values level 0 keeps in registers, too.
     slower_at_level_0: ClassVar[float] = 0.05
 
     outer: int

@@ -104,7 +104,7 @@ class _Code:
                     with b.when(is_left):
                         b.masked_store(piece, address, there)
             return
-        # Another row behind these: what is read beyond a line is there.
+        # If another row follows, reading past the end of a line stays inside the array.
         behind = b.compare("gt", self.left, self.lanes)
         fits = b.compare("ge", b.add(self.row, self.width), size)
         loaded = b.if_(
@@ -114,7 +114,7 @@ class _Code:
         )
         vectors = [_joined(b, loaded[r::size]) for r in range(size)]
         columns = transposed(b, vectors)
-        for i in range(size - 1, -1, -1):  # those that are missing come first
+        for i in range(size - 1, -1, -1):  # missing columns first
             b.store(columns[i], self.column(i))
 
     def _rows(self) -> Values:

@@ -83,13 +83,13 @@ class Word(IntEnum):
     LAST_PANEL = auto()
     LAST_ROWS = auto()
     LAST_BLOCK = auto()
-    # Whether the one tile of an outer index walks along the innermost axis.
+    # Whether an outer index has one tile, which loops over the innermost axis.
     WALKS = auto()
     # Which code copies a panel, or -1; the bytes of a copy.
     PACK = auto()
     PACKED_BYTES = auto()
-    # Where the lists of tiles are, by which of panel, rows and block are the last ones
-    # (4, 2, 1).
+    # Offsets of the lists of tiles: one for each combination of a last panel (4), last
+    # rows (2) and a last block (1), which may be smaller.
     LISTS = auto()
 
 

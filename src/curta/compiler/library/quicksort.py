@@ -18,7 +18,7 @@ from curta.config import config
 from curta.lazy_dataclass import dataclass
 
 _FEW = 32  # elements that are sorted by rank
-_DEPTH = 64  # segments that may wait
+_DEPTH = 64  # of the stack of pending segments
 
 
 def segments_size() -> int:
@@ -229,7 +229,7 @@ class _Code:
             if there is not None:
                 below, above = b.and_(below, there), b.and_(above, there)
             low, high = ends
-            if there is None:  # lanes after those packed were read already
+            if there is None:  # what lies after the packed lanes was read already
                 b.compress(x, b.offset(keys, low, key), below)
                 b.compress(x, b.offset(spare, high, key), above)
             else:

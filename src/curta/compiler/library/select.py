@@ -116,7 +116,7 @@ class _Emitter:
         self.what = what
         self.key = what.key
         self.vector = self.key.with_lanes(min(64 // self.key.size, 16))
-        # What is collected at a time: packing lanes needs wide registers.
+        # Candidates are collected by vectors where registers can compress lanes.
         self.packs = self.vector if module.vector_bytes == 64 else self.key
 
     def emit(self, name: str) -> None:
@@ -233,7 +233,7 @@ class _Emitter:
         length = b.offset(keys, what.length_at, I8)
         count = b.load(I64, length)
         with b.when(b.compare("gt", count, what.count)):
-            # The last vector is made whole by keys that are never too small.
+            # Pad the last vector with the largest key, which is never among the least.
             b.store(b.const(self.vector, -1), b.offset(keys, count, key))
             bound, equals = self._bound(b, keys, count)
             b.store(bound, b.offset(length, 8, I8))

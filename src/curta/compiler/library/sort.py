@@ -67,7 +67,7 @@ class RowSort(Routine):
         """The bytes of the parts of the memory of a row."""
         key = max(bits_of(kind) for kind in self.kinds) // 8 * self.size
         if self.by_vectors:
-            if not self.gives_order:  # keys are sorted where the result is to be
+            if not self.gives_order:  # keys are sorted in the result's memory
                 return 0, key, 0, 0, segments_size()
             return 8 * self.size, 8 * self.size, 0, 0, segments_size()
         indices = 4 * self.size if self.gives_order else 0

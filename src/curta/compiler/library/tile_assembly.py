@@ -25,13 +25,13 @@ from curta.compiler.library.tile_shape import (
 )
 from curta.compiler.llvm.types import Type
 
-# The arguments, as the System V ABI has them, and what else stays the same in a tile.
+# Registers of the arguments (System V ABI), and of what a tile never changes.
 _C, _A, _B, _COUNT, _BEGUN, _NUMBERS = "rdi", "rsi", "rdx", "rcx", "r8", "r9"
-_ROW, _ROW_3, _STEP, _B_STEP = "r12", "r13", "r14", "r15"  # _ROW_3 is three rows
-_KEPT = ("rbx", _ROW, _ROW_3, _STEP, _B_STEP)  # the caller's
-# The elements of four rows.
+_ROW, _ROW_3, _STEP, _B_STEP = "r12", "r13", "r14", "r15"  # _ROW_3: 3 * _ROW
+_KEPT = ("rbx", _ROW, _ROW_3, _STEP, _B_STEP)  # saved for the caller
+# Addresses of an element of each of four rows.
 _ELEMENTS = ("(%{})", f"(%{{}},%{_ROW})", f"(%{{}},%{_ROW},2)", f"(%{{}},%{_ROW_3})")
-# What moves: along steps in A and B, and their number; along rows.
+# Registers that change: pointers into A and B, steps left, pointer along rows.
 _A_HERE, _B_HERE, _LEFT, _PLACE = "r10", "r11", "rbx", "rax"
 
 

@@ -58,7 +58,7 @@ class Module:
         self._declared: dict[str, str] = {}
         self._tables: dict[tuple[Type, tuple[float, ...]], str] = {}
         self.sizes: Slots = Slots()
-        self.externals: dict[str, None] = {}  # what lies in memory of others, by name
+        self.externals: dict[str, None] = {}  # names of external globals
 
     def function(
         self,

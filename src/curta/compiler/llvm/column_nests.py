@@ -19,7 +19,7 @@ from curta.compiler.loops.schedule import Schedule, weight
 from curta.config import config
 from curta.core.dim import is_multiple
 
-WIDEST = 256  # lanes of the widest vector: rows of memory are as long or longer
+WIDEST = 256  # maximum lanes of a vector; rows have at least as many elements
 
 
 class ColumnNests(NestLoops):

@@ -97,7 +97,7 @@ class Evaluator(IndexValues):
         if order is None:
             order = self._orders[expr] = walk([expr])
         for operand in order:
-            if not isinstance(operand, IndexValue):  # often only compared
+            if not isinstance(operand, IndexValue):  # most are only compared
                 self.value(operand)
         return self.value(expr)
 
@@ -282,7 +282,7 @@ class Evaluator(IndexValues):
         """Two loads that overlap by an element, so as not to read beyond the last."""
         lanes = wide.lanes
         rest = self.b.offset(pointer, lanes - 1, wide.with_lanes(1))
-        # The elements of the loads that are taken, and the lanes that they are for.
+        # Which elements of the two loads go to the lanes.
         low = range(0, lanes, 2)
         high = range(1 + lanes % 2, lanes, 2)
         order = [*low, *(lanes + i for i in high)]

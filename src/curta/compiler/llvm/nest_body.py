@@ -156,7 +156,7 @@ class NestBody:
         loads = (
             e for e in walk(s.value for s in stores[:count]) if isinstance(e, Load)
         )
-        # A number of two parts is read before it is written.
+        # In place, real and imaginary part are both read before either is stored.
         return (
             2 if count > 2 and any(e.buffer is first.buffer for e in loads) else count
         )

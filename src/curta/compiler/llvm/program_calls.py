@@ -51,7 +51,7 @@ class ProgramCall:
 
     def _run(self) -> None:
         b, program = self.values.b, self.call.program
-        if program.is_host_call:  # its last constant says whether it came to its end
+        if program.is_host_call:  # its last constant is set if it ran to its end
             words = len(program.signature) + len(program.constants)
             status_word = b.offset(self.table, words - 1, I64)
             b.store(b.const(I64, STOPPED), status_word)

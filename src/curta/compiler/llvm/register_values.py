@@ -71,7 +71,7 @@ class RegisterValues(Evaluator):
         if offset.is_constant:
             before = self._held[buffer] if offset.const else []
             return self.hold(buffer, [*before, value])
-        if offset.const:  # the parts, side by side
+        if offset.const:  # interleave real and imaginary parts
             (first,), size = self._held[buffer], value.lanes
             order = [i + part * size for i in range(size) for part in (0, 1)]
             value = self.b.shuffle(first, value, order)
@@ -271,7 +271,7 @@ class RegisterValues(Evaluator):
         known = self._known_index(expr.offset)
         assert known is not None, "what is read by an index from data lies in memory"
         last = expr.buffer.size - 1
-        if known.ndim == 0:  # beyond the ends only what nobody looks at
+        if known.ndim == 0:  # out of bounds only where the result is not used
             return self.number(expr.buffer, min(max(int(known), 0), last))
         known = known.clip(0, last)
         if isinstance(expr.buffer.storage, Table):

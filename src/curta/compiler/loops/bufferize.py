@@ -148,8 +148,8 @@ def plan_arena(
             if buffer not in outside:
                 first.setdefault(buffer, at)
                 last[buffer] = at
-    block: dict[Buffer, Buffer] = {}  # the first buffer in the memory of each
-    ends: dict[Buffer, int] = {}  # of these, when the last one is done
+    block: dict[Buffer, Buffer] = {}  # buffer -> the first buffer in the same memory
+    ends: dict[Buffer, int] = {}  # those -> the last step that uses the memory
     taken: set[Buffer] = set()
     for b in first:
         block[b] = b
@@ -181,7 +181,7 @@ def _first_fit(wanted: Sequence[tuple[int, int, int]]) -> tuple[list[int], int]:
     """Offsets of blocks, from first and last steps and bytes, and the end."""
     offsets: list[int] = []
     gaps = _Gaps()
-    dying: list[tuple[int, int, int]] = []  # last step, offset, bytes of what is there
+    dying: list[tuple[int, int, int]] = []  # last step, offset and bytes of live blocks
     for begins, last, size in wanted:
         while dying and dying[0][0] < begins:
             gaps.free(*heapq.heappop(dying)[1:])
@@ -194,8 +194,8 @@ class _Gaps:
     """The unused gaps of a block of memory, which has no end."""
 
     def __init__(self) -> None:
-        self.end = 0  # of what was ever used
-        self.starts: list[int] = []  # of the gaps before it, in order
+        self.end = 0  # the first byte that was never used
+        self.starts: list[int] = []  # of gaps before `end`, sorted
         self.sizes: dict[int, int] = {}
 
     def take(self, size: int) -> int:

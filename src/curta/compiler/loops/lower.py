@@ -72,7 +72,7 @@ class Elements:
             return self.builder.const(
                 value.item() if value.ndim == 0 else value, value.dtype
             )
-        if not atom.aval.size:  # there is none, and nobody will look at it
+        if not atom.aval.size:  # an empty array: the element is never used
             return self.builder.const(0, atom.aval.dtype)
         buffer = self._buffers.get(atom)
         if buffer is None:

@@ -213,7 +213,7 @@ class Rows:
         part = LoopVar(f"{row.name}_part", rows + len(rewritten) - 1)
         parts = Parts(self.nest.folds, (*self.outer, part, self.column), builder)
         result = []
-        # The columns of parts follow each other: those of wider rows begin at part 0.
+        # Part `rows` on are those of the rows that are left over.
         for first, r in zip((0, rows), rewritten, strict=False):
             stored = parts.stored(r.folds, (*self.outer, first, r.column))
             nest = LoopNest((*inner, r.row), (), stored)

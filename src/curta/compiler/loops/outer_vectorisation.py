@@ -62,7 +62,7 @@ def vectorise_outer(
     if not plan.outer or not any(s.folds for s in kernel.nests):
         return plan
     lanes = native_lanes(kernel, vector_bytes)
-    # The rows of a kernel that is not worth optimising may be, which end in shuffles.
+    # Vectorised along rows, folds end in shuffles: that cost counts, too.
     by_rows = _cost_by_rows(kernel, lanes) * math.prod(v.extent for v in plan.outer)
     if (
         typical(max_dim(kernel_cost(kernel), by_rows)) < tuning.little_cost
@@ -124,7 +124,7 @@ def lines_of(kernel: Kernel, row: LoopVar) -> Lines | None:
                 return None
             if line.extent:
                 lines[key] = line
-            # Its value is known to later nests as long as it is of a whole row.
+            # Later nests can use the stored value if the store is of a whole row.
             stored[key] = bool(line.extent) or store in folded or inner is None
         for load in nest.loads:
             key = load.buffer, load.offset
@@ -189,7 +189,7 @@ def _cost(kernel: Kernel, lines: Lines, lanes: int) -> float:
     for nest in kernel.nests:
         extent = nest.dims[0].extent if nest.dims else 1
         total += (cost(nest) + _combining(nest)) * extent / lanes
-    # What is only handed from nest to nest stays in columns.
+    # Values between nests stay transposed: no shuffles.
     within = {e.buffer for e in kernel.loads()} & set(kernel.stored())
     for line in dict.fromkeys(x for x in lines.values() if x.buffer not in within):
         for _, width, size in squares(line.extent, lanes):

@@ -53,8 +53,8 @@ from curta.core.dim import (
 )
 from curta.lazy_dataclass import dataclass
 
-_WEIGHT = 32  # of a store in a region, where nothing runs side by side
-_CALL = 64  # what a call of a program costs besides the program
+_WEIGHT = 32  # of a store in a region, whose instructions depend on each other
+_CALL = 64  # overhead of calling a program
 
 
 @dataclass(frozen=True)
@@ -221,7 +221,7 @@ def prefers_columns(kernel: Kernel) -> bool:
     for nest in kernel.nests:
         for load in nest.loads if nest.dims else ():
             rows += typical(abs(load.offset.coefficient(nest.dims[-1]))) > 1
-            # Every other one is picked out of two vectors.
+            # A stride of 2 is two vector loads and a shuffle.
             columns += typical(abs(load.offset.coefficient(last))) > 2
     return rows > columns
 
@@ -493,6 +493,6 @@ def region_schedule(region: Region, vector_bytes: int) -> Schedule:
         lanes //= 2
     tuning, count = config.tuning, -(-region.lane.extent // lanes)
     cost = 2 * block_cost(region.body, tuning.assumed_trip_count) // _WEIGHT * lanes
-    least = 4 * tuning.chunk_cost  # as the iterations of a loop are a guess
+    least = 4 * tuning.chunk_cost  # four times as much, as trip counts are guessed
     grain = max(1, -(-least // max(1, cost)), -(-count // tuning.most_chunks))
     return Schedule((), region.lane, lanes, None, (), min(grain, count))

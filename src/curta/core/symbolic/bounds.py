@@ -32,7 +32,7 @@ from curta.core.symbolic.terms import (
 )
 from curta.errors import InconclusiveDimensionOperation
 
-Bound = int | float  # the floats are infinities
+Bound = int | float  # float only for infinities
 Interval = tuple[Bound, Bound]
 Enough = Callable[[Bound, Bound], bool]
 EVERYTHING: Interval = (-math.inf, math.inf)

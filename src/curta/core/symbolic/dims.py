@@ -37,7 +37,7 @@ def _integer_operator(
         if poly is None and (
             hasattr(other, "as_index") or isinstance(other, SymbolicDim)
         ):
-            return NotImplemented  # an index of the compiler, which knows of dims
+            return NotImplemented  # an Affine of the compiler handles dims itself
         if poly is None:
             return on_arrays(self.as_value(), other)
         return self._wrap(on_polys(self.scope, self.poly, poly))

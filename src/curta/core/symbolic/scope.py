@@ -63,7 +63,7 @@ class SymbolicScope:
     (True, 0)
     """
 
-    dim_type: ClassVar[Any] = None  # of its dims, where that is not `DimExpr`
+    dim_type: ClassVar[Any] = None  # class of its dims; None for `DimExpr`
 
     def __init__(self, constraints_str: Sequence[str] = ()):
         if isinstance(constraints_str, str):

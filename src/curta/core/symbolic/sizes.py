@@ -161,7 +161,7 @@ class Size(DimExpr):
         # say what users' code found there.
         frame = sys._getframe(1)
         while frame.f_code.co_name == "__hash__" and frame.f_back is not None:
-            frame = frame.f_back  # that of a dataclass
+            frame = frame.f_back  # a dataclass's, in whose field the size is
         if frame.f_code.co_filename.startswith(_OURS):
             return super().__hash__()
         return hash(int(self))

@@ -20,6 +20,8 @@ def _missing(name: str) -> Callable[..., NoReturn]:
             f"{type(self)}.{name}: this format has none. BCOO has, see to_bcoo."
         )
 
+    method.__name__ = name
+    method.__doc__ = "Raises NotImplementedError: `BCOO` has it, see `to_bcoo`."
     return method
 
 

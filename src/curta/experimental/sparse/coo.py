@@ -62,6 +62,7 @@ class COO(Matrix):
         return COOInfo(self.shape, self._rows_sorted, self._cols_sorted)
 
     def tree_flatten(self) -> tuple[Any, Any]:
+        """The children and the metadata, for `register_pytree_node_class`."""
         return self._buffers(), self._info
 
     @classmethod

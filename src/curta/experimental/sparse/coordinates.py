@@ -81,6 +81,7 @@ class Coordinates(JAXSparse):
         return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
 
     def tree_flatten(self) -> tuple[Any, Any]:
+        """The children and the metadata, for `register_pytree_node_class`."""
         # The buffers may be anything, as of trees that only look like arrays.
         rank = getattr(self.indices, "ndim", self._rank + 2) - 2
         batch, rest = self.shape[:rank], self.shape[rank:]

@@ -41,6 +41,7 @@ class Matrix(JAXSparse):
         return tuple(getattr(self, name) for name in self._fields)
 
     def tree_flatten(self) -> tuple[Any, Any]:
+        """The children and the metadata, for `register_pytree_node_class`."""
         return self._buffers(), (self.shape,)
 
     @classmethod

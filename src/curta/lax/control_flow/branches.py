@@ -228,7 +228,7 @@ def platform_dependent(
     platforms = (*joined.values(), None) if default is not None else joined.values()
     op = PlatformIndex(tuple(platforms))
     if len(branches) == 1:
-        op.eval()  # raises where there is no choice
+        op.eval()  # raises if it is for another platform
     index = op()
     if (known := concrete_or_none(index)) is not None:
         return branches[int(known)](*args)

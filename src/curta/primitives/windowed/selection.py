@@ -114,7 +114,7 @@ class SelectAndGatherAdd(_Selection):
             np.take_along_axis(views.reshape(flat), tap[..., None], -1)[..., 0]
             for views in (window.views(tangents, none), window.views(operand, worst))
         )
-        # Nothing is chosen where all is as bad as what is not there.
+        # Windows without an element better than the padding choose none.
         return np.where(chosen == worst, none, result)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:

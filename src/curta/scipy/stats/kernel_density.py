@@ -82,6 +82,7 @@ class gaussian_kde:
         )
 
     def tree_flatten(self) -> tuple[Any, None]:
+        """The children and the metadata, for `register_pytree_node_class`."""
         return [getattr(self, f.name) for f in dataclasses.fields(self)], None
 
     @classmethod

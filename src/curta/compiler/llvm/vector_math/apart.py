@@ -23,7 +23,7 @@ def apart(rule: Rule[P]) -> Rule[P]:
 
     @wraps(rule)
     def emit(b: Any, /, *args: P.args, **_: P.kwargs) -> Value:
-        if not isinstance(b, Builder):  # of tensors, which need not be cut up
+        if not isinstance(b, Builder):  # a builder of tensors takes any number of lanes
             result: Value = b.apart(name, inner, args)
             return result
         values = [x for x in args if isinstance(x, Value)]

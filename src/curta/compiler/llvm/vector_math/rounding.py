@@ -56,7 +56,7 @@ def remainder(b: MathBuilder, x: Value, y: Value) -> Value:
 def nextafter(b: MathBuilder, x: Value, y: Value) -> Value:
     """The float next to x towards y."""
     bits = b.bits(x)
-    # Away from zero the bits of the magnitude grow by one.
+    # The next float away from zero has the next larger bit pattern.
     towards_zero = is_negative(b, x) ^ (x > y)
     stepped = b.select(towards_zero, bits - 1, bits + 1)
     # From zero, the smallest subnormal of y's sign.

@@ -11,7 +11,7 @@ from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.power import power
 from curta.primitives.elementwise.special_values import BERNOULLI, FACTORIALS
 
-_TERMS = 10  # that are added one by one, and as many more as q is negative
+_TERMS = 10  # of the direct sum, and -q more if q is negative
 _MOST_MORE = 100
 
 
