@@ -48,7 +48,7 @@ def files(error):
 def test_the_last_frame_is_the_users(name):
     error = prepared(MISTAKES[name])
     assert files(error) == {__file__}
-    assert len(error.__notes__) == 1
+    assert "frames of Curta" in error.__notes__[-1]
 
 
 @pytest.mark.parametrize("mode", ["off", "tracebackhide"])
@@ -232,6 +232,23 @@ def test_a_bad_variable_is_one_line():
             "curta.errors.EnvironmentValueError: the environment variable"
             " CURTA_NUM_THREADS: expected a whole number, got 'many'\n"
         )
+
+
+@pytest.mark.parametrize(
+    "mistake, name",
+    [
+        (lambda x: jnp.hypot(x, jnp.ones(4)), "curta.numpy.hypot"),
+        (lambda x: x // jnp.ones(4), "curta.numpy.floor_divide"),
+        (lambda x: curta.jit(lambda x: jnp.where(x, x, jnp.ones(4)))(x), "numpy.where"),
+        (lambda x: jnp.linalg.cholesky(x * jnp.ones((2, 3))), "numpy.linalg.cholesky"),
+        (lambda x: curta.lax.switch(0, []), None),  # the message has the name
+        (lambda x: x + jnp.ones(4), None),
+    ],
+)
+def test_the_public_function_is_named_if_the_message_does_not(mistake, name):
+    notes = prepared(lambda: mistake(jnp.ones(3))).__notes__
+    raised = [n for n in notes if n.startswith("It was raised in")]
+    assert [n.endswith(f"{name}.") for n in raised] == ([] if name is None else [True])
 
 
 def test_an_error_for_want_of_memory_says_what_is_alive(monkeypatch):

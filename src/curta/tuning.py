@@ -381,7 +381,7 @@ class Tuning:
     # Minimum operations that level 0 would add to a routine of the library, for
     # compiling it at level 1.
     optimised_routine: int = limit(1 << 19, shrunk=0)
-    # Operations of a region in parts, the same.
+    # The same for a region in parts.
     optimised_parts: int = limit(1 << 20, shrunk=0)
     # Minimum operations of a heavy body.
     heavy_map: int = limit(16, shrunk=3)

@@ -7,6 +7,7 @@ from tests.errors.checks import check_message
 import curta
 import curta.numpy as jnp
 from curta import errors, lax
+from curta.config import traceback_filtering
 from curta.experimental import checkify
 from curta.experimental.ode import odeint
 
@@ -435,3 +436,28 @@ MISTAKES = [
 )
 def test_message(mistake, kind, opening, help):
     check_message(mistake, kind, opening, help)
+
+
+def test_vmap_names_the_argument_without_the_axis():
+    with pytest.raises(ValueError, match=r"its shape is \(3,\)\). It is argument y\."):
+        curta.vmap(lambda x, y: x, in_axes=(0, 1))(jnp.ones(3), jnp.ones(3))
+
+
+def test_transposing_what_is_not_linear_says_so():
+    x = jnp.ones(3)
+    with pytest.raises(TypeError, match="Only linear functions can be transposed"):
+        curta.linear_transpose(lambda x: x * x, x)(x)
+    with pytest.raises(NotImplementedError, match="Only linear functions"):
+        curta.linear_transpose(jnp.sin, x)(x)
+
+
+def test_callbacks_that_raise_show_their_own_frames_alone():
+    def fail(x):
+        raise ValueError("mine")
+
+    shape = curta.ShapeDtypeStruct((), "float32")
+    raising = pytest.raises(errors.JaxRuntimeError)
+    with traceback_filtering("auto"), raising as raised:
+        curta.block_until_ready(curta.pure_callback(fail, shape, 1.0))
+    text = str(raised.value)
+    assert "in fail" in text and "control/callback.py" not in text

@@ -229,10 +229,13 @@ def _axis_size(
             f" array or axis_size must be specified, got empty *args={args} and"
             f" **kwargs={kwargs}"
         )
-    sizes = [
-        None if d is None else _size_along(x, d)
-        for x, d in zip(leaves, dims, strict=True)
-    ]
+    sizes: list[int | None] = []
+    for x, d in zip(leaves, dims, strict=True):
+        try:
+            sizes.append(None if d is None else _size_along(x, d))
+        except ValueError as error:
+            name = _described_leaves(fun, args, kwargs)[len(sizes)]
+            raise ValueError(f"{error}. It is {name}.") from None
     known = {s for s in sizes if s is not None} | ({given} - {None})
     if not known:
         raise ValueError(

@@ -26,6 +26,7 @@ from curta.core.op import Op
 from curta.core.sharding import Index
 from curta.core.stage import stage
 from curta.core.trace import base_trace, typeof, use_trace
+from curta.core.tracebacks import shown_frames
 from curta.errors import JaxRuntimeError
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import Copy
@@ -333,8 +334,9 @@ class Computing(HostCall):
         try:
             return self._checked(call_outside(self.callback, args))
         except Exception as error:
-            text = "".join(traceback.format_exception(error))
-            failures.exception("jax.%s failed", self.name)
+            shown = type(error), error, shown_frames(error.__traceback__)
+            text = "".join(traceback.format_exception(*shown))
+            failures.error("jax.%s failed", self.name, exc_info=shown)
             raise JaxRuntimeError(
                 f"INTERNAL: {self.name}: error calling callback: {text}"
             ) from error

@@ -302,8 +302,9 @@ def _missing_text(cls: type, rule: str) -> str:
         where = cls.__module__
     name = getattr(cls, "name", cls.__name__)
     purpose = PURPOSE.get(rule, rule)
+    linear = " Only linear functions can be transposed;" if rule == "transpose" else ""
     return (
-        f"{purpose} for '{name}' not implemented: class {cls.__name__} has no"
+        f"{purpose} for '{name}' not implemented:{linear} class {cls.__name__} has no"
         f" `{rule}` rule. Define {cls.__name__}.{rule} in {where}."
     )
 

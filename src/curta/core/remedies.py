@@ -1,14 +1,17 @@
-"""What to do about errors of programs that were written for other libraries.
+"""Notes on errors: what to do about them, and which function they come from.
 
-Said in a note when an error is shown because nobody caught it, so that nothing is asked
-of programs that run.
+They are added where an error is shown because nobody caught it, or where its traceback
+is shortened, so that nothing is asked of programs that run.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
-from types import ModuleType, TracebackType
+from collections.abc import Iterable
+from types import CodeType, FrameType, ModuleType, TracebackType
+from typing import Any
 
 from curta.core.array import Array
 from curta.substitutes import OF_ARRAYS, OF_MODULES
@@ -20,6 +23,10 @@ _BESIDE_JAX = (
 )
 
 
+# Packages whose functions are not users'; `curta` itself has some of `api`.
+_INTERNAL = frozenset(
+    f"curta.{name}" for name in ("control", "core", "primitives", "runtime")
+)
 _UPDATE = (
     "x.at[index] has methods: .set(value), .add(value), .get() and others, which give a"
     " new array."
@@ -57,6 +64,13 @@ _OF_MESSAGES: tuple[tuple[type[BaseException], str, str], ...] = (
         " scipy.optimize.minimize(jit(value_and_grad(fun)), x0, jac=True).",
     ),
     (
+        TypeError,
+        r"^ufunc '\w+' did not contain a loop .*float0",
+        #         "float0 is the type of gradients by integers, which are no numbers:
+        # take them by".
+        " floats (argnums, or x.astype(float)), or leave these leaves out.",
+    ),
+    (
         RuntimeError,
         r"^Array has been deleted",
         "It was donated to a call (donate_argnums), or deleted by x.delete(): use the"
@@ -75,6 +89,38 @@ def add_remedy(error: BaseException) -> None:
     )
     if remedy and remedy not in getattr(error, "__notes__", ()):
         error.add_note(remedy)
+
+
+def name_function(error: BaseException, steps: Iterable[TracebackType]) -> None:
+    """Note which public function was called, unless the message has its name.
+
+    Args:
+        error: the error.
+        steps: its traceback from the last line of the user on, outermost first.
+    """
+    name = next(filter(None, (_public_name(x.tb_frame) for x in steps)), None)
+    if name is None or name.rpartition(".")[2] in re.findall(r"\w+", str(error)):
+        return
+    note = f"It was raised in {name}."
+    if note not in getattr(error, "__notes__", ()):
+        error.add_note(note)
+
+
+def _public_name(frame: FrameType) -> str | None:
+    """The name under which users know the function of a frame, if they do."""
+    module, function = str(frame.f_globals.get("__name__")), frame.f_code.co_name
+    shortest = None
+    while (module := module.rpartition(".")[0]) and module not in _INTERNAL:
+        public = getattr(sys.modules.get(module), function, None)
+        if public is not None and _code(public) is frame.f_code:
+            shortest = f"{module}.{function}"
+    return shortest
+
+
+def _code(function: Any) -> CodeType | None:
+    function = getattr(function, "_func", function)  # of a ufunc
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code if isinstance(code, CodeType) else None
 
 
 def _of_attribute(error: BaseException) -> str | None:

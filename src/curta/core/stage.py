@@ -326,15 +326,14 @@ def refuse_dead_tracer(x: Tracer) -> None:
 
 def leaked(x: Tracer) -> errors.UnexpectedTracerError:
     """The error for a tracer used after its function was traced."""
-    info = getattr(x._trace, "debug_info", None)
-    traced = f"{info.function()} traced for {info.traced_for}" if info else "not known"
-    line = getattr(x, "source", "<unknown>")
-    return errors.UnexpectedTracerError(
-        f"{_escaped(x)}\nThe function being traced when the value leaked was {traced}."
-        f"\nThe leaked intermediate value was created on line {line}.\nReturn the value"
-        " from the function instead of storing it; the setting jax_check_tracer_leaks"
-        " finds where it is kept."
-    )
+    info, line = getattr(x._trace, "debug_info", None), getattr(x, "source", None)
+    text = _escaped(x)
+    if info is not None:
+        traced = f"{info.function()} traced for {info.traced_for}"
+        text += f"\nThe function being traced when the value leaked was {traced}."
+    if line is not None:
+        text += f"\nThe leaked intermediate value was created on line {line}."
+    return errors.UnexpectedTracerError(text)
 
 
 def foreign_tracer(x: Tracer) -> errors.UnexpectedTracerError:

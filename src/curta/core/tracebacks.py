@@ -91,6 +91,7 @@ def shorten_traceback(error: Exception) -> None:
                 frame.f_locals["__tracebackhide__"] = True
         return
     error.__traceback__ = users_frames(whole)
+    remedies.name_function(error, _own_steps(whole))
     if mode == "remove_frames":
         error.__cause__ = _unfiltered(error, whole)
         error.__context__ = None
@@ -126,6 +127,7 @@ def shorten_uncaught(error: BaseException) -> None:
     mode, whole = config.jax_traceback_filtering, error.__traceback__
     if mode in ("off", "tracebackhide"):
         return
+    remedies.name_function(error, _own_steps(whole))
     errors = [*_chain(error)]
     kept = any(isinstance(e, UnfilteredStackTrace) for e in errors)
     shortened = [
@@ -188,6 +190,19 @@ def _callers(frame: types.FrameType) -> Iterator[types.FrameType]:
 def users_frames(whole: types.TracebackType | None) -> types.TracebackType | None:
     """A traceback without the frames of this package."""
     return _joined([step for step in _steps(whole) if include_frame(step.tb_frame)])
+
+
+def shown_frames(whole: types.TracebackType | None) -> types.TracebackType | None:
+    """The frames of a traceback that is written down, as the setting asks."""
+    off = config.jax_traceback_filtering in ("off", "tracebackhide")
+    return whole if off else users_frames(whole)
+
+
+def _own_steps(whole: types.TracebackType | None) -> list[types.TracebackType]:
+    """The frames of this package that the last one of the user has called."""
+    steps = [*_steps(whole)]
+    users = [i for i, step in enumerate(steps) if include_frame(step.tb_frame)]
+    return steps[users[-1] + 1 :] if users else steps
 
 
 def _joined(steps: Sequence[types.TracebackType]) -> types.TracebackType | None:

@@ -50,7 +50,7 @@ def scatter_update(
     if 0 in plan.slice_shape:
         return x
     x, y = promote_dtypes(x, y)
-    y = broadcast_to_shape(y, plan.slice_shape)
+    y = _of_shape(y, plan.slice_shape)
     if plan.new_dims:
         y = lax.squeeze(y, plan.new_dims)
     if plan.reversed_dims:
@@ -89,6 +89,16 @@ def _warn_of_cast(y: Any, dtype: Any) -> None:
         " JAX releases this will result in an error.",
         FutureWarning,
     )
+
+
+def _of_shape(y: Any, shape: tuple[int, ...]) -> Any:
+    try:
+        return broadcast_to_shape(y, shape)
+    except ValueError as error:
+        raise ValueError(
+            f"{error}. The values of an update broadcast to the shape of x[index],"
+            f" which is {shape}."
+        ) from None
 
 
 def _update_value(y: Any, dtype: Any) -> Any:

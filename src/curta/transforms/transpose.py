@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var, bound_consts
 from curta.core.mesh_scope import guessing
 from curta.core.placement import in_space, placed_as
 from curta.core.sharding import MemorySpace
-from curta.core.source_info import Replay
+from curta.core.source_info import Replay, current_location
 from curta.core.tangents import LinearArg, Zero, is_linear
-from curta.core.trace import typeof
+from curta.core.trace import register_other_type, typeof
 from curta.primitives.structure import add_any
 
 _PLAINLY = nullcontext()
@@ -95,6 +95,17 @@ def _placed_for(primal: Any, ct: Any) -> Any:
     have = typeof(ct).placement
     assert have is not None  # since it has axes
     return placed_as(ct, have, None if have.unreduced else have.update(entries=()))
+
+
+def _refuse_linear(x: LinearArg) -> NoReturn:
+    raise TypeError(
+        "Only linear functions can be transposed. In an operation on line"
+        f" {current_location()} two values meet that depend on the function's inputs;"
+        f" one of them is {x.aval.str_short()}."
+    )
+
+
+register_other_type(LinearArg, _refuse_linear)
 
 
 def _known_or_linear(env: dict[Var, Any], var: Var) -> Any:

@@ -120,8 +120,7 @@ class BCSR(JAXSparse):
         return SparseInfo(self.shape, self.indices_sorted, self.unique_indices)
 
     def tree_flatten(self) -> tuple[Any, Any]:
-        """The children and the metadata, for `register_pytree_node_class`."""
-        # The buffers may be anything, as of trees that only look like arrays.
+        """Children, which may be anything in trees of this structure, and metadata."""
         rank = getattr(self.indices, "ndim", self._rank + 1) - 1
         batch, rest = self.shape[:rank], self.shape[rank:]
         return self._buffers(), (batch, rest, self.indices_sorted, self.unique_indices)

@@ -174,7 +174,9 @@ def switch(
         )
     branches = tuple(branches)
     if not branches:
-        raise ValueError("Empty branch sequence")
+        raise ValueError(
+            "Empty branch sequence: lax.switch takes one function or more."
+        )
     if len(branches) == 1:
         return branches[0](*operands)
     if config.jax_disable_jit and not isinstance(index, Tracer):
