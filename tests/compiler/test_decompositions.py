@@ -6,7 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.graph.batched_small_matrices import matrix_program
+from curta.compiler.graph.batched_matrix_loops import matrix_loop
 from curta.compiler.graph.decompositions import decomposed
 from curta.compiler.graph.lapack_ops import Lapack
 from curta.compiler.pipeline import compile_jaxpr
@@ -213,9 +213,9 @@ def test_many_small_matrices_are_lanes(dtype, batch, n):
         (LUPivotsToPermutation(n), (pivots,)),
         (TriangularSolve(True, True), (factors, b)),
     ):
-        assert matrix_program(op, [curta.typeof(a) for a in args]) is not None
+        assert matrix_loop(op, [curta.typeof(a) for a in args]) is not None
         assert_same(op, *args)
-    assert matrix_program(Cholesky(), [curta.typeof(x[:2])]) is None
+    assert matrix_loop(Cholesky(), [curta.typeof(x[:2])]) is None
 
 
 def test_pivots_to_permutations():

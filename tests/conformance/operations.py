@@ -65,7 +65,6 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "TransformAlong": "tests/compiler/test_fourier.py",
         "Rotated": "tests/compiler/test_decompositions.py",
         "Lapack": "tests/compiler/test_decompositions.py",
-        "BatchedSmallMatrices": "tests/compiler/test_decompositions.py",
         "BatchedMatrixLoops": "tests/compiler/test_batched_matrix_loops.py",
         "Scan": "tests/control/test_control_flow.py",
         "While": "tests/control/test_control_flow.py",

@@ -66,35 +66,11 @@ def lane_code(
     if extent is None:
         return None
     avals = [v.aval for v in eqn.outvars]
-
-    def run(lowering: BatchLowering, args: Sequence[Atom]) -> Sequence[Atom | None]:
-        return lowering.control(eqn.op, args, avals, tuple(results))
-
-    return _code(run, extent, eqn, operands, results)
-
-
-def batch_code(
-    closed: ClosedJaxpr, eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
-) -> Region | None:
-    """The code of a jaxpr, which an eqn stands for, over the first dim of arrays."""
-
-    def run(lowering: BatchLowering, args: Sequence[Atom]) -> Sequence[Atom | None]:
-        return lowering.run(closed, args)
-
-    return _code(run, eqn.invars[0].aval.shape[0], eqn, operands, results)
-
-
-def _code(
-    run: Callable[[BatchLowering, Sequence[Atom]], Sequence[Atom | None]],
-    extent: int,
-    eqn: Eqn,
-    operands: Sequence[Buffer],
-    results: Sequence[Buffer],
-) -> Region | None:
     lowering = BatchLowering(extent)
     try:
         args = lowering.arguments([a.aval for a in eqn.invars], operands)
-        for out, array in zip(run(lowering, args), results, strict=True):
+        outs = lowering.control(eqn.op, args, avals, tuple(results))
+        for out, array in zip(outs, results, strict=True):
             if out is not None:
                 lowering.save(out, array)
     except (CannotLower, MissingRule):

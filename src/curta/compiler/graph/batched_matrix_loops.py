@@ -15,12 +15,17 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from curta.compiler.graph.batched_small_matrices import BatchedMatrixOp
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.routines import in_memory
 from curta.compiler.linalg import factors, reflections
-from curta.compiler.linalg.loops import LoopMachine, LoopMatrix, MatrixView
+from curta.compiler.linalg.loop_matrices import (
+    LoopMatrix,
+    MatrixView,
+    MemoryMatrix,
+    RegisterMatrix,
+)
+from curta.compiler.linalg.loops import LoopMachine
 from curta.compiler.linalg.programs import staged_in_single
 from curta.compiler.llvm import target
 from curta.compiler.loops.element_types import INT32
@@ -35,14 +40,14 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.family import MatrixOp
-from curta.primitives.linalg.lu import LU
+from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.matrices import columns, rows, triu
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.slicing import Pad
 
-_KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64"}
+_KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64", "i": "i32"}
 
 
 @dataclass(frozen=True)
@@ -71,10 +76,20 @@ class LaneAlgorithm:
 
 
 @dataclass(frozen=True)
-class BatchedMatrixLoops(BatchedMatrixOp):
+class BatchedMatrixLoops(Op):
     """An op on matrices, run for as many at a time as a vector has lanes."""
 
     name: ClassVar[str] = "batched_matrix_loops"
+    multiple_results: ClassVar[bool] = True
+    op: Op
+
+    def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
+        outs = self.op.aval(*avals)
+        return outs if self.op.multiple_results else [outs]
+
+    def eval(self, *args: Any) -> Any:
+        outs = self.op.eval(*args)
+        return outs if self.op.multiple_results else [outs]
 
 
 def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
@@ -99,22 +114,48 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
         size = array.size // count
         return Buffer(array.name, array.dtype, lanes * size, View(array, first * size))
 
-    machine = LoopMachine(b, lanes, dtype)
-    memory, arrays = [], []
-    for array in algorithm.arrays:
-        own, size = INT32 if array.integer else dtype, math.prod(array.shape) * lanes
-        memory.append(lowering.new_buffer(ShapedArray((chunk.extent, size), own), "m"))
-        size = memory[-1].size // chunk.extent
-        part = View(memory[-1], as_index(chunk) * size)
-        buffer = Buffer(f"m{len(memory)}", memory[-1].dtype, size, part)
-        arrays.append(LoopMatrix(machine, buffer, array.shape, own, array.view))
+    machine = LoopMachine(b, lanes, dtype, _are_small(algorithm))
+    arrays, memory = _matrices(lowering, machine, algorithm, chunk)
     for i, operand in zip(algorithm.operands, operands, strict=True):
         arrays[i].read(rows(operand))
     algorithm.function(machine, *arrays, *algorithm.options)
     for i, result in zip(algorithm.results, results, strict=True):
         arrays[i].write(rows(result))
     region = Region(tuple(machine.body), None, block, chunk)
-    lowering.items.append(RegionItem(eqn, operands, results, region, (*memory,)))
+    lowering.items.append(RegionItem(eqn, operands, results, region, memory))
+
+
+def _are_small(algorithm: LaneAlgorithm) -> bool:
+    """Whether the matrices fit registers, and loops are written out."""
+    tuning, (first, *_) = config.tuning, algorithm.arrays
+    if max(first.shape) > tuning.register_matrix:
+        return False
+    return all(math.prod(a.shape) <= tuning.lane_vectors for a in algorithm.arrays)
+
+
+def _matrices(
+    lowering: ItemBuilder,
+    machine: LoopMachine,
+    algorithm: LaneAlgorithm,
+    chunk: LoopVar,
+) -> tuple[list[LoopMatrix], tuple[Buffer, ...]]:
+    """The matrices of a block, and the memory in which each chunk has its own."""
+    matrices: list[LoopMatrix] = []
+    memory: list[Buffer] = []
+    for array in algorithm.arrays:
+        dtype = INT32 if array.integer else machine.dtype
+        given = machine, array.shape, dtype, array.view
+        if machine.unrolled:
+            matrices.append(RegisterMatrix(*given))
+            continue
+        size = math.prod(array.shape) * machine.lane.extent
+        aval = ShapedArray((chunk.extent, size), dtype)
+        memory.append(lowering.new_buffer(aval, f"matrices{len(memory)}"))
+        whole = memory[-1]
+        size = whole.size // chunk.extent
+        own = Buffer(whole.name, whole.dtype, size, View(whole, as_index(chunk) * size))
+        matrices.append(MemoryMatrix(own, *given))
+    return matrices, tuple(memory)
 
 
 def _chunks(algorithm: LaneAlgorithm, count: int, blocks: int, dtype: Any) -> int:
@@ -206,6 +247,11 @@ def _lu(op: LU, a: tuple[int, int]) -> LaneAlgorithm:
     return LaneAlgorithm(factors.lu, (Array(a), *numbers), (0,), (0, 1, 2), work)
 
 
+def _permutation(op: LUPivotsToPermutation, pivots: tuple[int]) -> LaneAlgorithm:
+    arrays = Array((*pivots, 1), True), Array((op.permutation_size, 1), True)
+    return LaneAlgorithm(factors.permutation, arrays, (0,), (1,), pivots[0])
+
+
 def _geqrf(op: Geqrf, a: tuple[int, int]) -> LaneAlgorithm:
     m, n = a
     arrays = Array(a), Array((min(m, n), 1))
@@ -232,6 +278,7 @@ def _tridiagonal(op: TridiagonalSolve, *ends: tuple[int, ...]) -> LaneAlgorithm:
 _ALGORITHMS: dict[type[Op], Callable[..., LaneAlgorithm]] = {
     Cholesky: _cholesky,
     LU: _lu,
+    LUPivotsToPermutation: _permutation,
     TriangularSolve: _triangular,
     Geqrf: _geqrf,
     HouseholderProduct: _product,

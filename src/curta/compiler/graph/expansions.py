@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.graph.batched_small_matrices import matrix_program
 from curta.compiler.graph.buckets import together
 from curta.compiler.graph.by_class import by_class
 from curta.compiler.graph.complex_products import (
@@ -43,15 +43,22 @@ def natively_in_loop(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | Non
     """
     if by_class(_RULES, op) is not _decomposed:
         return natively(op, avals)
-    result = None if matrix_program(op, avals) else _in_lanes(op, avals)
-    return result or expanded(op, avals) or _decomposed(op, avals)
+    small = expanded(op, avals)
+    result = None if small and _are_lanes(op, avals) else _in_lanes(op, avals)
+    return result or small or _decomposed(op, avals)
+
+
+def _are_lanes(op: Any, avals: Sequence[ShapedArray]) -> bool:
+    """Whether a loop over many examples may have a matrix of each in registers."""
+    count = math.prod(avals[0].shape[: avals[0].ndim - op.ranks[0]])
+    outs = op.aval(*avals)
+    values = (*avals, *(outs if op.multiple_results else [outs]))
+    most = count * config.tuning.lane_vectors
+    return count >= config.tuning.fewest_lanes and all(a.size <= most for a in values)
 
 
 def _decomposed(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    ways = [matrix_program, _in_lanes]
-    if max(avals[0].shape[-op.ranks[0] :]) > config.tuning.register_matrix:
-        ways.reverse()
-    result = ways[0](op, avals) or ways[1](op, avals)
+    result = _in_lanes(op, avals)
     if result is None:
         others = importlib.import_module("curta.compiler.graph.decompositions")
         result = others.decomposed(op, avals)

@@ -10,10 +10,6 @@ from curta.compiler.graph.batched_matrix_loops import (
     BatchedMatrixLoops,
     matrix_loop_item,
 )
-from curta.compiler.graph.batched_small_matrices import (
-    BatchedSmallMatrices,
-    batched_matrices_item,
-)
 from curta.compiler.graph.by_class import by_class
 from curta.compiler.graph.collectives import CollectiveItems
 from curta.compiler.graph.control import control_item, python_item
@@ -414,7 +410,6 @@ ITEMS: dict[type[Op], Callable[[ItemLowering, Eqn], bool | None]] = {
     SelectAndScatterAdd: in_one_buffer(selected_scatter_items),
     WindowUpdate: _update,
     LibraryOp: _routine,
-    BatchedSmallMatrices: batched_matrices_item,
     BatchedMatrixLoops: matrix_loop_item,
     OptimizationBarrier: ItemLowering.barrier,
     LUPivotsToPermutation: permutation_items,

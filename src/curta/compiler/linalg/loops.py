@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -27,10 +27,8 @@ from curta.compiler.loops.nodes import (
     For,
     If,
     LoopNest,
-    Pack,
     Statement,
     Store,
-    View,
 )
 from curta.config import config
 
@@ -55,14 +53,6 @@ class Column(NamedTuple):
 
 Group = tuple[Column, ...]
 """Columns that are worked on at a time."""
-
-
-class MatrixView(NamedTuple):
-    """How a matrix is seen."""
-
-    transposed: bool = False
-    reversed: tuple[bool, bool] = (False, False)
-    conjugated: bool = False
 
 
 class LoopPart(Part):
@@ -156,125 +146,16 @@ class LoopPart(Part):
         )
 
 
-class LoopMatrix(Matrix):
-    """A matrix in memory, row after row; seen otherwise, as the view says."""
+class LoopMachine(Machine):
+    """Writes statements whose vectors have a lane for each of some matrices.
+
+    Or `unrolled` ones, of matrices in registers.
+    """
 
     def __init__(
-        self, p: LoopMachine, memory: Buffer, shape: tuple[int, int], dtype: Any,
-        view: MatrixView,
-    ) -> None:  # fmt: skip
-        self.p, self.memory, self.dtype, self.view = p, memory, dtype, view
-        self.shape = shape[::-1] if view.transposed else shape
-        self._strides = (1, shape[1]) if view.transposed else (shape[1], 1)
-
-    def _offsets(self, row: Index, column: Index) -> list[Affine]:
-        """Where the parts of an element lie."""
-        offset, count = ZERO, 2 if self.dtype.kind == "c" else 1
-        for axis, index in enumerate((row, column)):
-            index = as_index(index)
-            if self.view.reversed[axis]:
-                index = self.shape[axis] - 1 - index
-            offset = offset + index * self._strides[axis]
-        lane, lanes = self.p.lane, self.p.lane.extent
-        return [(offset * count + i) * lanes + lane for i in range(count)]
-
-    def load(self, memory: Buffer, row: Index, column: Index) -> Scalar:
-        b, offsets = self.p.b, self._offsets(row, column)
-        numbers = [b.load_where(memory, o, None, memory.dtype) for o in offsets]
-        value = numbers[0] if len(numbers) == 1 else b.complex(*numbers)
-        return conj(b, value) if self.view.conjugated else value
-
-    def stores(self, x: Scalar, row: Index, column: Index) -> list[Store]:
-        offsets, memory = self._offsets(row, column), self.p.alias(self.memory)
-        numbers = parts(self.p.b.convert(x, self.dtype))
-        return [Store(memory, o, n) for o, n in zip(offsets, numbers, strict=True)]
-
-    def read(self, rows: Buffer) -> None:
-        """Take the matrices that lie in memory one after the other."""
-        self._move(rows, back=False)
-
-    def write(self, rows: Buffer) -> None:
-        """Put the matrices in memory, one after the other."""
-        self._move(rows, back=True)
-
-    def _move(self, rows: Buffer, back: bool) -> None:
-        """By squares in registers or, of few elements, one by one."""
-        p, columns, lanes = self.p, self.p.alias(self.memory), self.p.lane.extent
-        size = rows.size // lanes
-        if size >= lanes > 1 and rows.dtype.kind == "f":
-            return p.body.append(Pack(rows, columns, size, lanes, back))
-        with p.each(Range(ZERO, as_index(size))) as i:
-            column, row = i * lanes + p.lane, i + as_index(p.lane) * size
-            source = (columns, column) if back else (rows, row)
-            x = p.b.load_where(*source, None, rows.dtype)
-            p.put([Store(rows, row, x) if back else Store(columns, column, x)])
-
-    def _selected(self, axis: int, index: Any) -> Any:
-        """An index, a range, or a group of columns."""
-        if not isinstance(index, slice):
-            return index
-        start, stop, size = index.start, index.stop, self.shape[axis]
-        known = size if start is None and stop is None else None
-        stop = size if stop is None else stop
-        return Range(as_index(start or 0), as_index(stop), known)
-
-    def __getitem__(self, index: tuple[Any, Any]) -> Part:
-        row, column = (self._selected(axis, x) for axis, x in enumerate(index))
-        rows = row if type(row) is Range else None
-        columns = column if isinstance(column, tuple) else None
-        memory = self.p.alias(self.memory)  # as it is now
-
-        def at(i: Index, j: Column) -> Scalar:
-            return self.load(memory, i if rows else row, j.index if columns else column)
-
-        return self.p.known(at, rows, columns)
-
-    def __setitem__(self, index: tuple[Any, Any], part: Any) -> None:
-        self._assign(index, self.p.part(part), lambda i: None)
-
-    def set_lower(self, index: tuple[Any, Any], part: Part) -> None:
-        self._assign(index, self.p.part(part), lambda i: i + 1)
-
-    def _assign(self, index: Any, part: LoopPart, stop: Callable[..., Any]) -> None:
-        rows, columns = (self._selected(axis, x) for axis, x in enumerate(index))
-        with self.p.each(rows) as i:
-            if type(columns) is not Range:
-                group = columns if isinstance(columns, tuple) else (Column(columns),)
-                pairs = [(part.at(i, c), c.index) for c in group]
-                self.p.put(s for x, column in pairs for s in self.stores(x, i, column))
-                return
-            with self.p.each(columns._replace(stop=stop(i) or columns.stop)) as j:
-                self.p.put(self.stores(part.at(i, Column(j)), i, j))
-
-    def set_rows(self, *rows: tuple[Index, Part]) -> None:
-        given = [(i, self.p.part(part)) for i, part in rows]
-        with self.p.each(self._selected(1, slice(None))) as j:
-            stores = [self.stores(part.at(i, Column(j)), i, j) for i, part in given]
-            self.p.put((s for each in stores for s in each), ordered=True)
-
-    def clear_above_diagonal(self) -> None:
-        with self.p.each(self._selected(0, slice(None))) as i:
-            with self.p.each(self._selected(1, slice(i + 1, None))) as j:
-                self.p.put(self.stores(self.p.b.const(0, self.dtype), i, j))
-
-    def set_where(self, condition: Part, number: float) -> None:
-        mask, b = self.p.part(condition).number, self.p.b
-        with self.p.where_any(mask):
-            old = self.p.part(self[:, :])
-            new = b.const(number, self.dtype)
-            self[:, :] = LoopPart(
-                self.p,
-                lambda i, j: b.select(mask, new, old.at(i, j)),
-                old.rows,
-                old.columns,
-            )
-
-
-class LoopMachine(Machine):
-    """Writes statements whose vectors have a lane for each of some matrices."""
-
-    def __init__(self, b: ScalarBuilder, lanes: int, dtype: Any) -> None:
-        self.b, self.dtype = b, dtype
+        self, b: ScalarBuilder, lanes: int, dtype: Any, unrolled: bool
+    ) -> None:
+        self.b, self.dtype, self.unrolled = b, dtype, unrolled
         self.lane: LoopVar = LoopVar("matrix", lanes)
         self.body: list[Statement] = []
 
@@ -283,11 +164,6 @@ class LoopMachine(Machine):
         return np.finfo(self.dtype)
 
     # ------------------------------------------------------------------- values
-
-    def alias(self, memory: Buffer) -> Buffer:
-        """A further name of memory, for what it holds at one time."""
-        name = f"{memory.name}.{self.b.fresh()}"
-        return Buffer(name, memory.dtype, memory.size, View(memory, ZERO))
 
     def row_number(self, index: Index) -> Scalar:
         return self.b.index_value(index, INT32)
@@ -365,17 +241,18 @@ class LoopMachine(Machine):
         yield self.body
         self.body = before
 
-    @contextmanager
     def each(self, selected: Any) -> Iterator[Index]:
-        """A loop over a range; an index as it is."""
+        """The index of a loop over a range, or all of them; an index as it is."""
         if type(selected) is not Range:
             yield selected
-            return
-        var = self._variable(selected.stop)
-        with self.block() as body:
-            yield as_index(var)
-        bounds = selected[:2]
-        self.body.append(For(var, (), tuple(body), bounds=bounds, independent=True))
+        elif self.unrolled:
+            yield from _indices(selected)
+        else:
+            var = self._variable(selected.stop)
+            with self.block() as body:
+                yield as_index(var)
+            bounds = selected[:2]
+            self.body.append(For(var, (), tuple(body), bounds=bounds, independent=True))
 
     def _variable(self, stop: Affine) -> LoopVar:
         return LoopVar(f"i{self.b.fresh()}", stop.bounds[1])
@@ -389,6 +266,11 @@ class LoopMachine(Machine):
         independent: bool = False,
     ) -> list[Scalar]:
         """What iterations make of values."""
+        if self.unrolled:
+            now = [*initial]
+            for i in _indices(over)[:: -1 if reverse else 1]:
+                now = self.registers(following(i, now))
+            return now
         var, numbers = self._variable(over.stop), [n for x in initial for n in parts(x)]
         first, now, then, last = (
             [self._register(n.dtype) for n in numbers] for _ in range(4)
@@ -428,7 +310,10 @@ class LoopMachine(Machine):
 
     @contextmanager
     def where_any(self, condition: Scalar) -> Iterator[None]:
-        """Inside is what is done if a condition holds in some lane."""
+        """Inside is what changes nothing unless a condition holds in some lane."""
+        if self.unrolled:
+            yield
+            return
         flags = self._register(condition.dtype)
         self._define([flags], [condition])
         with self.block() as body:
@@ -436,34 +321,29 @@ class LoopMachine(Machine):
         self.body.append(If(flags, ((), tuple(body)), ((), ()), ()))
 
     def by_columns(self, a: Matrix, start: Index, body: Callable[[Any], None]) -> None:
-        stop, size, start = a.shape[1], config.tuning.lane_sums, as_index(start)
-        rest = start
-        if stop >= size:
-            rest = start + (stop - start) // size * size
+        stop, size, rest = a.shape[1], config.tuning.lane_sums, as_index(start)
+        if stop >= size and not self.unrolled:
+            first, rest = rest, rest + (stop - rest) // size * size
             var = LoopVar(f"i{self.b.fresh()}", stop - size + 1)
             with self.block() as block:
                 body(tuple(Column(as_index(var) + c, c) for c in range(size)))
-            bounds = start, rest
-            self.body.append(For(var, (), tuple(block), False, bounds, size))
-        with self.each(Range(rest, as_index(stop))) as j:
+            self.body.append(For(var, (), tuple(block), False, (first, rest), size))
+        for j in self.each(Range(rest, as_index(stop))):
             body((Column(j),))
 
     def number_rows(self, a: Matrix) -> None:
-        with self.each(Range(ZERO, as_index(a.shape[0]))) as i:
+        for i in self.each(Range(ZERO, as_index(a.shape[0]))):
             a[i, 0] = self.single(self.row_number(i))
 
     def exchange_rows(
         self, k: Index, other: Part, *matrices: Matrix, start: Index | None = None
     ) -> None:
-        b, chosen = self.b, self.part(other).number
-        with self.where_any(b.compare("ne", chosen, self.row_number(k))):
+        chosen = self.part(other).number
+        with self.where_any(self.b.compare("ne", chosen, self.row_number(k))):
             for a in matrices:
-                assert isinstance(a, LoopMatrix)
-                # Whatever it is, only rows are touched.
-                last = b.const(a.shape[0] - 1, INT32)
-                there = b.min(b.max(chosen, b.const(0, INT32)), last).as_index()
-                now = self.alias(a.memory)
-                with self.each(Range(ZERO, as_index(a.shape[1]))) as j:
-                    pairs = [(a.load(now, there, j), k), (a.load(now, k, j), there)]
-                    stores = [s for x, i in pairs for s in a.stores(x, i, j)]
-                    self.put(stores, ordered=True)
+                cast(Any, a).exchange(k, chosen)
+
+
+def _indices(over: Range) -> list[Affine]:
+    """All indices of a range that is known."""
+    return [as_index(i) for i in range(over.start.const, over.stop.const)]
