@@ -199,6 +199,8 @@ class Tuning:
     many_inputs: int = limit(16, shrunk=4)
     # Minimum multiplications, complex or integer, for which a routine is called.
     called_dot_work: int = limit(4096, shrunk=1)
+    # Minimum rows, columns and steps for which narrow numbers are packed in words.
+    packed_dot: int = limit(8, shrunk=3)
     # Minimum multiplications of the direct sum for Winograd's algorithm.
     winograd_work: int = limit(1 << 26, shrunk=1)
     # Minimum input and output features for it.

@@ -140,3 +140,9 @@ class DotAlgorithmPreset(enum.Enum):
 
     def __str__(self) -> str:
         return self.name
+
+
+def is_default(precision: object) -> bool:
+    """Whether nobody asked for more than usual."""
+    both = precision if isinstance(precision, tuple) else (precision,)
+    return all(p is None or str(p) in ("DEFAULT", "Precision.DEFAULT") for p in both)

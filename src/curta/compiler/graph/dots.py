@@ -18,6 +18,7 @@ import numpy as np
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem
+from curta.compiler.graph.packed_dots import packed_dot, packed_kind
 from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.element_types import computed_dtype
@@ -30,6 +31,7 @@ from curta.core.jaxpr import Atom, Eqn
 from curta.primitives.dot import DotGeneral, factor_indices, others
 from curta.primitives.elementwise.arithmetic import Mul
 from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.precision import is_default
 from curta.primitives.structure import BroadcastInDim, Transpose
 
 Dims = tuple[int, ...]
@@ -80,22 +82,30 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     kind = _kind(working, typical(batch * m * n * k))
     if kind is None or any(d <= 1 for d in (m, n, k)) or not batch:
         return _fold(lowering, eqn, result, working)
-    a, a_flipped = _matrix(lowering, left, (left_batch, left_free, left_sum), working)
-    # Packing a panel for each of many small matrices takes longer than their product.
-    small = batch > 1 and typical(n * k) <= config.tuning.upright_matrix
-    dims = right_batch, right_sum, right_free
-    b, b_flipped = _matrix(lowering, right, dims, working, upright=small)
-    dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)
-    if out.dtype == working:
-        lowering.items.append(LibraryItem(dot, (a, b), (result,)))
-        return None
-    wide = lowering.new_buffer(ShapedArray(out.shape, working), f"{result.name}.wide")
-    lowering.items.append(LibraryItem(dot, (a, b), (wide,)))
-    index = loop_dims(out.shape)
-    value = lowering.load(wide, index)
-    return lowering.emit_map(
-        result, index, lowering.builder.convert(value, out.dtype), "convert"
-    )
+    to = result
+    if out.dtype != working:
+        wide = ShapedArray(out.shape, working)
+        to = lowering.new_buffer(wide, f"{result.name}.wide")
+    shape = batch, m, n, k
+    words = packed_kind([x.aval.dtype for x in eqn.invars], working, shape)
+    if words == "bf16x2" and not is_default(cast(DotGeneral, eqn.op).precision):
+        words = None
+    if words is not None:
+        groups = (left_batch, left_free, left_sum), (right_batch, right_sum, right_free)
+        packed_dot(lowering, [left, right], groups, shape, words, to)
+    else:
+        dims = left_batch, left_free, left_sum
+        a, a_flipped = _matrix(lowering, left, dims, working)
+        # Packing a panel for each of many small matrices takes longer than they do.
+        small = batch > 1 and typical(n * k) <= config.tuning.upright_matrix
+        dims = right_batch, right_sum, right_free
+        b, b_flipped = _matrix(lowering, right, dims, working, upright=small)
+        dot = Dot(batch, m, n, k, kind, a_flipped, b_flipped)
+        lowering.items.append(LibraryItem(dot, (a, b), (to,)))
+    if to is not result:
+        index = loop_dims(out.shape)
+        value = lowering.builder.convert(lowering.load(to, index), out.dtype)
+        lowering.emit_map(result, index, value, "convert")
 
 
 def summing_dtype(dtype: Any) -> Any:

@@ -35,7 +35,7 @@ from curta.primitives.elementwise.arithmetic import add, mul, sub
 from curta.primitives.elementwise.comparison import ne
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.joining import Concatenate
-from curta.primitives.precision import Precision
+from curta.primitives.precision import Precision, is_default
 from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 
@@ -98,7 +98,7 @@ def _fits(op: ConvGeneralDilated, eqn: Eqn) -> bool:
     lhs, rhs = (v.aval for v in eqn.invars)
     out = eqn.outvars[0].aval
     ones = (*op.window_strides, *op.lhs_dilation, *op.rhs_dilation)
-    if lhs.ndim != 4 or any(n != 1 for n in ones) or not _is_default(op.precision):
+    if lhs.ndim != 4 or any(n != 1 for n in ones) or not is_default(op.precision):
         return False
     if op.feature_group_count != 1 or op.batch_group_count != 1:
         return False
@@ -110,12 +110,6 @@ def _fits(op: ConvGeneralDilated, eqn: Eqn) -> bool:
     if 4 * (lhs.size + out.size) * lhs.dtype.itemsize > config.tuning.winograd_bytes:
         return False
     return 9 * inputs * out.size >= config.tuning.winograd_work
-
-
-def _is_default(precision: object) -> bool:
-    """Whether nobody asked for more than usual."""
-    both = precision if isinstance(precision, tuple) else (precision,)
-    return all(p is None or str(p) in ("DEFAULT", "Precision.DEFAULT") for p in both)
 
 
 def _transposed(x: Atom, order: tuple[int, ...], context: Context) -> Atom:

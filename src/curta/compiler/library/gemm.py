@@ -26,8 +26,7 @@ from curta.compiler.library.product_plan import (
     TileList,
     Tiles,
 )
-from curta.compiler.library.tile_shape import TILED, Tile
-from curta.compiler.llvm.types import Type
+from curta.compiler.library.tile_shape import TILED, Tile, element
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 from curta.once import cached_property
@@ -38,7 +37,7 @@ class Dot:
     """c[s,i,j] = sum over t of a[s,i,t] * b[s,t,j], each array contiguous.
 
     `a_transposed` means that a lies in memory as [s,t,i], `b_transposed` that b lies
-    as [s,j,t]. `kind` is that of the elements: f32, f64, i32, i64.
+    as [s,j,t]. `kind` is that of the elements (tile_shape.py).
     """
 
     batch: int
@@ -64,7 +63,7 @@ class Blocking:
 
     @property
     def size(self) -> int:
-        return Type(self.dot.kind).size
+        return element(self.dot.kind).size
 
     @property
     def lanes(self) -> int:
@@ -195,7 +194,7 @@ class _Planner:
         steps = Axis(blocks, 0, cut.k_block * self.a_step, cut.k_block * self.b_step)
         pack = None
         if cut.packs_b:
-            vector = Type(dot.kind, cut.lanes)
+            vector = element(dot.kind).with_lanes(cut.lanes)
             pack = Pack(vector, cut.width // cut.lanes, dot.b_transposed)
         return ProductPlan(
             self._ranges(), words, [steps], self._outer, self._list, pack

@@ -15,6 +15,7 @@ from curta.compiler.library.tile_shape import (
     C_NEXT,
     C_ROW,
     COLUMNS,
+    PACKED,
     STEPS,
     Tile,
 )
@@ -36,6 +37,8 @@ def emit_tile(module: Module, tile: Tile) -> None:
 
 def is_assembly(module: Module, tile: Tile) -> bool:
     """Whether the tile is written in assembly for the module's processor."""
+    if tile.kind in PACKED:
+        return True
     floats = Type(tile.kind).is_float
     return module.assembles and floats and module.has_fma and module.vector_bytes >= 32
 

@@ -1,4 +1,5 @@
-"""Tiles of floats in assembly, for x86-64 with fused multiply-add on Linux.
+"""Tiles in assembly, for x86-64 with fused multiply-add on Linux: of floats, and of
+words of several numbers where AVX-512 multiplies these (VNNI, BF16).
 
 What tile.py has in LLVM IR, for every processor, is written here for one family, as
 libraries of linear algebra do (F. Van Zee and R. van de Geijn, BLIS: A Framework for
@@ -22,8 +23,8 @@ from curta.compiler.library.tile_shape import (
     COLUMNS,
     STEPS,
     Tile,
+    element,
 )
-from curta.compiler.llvm.types import Type
 
 # Registers of the arguments (System V ABI), and of what a tile never changes.
 _C, _A, _B, _COUNT, _BEGUN, _NUMBERS = "rdi", "rsi", "rdx", "rcx", "r8", "r9"
@@ -33,6 +34,9 @@ _KEPT = ("rbx", _ROW, _ROW_3, _STEP, _B_STEP)  # saved for the caller
 _ELEMENTS = ("(%{})", f"(%{{}},%{_ROW})", f"(%{{}},%{_ROW},2)", f"(%{{}},%{_ROW_3})")
 # Registers that change: pointers into A and B, steps left, pointer along rows.
 _A_HERE, _B_HERE, _LEFT, _PLACE = "r10", "r11", "rbx", "rax"
+
+_MULTIPLY_ADD = {"f32": "vfmadd231ps", "f64": "vfmadd231pd", "i8x4": "vpdpbusd",
+                 "i16x2": "vpdpwssd", "bf16x2": "vdpbf16ps"}  # fmt: skip
 
 
 def tile_assembly(tile: Tile, vector_bytes: int) -> list[str]:
@@ -45,8 +49,9 @@ class _Writer:
         self.tile = tile
         self.bytes = vector_bytes
         self.wide = vector_bytes == 64  # AVX-512, or else AVX2
-        self.size = Type(tile.kind).size
-        self.letter = "s" if tile.kind == "f32" else "d"
+        self.size = element(tile.kind).size
+        self.letter = "s" if self.size == 4 else "d"
+        self.add = _MULTIPLY_ADD[tile.kind]
         self.registers = "zmm" if self.wide else "ymm"
         self.sums = tile.rows * tile.vectors
         # Vectors of B and copies of elements of A are in the last registers.
@@ -168,11 +173,11 @@ class _Writer:
                 yield f"leaq (%{base if row > 4 else _A_HERE},%{_ROW},4), %{_PLACE}"
             address = _ELEMENTS[row % 4].format(base)
             first = row * vectors
-            if self.wide and vectors == 1:
+            if self.wide and vectors == 1 and self.tile.kind != "i8x4":
                 spread = f"{address}{{1to{64 // self.size}}}"
-                yield f"vfmadd231p{letter} {spread}, {right[0]}, {self._sum(first)}"
+                yield f"{self.add} {spread}, {right[0]}, {self._sum(first)}"
                 continue
             copy = f"%{self.registers}{(28 if self.wide else 14) + row % copies}"
             yield f"vbroadcasts{letter} {address}, {copy}"
             for j, register in enumerate(right):
-                yield f"vfmadd231p{letter} {register}, {copy}, {self._sum(first + j)}"
+                yield f"{self.add} {register}, {copy}, {self._sum(first + j)}"

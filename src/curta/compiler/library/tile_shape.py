@@ -22,12 +22,24 @@ those in C, and *numbers*, in this order (distances are in bytes):
 
 from __future__ import annotations
 
+from curta.compiler.llvm.types import Type
 from curta.lazy_dataclass import dataclass
 
-TILED = ("f32", "f64", "i32", "i64")
+PACKED = {"i8x4": 4, "i16x2": 2, "bf16x2": 2}
+"""Kinds of which an element is a word of several numbers, and how many.
+
+All products of two words are added to a sum of 32 bits. The bytes of A are unsigned.
+"""
+
+TILED = ("f32", "f64", "i32", "i64", *PACKED)
 """The kinds of which products are made here."""
 
 C_NEXT, A_NEXT, B_NEXT, C_ROW, A_ROW, COLUMNS, STEPS, A_STEP, B_STEP = range(9)
+
+
+def element(kind: str) -> Type:
+    """The type of an element in registers."""
+    return Type({"bf16x2": "f32"}.get(kind, "i32") if kind in PACKED else kind)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ class Target:
     """A processor as the emitter sees it.
 
     `identity` names the processor and its features for the keys of the kernel cache.
+    `words` are the kinds of several numbers that its vectors multiply (tile_shape.py).
     """
 
     machine: str
@@ -38,6 +39,7 @@ class Target:
     has_fma: bool
     has_f16: bool
     identity: str
+    words: frozenset[str] = frozenset()
 
     def lanes(self, kind: str) -> int:
         """How many elements of a kind (`f32`, `i8`, ...) fill a vector register."""
@@ -70,7 +72,16 @@ def describe(machine: str, model: str, features: Iterable[str]) -> Target:
         has_fma="fma" in names,
         has_f16="f16c" in names,
         identity=identity,
+        words=_words({name.replace("_", "") for name in names}),
     )
+
+
+def _words(features: set[str]) -> frozenset[str]:
+    """The kinds of words that tiles in assembly multiply."""
+    if sys.platform != "linux":
+        return frozenset()
+    integers = {"i8x4", "i16x2"} if "avx512vnni" in features else set()
+    return frozenset(integers | ({"bf16x2"} if "avx512bf16" in features else set()))
 
 
 # The features that the levels of the x86-64 psABI add and the emitter asks for.
