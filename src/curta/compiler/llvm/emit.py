@@ -76,13 +76,28 @@ class _KernelEmitter(NestLoops):
 
     def emit(self, chunk: Value) -> None:
         """The loop over the iterations of a chunk."""
-        b, plan = self.b, self.plan
+        b, plan, extents = self.b, self.plan, self._extents()
         self._hoist_kernel()
         if is_same(plan.iterations, 1):
-            return self._iteration(b.const(I64, 0))
-        with b.loop(*chunk_bounds(b, plan, chunk)) as loop, self.values.scope():
-            self._iteration(loop.index)
+            return self._iteration([b.const(I64, 0)] * len(extents))
+        first, last = chunk_bounds(b, plan, chunk)
+        if len(extents) == 1:
+            with b.loop(first, last) as loop, self.values.scope():
+                self._iteration([loop.index])
+            return None
+        digits = _digits(b, first, extents)
+        with b.loop(first, last, carried=digits) as loop, self.values.scope():
+            self._iteration(loop.carried)
+            loop.next(*_counted(b, loop.carried, extents))
         return None
+
+    def _extents(self) -> list[int]:
+        """What iterations count: pieces, blocks, and the outer dims, the last first."""
+        plan = self.plan
+        extents = [v.extent for v in reversed(plan.outer)]
+        if plan.block > 1:
+            extents[0] = -(-extents[0] // plan.block)
+        return extents if plan.split is None else [plan.pieces, *extents]
 
     def _hoist_kernel(self) -> None:
         inside: list[object] = [*self.kernel.dims, *self.kernel.stored()]
@@ -93,21 +108,22 @@ class _KernelEmitter(NestLoops):
     def _piece_vars(self) -> list[LoopVar]:
         return [piece_index(self.plan.pieces)] if self.plan.split else []
 
-    def _iteration(self, iteration: Value) -> None:
+    def _iteration(self, digits: Values) -> None:
         b, plan = self.b, self.plan
         if plan.split is not None:
-            which = b.urem(iteration, plan.pieces)
-            iteration = b.udiv(iteration, plan.pieces)
+            which, *digits = digits
             self.values.bind(piece_index(plan.pieces), which)
             first = b.mul(which, plan.piece)
             last = b.min(b.add(first, plan.piece), plan.split.extent)
             self.piece = first, last
+        outer = plan.outer
+        if plan.block > 1:
+            outer, (block, *digits) = plan.outer[:-1], digits
+        for variable, digit in zip(outer, reversed(digits), strict=True):
+            self.values.bind(variable, digit)
         if plan.block == 1:
-            self._bind_outer(plan.outer, iteration)
             return self._nests()
-        blocks = -(-plan.outer[-1].extent // plan.block)
-        self._bind_outer(plan.outer[:-1], b.udiv(iteration, blocks))
-        first = b.mul(b.urem(iteration, blocks), plan.block)
+        first = b.mul(block, plan.block)
         if plan.outer_lanes:
             return OuterVectors(b, self.values, self.kernel, plan).emit(first)
         return self._tile(first)
@@ -144,14 +160,6 @@ class _KernelEmitter(NestLoops):
         with self.b.loop(first, end) as loop, self.values.scope():
             self.values.bind(row, loop.index)
             self._nests()
-
-    def _bind_outer(self, outer: Sequence[LoopVar], iteration: Value) -> None:
-        """The indices of the outer dims: the digits of the iteration's number."""
-        for variable in reversed(outer[1:]):
-            self.values.bind(variable, self.b.urem(iteration, variable.extent))
-            iteration = self.b.udiv(iteration, variable.extent)
-        if outer:
-            self.values.bind(outer[0], iteration)
 
     def _nests(self) -> None:
         nests, plan = self.kernel.nests, self.plan
@@ -331,6 +339,26 @@ class _KernelEmitter(NestLoops):
         if sum(map(weight, nest.body)) > config.tuning.light_body:
             return None
         return 1 << (lane.extent % vectors.lanes - 1).bit_length()
+
+
+def _digits(b: Builder, number: Value, extents: Sequence[int]) -> Values:
+    """The digits of a number, the first of which counts ones, to such bases."""
+    result = []
+    for extent in extents[:-1]:
+        result.append(b.urem(number, extent))
+        number = b.udiv(number, extent)
+    return [*result, number]
+
+
+def _counted(b: Builder, digits: Values, extents: Sequence[int]) -> Values:
+    """The digits of the next number: divisions in every iteration would take longer."""
+    result, carry = list[Value](), b.const(I64, 1)
+    for digit, extent in zip(digits[:-1], extents):
+        digit = b.add(digit, carry)
+        wraps = b.eq(digit, extent)
+        result.append(b.select(wraps, 0, digit))
+        carry = b.convert(wraps, "i64", unsigned=True)
+    return [*result, b.add(digits[-1], carry)]
 
 
 def _is_apart(nest: LoopNest, lane: LoopVar) -> bool:
