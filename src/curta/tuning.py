@@ -197,6 +197,8 @@ class Tuning:
     upright_matrix: int = limit(64, shrunk=4)
     # Minimum inputs of an output feature for vectorising along them.
     many_inputs: int = limit(16, shrunk=4)
+    # Maximum jumps along a dim of a constant index array that becomes iotas.
+    index_jumps: int = limit(2, shrunk=1)
     # Minimum multiplications, complex or integer, for which a routine is called.
     called_dot_work: int = limit(4096, shrunk=1)
     # Minimum rows, columns and steps for which narrow numbers are packed in words.

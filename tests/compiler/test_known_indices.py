@@ -50,7 +50,32 @@ READ = {
     "patches": patches,
     "windows": windows,
     "reversed": lambda x: x[127 - jnp.arange(128)],
+    "quotients": lambda x: x.reshape(8, 16)[jnp.arange(99) // 15, jnp.arange(99) % 15],
+    "below zero": lambda x: x[lax.rem(jnp.arange(20) - 19, 5) + 4],
+    "up to zero": lambda x: x[lax.div(jnp.arange(20) - 19, 4) + 5],
+    "about zero": lambda x: x[lax.rem(jnp.arange(20) - 9, 11) + 9],
+    "counted": lambda x: x[np.arange(100) + 3],
+    "counted down": lambda x: x[np.arange(127, 0, -2)],
+    "counted pairs": lambda x: x.reshape(8, 16)[
+        np.arange(8)[:, None], np.arange(2, 16, 3)
+    ],
+    "counted sums": lambda x: x[np.arange(8)[:, None] * 5 - np.arange(3) + 2],
     "of uint8": lambda x: x[jnp.arange(100, dtype="uint8") + jnp.uint8(27)],
+}
+
+CHOSEN = {  # one of two sums or three, by a comparison of indices
+    "periodic": lambda x: (
+        x[(jnp.arange(128) - 1) % 128] + x[(jnp.arange(128) + 3) % 128]
+    ),
+    "negative": lambda x: x[jnp.arange(90) - 40],
+    "circulant": lambda x: x[(jnp.arange(128)[:, None] - jnp.arange(128)) % 128],
+    "torus": lambda x: x.reshape(8, 16)[(jnp.arange(8) - 1) % 8][
+        :, (jnp.arange(16) + 1) % 16
+    ],
+    "counted modulo": lambda x: x[(np.arange(128) - 5) % 128],
+    "counted and reflected": lambda x: x[np.abs(np.arange(-1, 126))],
+    "two jumps": lambda x: x[np.r_[40:90, 3:33, 60:128]],
+    "complex": lambda x: lax.complex(x, -x)[(jnp.arange(128) - 1) % 128].real,
 }
 
 LEFT = {  # what is no affine sum, or wraps around in its dtype
@@ -59,9 +84,10 @@ LEFT = {  # what is no affine sum, or wraps around in its dtype
     "wraps below": lambda x: x[(jnp.arange(50, dtype="uint8") - jnp.uint8(20)) & 127],
     "clipped": lambda x: x[jnp.clip(jnp.arange(140) - 6, 0, 127)],
     "out of bounds": lambda x: x.at[jnp.arange(140) - 6].get(mode="fill", fill_value=7),
-    "quotients": lambda x: x.reshape(8, 16)[jnp.arange(99) // 15, jnp.arange(99) % 15],
     "squares": lambda x: x[jnp.arange(11) * jnp.arange(11)],
-    "circulant": lambda x: x[(jnp.arange(9)[:, None] - jnp.arange(128)) % 128],
+    "mixed signs": lambda x: x[(jnp.arange(40) - 9) // 4 + 3],
+    "constant": lambda x: x[np.array([5, 3, 99, 4, 120, 0])],
+    "constants": lambda x: x.reshape(8, 16)[np.tril_indices(8)],
     "remainders": lambda x: x[lax.rem(jnp.arange(20) - 9, 5) + 5],
     "truncated": lambda x: x[lax.div(jnp.arange(20) - 9, 4) + 5],
     "least": lambda x: x[jnp.minimum(jnp.arange(20)[:, None], jnp.arange(20))],
@@ -76,9 +102,9 @@ def alike(f):
     assert np.array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("name", [*READ, *LEFT])
+@pytest.mark.parametrize("name", [*READ, *CHOSEN, *LEFT])
 def test_elements(name):
-    f = (READ | LEFT)[name]
+    f = (READ | CHOSEN | LEFT)[name]
     alike(f)
     alike(curta.grad(lambda x: (f(x) ** 2).sum()))  # sums of integers are exact
     alike(lambda x: f(x) * jnp.arange(f(x).shape[-1]))
@@ -93,3 +119,19 @@ def test_no_index_is_data(name, monkeypatch, capsys):
         printed = capsys.readouterr().err
         assert "kernel" in printed
         assert ":int32" not in printed and ":uint8" not in printed
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_loads_are_chosen(name, monkeypatch, capsys):
+    monkeypatch.setenv("CURTA_DUMP", "kernels")
+    read = CHOSEN[name]
+    curta.jit(lambda x: read(x))(jnp.ones(128))
+    printed = capsys.readouterr().err
+    assert " where " in printed
+    assert ":int32" not in printed and "[t" not in printed
+
+
+def test_where_no_lane_is_read_memory_is_not_touched(monkeypatch, capsys):
+    monkeypatch.setenv("CURTA_DUMP", "llvm")
+    curta.jit(lambda x: x[(jnp.arange(4096) - 1) % 4096])(jnp.ones(4096))
+    assert "vector.reduce.or" in capsys.readouterr().err

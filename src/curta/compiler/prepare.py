@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from curta.compiler.dump import dump
+from curta.compiler.graph.counted_consts import with_iotas
 from curta.compiler.graph.expansions import natively, natively_in_loop
 from curta.compiler.graph.inline import called, inline_calls
 from curta.compiler.passes import LOOPS, PROGRAM, run_passes
@@ -29,7 +30,7 @@ def prepare(closed: ClosedJaxpr, in_loop: bool = False) -> ClosedJaxpr:
     flat = inline_calls(
         closed, natively_in_loop if in_loop else natively, barriers=True
     )
-    flat = unplaced(flat)
+    flat = with_iotas(unplaced(flat))
     dump("inline", flat.__str__)
     consts = dict(zip(flat.jaxpr.constvars, flat.consts, strict=True))
     jaxpr = run_passes(PROGRAM, flat.jaxpr)

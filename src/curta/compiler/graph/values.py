@@ -36,8 +36,8 @@ _CHEAP = frozenset(
     " xor".split()
 )
 _OF_INDICES = frozenset(
-    "add clamp concatenate convert_element_type eq ge gt le lt max min mul ne neg"
-    " select_n sub".split()
+    "add and clamp concatenate convert_element_type div eq ge gt le lt max min mul ne"
+    " neg not or rem select_n sign sub".split()
 )
 _COSTS = {"threefry2x32": 120, "div": 4, "integer_pow": 4, "sqrt": 6, "rem": 8}
 

@@ -237,6 +237,10 @@ class Evaluator(IndexValues):
             pointers = self.b.offset(self.pointer(buffer), self.index(offset), type_)
             return self.b.gather(wide, pointers, mask)
         pointer = self._address(buffer, offset, type_)
+        if where is not None and mask is not None:
+            # To pass over what no page has, if only by a mask, takes 0.1 to 1 us.
+            some, own = self.b.any_lane(mask), self.pointer(buffer)
+            pointer = self.b.select(some, pointer, own)
         if stride == 1:
             if mask is None:
                 return self.b.load(wide, pointer)
@@ -245,9 +249,13 @@ class Evaluator(IndexValues):
             return self._load_every_other(wide, pointer, mask)
         if mask is None and self._picks(stride):
             return self._column(buffer, offset, wide, stride)
-        if stride == -1 and mask is None:
+        if stride == -1:
+            order = self._backwards()
             first = self.b.offset(pointer, 1 - self.lanes, type_)
-            return self.b.shuffle(self.b.load(wide, first), None, self._backwards())
+            if mask is None:
+                return self.b.shuffle(self.b.load(wide, first), None, order)
+            mask = self.b.shuffle(mask, None, order)
+            return self.b.shuffle(self.b.masked_load(wide, first, mask), None, order)
         if stride == 0:
             return self.b.gather(wide, self.b.splat(pointer, self.lanes), mask)
         return self.b.gather(wide, self.b.strided(pointer, stride, wide), mask)

@@ -12,6 +12,7 @@ computed once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,7 @@ from curta.compiler.loops.nodes import (
     is_within,
     known_index,
 )
+from curta.compiler.loops.value_bounds import limits
 from curta.core.dim import SymbolicDim, is_symbolic_dim
 from curta.dtypes import physical_dtype
 
@@ -103,6 +105,10 @@ class ScalarBuilder:
             part, first = component(dtype), offset * 2
             re, im = (self.load(buffer, first + i, part) for i in (0, 1))
             return ComplexExpr(re, im, dtype)
+        load = partial(self.load, buffer, dtype=dtype)
+        chosen = known_indices.chosen(self, offset, load)
+        if chosen is not None:
+            return chosen
         return self.load_where(buffer, offset, self._where, dtype)
 
     def load_where(
@@ -332,6 +338,9 @@ class ScalarBuilder:
             for this, other in ((x, y), (y, x)):
                 if isinstance(this, Const):
                     return other if this.value else this
+                known = known_indices.implied(this, other)
+                if known is not None:
+                    return this if known else self.const(False, BOOL)
         return self.instruction("and_", x.dtype, x, y)
 
     def or_(self, x: Scalar, y: Scalar) -> Scalar:
@@ -341,7 +350,8 @@ class ScalarBuilder:
         return self.instruction("xor", x.dtype, x, y)
 
     def not_(self, x: Scalar) -> Scalar:
-        return self.instruction("not_", x.dtype, x)
+        opposite = known_indices.opposite(self, x)
+        return self.instruction("not_", x.dtype, x) if opposite is None else opposite
 
     def shl(self, x: Scalar, y: Scalar) -> Scalar:
         """Zeros come in; 0 where the count is negative or too large."""
@@ -377,9 +387,9 @@ class ScalarBuilder:
 
     def compare(self, direction: str, x: Scalar, y: Scalar) -> Scalar:
         """eq ne lt le gt ge. With a NaN, only `ne` is true."""
-        known = known_indices.order(direction, x, y)
+        known = known_indices.comparison(self, direction, x, y)
         if known is not None:
-            return self.const(known, BOOL)
+            return known
         x, y = self._pair(x, y)
         if isinstance(x, ComplexExpr):
             return complexes.compare(self, direction, x, y)
@@ -468,7 +478,8 @@ class ScalarBuilder:
         for touched in (dtype, *(a.dtype for a in args)):
             if not is_native(touched):
                 raise CannotLowerOp(f"{name} of {touched}")
-        result: Expr = self._intern((name, dtype, args), Instr, name, args, dtype)
+        key, bounds = (name, dtype, args), limits(name, args, dtype)
+        result: Expr = self._intern(key, Instr, name, args, dtype, bounds)
         return result
 
     def _intern(self, key: tuple[Any, ...], cls: Any, *fields: Any) -> Any:

@@ -230,6 +230,16 @@ def as_index(x: IndexLike) -> Affine:
     return converted
 
 
+def bounds_given(index: Affine, of: Affine, bounds: Bounds) -> Bounds:
+    """The bounds of an index where those of another one, or its negative, are given."""
+    low, high = index.bounds
+    for sign, (least, most) in ((1, bounds), (-1, (-bounds[1], -bounds[0]))):
+        rest = index - of * sign
+        if rest.is_constant:
+            low, high = max(low, rest.const + least), min(high, rest.const + most)
+    return low, high
+
+
 def row_major(index: Iterable[IndexLike], shape: tuple[int, ...]) -> Affine:
     """The offset of the element at `index` of an array of `shape`, in elements."""
     offset, stride = ZERO, 1

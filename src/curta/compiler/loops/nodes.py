@@ -44,6 +44,17 @@ class Expr:
         known = known_index(self)
         return Affine({DataIndex(self): 1}, 0) if known is None else known
 
+    @property
+    def bounds(self) -> Bounds:
+        """The least and the greatest value that this integer can have."""
+        index = known_index(self)
+        if index is not None and not any(map(is_symbolic_dim, index.bounds)):
+            return index.bounds
+        if self.dtype.kind == "b":
+            return 0, 1
+        info = np.iinfo(self.dtype)
+        return int(info.min), int(info.max)
+
 
 @dataclass(frozen=True, eq=False)
 class Const(Expr):
@@ -55,11 +66,20 @@ class Const(Expr):
 
 @dataclass(frozen=True, eq=False)
 class Instr(Expr):
-    """`name(args)`; emit.py says what each name becomes."""
+    """`name(args)`; emit.py says what each name becomes.
+
+    An integer lies within its `limits`, where more is known than its dtype says.
+    """
 
     name: str
     args: tuple[Expr, ...]
     dtype: Any
+    limits: Bounds | None = None
+
+    @property
+    def bounds(self) -> Bounds:
+        """The least and the greatest value that this integer can have."""
+        return super().bounds if self.limits is None else self.limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,24 +143,10 @@ class DataIndex(IndexAtom):
 
     @property
     def bounds(self) -> Bounds:
-        return _range(self.value)
+        return self.value.bounds
 
     def __repr__(self) -> str:
         return "[data]"
-
-
-def _range(expr: Expr) -> Bounds:
-    """The least and the greatest value that an integer expression can have."""
-    if isinstance(expr, Const):
-        return int(expr.value), int(expr.value)
-    if isinstance(expr, Instr) and expr.name in ("max", "min"):
-        pick = max if expr.name == "max" else min
-        (a, b), (c, d) = map(_range, expr.args)
-        return pick(a, c), pick(b, d)
-    if expr.dtype.kind == "b":
-        return 0, 1
-    info = np.iinfo(expr.dtype)
-    return int(info.min), int(info.max)
 
 
 # ---------------------------------------------------------------------- buffers
