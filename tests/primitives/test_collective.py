@@ -205,3 +205,30 @@ def test_more_rows_than_devices():
             pmap(lambda v: v)(X)
     finally:
         curta.config.update("jax_num_cpu_devices", before)
+
+
+EXCHANGES = {
+    "all_gather": lambda x: lax.all_gather(x, "data"),
+    "all_to_all": lambda x: lax.all_to_all(x, "data", 0, 0),
+    "pbroadcast": lambda x: lax.pbroadcast(x, "data", 0),
+    "pmax": lambda x: lax.pmax(x, "data"),
+    "ppermute": lambda x: lax.ppermute(x, "data", [(0, 0)]),
+    "psum": lambda x: lax.psum(x, "data"),
+    "reduce_scatter": lambda x: lax.psum_scatter(x, "data"),
+}
+
+
+@pytest.mark.parametrize("name", EXCHANGES)
+def test_interpreters_bind_eqns_again_with_their_params(name):
+    mesh, P = curta.make_mesh((1,), ("data",)), curta.sharding.PartitionSpec
+    mapped = curta.shard_map(
+        EXCHANGES[name], mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False
+    )
+    x = jnp.arange(3.0)[None]
+    (outer,) = curta.make_jaxpr(mapped)(x).eqns
+    (eqn,) = outer.params["jaxpr"].eqns
+    assert eqn.primitive.name == name
+    again = vmap(lambda x: eqn.primitive.bind(x, **eqn.params), axis_name="data")
+    np.testing.assert_array_equal(
+        again(x[None]), vmap(EXCHANGES[name], axis_name="data")(x[None])
+    )

@@ -137,13 +137,8 @@ class Call(JaxprOp):
         return self.with_jaxpr(with_inputs(jaxpr, reads)), reads, used
 
     def params(self) -> dict[str, Any]:
-        return {
-            "jaxpr": self.jaxpr,
-            "name": self.fun_name,
-            "donated_invars": self.donated or (False,) * len(self.jaxpr.in_avals),
-            "inline": self.inline,
-            "keep_unused": self.keep_unused,
-        }
+        donated = self.donated or (False,) * len(self.jaxpr.in_avals)
+        return {**super().params(), "donated_invars": donated}
 
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         shown: dict[str, Any] = {"name": self.fun_name, "jaxpr": self.jaxpr}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from curta.control.call import Call
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
@@ -21,6 +21,7 @@ class CallExported(Call):
     """
 
     name: ClassVar[str] = "call_exported"
+    hidden_fields: ClassVar[tuple[str, ...]] = ("nr_devices",)
     refined: bool = False
     nr_devices: int = 1
 
@@ -29,9 +30,6 @@ class CallExported(Call):
         return CallExported(
             jaxpr, self.fun_name, refined=self.refined, nr_devices=devices
         )
-
-    def params(self) -> dict[str, Any]:
-        return {**super().params(), "refined": self.refined}
 
 
 def refuse_devices(jaxpr: Jaxpr, count: int) -> None:

@@ -191,6 +191,7 @@ class Debugging(HostCall):
     """
 
     key_signature: ClassVar[KeyReuseSignature | None] = NOTHING
+    hidden_fields: ClassVar[tuple[str, ...]] = ("parts",)
     partitioned: bool
     parts: Parts
 
@@ -205,11 +206,6 @@ class Debugging(HostCall):
             [np.asarray(x)[part] for x, part in zip(args, own, strict=True)]
             for own in self.parts
         ]
-
-    def params(self) -> dict[str, Any]:
-        shown = super().params()
-        del shown["parts"]
-        return shown
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         self.check_operands(avals)
@@ -264,6 +260,7 @@ class DebugPrint(Debugging):
     """
 
     name: ClassVar[str] = "debug_print"
+    hidden_fields: ClassVar[tuple[str, ...]] = ("parts", "keys")
     fmt: str
     has_placeholders: bool
     in_tree: Any
@@ -274,11 +271,6 @@ class DebugPrint(Debugging):
     logging_record: logging.LogRecord | None = None
     keys: tuple[tuple[int, KeyImplementation], ...] = ()
     parts: Parts = ()
-
-    def params(self) -> dict[str, Any]:
-        shown = super().params()
-        del shown["keys"]
-        return shown
 
     @property
     def effects(self) -> frozenset[Effect]:

@@ -36,11 +36,3 @@ class Composite(JaxprOp):
             " `jax.custom_jvp` or `jax.custom_vjp` to add support."
             f" {_SEE}.custom_jvp.html: give {self.called} a derivative of its own."
         )
-
-    def params(self) -> dict[str, Any]:
-        return {
-            "attributes": self.attributes,
-            "jaxpr": self.jaxpr,
-            "name": self.called,
-            "version": self.version,
-        }

@@ -21,6 +21,3 @@ class CustomPartitioning(JaxprOp):
     param_names: ClassVar[Mapping[str, str | None]] = {"call": "jaxpr"}
     jaxpr: ClosedJaxpr
     result_specs: Callable[..., Any]
-
-    def params(self) -> dict[str, Any]:
-        return {"call": self.jaxpr, "result_specs": self.result_specs}

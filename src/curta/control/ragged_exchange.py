@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,10 +48,6 @@ class RaggedAllToAll(Collective):
     """
 
     name: ClassVar[str] = "ragged_all_to_all"
-    param_names: ClassVar[Mapping[str, str | None]] = {
-        "axis_name": "axis_names",
-        "axis_index_groups": "groups",
-    }
     axis_names: tuple[Name, ...]
     groups: Groups | None = None
 
@@ -83,9 +79,6 @@ class RaggedAllToAll(Collective):
 
     def _group_size(self) -> int:
         return math.prod(self._axis_sizes())
-
-    def params(self) -> dict[str, Any]:
-        return {"axis_name": self.axis_names, "axis_index_groups": self.groups}
 
     # ---- derivatives: linear in what is sent and in what it is written to
 
@@ -190,8 +183,8 @@ class RaggedAllToAll(Collective):
         sizes, whole = self._axis_sizes(), typeof(x).shape
         x = ConvertElementType(_INDEX)(x)
         x = reshape(x, (*sizes, whole[0] // math.prod(sizes)))
-        for k, (name, size) in enumerate(zip(self.axis_names, sizes, strict=True)):
-            x = AllToAll((name,), size, k, k, False, self.groups)(x)
+        for k, name in enumerate(self.axis_names):
+            x = AllToAll((name,), k, k, False, self.groups)(x)
         return reshape(x, whole)
 
 

@@ -87,12 +87,7 @@ class Remat(JaxprOp):
         return JaxprOp.transpose(op, cotangent, *args)
 
     def params(self) -> dict[str, Any]:
-        return {
-            "jaxpr": self.jaxpr.jaxpr,
-            "prevent_cse": self.prevent_cse,
-            "differentiated": self.differentiated,
-            "policy": self.policy,
-        }
+        return {**super().params(), "jaxpr": self.jaxpr.jaxpr}
 
 
 def _described(plan: ResidualPlan, unknown: Sequence[bool]) -> str:

@@ -324,17 +324,6 @@ class Scan(TakesRefs):
     def scopes(self, param: str, index: int) -> Sequence[str]:
         return self.scope, "body"
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "reverse": self.reverse,
-            "length": self.length,
-            "jaxpr": self.jaxpr,
-            "num_consts": self.num_consts,
-            "num_carry": self.num_carry,
-            "unroll": self.unroll,
-            "_split_transpose": self.split_transpose,
-        }
-
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         shown = dict(sorted(self.params().items()))
         if not self.split_transpose:

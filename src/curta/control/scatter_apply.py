@@ -43,6 +43,7 @@ class ScatterApply(Composed):
     name: ClassVar[str] = "scatter"
     holds_jaxprs: ClassVar[bool] = True
     param_names: ClassVar[Mapping[str, str | None]] = {"update_consts": None}
+    hidden_fields: ClassVar[tuple[str, ...]] = ("function",)
     dimension_numbers: ScatterDimensionNumbers
     indices_are_sorted: bool
     unique_indices: bool
@@ -51,9 +52,7 @@ class ScatterApply(Composed):
     function: ClosedJaxpr
 
     def params(self) -> dict[str, Any]:
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        del fields["function"]
-        return {**fields, "update_consts": tuple(self.function.consts)}
+        return {**super().params(), "update_consts": tuple(self.function.consts)}
 
     def _counting(self) -> Any:
         """The op that counts how often each element is meant."""

@@ -82,14 +82,7 @@ class ShardMap(JaxprOp):
     check_vma: bool
 
     def params(self) -> dict[str, Any]:
-        return {
-            "check_vma": self.check_vma,
-            "in_specs": self.in_specs,
-            "jaxpr": self.body.jaxpr,
-            "mesh": self.mesh,
-            "newly_manual_axes": self.axes,
-            "out_specs": self.out_specs,
-        }
+        return {**super().params(), "jaxpr": self.body.jaxpr}
 
     @property
     def jaxpr(self) -> ClosedJaxpr:  # type: ignore[override]

@@ -65,6 +65,7 @@ class While(TakesRefs):
     """
 
     name: ClassVar[str] = "while"
+    hidden_fields: ClassVar[tuple[str, ...]] = ("masked",)
     places_outputs: ClassVar[bool] = True
     holds_jaxprs: ClassVar[bool] = True
     multiple_results: ClassVar[bool] = True
@@ -92,11 +93,6 @@ class While(TakesRefs):
 
     def scopes(self, param: str, index: int) -> Sequence[str]:
         return self.scope, param.removesuffix("_jaxpr")
-
-    def params(self) -> dict[str, Any]:
-        shown = super().params()
-        del shown["masked"]
-        return shown
 
     @property
     def effects(self) -> frozenset[Effect]:

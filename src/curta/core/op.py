@@ -104,6 +104,8 @@ class Op:
     """Whether its `scope` is a function's name, which transformations wrap."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})
     """Keys of `params()` that are no fields: the field, or None if others imply it."""
+    hidden_fields: ClassVar[tuple[str, ...]] = ()
+    """The fields that are none of its parameters to those who read jaxprs."""
 
     # Ops without parameters are equal if they are of one class; those with parameters
     # are dataclasses, which compare the parameters too.
@@ -248,7 +250,11 @@ class Op:
         """The parameters by the names under which a jaxpr prints them."""
         if not dataclasses.is_dataclass(self):
             return {}
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        keys = {field: key for key, field in self.param_names.items()}
+        shown = [f.name for f in dataclasses.fields(self)]
+        shown = [name for name in shown if name not in self.hidden_fields]
+        implied = dict.fromkeys(k for k, f in self.param_names.items() if f is None)
+        return {keys.get(name, name): getattr(self, name) for name in shown} | implied
 
     def subfuns(self) -> Sequence[Callable[..., Any]]:
         """The functions that JAX's `bind` takes in place of a jaxpr and its rules."""

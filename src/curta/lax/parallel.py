@@ -387,7 +387,7 @@ def all_to_all(
             )
         if len(names) > 1:
             return _all_to_all(v, names, split, concat, tiled)
-        return AllToAll(names, size, split, concat, tiled, groups)(v)
+        return AllToAll(names, split, concat, tiled, groups)(v)
 
     return tree_util.tree_map(leaf, x)
 
@@ -402,7 +402,7 @@ def _all_to_all(
     x = _parted(x, split, [*sizes, *rest])
     for k, name in enumerate(names):
         at = split + k
-        x = AllToAll((name,), sizes[k], at, at, False)(x)
+        x = AllToAll((name,), at, at, False)(x)
     # Move the dims over senders in front of `concat`, with which they are merged.
     senders = [*range(split, split + count)]
     others = [d for d in range(typeof(x).ndim) if d not in senders]

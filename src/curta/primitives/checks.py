@@ -459,6 +459,7 @@ class Check(Op):
     """
 
     name: ClassVar[str] = "check"
+    hidden_fields: ClassVar[tuple[str, ...]] = ("kinds", "metadata")
     multiple_results: ClassVar[bool] = True
     kinds: tuple[ErrorEffect, ...]
     metadata: Metadata
@@ -513,9 +514,6 @@ class Check(Op):
 
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
         return checker.discharge(self.error(args), self.debug)
-
-    def params(self) -> dict[str, Any]:
-        return {"debug": self.debug}
 
 
 def check_error(error: Error, debug: bool = False) -> None:

@@ -38,6 +38,8 @@ from curta.primitives.structure import (
 
 Name = Any
 Groups = tuple[tuple[int, ...], ...]
+AXES = {"axes": "axis_names", "axis_index_groups": "groups"}
+"""The parameters of folds, by the names under which a jaxpr prints them."""
 
 
 class Collective(Op):
@@ -52,7 +54,7 @@ class Collective(Op):
     takes_sums: ClassVar[bool] = False
     """Whether operands are unreduced or reduced over its axes; else they vary."""
     param_names: ClassVar[Mapping[str, str | None]] = {
-        "axes": "axis_names",
+        "axis_name": "axis_names",
         "axis_index_groups": "groups",
     }
     axis_names: tuple[Name, ...]
@@ -189,6 +191,7 @@ def _row(x: Any, i: int) -> Any:
 class Reducing(Collective):
     """A collective that folds all examples into one value for all of them."""
 
+    param_names: ClassVar[Mapping[str, str | None]] = AXES
     groups: Groups | None
 
     def varying(self, before: frozenset[Any], names: frozenset[Any]) -> frozenset[Any]:
@@ -210,9 +213,6 @@ class Reducing(Collective):
 
     def beside(self, axis: Any, x: Any, dim: int | None) -> tuple[Any, int | None]:
         return self(x), dim
-
-    def params(self) -> dict[str, Any]:
-        return {"axes": self.axis_names, "axis_index_groups": self.groups}
 
 
 @dataclass(frozen=True)
@@ -242,12 +242,10 @@ class PsumInvariant(Psum):
     """
 
     name: ClassVar[str] = "psum_invariant"
+    hidden_fields: ClassVar[tuple[str, ...]] = ("groups",)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [PVary(self.axis_names)(cotangent)]
-
-    def params(self) -> dict[str, Any]:
-        return {"axes": self.axis_names}
 
 
 @dataclass(frozen=True)
@@ -255,6 +253,7 @@ class PVary(Linear, Collective):
     """A value that is the same for all shards, taken as one that varies."""
 
     name: ClassVar[str] = "pvary"
+    param_names: ClassVar[Mapping[str, str | None]] = AXES
     meets: ClassVar[bool] = False
     axis_names: tuple[Name, ...]
 
@@ -267,9 +266,6 @@ class PVary(Linear, Collective):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [PsumInvariant(self.axis_names)(cotangent)]
-
-    def params(self) -> dict[str, Any]:
-        return {"axes": self.axis_names}
 
 
 @dataclass(frozen=True)
@@ -301,7 +297,7 @@ class AxisIndex(Op):
     """The index of the example along the axis; `varies` over it, if types say so."""
 
     name: ClassVar[str] = "axis_index"
-    param_names: ClassVar[Mapping[str, str | None]] = {}
+    hidden_fields: ClassVar[tuple[str, ...]] = ("varies",)
     places_outputs: ClassVar[bool] = True
     axis_name: Name
     varies: bool = False
@@ -324,6 +320,3 @@ class AxisIndex(Op):
     ) -> tuple[Any, Any]:
         count = Iota(np.dtype("int32"), (axis.size,), 0)()
         return (count if axis.hosts is None else axis.hosts.numbered(count)), 0
-
-    def params(self) -> dict[str, Any]:
-        return {"axis_name": self.axis_name}

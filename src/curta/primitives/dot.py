@@ -209,14 +209,6 @@ class DotGeneral(Bilinear):
         numbers, out_dim = batched_dims(self.dimension_numbers, ranks, dims)
         return dataclasses.replace(self, dimension_numbers=numbers)(*args), out_dim
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "dimension_numbers": self.dimension_numbers,
-            "precision": self.precision,
-            "preferred_element_type": self.preferred_element_type,
-            "out_sharding": None,
-        }
-
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         contract, batch = self.dimension_numbers
         shown = {

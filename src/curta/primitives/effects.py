@@ -108,9 +108,6 @@ class Empty(Op):
     shape: tuple[int, ...]
     dtype: Any
 
-    def params(self) -> dict[str, Any]:
-        return {"shape": self.shape, "dtype": self.dtype, "out_sharding": None}
-
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         return ShapedArray(self.shape, self.dtype)
 

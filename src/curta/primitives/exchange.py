@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from curta.core.effects import Effect, NamedEffect
 from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.op import Op
 from curta.core.placement import placement
-from curta.core.trace import typeof
+from curta.core.trace import current_trace, typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import (
     Collective,
@@ -40,6 +41,10 @@ class AllGather(Linear, Collective):
     """The values of all examples, along a new dim (or `tiled`: one after the other)."""
 
     name: ClassVar[str] = "all_gather"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        **Collective.param_names,
+        "all_gather_dimension": "dim",
+    }
     axis_names: tuple[Name, ...]
     axis_size: int
     dim: int
@@ -69,15 +74,6 @@ class AllGather(Linear, Collective):
             self.axis_names, self.axis_size, self.dim, self.tiled, self.groups
         )
         return [op(cotangent)]
-
-    def params(self) -> dict[str, Any]:
-        return {
-            "all_gather_dimension": self.dim,
-            "axis_index_groups": self.groups,
-            "axis_name": self.axis_names,
-            "axis_size": self.axis_size,
-            "tiled": self.tiled,
-        }
 
 
 @dataclass(frozen=True)
@@ -126,6 +122,10 @@ class PsumScatter(Linear, Collective):
     """The sum over the examples, of which each gets its slice along a dim."""
 
     name: ClassVar[str] = "reduce_scatter"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        **Collective.param_names,
+        "scatter_dimension": "dim",
+    }
     axis_names: tuple[Name, ...]
     axis_size: int
     dim: int
@@ -154,15 +154,6 @@ class PsumScatter(Linear, Collective):
         )
         return [op(cotangent)]
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "axis_index_groups": self.groups,
-            "axis_name": self.axis_names,
-            "axis_size": self.axis_size,
-            "scatter_dimension": self.dim,
-            "tiled": self.tiled,
-        }
-
 
 @dataclass(frozen=True)
 class Ppermute(Linear, Collective):
@@ -187,9 +178,6 @@ class Ppermute(Linear, Collective):
         back = tuple((target, source) for source, target in self.perm)
         return [Ppermute(self.axis_names, back)(cotangent)]
 
-    def params(self) -> dict[str, Any]:
-        return {"axis_name": self.axis_names, "perm": self.perm}
-
 
 @dataclass(frozen=True)
 class Pbroadcast(Linear, Collective):
@@ -206,9 +194,6 @@ class Pbroadcast(Linear, Collective):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [Pcollect(self.axis_names, self.source)(cotangent)]
-
-    def params(self) -> dict[str, Any]:
-        return {"axis_name": self.axis_names, "source": self.source}
 
 
 @dataclass(frozen=True)
@@ -234,12 +219,32 @@ class AllToAll(Linear, Collective):
     """Slices along `split_dim` handed out, what comes in put along `concat_dim`."""
 
     name: ClassVar[str] = "all_to_all"
+    param_names: ClassVar[Mapping[str, str | None]] = {
+        **Collective.param_names,
+        "split_axis": "split_dim",
+        "concat_axis": "concat_dim",
+    }
+    hidden_fields: ClassVar[tuple[str, ...]] = ("axis_size",)
     axis_names: tuple[Name, ...]
-    axis_size: int
     split_dim: int
     concat_dim: int
     tiled: bool
     groups: Groups | None = None
+    axis_size: int = 0
+
+    def __post_init__(self) -> None:
+        # A jaxpr shows the axis that it is, and not how many examples exchange.
+        if not isinstance(self.axis_names, tuple):
+            object.__setattr__(self, "axis_names", (self.axis_names,))
+        if not self.axis_size:
+            size = len(self.groups[0]) if self.groups else self._examples()
+            object.__setattr__(self, "axis_size", size)
+
+    def _examples(self) -> int:
+        sizes = current_trace().axis_sizes()
+        if any(n not in sizes for n in self.axis_names):
+            self.eval()
+        return math.prod(sizes[n] for n in self.axis_names)
 
     def out_aval(self, x: ShapedArray) -> ShapedArray:
         shape = list(x.shape)
@@ -272,13 +277,7 @@ class AllToAll(Linear, Collective):
         return [op(cotangent)]
 
     def params(self) -> dict[str, Any]:
-        return {
-            "axis_index_groups": self.groups,
-            "axis_name": self.axis_names[0],
-            "concat_axis": self.concat_dim,
-            "split_axis": self.split_dim,
-            "tiled": self.tiled,
-        }
+        return {**super().params(), "axis_name": self.axis_names[0]}
 
 
 class Message(Op):
@@ -305,9 +304,6 @@ class Message(Op):
             " along an axis of shard_map or pmap, within one function, not under vmap"
             " in it."
         )
-
-    def params(self) -> dict[str, Any]:
-        return {"axis_name": self.axis_names, "perm": self.perm}
 
 
 @dataclass(frozen=True)
@@ -342,9 +338,6 @@ class Precv(Message):
         mesh = get_abstract_mesh()
         names = {*self.axis_names} & {*mesh.manual_axes}
         return self.out_shape.update(placement=placement(mesh, (), names))
-
-    def params(self) -> dict[str, Any]:
-        return {**super().params(), "out_shape": self.out_shape}
 
 
 def _merged(x: Any, dim: int) -> Any:

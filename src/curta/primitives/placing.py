@@ -72,9 +72,9 @@ class ShardingConstraint(Placing):
     name: ClassVar[str] = "sharding_constraint"
     param_names: ClassVar[Mapping[str, str | None]] = {
         "sharding": "target",
-        "layout": "layout",
         "unconstrained_dims": None,
     }
+    hidden_fields: ClassVar[tuple[str, ...]] = ("of_call",)
     target: Sharding
     context_mesh: Mesh | AbstractMesh
     of_call: bool = False
@@ -110,12 +110,7 @@ class ShardingConstraint(Placing):
     def params(self) -> dict[str, Any]:
         spec = getattr(self.target, "spec", ())
         free = frozenset(d for d, e in enumerate(spec) if e is UNCONSTRAINED)
-        return {
-            "context_mesh": self.context_mesh,
-            "layout": self.layout,
-            "sharding": self.target,
-            "unconstrained_dims": free,
-        }
+        return {**super().params(), "unconstrained_dims": free}
 
 
 @dataclass(frozen=True)
@@ -124,7 +119,6 @@ class LayoutConstraint(Linear, Identity):
 
     name: ClassVar[str] = "layout_constraint"
     key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
-    param_names: ClassVar[Mapping[str, str | None]] = {"layout": "layout"}
     layout: Layout
 
     def batch(
@@ -178,9 +172,6 @@ class Reshard(Placing):
         mesh = before.mesh if split else self.target.mesh
         spec = x.aval.sharding.spec.dual()
         return [Reshard(NamedSharding(mesh, spec))(cotangent)]
-
-    def params(self) -> dict[str, Any]:
-        return {"dst_sharding": self.target}
 
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         return {}

@@ -78,15 +78,6 @@ class RaggedDotGeneral(Composed):
     precision: Any = None
     preferred_element_type: Any = None
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "ragged_dot_dimension_numbers": self.numbers,
-            "precision": self.precision,
-            "preferred_element_type": self.preferred_element_type,
-            "group_offset": None,
-            "out_sharding": None,
-        }
-
     # ---- what the numbers say
 
     def _mode(self) -> str:

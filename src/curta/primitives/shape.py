@@ -216,14 +216,6 @@ class Iota(Op):
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         return b.index_value(index[self.dimension], self.dtype)
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "dtype": self.dtype,
-            "shape": self.shape,
-            "dimension": self.dimension,
-            "sharding": None,
-        }
-
     @classmethod
     def samples(cls) -> Iterator[Any]:
         yield cls(np.dtype("int32"), (3,), 0), []

@@ -111,13 +111,6 @@ class BroadcastInDim(Linear):
         broadcast_dims = (0, *(d + 1 for d in self.broadcast_dimensions))
         return BroadcastInDim(shape, broadcast_dims)(x), 0
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "shape": self.shape,
-            "broadcast_dimensions": self.broadcast_dimensions,
-            "sharding": None,
-        }
-
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         dims = self.broadcast_dimensions
         return {"broadcast_dimensions": dims} if dims else {}
@@ -174,9 +167,6 @@ class Reshape(Linear):
     ) -> tuple[Any, Any]:
         x = move_dim(args[0], dims[0], 0)
         return Reshape((axis.size, *self.shape))(x), 0
-
-    def params(self) -> dict[str, Any]:
-        return {"new_sizes": self.shape, "dimensions": None, "sharding": None}
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -266,9 +256,6 @@ class ReduceSum(Reduction):
             return [cotangent]
         kept = tuple(i for i in range(x.aval.ndim) if i not in self.axes)
         return [BroadcastInDim(x.aval.shape, kept)(cotangent)]
-
-    def params(self) -> dict[str, Any]:
-        return {"axes": self.axes, "out_sharding": None}
 
 
 class AddAny(Op):

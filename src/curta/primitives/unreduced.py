@@ -32,6 +32,7 @@ class UnreducedPsum(Psum):
     """The sum that an unreduced value stands for, the same on all devices."""
 
     name: ClassVar[str] = "unreduced_psum"
+    hidden_fields: ClassVar[tuple[str, ...]] = ("groups",)
     takes_sums: ClassVar[bool] = True
 
     def manual_type(self, x: ShapedArray, names: Axes) -> ManualAxisType:
@@ -40,9 +41,6 @@ class UnreducedPsum(Psum):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [Preduced(self.axis_names)(cotangent)]
-
-    def params(self) -> dict[str, Any]:
-        return {"axes": self.axis_names}
 
 
 @dataclass(frozen=True)

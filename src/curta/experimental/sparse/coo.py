@@ -155,9 +155,6 @@ class CooMatvec(SparseOp):
 
     param_names: ClassVar[Mapping[str, str | None]] = {"transpose": "transpose_"}
 
-    def params(self) -> dict[str, Any]:
-        return {"spinfo": self.spinfo, "transpose": self.transpose_}
-
     def compose(self, *args: Any) -> Any:
         data, row, col, x = args
         check_product(self.spinfo.shape, x, self.transpose_, self.rank)

@@ -170,9 +170,6 @@ class CsrMatvec(SparseOp):
 
     param_names: ClassVar[Mapping[str, str | None]] = {"transpose": "transpose_"}
 
-    def params(self) -> dict[str, Any]:
-        return {"shape": self.shape, "transpose": self.transpose_}
-
     def compose(self, *args: Any) -> Any:
         data, indices, indptr, x = args
         check_product(self.shape, x, self.transpose_, self.rank)

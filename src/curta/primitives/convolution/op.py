@@ -57,10 +57,6 @@ class ConvGeneralDilated(Bilinear):
     precision: Any = None
     preferred_element_type: Any = None
 
-    def params(self) -> dict[str, Any]:
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {**fields, "out_sharding": None}
-
     # ---- shapes
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:

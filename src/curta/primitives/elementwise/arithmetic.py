@@ -141,9 +141,6 @@ class Mul(LinearElementwise):
         op = mul if self.out_type is None else Mul(args[i].aval.dtype)
         return op(x, ct) if i else op(ct, y)
 
-    def params(self) -> dict[str, Any]:
-        return {"out_dtype": self.out_type}
-
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         return {} if self.out_type is None else self.params()
 

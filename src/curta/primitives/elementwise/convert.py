@@ -64,13 +64,6 @@ class ConvertElementType(Op):
     ) -> tuple[Any, Any]:
         return self(*args), dims[0]
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "new_dtype": self.new_dtype,
-            "weak_type": self.weak_type,
-            "sharding": None,
-        }
-
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         return {"new_dtype": self.new_dtype, "weak_type": self.weak_type}
 
@@ -337,9 +330,6 @@ class Name(Identity, Linear):
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [cotangent]
-
-    def params(self) -> dict[str, Any]:
-        return {"name": self.label}
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

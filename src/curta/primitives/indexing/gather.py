@@ -326,8 +326,7 @@ class Scattering(WindowUpdate):
         return super().checkify(checker, args)
 
     def params(self) -> dict[str, Any]:
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {**fields, "update_consts": ()}
+        return {**super().params(), "update_consts": ()}
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

@@ -72,9 +72,6 @@ class Tridiagonal(MatrixOp):
     param_names: ClassVar[Mapping[str, str | None]] = {"lower": "lower_triangle"}
     lower_triangle: bool = True
 
-    def params(self) -> dict[str, Any]:
-        return {"lower": self.lower_triangle}
-
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
         (shape,) = shapes
         if shape[0] != shape[1] or shape[0] == 0:

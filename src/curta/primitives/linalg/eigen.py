@@ -64,14 +64,6 @@ class Eigh(MatrixOp):
     subset_by_index: tuple[int, int] | None = None
     algorithm: Any = None
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "algorithm": self.algorithm,
-            "lower": self.lower_triangle,
-            "sort_eigenvalues": self.sort_eigenvalues,
-            "subset_by_index": self.subset_by_index,
-        }
-
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
         ((n, m),) = shapes
         if n != m:

@@ -36,15 +36,6 @@ class TriangularSolve(MatrixOp):
     conjugate_a: bool = False
     unit_diagonal: bool = False
 
-    def params(self) -> dict[str, Any]:
-        return {
-            "left_side": self.left_side,
-            "lower": self.lower_triangle,
-            "transpose_a": self.transpose_a,
-            "conjugate_a": self.conjugate_a,
-            "unit_diagonal": self.unit_diagonal,
-        }
-
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
         a, b = shapes
         if a[0] != a[1]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -97,11 +97,9 @@ class Ormqr(MatrixOp):
 
     name: ClassVar[str] = "ormqr"
     ranks: ClassVar[tuple[int, ...]] = (2, 1, 2)
+    param_names: ClassVar[Mapping[str, str | None]] = {"transpose": "transposed"}
     left: bool = True
     transposed: bool = False
-
-    def params(self) -> dict[str, Any]:
-        return {"left": self.left, "transpose": self.transposed}
 
     def out_shapes(self, *shapes: Shape) -> Sequence[Shape]:
         a, taus, c = shapes

@@ -55,12 +55,8 @@ class RngBitGenerator(NonDifferentiable):
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT
 
     def params(self) -> dict[str, Any]:
-        return {
-            "shape": self.shape,
-            "dtype": np.dtype(self.dtype),
-            "algorithm": RandomAlgorithm(self.algorithm),
-            "out_sharding": None,
-        }
+        kinds = np.dtype(self.dtype), RandomAlgorithm(self.algorithm)
+        return {**super().params(), "dtype": kinds[0], "algorithm": kinds[1]}
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         (key,) = avals

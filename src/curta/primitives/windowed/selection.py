@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -53,9 +52,8 @@ class _Selection(Op):
         object.__setattr__(self, "select", str(self.select))
 
     def params(self) -> dict[str, Any]:
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        name = fields.pop("select")
-        return {"select_prim": primitive_of(Ge if name == "ge" else Le), **fields}
+        comparison = primitive_of(Ge if self.select == "ge" else Le)
+        return {**super().params(), "select_prim": comparison}
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         out = self(*primals)
