@@ -12,6 +12,7 @@ from curta.core.effects import Effect
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.key_use import KeyReuseSignature
+from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.lazy_dataclass import dataclass
 from curta.transforms.dce import prune_outputs, with_inputs
@@ -85,9 +86,7 @@ class JaxprOp(TakesRefs):
         flags = iter(out_nonzero)
         return [next(result) if f and next(flags) else None for f in linear]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims))
         return self.with_jaxpr(jaxpr)(*args), out_dims
 

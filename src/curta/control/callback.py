@@ -22,7 +22,7 @@ from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import NOTHING, KeyReuseSignature
 from curta.core.mesh_scope import outside_meshes
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.sharding import Index
 from curta.core.stage import stage
 from curta.core.trace import base_trace, typeof, use_trace
@@ -218,9 +218,7 @@ class Debugging(HostCall):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [None] * len(args)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         for i in range(axis.size):
             self(*[_example(x, d, i) for x, d in zip(args, dims, strict=True)])
         return [], []
@@ -399,9 +397,7 @@ class PureCallback(Computing):
     sharding: Any = None
     vmap_method: str | None = None
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         method, size = self.vmap_method, axis.size
         if axis.devices:  # a pmap: each device makes its own call
             method = "sequential"
@@ -445,9 +441,7 @@ class IOCallback(Computing):
     def effects(self) -> frozenset[Effect]:
         return frozenset({ORDERED_IO if self.ordered else IO})
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         if self.ordered and not axis.devices:
             raise ValueError("Cannot `vmap` ordered IO callback.")
         return self.one_by_one(axis, args, dims, 1)

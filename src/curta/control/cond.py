@@ -16,6 +16,7 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.key_use import Forward, KeyReuseSignature, Sink, Source
 from curta.core.memo import kept_with_jaxpr
+from curta.core.op import BatchDims, Batched
 from curta.core.refs import NOT_USED
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -135,9 +136,7 @@ class Cond(TakesRefs):
         result = iter(self.with_branches(branches)(index, *known, *given))
         return [None, *(next(result) if f else None for f in linear)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         index, *operands = args
         index_dim, *operand_dims = dims
         if index_dim is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from curta.core.op import BatchDims, Batched
 from curta.core.refs import Ref, invalidate, read
 from curta.core.stage import with_dtype
 from curta.core.tangents import Zero, zero_tangent
@@ -109,9 +110,7 @@ class CustomCall(JaxprOp):
         n = self.const_count
         return self.call.jvp([*map(with_dtype, primals[n:])], tangents[n:])
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         # All outputs are batched or none is, see `aligned` in custom_jvp.py.
         jaxpr, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims))
         if any(d is not None for d in (*dims, *out_dims)):

@@ -17,6 +17,7 @@ from curta.control.custom_jvp import (
 )
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, DebugInfo
+from curta.core.op import BatchDims, Batched
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
@@ -267,9 +268,7 @@ class ForwardPass(JaxprOp):
         op, reads, gives = Call(self.primal, self.name).pruned(used[:count])
         return op, reads, (*gives, *used[count:])
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         # Which outputs are batched may not depend on which function gives them.
         both, out_dims = batch_jaxpr(self.jaxpr, axis, tuple(dims), True)
         alone, _ = batch_jaxpr(self.primal, axis, tuple(dims), True)

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -36,9 +37,7 @@ class CustomVmapCall(JaxprOp):
     in_tree: Any
     out_tree: Any
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         n = self.const_count
         if any(d is not None for d in dims[:n]):
             return JaxprOp.batch(self, axis, args, dims)

@@ -11,6 +11,7 @@ import numpy as np
 from curta.control.callback import IO, Computing, PureCallback
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
+from curta.core.op import BatchDims, Batched
 from curta.lazy_dataclass import dataclass
 
 Orders = tuple[tuple[int, ...], ...]
@@ -94,9 +95,7 @@ class FfiCall(Computing):
             " platform that it is registered for, by device_put."
         )
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         batch: Any = PureCallback.batch
         op = self
         if self.layouts and not (self.vmap_method or "").startswith("sequential"):

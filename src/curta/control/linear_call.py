@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
@@ -53,9 +53,7 @@ class LinearCall(JaxprOp):
         op = LinearCall(self.transposed(), lambda: self.jaxpr, n)
         return [None] * n + list(op(*args[:n], *map(instantiate, cotangent)))
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         n = self.residual_count
         linear = [
             batch_dim_at(x, d, axis.size, 0)

@@ -9,7 +9,7 @@ from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.memo import kept_with_jaxpr
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -145,9 +145,7 @@ class LinearSolve(JaxprOp):
         result = op(*every, *map(instantiate, cotangent[: self.size]))
         return [None] * len(every) + list(result[: len(b)])
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         jaxprs, flags, out_flags = _batched_jaxprs(self, axis, tuple(dims))
         consts, b = self.parts(args)
         _, b_dims = self.parts(dims)

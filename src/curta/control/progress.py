@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.control.callback import DebugCallback
+from curta.core.op import BatchDims, Batched
 from curta.lazy_dataclass import dataclass
 from curta.primitives.reduction import ReduceMax
 
@@ -17,9 +18,7 @@ class Progress(DebugCallback):
     A batch of loops is one loop, as far as its longest: there is one call for all.
     """
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         if axis.devices:  # which meet in collectives: one call for each
             return super().batch(axis, args, dims)
         furthest = [

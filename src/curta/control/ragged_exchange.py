@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
 from curta.lazy_dataclass import dataclass
@@ -102,9 +103,7 @@ class RaggedAllToAll(Collective):
 
     # ---- examples
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         if axis.name in self.axis_names:
             outs, out_dims = batch(lambda *xs: [self._exchanged(*xs)], axis, args, dims)
             return outs[0], out_dims[0]

@@ -17,7 +17,7 @@ from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
@@ -147,9 +147,7 @@ class Reduce(Folding):
         loop = Scan(self.vectorised(count), length, False, 0, n)
         return [reshape(x, kept) for x in loop(*starts, *rows)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         op = dataclasses.replace(self, dimensions=tuple(d + 1 for d in self.dimensions))
         return op(*self.fronted(axis, args, dims)), [0] * (len(args) // 2)
 
@@ -234,9 +232,7 @@ class ReduceWindow(Folding):
         loop = Scan(body, len(taps), False, n + 1, n)
         return [reshape(x, out) for x in loop(*wide, *starts, taps)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         op = ReduceWindow(self.jaxpr, self.consts, *self.window.with_dim(0))
         return op(*self.fronted(axis, args, dims)), [0] * (len(args) // 2)
 

@@ -18,7 +18,7 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.key_use import KeyReuseSignature
 from curta.core.memo import kept_with_jaxpr
-from curta.core.op import LoopView
+from curta.core.op import BatchDims, Batched, LoopView
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -291,9 +291,7 @@ class Scan(TakesRefs):
 
     # ---- batching
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         consts, carry, xs = self.parts(args)
         const_dims, carry_dims, x_dims = self.parts(dims)
         flags = tuple(d is not None for d in carry_dims)

@@ -11,6 +11,7 @@ import numpy as np
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+from curta.core.op import BatchDims, Batched
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -107,9 +108,7 @@ class ScatterApply(Composed):
             " times to an element. Apply it to what gather gives, and scatter that."
         )
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         operand, indices, updates = (
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         )

@@ -26,6 +26,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_with_jaxpr
 from curta.core.mesh import AbstractMesh, AxisType, Mesh
 from curta.core.mesh_scope import scope, within
+from curta.core.op import BatchDims, Batched
 from curta.core.partition_spec import (
     PartitionSpec,
     entry_axes,
@@ -142,9 +143,7 @@ class ShardMap(JaxprOp):
         flags = iter(out_nonzero)
         return [next(result) if f and next(flags) else None for f in linear]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         own = axis.spmd or tuple(n for n in axis.explicit if n in self.axes)
         used = {n for s in self.in_specs for n in s.used_axes()}
         if used & {*own} and not config.jax_disable_vmap_shmap_error:

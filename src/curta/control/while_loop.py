@@ -16,7 +16,7 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.key_use import KeyReuseSignature
 from curta.core.memo import kept_with_jaxpr
-from curta.core.op import LoopView
+from curta.core.op import BatchDims, Batched, LoopView
 from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
@@ -233,9 +233,7 @@ class While(TakesRefs):
             *(ct if is_linear(x) else None for x, ct in zip(carry, moved, strict=True)),
         ]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         cond_dims, body_dims, carry_dims = self.parts(dims)
         batched = _batched_carry(
             self,

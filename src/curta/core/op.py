@@ -22,6 +22,10 @@ from curta.core.key_use import KeyReuseSignature, Sink
 from curta.errors import MissingRule
 
 Flags = tuple[bool, ...]
+BatchDims = Sequence[int | None]
+"""For each operand the dim along which the examples of a batch lie, or None."""
+Batched = tuple[Any, Any]
+"""What a batching rule gives: the outputs, and their dims as in `BatchDims`."""
 
 
 class LoopView(NamedTuple):
@@ -171,9 +175,7 @@ class Op:
         """A cotangent (or None) for each argument."""
         self._missing("transpose")
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         """Output and its batch dim; at least one of `dims` is not None."""
         self._missing("batch")
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
-from curta.core.op import PURPOSE, Op
+from curta.core.op import PURPOSE, BatchDims, Batched, Op
 from curta.core.trace import Tracer, base_trace, current_trace, use_trace
 from curta.lazy_dataclass import dataclass
 from curta.once import cached_property
@@ -152,9 +152,7 @@ class UserOp(Op):
         result: Sequence[Any] = rule(cotangent, *args, **self.params())
         return result
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         if self.primitive in axis_batch_rules:
             rule = axis_batch_rules[self.primitive]
             out, out_dim = rule(axis, (*args,), (*dims,), **self.params())

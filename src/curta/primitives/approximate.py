@@ -12,6 +12,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
+from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -107,9 +108,7 @@ class ApproxTopK(Composed):
         axis = self.reduction_dimension % typeof(indices).ndim
         return [values, indices], [take_along(tangents[0], indices, axis), none]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         reduced = self.reduction_dimension % (typeof(x).ndim - 1)

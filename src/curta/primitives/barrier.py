@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
 from curta.core.key_use import Forward, KeyReuseSignature
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import is_linear
 from curta.primitives.structure import instantiate
 
@@ -42,9 +42,7 @@ class OptimizationBarrier(Op):
             ct if is_linear(x) else None for ct, x in zip(result, args, strict=True)
         ]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         return self(*args), list(dims)
 
     @classmethod

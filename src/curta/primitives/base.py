@@ -11,7 +11,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray, dtype_name
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.primitives.structure import (
@@ -122,9 +122,7 @@ class Elementwise(Op):
         parts = [broadcast_to(p, shape) for p in parts if p is not None]
         return out, functools.reduce(add_any, parts) if parts else zero_like_output(out)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         shapes = [typeof(x).shape for x in args]
         shape, dim = next((s, d) for s, d in zip(shapes, dims) if d is not None)
         if all(not s or (s == shape and d == dim) for s, d in zip(shapes, dims)):

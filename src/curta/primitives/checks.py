@@ -20,7 +20,7 @@ from curta import tree_util
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.source_info import SourceInfo
 from curta.core.trace import base_trace, typeof
 from curta.lazy_dataclass import dataclass
@@ -505,9 +505,7 @@ class Check(Op):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [None] * len(args)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         rows = [batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims)]
         check_error(first_of(self.error(rows)), self.debug)
         return [], []

@@ -17,7 +17,7 @@ import numpy as np
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh_scope import get_abstract_mesh, scope
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.placement import placement
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -103,9 +103,7 @@ class Collective(Op):
             f" (unbound axis name: {names})."
         )
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         if axis.name not in self.axis_names:
             return self.beside(axis, x, dim)
@@ -257,9 +255,7 @@ class PVary(Linear, Collective):
     meets: ClassVar[bool] = False
     axis_names: tuple[Name, ...]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         rest = tuple(n for n in self.axis_names if n != axis.name)
         op = dataclasses.replace(self, axis_names=rest)
         return (op(*args) if rest else args[0]), dims[0]
@@ -315,8 +311,6 @@ class AxisIndex(Op):
     def eval(self, *args: Any) -> NoReturn:
         raise NameError(f"unbound axis name: {self.axis_name}")
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         count = Iota(np.dtype("int32"), (axis.size,), 0)()
         return (count if axis.hosts is None else axis.hosts.numbered(count)), 0

@@ -10,7 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.trace import typeof
 from curta.dtypes.scalars import NARROW_INTEGERS
 from curta.lazy_dataclass import dataclass
@@ -137,9 +137,7 @@ class Cumulative(Folding):
         zero = aval.dtype.type(0)
         return _linear(Pad(tuple(config)), dual, (zero, zero))
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         op = dataclasses.replace(self, axis=self.axis + (self.axis >= dim))

@@ -13,7 +13,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.shapes import integer
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
@@ -202,9 +202,7 @@ class DotGeneral(Bilinear):
             return out
         return convert_element_type(out, x.aval.dtype, x.aval.weak_type)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         ranks = [typeof(x).ndim for x in args]
         numbers, out_dim = batched_dims(self.dimension_numbers, ranks, dims)
         return dataclasses.replace(self, dimension_numbers=numbers)(*args), out_dim

@@ -11,7 +11,7 @@ from curta import dtypes
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.trace import base_trace
 from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Linear
@@ -39,9 +39,7 @@ class DceSink(Op):
         self(*primals)
         return [], []
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         self(*args)
         return [], []
 
@@ -156,9 +154,7 @@ class Stage(Linear):
     def eval(self, *args: Any) -> Any:
         return args[0].copy()
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         return self(*args), dims[0]
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:

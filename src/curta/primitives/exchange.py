@@ -11,7 +11,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.mesh_scope import get_abstract_mesh, scope
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.placement import placement
 from curta.core.trace import current_trace, typeof
 from curta.lazy_dataclass import dataclass
@@ -296,9 +296,7 @@ class Message(Op):
     def effects(self) -> frozenset[Effect]:
         return frozenset({MESSAGES})
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         raise NotImplementedError(
             f"{self.name} currently only supports manual sharding: send and receive"
             " along an axis of shard_map or pmap, within one function, not under vmap"

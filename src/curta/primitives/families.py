@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -75,9 +75,7 @@ class Reduction(Folding):
         shape = tuple(d for i, d in enumerate(x.shape) if i not in self.axes)
         return ShapedArray(shape, self.out_dtype(x.dtype), x.weak_type)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         axes = tuple(a + (a >= dim) for a in self.axes)

@@ -11,6 +11,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.op import BatchDims, Batched
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import conj, mul
@@ -124,9 +125,7 @@ class Fft(Linear):
             return [conj(mul(result, each))]
         return [self(cotangent)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         return self(move_dim(x, dim, 0)), 0
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import jaxprs_of
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.hosts.engine import Engine, current
 from curta.hosts.group import HostGroup
 from curta.lazy_dataclass import dataclass
@@ -30,9 +30,7 @@ class HostCollective(Op):
     compiled_above: ClassVar[str | None] = None
     group: HostGroup
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         return self.with_leading_dim()(move_dim(x, dim, 0)), 0

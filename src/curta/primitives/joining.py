@@ -14,7 +14,7 @@ import numpy as np
 
 from curta.core.avals import ShapedArray
 from curta.core.key_use import FORWARD, KeyReuseSignature, Sink, Source
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -126,9 +126,7 @@ class Concatenate(_Joining):
         sizes = [aval_of(x).shape[self.dimension] for x in args]
         return Split(tuple(sizes), self.dimension)(joined)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         moved = [
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         ]
@@ -172,9 +170,7 @@ class Split(_Parting):
             return [None]
         return [Concatenate(self.axis)(*map(instantiate, cotangent))]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         out = Split(self.sizes, self.axis + (self.axis >= dim))(x)
@@ -227,9 +223,7 @@ class Stack(_Joining):
     def parts(self, joined: Any, args: Sequence[Any]) -> Any:
         return Unstack(self.axis)(joined)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         dim = dims[0]
         if dim is not None and all(d == dim for d in dims):
             before = self.axis <= dim
@@ -272,9 +266,7 @@ class Unstack(_Parting):
             return [None]
         return [Stack(self.axis)(*map(instantiate, cotangent))]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         before = self.axis < dim

@@ -12,7 +12,7 @@ from curta.core.avals import ShapedArray, placed_aval
 from curta.core.effects import Effect, NamedEffect
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.mesh import AbstractMesh, Mesh
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.partition_spec import (
     UNCONSTRAINED,
     PartitionSpec,
@@ -35,9 +35,7 @@ class Placing(Linear, Identity):
     places_outputs: ClassVar[bool] = True
     target: Sharding
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         if dim is None or not isinstance(self.target, NamedSharding):
             return self(x), dim
@@ -121,9 +119,7 @@ class LayoutConstraint(Linear, Identity):
     key_signature: ClassVar[KeyReuseSignature | None] = FORWARD
     layout: Layout
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         if dim is None:
             return self(x), dim
@@ -265,9 +261,7 @@ class InspectSharding(Op):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), []
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         return self(*args), []
 
 
@@ -287,9 +281,7 @@ class ShardAlike(Op):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), tangents
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         moved = [
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         ]

@@ -11,6 +11,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
+from curta.core.op import BatchDims, Batched
 from curta.core.shapes import sequence
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
@@ -275,9 +276,7 @@ class RaggedDotGeneral(Composed):
             out = convert_element_type(out, aval.dtype, aval.weak_type)
         return out
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         lhs, rhs, sizes = (
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.op import BatchDims, Batched
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -265,9 +266,7 @@ class ArgReduction(NonDifferentiable):
         shape = x.shape[:axis] + x.shape[axis + 1 :]
         return ShapedArray(shape, self.index_dtype)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         (reduced,) = self.axes

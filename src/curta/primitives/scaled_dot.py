@@ -10,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.op import BatchDims, Batched
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
@@ -76,9 +77,7 @@ class ScaledDot(Composed):
         dot = DotGeneral(self.dimension_numbers, None, wanted)
         return dot(_scaled(lhs, lhs_scale), _scaled(rhs, rhs_scale))
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         fronted = [
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         ]

@@ -10,7 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray, dtype_name
 from curta.core.key_use import FORWARD, KeyReuseSignature
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.shapes import check_nonnegative
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -56,9 +56,7 @@ class Squeeze(Linear):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [expand_dims(cotangent, self.dimensions)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         dropped = tuple(d + (d >= dim) for d in self.dimensions)
@@ -108,9 +106,7 @@ class Rev(Linear):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [self(cotangent)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         return Rev(tuple(d + (d >= dim) for d in self.dimensions))(x), dim
@@ -165,9 +161,7 @@ class Tile(Linear):
         repeated = Reshape(tuple(k for pair in pairs for k in pair))(cotangent)
         return [reduce_sum(repeated, tuple(range(0, 2 * x.aval.ndim, 2)))]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         return Tile((*self.reps[:dim], 1, *self.reps[dim:]))(x), dim

@@ -11,6 +11,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.dim import max_dim
 from curta.core.key_use import KeyReuseSignature, Sink, Source
+from curta.core.op import BatchDims, Batched
 from curta.core.shapes import check_nonnegative, integer, sequence
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
@@ -113,9 +114,7 @@ class Slice(Linear):
         )
         return [pad(cotangent, config)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
 
@@ -268,9 +267,7 @@ class Pad(Linear):
         rest = sub(_total(cotangent), _total(inner))
         return [inner if is_linear(x) else None, rest]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x, padding), (dim, padding_dim) = args, dims
         if dim is None:
             x, dim = broadcast_batch(x, axis.size, 0), 0

@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -78,9 +78,7 @@ class Sort(Op):
             for x, t in zip(outs, tangents, strict=True)
         ]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         to, like = next(
             (d, x) for d, x in zip(dims, args, strict=True) if d is not None
         )
@@ -146,9 +144,7 @@ class TopK(Op):
         tangent = take_along(tangents[0], indices, self.axis)
         return [values, indices], [tangent, zero_tangent(typeof(indices))]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         return TopK(self.k, self.axis + (dim <= self.axis))(x), [dim, dim]

@@ -17,7 +17,7 @@ from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.key_use import FORWARD, KeyReuseSignature
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.placement import agree, placed_as
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
@@ -102,9 +102,7 @@ class BroadcastInDim(Linear):
         )
         return [ct if len(long) == len(shape) else BroadcastInDim(shape, long)(ct)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         x = move_dim(x, dim, 0)
         shape = (axis.size, *self.shape)
@@ -162,9 +160,7 @@ class Reshape(Linear):
         (x,) = args
         return [reshape(cotangent, x.aval.shape)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         x = move_dim(args[0], dims[0], 0)
         return Reshape((axis.size, *self.shape))(x), 0
 
@@ -208,9 +204,7 @@ class Transpose(Linear):
         inverse = sorted(range(len(self.permutation)), key=self.permutation.__getitem__)
         return [Transpose(tuple(inverse))(cotangent)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         permutation = (dim, *(p + (p >= dim) for p in self.permutation))
@@ -289,9 +283,7 @@ class AddAny(Op):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [cotangent if is_linear(x) else None for x in args]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         to = next(d for d in dims if d is not None)
         x, y = (
             broadcast_batch(x, axis.size, to) if d is None else move_dim(x, d, to)

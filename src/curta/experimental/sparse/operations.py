@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from curta.core.avals import ShapedArray
+from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.primitives.composed import Composed
@@ -84,9 +85,7 @@ class SparseOp(Composed):
         """
         return None
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         op = self.batched(axis.size)
         if op is None:
             return self._batch_by_meaning(axis, args, dims)

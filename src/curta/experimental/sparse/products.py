@@ -13,6 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta.api.out_sharding import takes_out_sharding
 from curta.api.tracing import eval_shape
+from curta.core.op import BatchDims, Batched
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.tangents import is_linear
@@ -181,9 +182,7 @@ class BcooDotGeneral(SparseOp):
         result = op(cotangent, rhs, indices)
         return [result.astype(data.aval.dtype), None, None]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         data, indices, rhs = args
         info = self.lhs_spinfo
         lhs_dim = None if dims[0] is None and dims[1] is None else 0

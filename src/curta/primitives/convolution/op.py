@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.op import BatchDims, Batched
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.dtypes import working_dtype
@@ -257,9 +258,7 @@ class ConvGeneralDilated(Bilinear):
         )  # fmt: skip
         return op(lhs, ct)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         return batched_convolution(self, axis, args, dims)
 
     @classmethod

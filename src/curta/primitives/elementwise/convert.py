@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray, is_python_scalar, tangent_dtype
 from curta.core.key_use import FORWARD, KeyReuseSignature
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -59,9 +59,7 @@ class ConvertElementType(Op):
         (x,) = args
         return [convert_element_type(cotangent, x.aval.dtype, x.aval.weak_type)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         return self(*args), dims[0]
 
     def printed_params(self, eqn: Any) -> dict[str, Any]:
@@ -215,9 +213,7 @@ class BitcastConvertType(Op):
         out = self(*primals)
         return out, zero_tangent(typeof(out))
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         old, new = map(dtypes.itemsize_bits, (typeof(x).dtype, self.new_dtype))
         if old >= new:
@@ -292,9 +288,7 @@ class Identity(Op):
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         return operands[0].at(index)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         return self(*args), dims[0]
 
     @classmethod

@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.key_use import KeyReuseSignature, Sink, Source
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.primitives.base import (
@@ -101,9 +101,7 @@ class SelectN(Op):
                 result.append(self(chosen, zeros, cotangent))
         return result
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (which, *cases), (which_dim, *case_dims) = args, dims
         shapes = {typeof(c).shape for c in cases}
         if len(shapes) == 1 and len(set(case_dims)) == 1:
@@ -212,9 +210,7 @@ class Clamp(Elementwise):
             chosen = lt(high, x)
         return select(chosen, broadcast_to(t, typeof(x).shape), full_like(x, 0))
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (low, x, high), (low_dim, dim, high_dim) = args, dims
         shapes = [typeof(a).shape for a in args]
         agree = len(set(zip(shapes, dims))) == 1

@@ -10,7 +10,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.key_use import FORWARD, Forward, KeyReuseSignature, Sink
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -84,9 +84,7 @@ class DynamicSlice(Op):
         ct = dynamic_update_slice(zeros(x.aval), cotangent, *starts)
         return [ct, *[None] * len(starts)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         x, *starts = args
         every = tuple(range(len(starts)))
         op = Gather(
@@ -180,9 +178,7 @@ class DynamicUpdateSlice(WindowUpdate):
             to_update = DynamicSlice(aval.shape)(cotangent, *starts)
         return [to_operand, to_update, *[None] * len(starts)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         x, update, *starts = args
         every = tuple(range(len(starts)))
         op = Scatter(

@@ -13,7 +13,7 @@ from curta.core.dim import min_dim
 from curta.core.jaxpr import Jaxpr
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.memo import kept_by_settings
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
@@ -153,9 +153,7 @@ class Gather(Op):
         start = zeros(ShapedArray(operand.aval.shape, typeof(cotangent).dtype))
         return [op(start, indices, cotangent), None]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (operand, indices), (dim, indices_dim) = args, dims
         changes: dict[str, Any] = {}
         if indices_dim is None:
@@ -300,9 +298,7 @@ class Scattering(WindowUpdate):
             lambda old: new if op is None else op.scalar(b, old, new),
         )
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (operand, indices, updates), (dim, indices_dim, updates_dim) = args, dims
         operand = batch_dim_at(operand, dim, axis.size, 0)
         updates = batch_dim_at(updates, updates_dim, axis.size, 0)

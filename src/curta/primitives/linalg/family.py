@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.dtypes import working_dtype
 from curta.primitives.base import check_dtype, check_same_dtypes
 from curta.primitives.structure import batch_dim_at
@@ -77,9 +77,7 @@ class MatrixOp(Op):
             check_dtype(self.name, x.dtype, self.accepts, f" at position {i}")
         check_same_dtypes(self.name, [x.dtype for x in avals])
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         front = [
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         ]

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.config import config
+from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -108,9 +109,7 @@ class TriangularSolve(MatrixOp):
         op = dataclasses.replace(self, transpose_a=not self.transpose_a)
         return [None, op(a, cotangent)]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (a, b), (a_dim, b_dim) = args, dims
         if a_dim is not None or typeof(a).ndim > 2 or typeof(b).ndim > 3:
             return super().batch(axis, args, dims)

@@ -15,7 +15,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.key_use import USED_UP, KeyReuseSignature
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
@@ -69,9 +69,7 @@ class RandomGamma(Op):
         sample = select_n(eq(sample, full(typeof(sample), 0)), sample, tiny)
         return out, mul(tangents[1], div(random_gamma_grad(a, sample), sample))
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         keys, a = (
             batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims, strict=True)
         )

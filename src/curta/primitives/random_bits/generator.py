@@ -11,7 +11,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ORDERED, check_dtype
@@ -91,9 +91,7 @@ class RngBitGenerator(NonDifferentiable):
             after = np.array([key, counter + np.uint64(used)])
         return after.view(state.dtype), out.astype(self.dtype)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         return self(move_dim(args[0], dims[0], 0)), (0, 0)
 
     @classmethod

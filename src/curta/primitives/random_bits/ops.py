@@ -11,7 +11,7 @@ import numpy as np
 from curta import dtypes
 from curta.core.avals import ShapedArray
 from curta.core.key_use import FRESH, NOTHING, USED_UP, KeyReuseSignature, Sink, Source
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Elementwise, aligned_index, broadcast_shapes
 from curta.primitives.families import NonDifferentiable
@@ -56,9 +56,7 @@ _IMPLIED = ("impl", "partitionable")
 class FrontBatched(NonDifferentiable):
     """An op on one array whose own dims trail: batching moves the batch to dim 0."""
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         return self(move_dim(args[0], dims[0], 0)), 0
 
 
@@ -380,9 +378,7 @@ class Threefry2x32(NonDifferentiable, Op):
         words = (x.at(aligned_index(x, index)) for x in operands)
         return threefry.lower_hash(b, *words)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         rank = max(
             len(x.shape) - (d is not None) for x, d in zip(args, dims, strict=True)
         )

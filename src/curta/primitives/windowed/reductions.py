@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes
 from curta.core.avals import ShapedArray
+from curta.core.op import BatchDims, Batched
 from curta.core.trace import typeof
 from curta.dtypes.scalars import NARROW_INTEGERS
 from curta.lazy_dataclass import dataclass
@@ -57,9 +58,7 @@ class WindowReduction(Folding):
         out = self.monoid.ufunc.reduce(views, axes, dtype=working, initial=start)
         return out.astype(x.dtype, copy=False)
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
         return type(self)(*self.window.with_dim(dim))(x), dim

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.core.avals import ShapedArray
-from curta.core.op import Op
+from curta.core.op import BatchDims, Batched, Op
 from curta.core.primitive import primitive_of
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
@@ -135,9 +135,7 @@ class SelectAndGatherAdd(_Selection):
             out = Slice((0,) * aval.ndim, typeof(out).shape, steps)(out)
         return [out, None]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         fronted = [batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims)]
         return type(self)(self.select, *self.window.with_dim(0))(*fronted), 0
 
@@ -202,9 +200,7 @@ class SelectAndScatterAdd(_Selection):
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
         return [SelectAndGatherAdd(self.select, *self.window)(cotangent, args[1]), None]
 
-    def batch(
-        self, axis: Any, args: Sequence[Any], dims: Sequence[int | None]
-    ) -> tuple[Any, Any]:
+    def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         fronted = [batch_dim_at(x, d, axis.size, 0) for x, d in zip(args, dims)]
         fields = self.window.with_dim(0)[:3]
         return type(self)(self.select, *fields)(*fronted), 0
