@@ -54,12 +54,14 @@ class Elementwise(Op):
 
     Operands have equal rank (or rank 0) and equal dimensions (or 1). A subclass
     says which dtypes it `accepts` and gives `eval` (or the `ufunc` that is it),
-    `scalar` (the compiled element; by default the math function of the op's name)
-    and, where it can be differentiated, `tangent` (what one operand's tangent
-    contributes).
+    `scalar` (the compiled element; by default the builder's `method`, or the math
+    function of the op's name) and, where it can be differentiated, `tangent` (what one
+    operand's tangent contributes).
     """
 
     makes_nan: ClassVar[bool] = True
+    method: ClassVar[str | None] = None
+    """The method of the scalar builder that gives an element, if not `math`."""
     arity: ClassVar[int] = 1
     accepts: ClassVar[Family] = ANY
     ufunc: ClassVar[Any]
@@ -81,6 +83,8 @@ class Elementwise(Op):
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         """The output element as a scalar expression made by builder `b`."""
+        if self.method is not None:
+            return getattr(b, self.method)(*xs)
         return b.math(self.name, *xs)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:

@@ -30,6 +30,7 @@ class Neg(LinearElementwise):
     """-x; integers wrap around."""
 
     name: ClassVar[str] = "neg"
+    method: ClassVar[str] = "neg"
     makes_nan: ClassVar[bool] = False
     accepts: ClassVar[Family] = NUMBER
 
@@ -38,9 +39,6 @@ class Neg(LinearElementwise):
         if is_part_of_byte(x.dtype):  # NumPy negates them in another dtype
             return wrapped(np.subtract(x.dtype.type(0), x))
         return np.negative(x)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.neg(*xs)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         return neg(t)
@@ -77,10 +75,8 @@ class Add(Sum):
     """x + y; integers wrap around."""
 
     name: ClassVar[str] = "add"
+    method: ClassVar[str] = "add"
     ufunc: ClassVar[Any] = np.add
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.add(*xs)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         return t
@@ -93,10 +89,8 @@ class Sub(Sum):
     """x - y; integers wrap around."""
 
     name: ClassVar[str] = "sub"
+    method: ClassVar[str] = "sub"
     ufunc: ClassVar[Any] = np.subtract
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.sub(*xs)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         return neg(t) if i else t
@@ -149,6 +143,7 @@ class Div(LinearElementwise):
     """x / y; of integers, truncated, with x / 0 = -1 (all bits set)."""
 
     name: ClassVar[str] = "div"
+    method: ClassVar[str] = "div"
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = NUMBER
 
@@ -160,9 +155,6 @@ class Div(LinearElementwise):
         quotient = np.floor_divide(np.subtract(x, np.fmod(x, divisor)), divisor)
         out = np.where(y == 0, np.invert(np.zeros((), x.dtype)), quotient)
         return wrapped(out, x.dtype)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.div(*xs)
 
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
         checker.divisor(args[1])

@@ -14,6 +14,7 @@ class Not(FlatElementwise):
     """Every bit flipped."""
 
     name: ClassVar[str] = "not"
+    method: ClassVar[str] = "not_"
     accepts: ClassVar[Family] = BOOL_OR_INT
 
     def eval(self, *args: Any) -> Any:
@@ -24,44 +25,35 @@ class Not(FlatElementwise):
         every = -1 if dtypes.iinfo(x.dtype).min < 0 else dtypes.iinfo(x.dtype).max
         return wrapped(np.bitwise_xor(x, x.dtype.type(every)), x.dtype)
 
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.not_(*xs)
-
 
 class And(FlatElementwise):
     """Bits set in both."""
 
     name: ClassVar[str] = "and"
+    method: ClassVar[str] = "and_"
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = BOOL_OR_INT
     ufunc: ClassVar[Any] = np.bitwise_and
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.and_(*xs)
 
 
 class Or(FlatElementwise):
     """Bits set in either."""
 
     name: ClassVar[str] = "or"
+    method: ClassVar[str] = "or_"
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = BOOL_OR_INT
     ufunc: ClassVar[Any] = np.bitwise_or
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.or_(*xs)
 
 
 class Xor(FlatElementwise):
     """Bits set in one of the two."""
 
     name: ClassVar[str] = "xor"
+    method: ClassVar[str] = "xor"
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = BOOL_OR_INT
     ufunc: ClassVar[Any] = np.bitwise_xor
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.xor(*xs)
 
 
 class Shift(FlatElementwise):
@@ -76,6 +68,7 @@ class ShiftLeft(Shift):
     """x * 2**y, without the bits that leave."""
 
     name: ClassVar[str] = "shift_left"
+    method: ClassVar[str] = "shl"
 
     def eval(self, *args: Any) -> Any:
         x, y = args
@@ -84,14 +77,12 @@ class ShiftLeft(Shift):
         shifted = np.left_shift(x, count).astype(x.dtype, copy=False)
         return np.where(legal, wrapped(shifted), np.zeros((), x.dtype))
 
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.shl(*xs)
-
 
 class ShiftRightLogical(Shift):
     """Zeros come in at the top."""
 
     name: ClassVar[str] = "shift_right_logical"
+    method: ClassVar[str] = "shr_logical"
 
     def eval(self, *args: Any) -> Any:
         x, y = args
@@ -99,14 +90,12 @@ class ShiftRightLogical(Shift):
         shifted = np.right_shift(_unsigned(x), _unsigned(count)).astype(x.dtype)
         return np.where(legal, shifted, np.zeros((), x.dtype))
 
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.shr_logical(*xs)
-
 
 class ShiftRightArithmetic(Shift):
     """Copies of the first bit come in at the top, in unsigned integers too."""
 
     name: ClassVar[str] = "shift_right_arithmetic"
+    method: ClassVar[str] = "shr_arith"
 
     def eval(self, *args: Any) -> Any:
         x, y = args
@@ -115,9 +104,6 @@ class ShiftRightArithmetic(Shift):
         signed = np.dtype(x.dtype.name.removeprefix("u"))
         count = np.where(legal, count, last).view(signed)
         return np.right_shift(x.view(signed), count).view(x.dtype)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.shr_arith(*xs)
 
 
 def _shift_count(y: Any) -> tuple[Any, Any]:
@@ -136,19 +122,18 @@ class PopulationCount(Count):
     """How many bits are set."""
 
     name: ClassVar[str] = "population_count"
+    method: ClassVar[str] = "population_count"
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
         return np.bitwise_count(_unsigned(x)).astype(x.dtype)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.population_count(*xs)
 
 
 class Clz(Count):
     """How many zeros stand before the first bit that is set."""
 
     name: ClassVar[str] = "clz"
+    method: ClassVar[str] = "clz"
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
@@ -158,9 +143,6 @@ class Clz(Count):
         long, short = (np.frexp(part.astype(np.float64))[1] for part in (high, low))
         length = np.where(high > 0, long + 32, short)
         return np.subtract(dtypes.itemsize_bits(x.dtype), length).astype(x.dtype)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.clz(*xs)
 
 
 def _unsigned(x: Any) -> Any:

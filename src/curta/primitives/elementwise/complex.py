@@ -46,11 +46,9 @@ class Real(Part):
     """The real part."""
 
     name: ClassVar[str] = "real"
+    method: ClassVar[str] = "real"
     makes_nan: ClassVar[bool] = False
     ufunc: ClassVar[Any] = staticmethod(np.real)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.real(*xs)
 
     def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
         return complex_(ct, _zero(ct))
@@ -60,11 +58,9 @@ class Imag(Part):
     """The imaginary part."""
 
     name: ClassVar[str] = "imag"
+    method: ClassVar[str] = "imag"
     makes_nan: ClassVar[bool] = False
     ufunc: ClassVar[Any] = staticmethod(np.imag)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.imag(*xs)
 
     def cotangent(self, i: int, ct: Any, *args: Any) -> Any:
         return complex_(_zero(ct), neg(ct))
@@ -78,6 +74,7 @@ class Complex(LinearElementwise):
     """re + i * im."""
 
     name: ClassVar[str] = "complex"
+    method: ClassVar[str] = "complex"
     makes_nan: ClassVar[bool] = False
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = PARTS
@@ -91,9 +88,6 @@ class Complex(LinearElementwise):
         out = np.empty(shape, dtypes.to_complex_dtype(re.dtype))
         out.real, out.imag = re, im
         return out
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.complex(*xs)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*map(instantiate, tangents))

@@ -30,15 +30,13 @@ class Abs(Elementwise):
     """|x|; a real number for a complex x."""
 
     name: ClassVar[str] = "abs"
+    method: ClassVar[str] = "abs"
     makes_nan: ClassVar[bool] = False
     accepts: ClassVar[Family] = (np.signedinteger, np.floating, np.complexfloating)
     ufunc: ClassVar[Any] = np.absolute
 
     def out_dtype(self, *dtypes: Any) -> Any:
         return part_dtype(super().out_dtype(*dtypes))
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.abs(*xs)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
@@ -60,6 +58,7 @@ class Sign(FlatElementwise):
     """-1, 0 or 1; x / |x| of complex numbers; NaN and the sign of zero stay."""
 
     name: ClassVar[str] = "sign"
+    method: ClassVar[str] = "sign"
     accepts: ClassVar[Family] = NUMBER
 
     def eval(self, *args: Any) -> Any:
@@ -69,9 +68,6 @@ class Sign(FlatElementwise):
         if x.dtype.kind in "iu":
             return np.sign(x)
         return wrapped(np.where(x == 0, x, np.sign(x)), x.dtype)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.sign(*xs)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -107,22 +103,18 @@ class Max(Extremum):
     """The larger of two; complex numbers by real part, then imaginary part."""
 
     name: ClassVar[str] = "max"
+    method: ClassVar[str] = "max"
     makes_nan: ClassVar[bool] = False
     ufunc: ClassVar[Any] = np.maximum
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.max(*xs)
 
 
 class Min(Extremum):
     """The smaller of two; complex numbers by real part, then imaginary part."""
 
     name: ClassVar[str] = "min"
+    method: ClassVar[str] = "min"
     makes_nan: ClassVar[bool] = False
     ufunc: ClassVar[Any] = np.minimum
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.min(*xs)
 
 
 def replace_zero(x: Any) -> Any:

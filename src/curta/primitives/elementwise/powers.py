@@ -36,11 +36,9 @@ class Sqrt(Accurate):
     """The square root; NaN of a negative float."""
 
     name: ClassVar[str] = "sqrt"
+    method: ClassVar[str] = "sqrt"
     domain: ClassVar[dict[str, Any]] = POSITIVE
     ufunc: ClassVar[Any] = np.sqrt
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.sqrt(*xs)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals

@@ -43,22 +43,18 @@ class Floor(FlatElementwise):
     """The greatest integer not above x."""
 
     name: ClassVar[str] = "floor"
+    method: ClassVar[str] = "floor"
     accepts: ClassVar[Family] = FLOAT
     ufunc: ClassVar[Any] = np.floor
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.floor(*xs)
 
 
 class Ceil(FlatElementwise):
     """The least integer not below x."""
 
     name: ClassVar[str] = "ceil"
+    method: ClassVar[str] = "ceil"
     accepts: ClassVar[Family] = FLOAT
     ufunc: ClassVar[Any] = np.ceil
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.ceil(*xs)
 
 
 @dataclass(frozen=True)
@@ -100,6 +96,7 @@ class IsFinite(FlatElementwise):
     """Whether x is neither infinite nor NaN."""
 
     name: ClassVar[str] = "is_finite"
+    method: ClassVar[str] = "is_finite"
     accepts: ClassVar[Family] = FLOAT
     domain: ClassVar[dict[str, Any]] = {"special": True}
     ufunc: ClassVar[Any] = np.isfinite
@@ -107,9 +104,6 @@ class IsFinite(FlatElementwise):
     def out_dtype(self, *dtypes: Any) -> Any:
         super().out_dtype(*dtypes)
         return np.dtype(bool)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.is_finite(*xs)
 
 
 class Rem(Elementwise):
@@ -119,6 +113,7 @@ class Rem(Elementwise):
     """
 
     name: ClassVar[str] = "rem"
+    method: ClassVar[str] = "rem"
     arity: ClassVar[int] = 2
     accepts: ClassVar[Family] = REAL
 
@@ -128,9 +123,6 @@ class Rem(Elementwise):
             return np.fmod(x, y)
         divisor = np.where(y == 0, np.ones((), y.dtype), y)
         return wrapped(np.where(y == 0, x, np.fmod(x, divisor)), x.dtype)
-
-    def scalar(self, b: Any, *xs: Any) -> Any:
-        return b.rem(*xs)
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         x, y = primals
