@@ -13,25 +13,16 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
 from curta.on_demand import Listing, own
 from curta.scipy.special import xlog1py, xlogy
-from curta.scipy.stats.arguments import refuse_complex
+from curta.scipy.stats.arguments import documented, refuse_complex
 
 __dir__: Listing = own(__name__)
 
+_of_k = documented("k", "p: the probability of 1.", "loc")
 
+
+@_of_k
 def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
-
-    Args:
-      k: whole numbers.
-      p: the probability of 1.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.bernoulli.logpmf(1, 0.5).round(4)
@@ -44,20 +35,9 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     return jnp.where((x < 0) | (x > 1), -np.inf, value)
 
 
+@_of_k
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
-
-    Args:
-      k: whole numbers.
-      p: the probability of 1.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.bernoulli.pmf(1, 0.3).round(4)

@@ -14,27 +14,24 @@ from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
 from curta.scipy.special import betainc, betaln, xlog1py, xlogy
 from curta.scipy.special.arguments import real
-from curta.scipy.stats.arguments import no_less, no_more, standardise
+from curta.scipy.stats.arguments import documented, no_less, no_more, standardise
 
 __dir__: Listing = own(__name__)
 
+_ARGUMENTS = ("x", "a, b: the shape parameters, positive.", "loc, scale")
+_density = documented(*_ARGUMENTS)
+_cumulative = documented(
+    *_ARGUMENTS,
+    raises="TypeError: for what is no array, and shapes that do not broadcast.\n"
+    "  ValueError: for complex numbers.",
+)
 
+
+@_density
 def logpdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      a, b: the shape parameters, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.beta.logpdf(0.5, 2.0, 3.0).round(4)
@@ -46,22 +43,11 @@ def logpdf(
     return jnp.where((a <= 0) | (b <= 0) | (scale <= 0), np.nan, value)
 
 
+@_density
 def pdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      a, b: the shape parameters, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.beta.pdf(0.5, 2.0, 3.0).round(4)
@@ -70,22 +56,11 @@ def pdf(
     return lax.exp(logpdf(x, a, b, loc, scale))
 
 
+@_cumulative
 def cdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      a, b: the shape parameters, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
-      ValueError: for complex numbers.
 
     >>> from curta.scipy import stats
     >>> stats.beta.cdf(0.5, 2.0, 3.0).round(4)
@@ -96,22 +71,11 @@ def cdf(
     return betainc(a, b, no_more(no_less(z, 0), 1))
 
 
+@_cumulative
 def logcdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the cumulative distribution function.
-
-    Args:
-      x: real numbers.
-      a, b: the shape parameters, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
-      ValueError: for complex numbers.
 
     >>> from curta.scipy import stats
     >>> stats.beta.logcdf(0.5, 2.0, 3.0).round(4)
@@ -120,22 +84,11 @@ def logcdf(
     return lax.log(cdf(x, a, b, loc, scale))
 
 
+@_cumulative
 def sf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The probability of a value beyond x.
-
-    Args:
-      x: real numbers.
-      a, b: the shape parameters, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
-      ValueError: for complex numbers.
 
     >>> from curta.scipy import stats
     >>> stats.beta.sf(0.5, 2.0, 3.0).round(4)
@@ -146,22 +99,11 @@ def sf(
     return betainc(b, a, 1 - no_more(no_less(z, 0), 1))
 
 
+@_cumulative
 def logsf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
-
-    Args:
-      x: real numbers.
-      a, b: the shape parameters, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
-      ValueError: for complex numbers.
 
     >>> from curta.scipy import stats
     >>> stats.beta.logsf(0.5, 2.0, 3.0).round(4)

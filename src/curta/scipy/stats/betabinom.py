@@ -14,28 +14,24 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
 from curta.scipy.special import betaln
+from curta.scipy.stats.arguments import documented
 
 __dir__: Listing = own(__name__)
 
+_of_k = documented(
+    "k",
+    "n: the number of trials.",
+    "a, b: the parameters of the beta distribution, positive.",
+    "loc",
+)
 
+
+@_of_k
 @inner_jit
 def logpmf(
     k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0
 ) -> Array:
     """The logarithm of the probability of k.
-
-    Args:
-      k: whole numbers.
-      n: the number of trials.
-      a, b: the parameters of the beta distribution, positive.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.betabinom.logpmf(1, 2, 1.0, 1.0).round(4)
@@ -50,23 +46,11 @@ def logpmf(
     return jnp.where((n < 0) | (a <= 0) | (b <= 0), np.nan, value)
 
 
+@_of_k
 def pmf(
     k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0
 ) -> Array:
     """The probability of k.
-
-    Args:
-      k: whole numbers.
-      n: the number of trials.
-      a, b: the parameters of the beta distribution, positive.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.betabinom.pmf(2, 4, 2.0, 3.0).round(4)

@@ -14,23 +14,17 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import documented, standardise
 
 __dir__: Listing = own(__name__)
 
+_of_x = documented("x", "loc, scale", takes_complex=True)
+_of_q = documented("q", "loc, scale", takes_complex=True)
 
+
+@_of_x
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.logpdf(0.0).round(4)
@@ -40,18 +34,9 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -math.log(np.pi) - lax.log(scale) - lax.log1p(z * z)
 
 
+@_of_x
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.pdf(1.0).round(4)
@@ -60,18 +45,9 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@_of_x
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.cdf(1.0).round(4)
@@ -81,18 +57,9 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.arctan2(1, -z) / np.pi
 
 
+@_of_x
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the cumulative distribution function.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.logcdf(1.0).round(4)
@@ -101,18 +68,9 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.log(cdf(x, loc, scale))
 
 
+@_of_x
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.sf(1.0).round(4)
@@ -122,18 +80,9 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.arctan2(1, z) / np.pi
 
 
+@_of_x
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the survival function.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.logsf(1.0).round(4)
@@ -142,18 +91,9 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.log(sf(x, loc, scale))
 
 
+@_of_q
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
-
-    Args:
-      q: probabilities in [0, 1].
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.ppf(0.75).round(4)
@@ -163,18 +103,9 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.tan(np.pi * q - np.pi / 2) * scale + loc
 
 
+@_of_q
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
-
-    Args:
-      q: probabilities in [0, 1].
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.cauchy.isf(0.75).round(4)

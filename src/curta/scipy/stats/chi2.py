@@ -15,27 +15,18 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammainc, gammaincc
-from curta.scipy.stats.arguments import no_less, standardise
+from curta.scipy.stats.arguments import documented, no_less, standardise
 
 __dir__: Listing = own(__name__)
 
+_of_x = documented("x", "df: the degrees of freedom, positive.", "loc, scale")
 
+
+@_of_x
 def logpdf(
     x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      df: the degrees of freedom, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.logpdf(1.0, 2).round(4)
@@ -47,20 +38,9 @@ def logpdf(
     return jnp.where(z < 0, -np.inf, (half - 1) * lax.log(z) - z / 2 - norm)
 
 
+@_of_x
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      df: the degrees of freedom, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.pdf(2.0, 3.0).round(4)
@@ -69,20 +49,9 @@ def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     return lax.exp(logpdf(x, df, loc, scale))
 
 
+@_of_x
 def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      df: the degrees of freedom, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.cdf(2.0, 3.0).round(4)
@@ -92,22 +61,11 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     return gammainc(df / 2, no_less(z, 0) / 2)
 
 
+@_of_x
 def logcdf(
     x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the cumulative distribution function.
-
-    Args:
-      x: real numbers.
-      df: the degrees of freedom, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.logcdf(2.0, 3.0).round(4)
@@ -116,20 +74,9 @@ def logcdf(
     return lax.log(cdf(x, df, loc, scale))
 
 
+@_of_x
 def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
-
-    Args:
-      x: real numbers.
-      df: the degrees of freedom, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.sf(2.0, 3.0).round(4)
@@ -139,22 +86,11 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return gammaincc(df / 2, no_less(z, 0) / 2)
 
 
+@_of_x
 def logsf(
     x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
-
-    Args:
-      x: real numbers.
-      df: the degrees of freedom, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.chi2.logsf(2.0, 3.0).round(4)

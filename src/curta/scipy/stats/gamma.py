@@ -12,27 +12,18 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammainc, gammaincc, gammaln, xlogy
-from curta.scipy.stats.arguments import no_less, standardise
+from curta.scipy.stats.arguments import documented, no_less, standardise
 
 __dir__: Listing = own(__name__)
 
+_of_x = documented("x", "a: the shape parameter, positive.", "loc, scale")
 
+
+@_of_x
 def logpdf(
     x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      a: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.logpdf(1.0, 2.0).round(4)
@@ -44,20 +35,9 @@ def logpdf(
     return jnp.where(z < 0, -np.inf, value)
 
 
+@_of_x
 def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      a: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.pdf(1.0, 2.0).round(4)
@@ -66,20 +46,9 @@ def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return lax.exp(logpdf(x, a, loc, scale))
 
 
+@_of_x
 def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      a: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.cdf(1.0, 2.0).round(4)
@@ -89,22 +58,11 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return gammainc(a, no_less(z, 0))
 
 
+@_of_x
 def logcdf(
     x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the cumulative distribution function.
-
-    Args:
-      x: real numbers.
-      a: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.logcdf(1.0, 2.0).round(4)
@@ -113,20 +71,9 @@ def logcdf(
     return lax.log(cdf(x, a, loc, scale))
 
 
+@_of_x
 def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
-
-    Args:
-      x: real numbers.
-      a: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.sf(1.0, 2.0).round(4)
@@ -136,22 +83,11 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     return gammaincc(a, no_less(z, 0))
 
 
+@_of_x
 def logsf(
     x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
-
-    Args:
-      x: real numbers.
-      a: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.gamma.logsf(1.0, 2.0).round(4)

@@ -9,24 +9,16 @@ import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import refuse_complex, standardise
+from curta.scipy.stats.arguments import documented, refuse_complex, standardise
 
 __dir__: Listing = own(__name__)
 
+_of_x = documented("x", "loc, scale")
 
+
+@_of_x
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.laplace.logpdf(0.0).round(4)
@@ -37,19 +29,9 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -lax.abs(z) - lax.log(2 * scale)
 
 
+@_of_x
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.laplace.pdf(1.0).round(4)
@@ -58,19 +40,9 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@_of_x
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.laplace.cdf(1.0).round(4)

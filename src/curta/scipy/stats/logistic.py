@@ -13,23 +13,17 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
 from curta.scipy.special import expit, logit
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import documented, standardise
 
 __dir__: Listing = own(__name__)
 
+_of_x = documented("x", "loc, scale", takes_complex=True)
+_quantile = documented("x: probabilities in [0, 1].", "loc, scale", takes_complex=True)
 
+
+@_of_x
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.logistic.logpdf(0.0).round(4)
@@ -39,18 +33,9 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -2 * jnp.logaddexp(z / 2, -z / 2) - lax.log(scale)
 
 
+@_of_x
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.logistic.pdf(1.0).round(4)
@@ -59,18 +44,9 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@_of_x
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.logistic.cdf(1.0).round(4)
@@ -80,18 +56,9 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return expit(z)
 
 
+@_of_x
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.logistic.sf(1.0).round(4)
@@ -101,18 +68,9 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return expit(-z)
 
 
+@_quantile
 def ppf(x: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
-
-    Args:
-      x: probabilities in [0, 1].
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.logistic.ppf(0.75).round(4)
@@ -122,18 +80,9 @@ def ppf(x: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return logit(x) * scale + loc
 
 
+@_quantile
 def isf(x: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
-
-    Args:
-      x: probabilities in [0, 1].
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.logistic.isf(0.75).round(4)

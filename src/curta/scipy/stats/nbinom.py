@@ -13,25 +13,18 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammaln, xlogy
+from curta.scipy.stats.arguments import documented
 
 __dir__: Listing = own(__name__)
 
+_of_k = documented(
+    "k", "n: the number of successes.", "p: the probability of success.", "loc"
+)
 
+
+@_of_k
 def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
-
-    Args:
-      k: whole numbers.
-      n: the number of successes.
-      p: the probability of success.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.nbinom.logpmf(1, 1, 0.5).round(4)
@@ -44,21 +37,9 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     return jnp.where(y < 0, -np.inf, value)
 
 
+@_of_k
 def pmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
-
-    Args:
-      k: whole numbers.
-      n: the number of successes.
-      p: the probability of success.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.nbinom.pmf(2, 3, 0.5).round(4)

@@ -15,23 +15,23 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.on_demand import Listing, own
 from curta.scipy.special import log_ndtr, ndtr, ndtri
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import documented, standardise
 
 __dir__: Listing = own(__name__)
 
+_density = documented("x", "loc, scale", takes_complex=True)
+_cumulative = documented("x", "loc, scale")
+_of_q = documented(
+    "q",
+    "loc, scale",
+    raises="TypeError: unless q is float32 or float64, and for shapes that do not"
+    " broadcast.",
+)
 
+
+@_density
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.norm.logpdf(0.0).round(4)
@@ -41,18 +41,9 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return -0.5 * (z * z + math.log(2 * np.pi)) - lax.log(scale)
 
 
+@_density
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.norm.pdf(1.0).round(4)
@@ -61,19 +52,9 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@_cumulative
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.norm.cdf(1.0).round(4)
@@ -83,19 +64,9 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return ndtr(z)
 
 
+@_cumulative
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the cumulative distribution function.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.norm.logcdf(1.0).round(4)
@@ -105,19 +76,9 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return log_ndtr(z)
 
 
+@_cumulative
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.norm.sf(1.0).round(4)
@@ -127,19 +88,9 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return ndtr(-z)
 
 
+@_cumulative
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the survival function.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.norm.logsf(1.0).round(4)
@@ -149,18 +100,9 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return log_ndtr(-z)
 
 
+@_of_q
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
-
-    Args:
-      q: probabilities in [0, 1].
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: unless q is float32 or float64, and for shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.norm.ppf(0.9).round(4)
@@ -170,18 +112,9 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return ndtri(q) * scale + loc
 
 
+@_of_q
 def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The inverse of the survival function.
-
-    Args:
-      q: probabilities in [0, 1].
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: unless q is float32 or float64, and for shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.norm.isf(0.9).round(4)

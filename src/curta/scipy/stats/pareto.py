@@ -12,27 +12,18 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import no_less, refuse_complex, standardise
+from curta.scipy.stats.arguments import documented, no_less, refuse_complex, standardise
 
 __dir__: Listing = own(__name__)
 
+_of_x = documented("x", "b: the shape parameter, positive.", "loc, scale")
 
+
+@_of_x
 def logpdf(
     x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      b: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.logpdf(2.0, 1.0).round(4)
@@ -44,20 +35,9 @@ def logpdf(
     return jnp.where(z < 1, -np.inf, value)
 
 
+@_of_x
 def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      b: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.pdf(2.0, 3.0).round(4)
@@ -66,20 +46,9 @@ def pdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return lax.exp(logpdf(x, b, loc, scale))
 
 
+@_of_x
 def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      b: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.cdf(2.0, 3.0).round(4)
@@ -90,22 +59,11 @@ def cdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     return 1 - no_less(z, 1) ** -b
 
 
+@_of_x
 def logcdf(
     x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the cumulative distribution function.
-
-    Args:
-      x: real numbers.
-      b: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.logcdf(2.0, 3.0).round(4)
@@ -118,20 +76,9 @@ def logcdf(
     return jnp.where(z <= 1, -np.inf, lax.log1p(-(inside**-b)))
 
 
+@_of_x
 def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
-
-    Args:
-      x: real numbers.
-      b: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.sf(2.0, 3.0).round(4)
@@ -140,22 +87,11 @@ def sf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     return lax.exp(logsf(x, b, loc, scale))
 
 
+@_of_x
 def logsf(
     x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
-
-    Args:
-      x: real numbers.
-      b: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.logsf(2.0, 3.0).round(4)
@@ -166,19 +102,9 @@ def logsf(
     return -b * lax.log(no_less(z, 1))
 
 
+@documented("q", "b: the shape parameter, positive.", "loc, scale", takes_complex=True)
 def ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
-
-    Args:
-      q: probabilities in [0, 1].
-      b: the shape parameter, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.pareto.ppf(0.5, 3.0).round(4)

@@ -14,24 +14,16 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammaincc, gammaln, xlogy
+from curta.scipy.stats.arguments import documented
 
 __dir__: Listing = own(__name__)
 
+_density = documented("k", "mu: the mean, not negative.", "loc")
 
+
+@_density
 def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
-
-    Args:
-      k: whole numbers.
-      mu: the mean, not negative.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.poisson.logpmf(1, 1.0).round(4)
@@ -43,20 +35,9 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     return jnp.where((x < 0) | (jnp.round(k) != k), -np.inf, value)
 
 
+@_density
 def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
-
-    Args:
-      k: whole numbers.
-      mu: the mean, not negative.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.poisson.pmf(2, 1.5).round(4)
@@ -65,20 +46,9 @@ def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     return lax.exp(logpmf(k, mu, loc))
 
 
+@documented("k: real numbers.", "mu: the mean, not negative.", "loc")
 def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of a value of at most k.
-
-    Args:
-      k: real numbers.
-      mu: the mean, not negative.
-      loc: what is added to the number; 0 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.poisson.cdf(2, 1.5).round(4)

@@ -11,27 +11,18 @@ import numpy as np
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import documented, standardise
 
 __dir__: Listing = own(__name__)
 
+_of_x = documented("x", "df: the degrees of freedom, positive.", "loc, scale")
 
+
+@_of_x
 def logpdf(
     x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      df: the degrees of freedom, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.t.logpdf(0.0, 1.0).round(4)
@@ -43,20 +34,9 @@ def logpdf(
     return -norm - lax.log(scale) - power * lax.log1p(z * z / df)
 
 
+@_of_x
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      df: the degrees of freedom, positive.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.t.pdf(1.0, 4.0).round(4)

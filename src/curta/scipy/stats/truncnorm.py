@@ -17,9 +17,17 @@ from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
 from curta.scipy.special import log_ndtr, ndtr
 from curta.scipy.stats import norm
-from curta.scipy.stats.arguments import standardise
+from curta.scipy.stats.arguments import documented, standardise
 
 __dir__: Listing = own(__name__)
+
+_ARGUMENTS = ("x", "a, b: the limits, in standard deviations.", "loc, scale")
+_density = documented(*_ARGUMENTS)
+_cumulative = documented(
+    *_ARGUMENTS,
+    raises="TypeError: for complex numbers, and what is no array.\n"
+    "  ValueError: for shapes that do not broadcast.",
+)
 
 
 def _log_mass(a: Any, b: Any) -> Any:
@@ -42,23 +50,12 @@ def _between(a: Any, b: Any) -> Any:
     return jnp.where(low & high, a / 2 + b / 2, one_sided)
 
 
+@_density
 @inner_jit
 def logpdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      a, b: the limits, in standard deviations.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.truncnorm.logpdf(0.0, -1.0, 1.0).round(4)
@@ -70,22 +67,11 @@ def logpdf(
     return jnp.where(a >= b, np.nan, value)
 
 
+@_density
 def pdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      a, b: the limits, in standard deviations.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.truncnorm.pdf(0.5, -1.0, 2.0).round(4)
@@ -94,23 +80,12 @@ def pdf(
     return lax.exp(logpdf(x, a, b, loc, scale))
 
 
+@_cumulative
 @inner_jit
 def cdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      a, b: the limits, in standard deviations.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, and what is no array.
-      ValueError: for shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.truncnorm.cdf(0.5, -1.0, 2.0).round(4)
@@ -119,23 +94,12 @@ def cdf(
     return lax.exp(logcdf(x, a, b, loc, scale))
 
 
+@_cumulative
 @inner_jit
 def logcdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the cumulative distribution function.
-
-    Args:
-      x: real numbers.
-      a, b: the limits, in standard deviations.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, and what is no array.
-      ValueError: for shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.truncnorm.logcdf(0.5, -1.0, 2.0).round(4)
@@ -155,23 +119,12 @@ def logcdf(
     return jnp.where(a >= b, np.nan, value)
 
 
+@_cumulative
 @inner_jit
 def sf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The probability of a value beyond x.
-
-    Args:
-      x: real numbers.
-      a, b: the limits, in standard deviations.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, and what is no array.
-      ValueError: for shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.truncnorm.sf(0.5, -1.0, 2.0).round(4)
@@ -180,23 +133,12 @@ def sf(
     return lax.exp(logsf(x, a, b, loc, scale))
 
 
+@_cumulative
 @inner_jit
 def logsf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
     """The logarithm of the survival function.
-
-    Args:
-      x: real numbers.
-      a, b: the limits, in standard deviations.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, and what is no array.
-      ValueError: for shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.truncnorm.logsf(0.5, -1.0, 2.0).round(4)

@@ -12,24 +12,16 @@ from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import refuse_complex, standardise
+from curta.scipy.stats.arguments import documented, refuse_complex, standardise
 
 __dir__: Listing = own(__name__)
 
+_of_x = documented("x", "loc, scale")
 
+
+@_of_x
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.uniform.logpdf(0.5, 0.0, 2.0).round(4)
@@ -40,19 +32,9 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.where((z < 0) | (z > 1), -np.inf, -lax.log(scale))
 
 
+@_of_x
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.uniform.pdf(0.25).round(4)
@@ -61,19 +43,9 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return lax.exp(logpdf(x, loc, scale))
 
 
+@_of_x
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
-
-    Args:
-      x: real numbers.
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.uniform.cdf(0.25).round(4)
@@ -84,18 +56,9 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return jnp.clip(z, 0, 1).astype(z.dtype)
 
 
+@documented("q", "loc, scale", takes_complex=True)
 def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The quantile: the inverse of the cumulative distribution function.
-
-    Args:
-      q: probabilities in [0, 1].
-      loc, scale: where the distribution lies and how wide it is; 0 and 1 by default.
-
-    Returns:
-      Floats, of the shape to which the arguments broadcast.
-
-    Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
 
     >>> from curta.scipy import stats
     >>> stats.uniform.ppf(0.25).round(4)
