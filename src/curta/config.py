@@ -12,6 +12,8 @@ Reading one is an attribute: ``config.jax_enable_x64``. How they are kept is in
 
 from __future__ import annotations
 
+from typing import Any
+
 from curta.config_accepted import define_accepted
 from curta.config_options import (
     Config as Config,
@@ -43,12 +45,16 @@ from curta.config_plugins import define_plugins
 from curta.guarded_thread import guard
 from curta.tuning import parse_tuning
 
+
+def _flag(name: str, doc: str, *, default: bool = False, **how: Any) -> Option:
+    """Declare a setting that is on or off."""
+    return _define(name, default, parse_boolean, doc, **how)
+
+
 # ---- dtypes and shapes
 
-enable_x64: Option = _define(
+enable_x64: Option = _flag(
     "jax_enable_x64",
-    False,
-    parse_boolean,
     "Keep 64-bit integers, floats and complex numbers instead of halving them.",
     traced=True,
 )
@@ -88,17 +94,14 @@ default_matmul_precision: Option = _define(
     "The precision of dots and convolutions that name none.",
     traced=True,
 )
-allow_f16_reductions: Option = _define(
+allow_f16_reductions: Option = _flag(
     "jax_allow_f16_reductions",
-    True,
-    parse_boolean,
     "Whether lax.reduce_sum takes float16 and bfloat16; its sums are of float32.",
     traced=True,
+    default=True,
 )
-softmax_custom_jvp: Option = _define(
+softmax_custom_jvp: Option = _flag(
     "jax_softmax_custom_jvp",
-    False,
-    parse_boolean,
     "Differentiate softmax by its own rule instead of through its parts.",
     traced=True,
 )
@@ -115,12 +118,11 @@ default_prng_impl: Option = _define(
     "The generator behind random.key(seed) when none is named.",
     traced=True,
 )
-threefry_partitionable: Option = _define(
+threefry_partitionable: Option = _flag(
     "jax_threefry_partitionable",
-    True,
-    parse_boolean,
     "Threefry counts elements in 64 bits; False gives the bits of older releases.",
     traced=True,
+    default=True,
 )
 random_seed_offset: Option = _define(
     "jax_random_seed_offset",
@@ -129,10 +131,8 @@ random_seed_offset: Option = _define(
     "Added to every seed, to run a program again on other random numbers.",
     traced=True,
 )
-high_dynamic_range_gumbel: Option = _define(
+high_dynamic_range_gumbel: Option = _flag(
     "jax_high_dynamic_range_gumbel",
-    False,
-    parse_boolean,
     "Draw Gumbel noise from two samples, to cover low probabilities better.",
     traced=True,
 )
@@ -143,27 +143,21 @@ legacy_prng_key: Option = _define(
     "What raw uint32 keys given to functions of curta.random do.",
     traced=True,
 )
-enable_custom_prng: Option = _define(
+enable_custom_prng: Option = _flag(
     "jax_enable_custom_prng",
-    False,
-    parse_boolean,
     "PRNGKey gives typed keys, as key does.",
     traced=True,
 )
-debug_key_reuse: Option = _define(
+debug_key_reuse: Option = _flag(
     "jax_debug_key_reuse",
-    False,
-    parse_boolean,
     "Raise KeyReuseError where a random key is used twice.",
     traced=True,
 )
 
 # ---- looking for mistakes
 
-_disable_jit: Option = _define(
+_disable_jit: Option = _flag(
     "jax_disable_jit",
-    False,
-    parse_boolean,
     "Run jitted functions as the Python they are, for a debugger or print.",
     traced=True,
 )
@@ -180,58 +174,42 @@ def disable_jit(disable: bool = True) -> Override:
     return _disable_jit(disable)
 
 
-debug_nans: Option = _define(
+debug_nans: Option = _flag(
     "jax_debug_nans",
-    False,
-    parse_boolean,
     "Raise FloatingPointError where a computation yields NaN.",
     traced=True,
 )
-debug_infs: Option = _define(
+debug_infs: Option = _flag(
     "jax_debug_infs",
-    False,
-    parse_boolean,
     "Raise FloatingPointError where a computation yields an infinity.",
     traced=True,
 )
-check_tracer_leaks: Option = _define(
+check_tracer_leaks: Option = _flag(
     "jax_check_tracer_leaks",
-    False,
-    parse_boolean,
     "Raise when a traced value outlives the function that was traced.",
     traced=True,
 )
-check_static_indices: Option = _define(
+check_static_indices: Option = _flag(
     "jax_check_static_indices",
-    False,
-    parse_boolean,
     "Raise IndexError for known indices out of bounds, instead of clamping them.",
     traced=True,
 )
-enable_checks: Option = _define(
+enable_checks: Option = _flag(
     "jax_enable_checks",
-    False,
-    parse_boolean,
     "Check every jaxpr that is traced: its types and its scoping; slow.",
 )
-debug_index: Option = _define(
+debug_index: Option = _flag(
     "curta_debug_index",
-    False,
-    parse_boolean,
     "Raise IndexError for indices out of range, in compiled programs as well.",
     traced=True,
 )
-unsafe_runtime_errors: Option = _define(
+unsafe_runtime_errors: Option = _flag(
     "jax_experimental_unsafe_xla_runtime_errors",
-    False,
-    parse_boolean,
     "Raise what checkify.check finds in programs that were not checkified.",
     traced=True,
 )
-no_execution: Option = _define(
+no_execution: Option = _flag(
     "jax_no_execution",
-    False,
-    parse_boolean,
     "Raise where anything would be computed; tracing is allowed.",
     traced=True,
 )
@@ -241,10 +219,8 @@ captured_constants_warn_bytes: Option = _define(
     parse_whole,
     "Warn of functions whose constants take more bytes; -1 never.",
 )
-disable_most_optimizations: Option = _define(
+disable_most_optimizations: Option = _flag(
     "jax_disable_most_optimizations",
-    False,
-    parse_boolean,
     "Compile without rewriting or fusing anything.",
     traced=True,
 )
@@ -273,10 +249,8 @@ for _what, _instead in {
         parse_instead("raise", _instead),
         f"Only 'ignore': {_instead} finds such errors.",
     )
-log_compiles: Option = _define(
+log_compiles: Option = _flag(
     "jax_log_compiles",
-    False,
-    parse_boolean,
     "Log a warning for every function that is traced and compiled.",
 )
 advice: Option = _define(
@@ -285,35 +259,25 @@ advice: Option = _define(
     parse_advice,
     "What advice does: warn, ignore or raise, for all or as 'float64=ignore'.",
 )
-log_checkpoint_residuals: Option = _define(
+log_checkpoint_residuals: Option = _flag(
     "jax_log_checkpoint_residuals",
-    False,
-    parse_boolean,
     "Log a warning of what functions under checkpoint keep for the backward pass.",
 )
-explain_cache_misses: Option = _define(
+explain_cache_misses: Option = _flag(
     "jax_explain_cache_misses",
-    False,
-    parse_boolean,
     "Log why a jitted function had to be traced again.",
 )
-no_tracing: Option = _define(
+no_tracing: Option = _flag(
     "jax_no_tracing",
-    False,
-    parse_boolean,
     "Raise where a jitted function would be traced again.",
 )
-disable_bwd_checks: Option = _define(
+disable_bwd_checks: Option = _flag(
     "jax_disable_bwd_checks",
-    False,
-    parse_boolean,
     "Let backward rules of custom_vjp return what is not like the arguments.",
     traced=True,
 )
-custom_vjp3: Option = _define(
+custom_vjp3: Option = _flag(
     "jax_custom_vjp3",
-    False,
-    parse_boolean,
     "Refuse custom_vjp functions that close over traced values.",
     traced=True,
 )
@@ -369,32 +333,26 @@ transfer_guard_everywhere: Option = _define(
     "The three settings above at once.",
     on_change=_guard_all,
 )
-auto_pcast: Option = _define(
+auto_pcast: Option = _flag(
     "jax_auto_pcast",
-    True,
-    parse_boolean,
     "In shard_map, operands that vary over different axes are made alike by pvary.",
     traced=True,
+    default=True,
 )
-remove_size_one_mesh_axis_from_type: Option = _define(
+remove_size_one_mesh_axis_from_type: Option = _flag(
     "jax_remove_size_one_mesh_axis_from_type",
-    False,
-    parse_boolean,
     "Types do not mention mesh axes of size one.",
     traced=True,
 )
-disable_vmap_shmap_error: Option = _define(
+disable_vmap_shmap_error: Option = _flag(
     "jax_disable_vmap_shmap_error",
-    False,
-    parse_boolean,
     "vmap may split its axis over one that a shard_map within it uses too.",
     traced=True,
 )
-use_shardy_partitioner: Option = _define(
+use_shardy_partitioner: Option = _flag(
     "jax_use_shardy_partitioner",
-    True,
-    parse_boolean,
     "StableHLO has Shardy's attributes; else those of XLA's older partitioner.",
+    default=True,
 )
 default_device: Option = _define(
     "jax_default_device",
@@ -446,11 +404,10 @@ xla_notes: Option = _define(
     "What XLA is told of eqns; curta.experimental.xla_metadata sets it.",
     traced=True,
 )
-async_dispatch: Option = _define(
+async_dispatch: Option = _flag(
     "jax_cpu_enable_async_dispatch",
-    True,
-    parse_boolean,
     "Let calls of long programs return before these are done.",
+    default=True,
 )
 backend: Option = _define(
     "curta_backend",
@@ -478,10 +435,8 @@ hosts_timeout: Option = _define(
     parse_number,
     "Seconds that a host waits in a collective for others before the program ends.",
 )
-hosts_deterministic: Option = _define(
+hosts_deterministic: Option = _flag(
     "curta_hosts_deterministic",
-    False,
-    parse_boolean,
     "Sum floats of several processes in the order of the processes, whatever MPI does.",
     traced=True,
 )
@@ -507,12 +462,11 @@ dump: Option = _define(
 
 # ---- compilation cache
 
-enable_compilation_cache: Option = _define(
+enable_compilation_cache: Option = _flag(
     "jax_enable_compilation_cache",
-    True,
-    parse_boolean,
     "Keep compiled kernels on disk.",
     environment=("CURTA_CACHE",),
+    default=True,
 )
 compilation_cache_dir: Option = _define(
     "jax_compilation_cache_dir",
@@ -531,10 +485,8 @@ compilation_cache_max_size: Option = _define(
 
 define_accepted()
 define_plugins()
-thread_guard: Option = _define(
+thread_guard: Option = _flag(
     "jax_thread_guard",
-    False,
-    parse_boolean,
     "Within a block, other threads may not run programs over several processes.",
 )
 thread_guard.on_block = guard
