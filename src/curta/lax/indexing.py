@@ -212,15 +212,9 @@ def scatter_add(
     >>> lax.scatter_add(x, i, curta.numpy.ones(2), numbers)
     Array([0., 0., 2.], dtype=float32)
     """
+    how = (indices_are_sorted, unique_indices, mode)
     return _scatter(
-        ScatterAdd,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
+        ScatterAdd, operand, scatter_indices, updates, dimension_numbers, *how
     )
 
 
@@ -255,15 +249,9 @@ def scatter_sub(
     >>> lax.scatter_sub(x, i, curta.numpy.ones(2), numbers)
     Array([0., 1., 0.], dtype=float32)
     """
+    how = (indices_are_sorted, unique_indices, mode)
     return _scatter(
-        ScatterSub,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
+        ScatterSub, operand, scatter_indices, updates, dimension_numbers, *how
     )
 
 
@@ -298,15 +286,9 @@ def scatter_mul(
     >>> lax.scatter_mul(x, i, curta.numpy.array([2.0, 5.0]), numbers)
     Array([ 0.,  1., 20.], dtype=float32)
     """
+    how = (indices_are_sorted, unique_indices, mode)
     return _scatter(
-        ScatterMul,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
+        ScatterMul, operand, scatter_indices, updates, dimension_numbers, *how
     )
 
 
@@ -340,15 +322,9 @@ def scatter_min(
     >>> lax.scatter_min(x, i, curta.numpy.array([1.0, 5.0]), numbers)
     Array([0., 1., 1.], dtype=float32)
     """
+    how = (indices_are_sorted, unique_indices, mode)
     return _scatter(
-        ScatterMin,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
+        ScatterMin, operand, scatter_indices, updates, dimension_numbers, *how
     )
 
 
@@ -382,15 +358,9 @@ def scatter_max(
     >>> lax.scatter_max(x, i, curta.numpy.array([1.0, 5.0]), numbers)
     Array([0., 1., 5.], dtype=float32)
     """
+    how = (indices_are_sorted, unique_indices, mode)
     return _scatter(
-        ScatterMax,
-        operand,
-        scatter_indices,
-        updates,
-        dimension_numbers,
-        indices_are_sorted,
-        unique_indices,
-        mode,
+        ScatterMax, operand, scatter_indices, updates, dimension_numbers, *how
     )
 
 
