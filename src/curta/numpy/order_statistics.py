@@ -138,6 +138,11 @@ def _refuse_in_place(name: str, overwrite_input: bool, out: None) -> None:
         )
 
 
+def _hundredths(q: Any) -> Any:
+    (q,) = promote_dtypes_inexact(q)
+    return lax.div(q, const(q, 100))
+
+
 @takes_out_sharding
 @inner_jit(static_argnames=_STATIC)
 def percentile(
@@ -185,17 +190,8 @@ def percentile(
     Array(2., dtype=float32)
     """
     a, q = ensure_arraylikes("percentile", a, q)
-    (q,) = promote_dtypes_inexact(q)
-    return quantile(
-        a,
-        lax.div(q, const(q, 100)),
-        axis=axis,
-        out=out,
-        overwrite_input=overwrite_input,
-        method=method,
-        keepdims=keepdims,
-        weights=weights,
-    )
+    how = (axis, out, overwrite_input, method, keepdims)
+    return quantile(a, _hundredths(q), *how, weights=weights)
 
 
 @inner_jit(static_argnames=_STATIC)
@@ -241,17 +237,8 @@ def nanpercentile(
     Array(2., dtype=float32)
     """
     a, q = ensure_arraylikes("nanpercentile", a, q)
-    (q,) = promote_dtypes_inexact(q)
-    return nanquantile(
-        a,
-        lax.div(q, const(q, 100)),
-        axis=axis,
-        out=out,
-        overwrite_input=overwrite_input,
-        method=method,
-        keepdims=keepdims,
-        weights=weights,
-    )
+    how = (axis, out, overwrite_input, method, keepdims)
+    return nanquantile(a, _hundredths(q), *how, weights=weights)
 
 
 @inner_jit(static_argnames=("axis", "overwrite_input", "keepdims"))
@@ -286,15 +273,8 @@ def median(
     >>> jnp.median(jnp.array([3, 1, 2]))
     Array(2., dtype=float32)
     """
-    return quantile(
-        ensure_arraylike("median", a),
-        0.5,
-        axis=axis,
-        out=out,
-        overwrite_input=overwrite_input,
-        keepdims=keepdims,
-        method="midpoint",
-    )
+    a = ensure_arraylike("median", a)
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 @inner_jit(static_argnames=("axis", "overwrite_input", "keepdims"))
@@ -329,15 +309,8 @@ def nanmedian(
     >>> jnp.nanmedian(jnp.array([3, 1, jnp.nan]))
     Array(2., dtype=float32)
     """
-    return nanquantile(
-        ensure_arraylike("nanmedian", a),
-        0.5,
-        axis=axis,
-        out=out,
-        overwrite_input=overwrite_input,
-        keepdims=keepdims,
-        method="midpoint",
-    )
+    a = ensure_arraylike("nanmedian", a)
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
 def _quantile(
