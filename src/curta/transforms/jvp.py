@@ -122,22 +122,19 @@ class JVPTrace(Trace):
         )
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
-        pairs = [self.pair(x) for x in args]
-        primals = [p for p, _ in pairs]
-        tangents = [t for _, t in pairs]
-        with use_trace(self.parent):
-            if all(type(t) is Zero for t in tangents):
-                return self.parent.custom_jvp(call, primals)
-            out, out_tangent = call.jvp(primals, tangents)
-        return [self.box(p, t) for p, t in zip(out, out_tangent, strict=True)]
+        return self._custom(call, args, self.parent.custom_jvp)
 
     def custom_vjp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
+        return self._custom(call, args, self.parent.custom_vjp)
+
+    def _custom(self, call: Any, args: Sequence[Any], handle: Any) -> Sequence[Any]:
         pairs = [self.pair(x) for x in args]
         primals = [p for p, _ in pairs]
         tangents = [t for _, t in pairs]
         with use_trace(self.parent):
             if all(type(t) is Zero for t in tangents):
-                return self.parent.custom_vjp(call, primals)
+                result: Sequence[Any] = handle(call, primals)
+                return result
             out, out_tangent = call.jvp(primals, tangents)
         return [self.box(p, t) for p, t in zip(out, out_tangent, strict=True)]
 
