@@ -193,6 +193,7 @@ def full_disk() -> Iterator[str]:
             subprocess.run(["umount", folder], check=True)
     else:
         yield "full disk: not run, nothing may be mounted here"
+    os.rmdir(folder)
 
 
 def unwritable() -> Iterator[str]:
