@@ -61,6 +61,7 @@ def test_what_is_exchanged_and_what_is_singular(unrolled):
         check(LU(), unrolled, np.zeros((3, 3)))
         check(Cholesky(), unrolled, np.array([[1.0, 9], [2.0, 1.0]]))
         zero = np.zeros(4)
+        check(TridiagonalSolve(), unrolled, zero, zero, zero, np.ones((4, 2)))
         check(
             TridiagonalSolve(),
             unrolled,

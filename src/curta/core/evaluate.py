@@ -40,8 +40,11 @@ _watching = _Watching()
 
 
 @contextlib.contextmanager
-def watching(watch: Watch) -> Iterator[None]:
-    """Show `watch` every eqn that is evaluated, in loops as well, with its outputs."""
+def watching(watch: Watch | None) -> Iterator[None]:
+    """Show `watch` every eqn that is evaluated, in loops as well, with its outputs.
+
+    None of them if it is None.
+    """
     before = _watching.watch
     _watching.watch = watch
     try:

@@ -40,6 +40,7 @@ from curta.core.sharding import Sharding
 from curta.on_demand import late
 from curta.once import once
 from curta.primitives.checks import Check
+from curta.primitives.linalg.family import provide_lapack
 from curta.runtime.devices import Client, client
 from curta.runtime.executables import Executable
 from curta.runtime.native_executable import NativeExecutable
@@ -47,6 +48,8 @@ from curta.runtime.transfer import to_array
 from curta.transforms.checkify import count, has_checks, own_checks
 from curta.user_warnings import warn
 
+decompositions: Any = late("curta.compiler.graph.decompositions")
+provide_lapack(lambda op, args: decompositions.evaluated(op, args))
 # Few programs are run by plugins.
 pjrt: Any = late("curta.runtime.pjrt.backend")
 plugins: Any = late("curta.runtime.pjrt.plugins")

@@ -18,15 +18,14 @@ import numpy as np
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.routines import in_memory
-from curta.compiler.linalg import factors, reflections
+from curta.compiler.linalg.algorithms import ALGORITHMS, Algorithm
 from curta.compiler.linalg.loop_matrices import (
     LoopMatrix,
-    MatrixView,
     MemoryMatrix,
     RegisterMatrix,
 )
 from curta.compiler.linalg.loops import LoopMachine
-from curta.compiler.linalg.programs import staged_in_single
+from curta.compiler.linalg.programs import qr, staged_in_single
 from curta.compiler.llvm import target
 from curta.compiler.loops.element_types import INT32
 from curta.compiler.loops.index import LoopVar, as_index
@@ -36,43 +35,15 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.memo import kept_by_settings
 from curta.core.op import Op
-from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
-from curta.primitives.linalg.matrices import columns, rows, triu
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
-from curta.primitives.slicing import Pad
 
 _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64", "i": "i32"}
-
-
-@dataclass(frozen=True)
-class Array:
-    """A matrix in memory, of numbers or of 32-bit integers, and how it is seen."""
-
-    shape: tuple[int, int]
-    integer: bool = False
-    view: MatrixView = MatrixView()
-
-
-@dataclass(frozen=True)
-class LaneAlgorithm:
-    """An algorithm of linalg/ on matrices in memory.
-
-    `operands` and `results` are the arrays that begin and end as each of them; `work`
-    is roughly how many operations it takes.
-    """
-
-    function: Callable[..., None]
-    arrays: tuple[Array, ...]
-    operands: tuple[int, ...]
-    results: tuple[int, ...]
-    work: int
-    options: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -97,7 +68,7 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
     op = cast(MatrixOp, cast(BatchedMatrixLoops, eqn.op).op)
     batch, ends = _batch_and_ends(op, [v.aval for v in eqn.invars])
     count, dtype = math.prod(batch), eqn.invars[0].aval.dtype
-    algorithm = _ALGORITHMS[type(op)](op, *ends)
+    algorithm = ALGORITHMS[type(op)](op, *(e if e[1:] else (*e, 1) for e in ends))
     operands = tuple(in_memory(lowering, v) for v in eqn.invars)
     results = lowering.results(eqn)
     most = min(count, target.host().lanes(_KINDS[dtype.char]))
@@ -125,7 +96,7 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
     lowering.items.append(RegionItem(eqn, operands, results, region, memory))
 
 
-def _are_small(algorithm: LaneAlgorithm) -> bool:
+def _are_small(algorithm: Algorithm) -> bool:
     """Whether the matrices fit registers, and loops are written out."""
     tuning, (first, *_) = config.tuning, algorithm.arrays
     if max(first.shape) > tuning.register_matrix:
@@ -136,7 +107,7 @@ def _are_small(algorithm: LaneAlgorithm) -> bool:
 def _matrices(
     lowering: ItemBuilder,
     machine: LoopMachine,
-    algorithm: LaneAlgorithm,
+    algorithm: Algorithm,
     chunk: LoopVar,
 ) -> tuple[list[LoopMatrix], tuple[Buffer, ...]]:
     """The matrices of a block, and the memory in which each chunk has its own."""
@@ -158,7 +129,7 @@ def _matrices(
     return matrices, tuple(memory)
 
 
-def _chunks(algorithm: LaneAlgorithm, count: int, blocks: int, dtype: Any) -> int:
+def _chunks(algorithm: Algorithm, count: int, blocks: int, dtype: Any) -> int:
     """How many blocks are worked on at a time, in memory of their own."""
     work = count * algorithm.work * (4 if dtype.kind == "c" else 1)
     most = min(blocks, config.tuning.lane_chunks)
@@ -205,87 +176,16 @@ def _itself(op: Op, *args: Any) -> Sequence[Any]:
     return BatchedMatrixLoops(op)(*args)
 
 
-def _qr(op: Any, a: Any) -> Sequence[Any]:
-    *_, m, n = typeof(a).shape
-    k = m if op.full_matrices else min(m, n)
-    packed, taus = BatchedMatrixLoops(Geqrf())(a)
-    r = triu(rows(packed, 0, k))
-    if k > n:
-        padding = (*[(0, 0, 0)] * (typeof(a).ndim - 1), (0, k - n, 0))
-        packed = Pad(padding)(packed, np.zeros((), typeof(a).dtype))
-    (q,) = BatchedMatrixLoops(HouseholderProduct())(columns(packed, 0, k), taus)
-    return [q, r]
+def _reduced(a: Any) -> Sequence[Any]:
+    return _itself(Geqrf(), a)
 
 
-def _triangular(
-    op: TriangularSolve, a: tuple[int, int], b: tuple[int, int]
-) -> LaneAlgorithm:
-    # x op(a) = b is op(a)^T x^T = b^T, and that lies in memory as it is.
-    from_right = not op.left_side
-    transposed = op.transpose_a != from_right
-    upper = op.lower_triangle == transposed  # a lower one from the other corner
-    triangle = Array(a, view=MatrixView(transposed, (upper, upper), op.conjugate_a))
-    right = Array(b, view=MatrixView(from_right, (upper, False)))
-    return LaneAlgorithm(
-        factors.substitute,
-        (triangle, right),
-        (0, 1),
-        (1,),
-        a[0] * b[0] * b[1],
-        (op.unit_diagonal,),
-    )
+def _product(*args: Any) -> Any:
+    return _itself(HouseholderProduct(), *args)[0]
 
-
-def _cholesky(op: Cholesky, a: tuple[int, int]) -> LaneAlgorithm:
-    return LaneAlgorithm(factors.cholesky, (Array(a),), (0,), (0,), a[0] ** 3 // 3)
-
-
-def _lu(op: LU, a: tuple[int, int]) -> LaneAlgorithm:
-    m, n = a
-    numbers = Array((min(m, n), 1), integer=True), Array((m, 1), integer=True)
-    work = m * n * min(m, n)
-    return LaneAlgorithm(factors.lu, (Array(a), *numbers), (0,), (0, 1, 2), work)
-
-
-def _permutation(op: LUPivotsToPermutation, pivots: tuple[int]) -> LaneAlgorithm:
-    arrays = Array((*pivots, 1), True), Array((op.permutation_size, 1), True)
-    return LaneAlgorithm(factors.permutation, arrays, (0,), (1,), pivots[0])
-
-
-def _geqrf(op: Geqrf, a: tuple[int, int]) -> LaneAlgorithm:
-    m, n = a
-    arrays = Array(a), Array((min(m, n), 1))
-    work = 2 * m * n * min(m, n)
-    return LaneAlgorithm(reflections.reflections, arrays, (0,), (0, 1), work)
-
-
-def _product(op: HouseholderProduct, a: tuple[int, int], taus: Any) -> LaneAlgorithm:
-    arrays, work = (Array(a), Array((*taus, 1))), 2 * math.prod(a) * taus[0]
-    function = reflections.product_of_reflections
-    return LaneAlgorithm(function, arrays, (0, 1), (0,), work)
-
-
-def _tridiagonal(op: TridiagonalSolve, *ends: tuple[int, ...]) -> LaneAlgorithm:
-    *_, (n, width) = ends
-    diagonal = Array((n, 1))
-    arrays = diagonal, diagonal, diagonal, Array((n, width)), diagonal
-    work, perturb = 8 * n * width, op.perturb_singular
-    return LaneAlgorithm(
-        factors.tridiagonal_or_nan, arrays, (0, 1, 2, 3), (3,), work, (perturb,)
-    )
-
-
-_ALGORITHMS: dict[type[Op], Callable[..., LaneAlgorithm]] = {
-    Cholesky: _cholesky,
-    LU: _lu,
-    LUPivotsToPermutation: _permutation,
-    TriangularSolve: _triangular,
-    Geqrf: _geqrf,
-    HouseholderProduct: _product,
-    TridiagonalSolve: _tridiagonal,
-}
 
 _RULES: dict[type[Op], Callable[..., Sequence[Any]]] = {
-    **dict.fromkeys(_ALGORITHMS, _itself),
-    QR: _qr,
+    **dict.fromkeys((Cholesky, LU, LUPivotsToPermutation, TriangularSolve), _itself),
+    **dict.fromkeys((Geqrf, HouseholderProduct, TridiagonalSolve), _itself),
+    QR: lambda op, a: qr(op, a, _reduced, _product),
 }

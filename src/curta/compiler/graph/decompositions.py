@@ -8,6 +8,7 @@ transposed, by ops that join whatever is around them. What fails is NaN, as in `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,6 @@ from curta.compiler.graph.lapack_ops import (
     Lapack,
     Rotated,
     real_space,
-    unless,
 )
 from curta.compiler.library import blas
 from curta.compiler.library.lapack_calls import (
@@ -29,8 +29,15 @@ from curta.compiler.library.lapack_calls import (
     Result,
     Work,
 )
-from curta.compiler.linalg.programs import staged_in_single
+from curta.compiler.linalg.programs import (
+    nan_unless,
+    qr,
+    staged_in_single,
+    succeeded,
+)
+from curta.config import enable_x64
 from curta.core.avals import ShapedArray
+from curta.core.evaluate import evaluate, watching
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
 from curta.core.op import Op
@@ -44,10 +51,8 @@ from curta.primitives.linalg.matrices import (
     columns,
     conjugate,
     matmul,
-    rows,
     swapped,
     tril,
-    triu,
 )
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.schur import Schur
@@ -55,7 +60,6 @@ from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr, SymmetricProduct
-from curta.primitives.slicing import Pad
 
 
 def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -68,12 +72,19 @@ def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
 
 
 @kept_by_settings(maxsize=256)
-def _decomposed(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr | None:
-    outs = op.aval(*avals)
-    given = outs if op.multiple_results else [outs]
-    if not all(a.size for a in given):
-        return None
+def _decomposed(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     return staged_in_single(_RULES[type(op)], op, avals)
+
+
+def evaluated(op: Op, args: Sequence[Any]) -> list[Any]:
+    """The results of an op by calls of LAPACK from Python."""
+    avals = tuple(ShapedArray(x.shape, x.dtype) for x in args)
+    if not all(a.size for a in avals):
+        return [np.empty(a.shape, a.dtype) for a in op.aval(*avals)]
+    with enable_x64(True):  # whatever the setting, of arrays of 64 bits
+        closed = _decomposed(op, avals)
+    with watching(None):  # it is one op to the user
+        return evaluate(closed.jaxpr, closed.consts, args)
 
 
 # ---------------------------------------------------------------- factorisations
@@ -86,7 +97,7 @@ def _cholesky(op: Any, a: Any) -> list[Any]:
     arguments = (b"U", n, Result(0), n, Result(1))
     outs = (((n, n), dtype), INFO)
     factor, info = Lapack("potrf", arguments, outs, n**3 // 3)(a)
-    return unless(info, tril(factor))
+    return nan_unless(succeeded(info), tril(factor))
 
 
 def _lu(op: Any, a: Any) -> list[Any]:
@@ -101,22 +112,17 @@ def _lu(op: Any, a: Any) -> list[Any]:
 
 
 def _geqrf(op: Any, a: Any) -> list[Any]:
-    packed, taus = _reflections(a)
-    return [swapped(packed), taus]
-
-
-def _reflections(a: Any) -> list[Any]:
-    """The transposed result of `Geqrf`, and the factors."""
     *_, m, n = typeof(a).shape
     dtype, least = typeof(a).dtype, min(m, n)
     work = Work(LETTERS[dtype.name])
     arguments = (m, n, Result(0), m, Result(1), work, Result(2))
     outs = (((n, m), dtype), ((least,), dtype), INFO)
     call = Lapack("geqrf", arguments, outs, 2 * m * n * least)
-    return call(swapped(a))[:2]
+    packed, taus, _ = call(swapped(a))
+    return [swapped(packed), taus]
 
 
-def _pivoted_reflections(a: Any) -> list[Any]:
+def _pivoted_reflections(op: Any, a: Any) -> list[Any]:
     """The same with columns exchanged, and their order."""
     *_, m, n = typeof(a).shape
     dtype, least = typeof(a).dtype, min(m, n)
@@ -127,34 +133,23 @@ def _pivoted_reflections(a: Any) -> list[Any]:
     outs = (((n, m), dtype), ((n,), INT), ((least,), dtype), INFO)
     call = Lapack("geqp3", arguments, outs, 4 * m * n * least, cleared=(1,))
     packed, order, taus, _ = call(swapped(a))
-    return [packed, taus, sub(order, np.int32(1))]
+    return [swapped(packed), taus, sub(order, np.int32(1))]
 
 
-def _product_of(packed: Any, taus: Any) -> Any:
-    """The product of reflections, whose vectors are rows; transposed as they are."""
-    *_, n, m = typeof(packed).shape
+def _product_of(op: Any, packed: Any, taus: Any) -> list[Any]:
+    *_, m, n = typeof(packed).shape
     dtype, count = typeof(packed).dtype, typeof(taus).shape[-1]
     name = "ungqr" if dtype.kind == "c" else "orgqr"
     work = Work(LETTERS[dtype.name])
     arguments = (m, n, count, Result(0), m, Operand(1), work, Result(1))
     outs = (((n, m), dtype), INFO)
     call = Lapack(name, arguments, outs, 4 * m * n * count, ranks=(2, 1))
-    return call(packed, taus)[0]
+    return [swapped(call(swapped(packed), taus)[0])]
 
 
 def _qr(op: Any, a: Any) -> list[Any]:
-    *_, m, n = typeof(a).shape
-    packed, taus, *order = (_pivoted_reflections if op.pivoting else _reflections)(a)
-    k = m if op.full_matrices else min(m, n)
-    r = triu(rows(swapped(packed), 0, k))
-    if k > n:
-        padding = (*[(0, 0, 0)] * (typeof(a).ndim - 2), (0, k - n, 0), (0, 0, 0))
-        packed = Pad(padding)(packed, np.zeros((), typeof(a).dtype))
-    return [swapped(_product_of(rows(packed, 0, k), taus)), r, *order]
-
-
-def _householder(op: Any, a: Any, taus: Any) -> list[Any]:
-    return [swapped(_product_of(swapped(a), taus))]
+    reduce = _pivoted_reflections if op.pivoting else _geqrf
+    return qr(op, a, partial(reduce, op), lambda *xs: _product_of(op, *xs)[0])
 
 
 def _triangular(op: Any, a: Any, b: Any) -> list[Any]:
@@ -190,7 +185,7 @@ def _tridiagonal_solve(op: Any, dl: Any, d: Any, du: Any, b: Any) -> list[Any]:
     copied = ((0, 3), (2, 0), (3, 1), (4, 2))
     call = Lapack("gtsv", arguments, outs, 8 * n * width, copied, (), (1, 1, 1, 2))
     x, info, *_ = call(columns(dl, 1, n), d, columns(du, 0, n - 1), swapped(b))
-    return unless(info, swapped(x))
+    return nan_unless(succeeded(info), swapped(x))
 
 
 def _ormqr(op: Any, a: Any, taus: Any, c: Any) -> list[Any]:
@@ -225,7 +220,7 @@ _RULES: dict[type[Op], Callable[..., list[Any]]] = {
     Cholesky: _cholesky,
     LU: _lu,
     Geqrf: _geqrf,
-    HouseholderProduct: _householder,
+    HouseholderProduct: _product_of,
     QR: _qr,
     TriangularSolve: _triangular,
     Eigh: eigenproblems.eigh,

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from curta.compiler.graph.lapack_ops import (
     INFO,
     LETTERS,
     Lapack,
     real_space,
-    spread,
-    unless,
 )
 from curta.compiler.library.lapack_calls import (
     Argument,
@@ -20,19 +16,20 @@ from curta.compiler.library.lapack_calls import (
     Space,
     Work,
 )
-from curta.compiler.linalg.programs import conjugate_pairs
+from curta.compiler.linalg.programs import (
+    conjugate_pairs,
+    nan_unless,
+    only_finite,
+    succeeded,
+)
 from curta.core.trace import typeof
 from curta.primitives.elementwise.bitwise import and_
-from curta.primitives.elementwise.complex import complex_, imag, part_dtype, real
-from curta.primitives.elementwise.rounding import is_finite
-from curta.primitives.elementwise.select import select
+from curta.primitives.elementwise.complex import complex_, part_dtype
 from curta.primitives.linalg.matrices import (
     columns,
     rows,
     swapped,
 )
-from curta.primitives.reduction import ReduceAnd
-from curta.primitives.structure import BroadcastInDim, zeros
 
 
 def eigh(op: Any, a: Any) -> list[Any]:
@@ -47,13 +44,13 @@ def eigh(op: Any, a: Any) -> list[Any]:
     outs = (((n, n), dtype), ((n,), real), INFO)
     name = "heevd" if is_complex else "syevd"
     vectors, values, info = Lapack(name, arguments, outs, 9 * n**3)(swapped(a))
-    vectors, values = unless(info, swapped(vectors), values)
+    vectors, values = nan_unless(succeeded(info), swapped(vectors), values)
     start, end = op.subset_by_index or (0, n)
     return [columns(vectors, start, end), columns(values, start, end)]
 
 
 def svd(op: Any, a: Any) -> list[Any]:
-    a, finite = _only_finite(a)  # of infinities gesdd does not come to an end
+    a, finite = only_finite(a)  # of infinities gesdd does not come to an end
     *_, m, n = typeof(a).shape
     dtype, least, most = typeof(a).dtype, min(m, n), max(m, n)
     left, right = (m, n) if op.full_matrices else (least, least)
@@ -71,7 +68,7 @@ def svd(op: Any, a: Any) -> list[Any]:
     )  # fmt: skip
     call = Lapack("gesdd", arguments, tuple(outs), 8 * most * least**2, ((2, 0),))
     s, info, _, *both = call(swapped(a))
-    result = unless(_failed(info, finite), s, *map(swapped, both))
+    result = nan_unless(and_(succeeded(info), finite), s, *map(swapped, both))
     if op.subset_by_index and not op.full_matrices:
         parts = (columns, columns, rows)
         bounds = (op.subset_by_index[0], min(op.subset_by_index[1], least))
@@ -90,7 +87,7 @@ def schur(op: Any, a: Any) -> list[Any]:
     outs = (((n, n), dtype), ((n, n), dtype), INFO)
     t, z, info = Lapack("gees", arguments, outs, 25 * n**3)(swapped(a))
     kept = [swapped(t), swapped(z)][: 1 + op.compute_schur_vectors]
-    return unless(info, *kept)
+    return nan_unless(succeeded(info), *kept)
 
 
 def hessenberg(op: Any, a: Any) -> list[Any]:
@@ -99,7 +96,7 @@ def hessenberg(op: Any, a: Any) -> list[Any]:
     arguments = (n, 1, n, Result(0), n, Result(1), work, Result(2))
     outs = (((n, n), dtype), ((n - 1,), dtype), INFO)
     packed, taus, info = Lapack("gehrd", arguments, outs, 4 * n**3)(swapped(a))
-    return unless(info, swapped(packed), taus)
+    return nan_unless(succeeded(info), swapped(packed), taus)
 
 
 def tridiagonal(op: Any, a: Any) -> list[Any]:
@@ -112,13 +109,13 @@ def tridiagonal(op: Any, a: Any) -> list[Any]:
     shapes = ((n, n), dtype), ((n,), real), ((n - 1,), real), ((n - 1,), dtype), INFO
     name = "hetrd" if dtype.kind == "c" else "sytrd"
     packed, *others, info = Lapack(name, arguments, shapes, 2 * n**3)(swapped(a))
-    return unless(info, swapped(packed), *others)
+    return nan_unless(succeeded(info), swapped(packed), *others)
 
 
 def eig(op: Any, a: Any) -> list[Any]:
     n, dtype = typeof(a).shape[-1], typeof(a).dtype
     is_complex = dtype.kind == "c"
-    a, finite = _only_finite(a)
+    a, finite = only_finite(a)
     values = [Result(i) for i in range(1 if is_complex else 2)]
     wanted = op.compute_left_eigenvectors, op.compute_right_eigenvectors
     count = len(values)
@@ -136,23 +133,4 @@ def eig(op: Any, a: Any) -> list[Any]:
     else:
         pairs = [conjugate_pairs(parts[1], swapped(v)) for v in vectors]
         result = [complex_(*parts), *pairs]
-    return unless(_failed(info, finite), *result)
-
-
-def _only_finite(a: Any) -> tuple[Any, Any]:
-    """The matrices, 0 where they have an element that is not finite, and whether."""
-    finite = _all_finite(a)
-    return select(spread(finite, a), a, zeros(typeof(a))), finite
-
-
-def _failed(info: Any, finite: Any) -> Any:
-    """Whether a routine failed, or was not given the matrix."""
-    return select(finite, info, BroadcastInDim(typeof(info).shape, ())(np.int32(1)))
-
-
-def _all_finite(a: Any) -> Any:
-    """Whether all elements of each matrix are finite."""
-    rank = typeof(a).ndim
-    parts = [real(a), imag(a)] if typeof(a).dtype.kind == "c" else [a]
-    whole = [ReduceAnd((rank - 2, rank - 1))(is_finite(x)) for x in parts]
-    return whole[0] if len(whole) == 1 else and_(*whole)
+    return nan_unless(and_(succeeded(info), finite), *result)

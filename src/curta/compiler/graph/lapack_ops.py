@@ -15,13 +15,8 @@ from curta.compiler.library.lapack_calls import (
 )
 from curta.compiler.library.rotations import RankOneUpdate
 from curta.core.avals import ShapedArray
-from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.elementwise.comparison import ne
-from curta.primitives.elementwise.select import select
-from curta.primitives.linalg.family import not_a_number
 from curta.primitives.linalg.updates import CholeskyUpdate
-from curta.primitives.structure import BroadcastInDim
 
 Shape = tuple[int, ...]
 INT = np.dtype(np.int32)
@@ -51,6 +46,13 @@ class Lapack(LibraryOp):
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         batch = self._batch(avals)
         return [ShapedArray((*batch, *shape), dtype) for shape, dtype in self.outs]
+
+    def eval(self, *args: Any) -> list[Any]:
+        operands = [*map(np.ascontiguousarray, args)]
+        avals = [ShapedArray(x.shape, x.dtype) for x in operands]
+        results = [np.empty(a.shape, a.dtype) for a in self.aval(*avals)]
+        self.routine(*avals).run(results, operands)
+        return results
 
     def _batch(self, avals: Sequence[ShapedArray]) -> Shape:
         return avals[0].shape[: avals[0].ndim - self.ranks[0]]
@@ -94,19 +96,3 @@ class Rotated(LibraryOp):
 def real_space(dtype: Any, count: int) -> list[Space]:
     """Workspace of real numbers that routines of complex matrices want besides."""
     return [Space(count * dtype.itemsize // 2)] if dtype.kind == "c" else []
-
-
-def unless(info: Any, *values: Any) -> list[Any]:
-    """The values, NaN where a routine has failed."""
-    failed = ne(info, BroadcastInDim(typeof(info).shape, ())(np.int32(0)))
-    result = []
-    for x in values:
-        aval = typeof(x)
-        nan = BroadcastInDim(aval.shape, ())(not_a_number(aval.dtype))
-        result.append(select(spread(failed, x), nan, x))
-    return result
-
-
-def spread(flags: Any, like: Any) -> Any:
-    """What holds of each matrix of a batch, for every element of something."""
-    return BroadcastInDim(typeof(like).shape, tuple(range(typeof(flags).ndim)))(flags)

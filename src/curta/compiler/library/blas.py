@@ -20,7 +20,6 @@ from curta.compiler.library import blas_buffers
 from curta.compiler.llvm import target
 from curta.core.buffers import ensure
 from curta.once import once
-from curta.primitives.linalg import lapack
 
 _PREFIX = "scipy_"
 # Needed for loading: OpenBLAS exits the process where they are missing.
@@ -79,9 +78,6 @@ def _needed() -> _Library:
     if result is None:
         raise ImportError("linear algebra needs OpenBLAS: pip install scipy-openblas32")
     return result
-
-
-lapack.provide(call)
 
 
 def core_type() -> str:

@@ -25,6 +25,9 @@ from curta.once import cached_property
 
 SIZES = {"s": 4, "d": 8, "c": 8, "z": 16, "i": 4}
 _PARTS = {"s": (F32, 1), "d": (F64, 1), "c": (F32, 2), "z": (F64, 2)}
+_REALS = {
+    k: ctypes.c_float if n == F32 else ctypes.c_double for k, (n, _) in _PARTS.items()
+}
 _LARGEST = 2**31 - 1
 
 
@@ -121,6 +124,26 @@ class BatchedCall(Routine):
         """The routine."""
         return (self.name,)
 
+    def run(self, results: Sequence[Any], operands: Sequence[Any]) -> None:
+        """The calls made by Python, on C-contiguous arrays."""
+        scratch = ctypes.create_string_buffer(self.spaces[-1] + 1)
+        for i in range(self.batch):
+            to = [x.ctypes.data + i * n for x, n in zip(results, self.results)]
+            of = [x.ctypes.data + i * n for x, n in zip(operands, self.operands)]
+            for result, operand in self.copied:
+                ctypes.memmove(to[result], of[operand], self.results[result])
+            for result in self.cleared:
+                ctypes.memset(to[result], 0, self.results[result])
+            starts = iter(self.spaces)
+            memory = [
+                to[a.index] if isinstance(a, Result)
+                else of[a.index] if isinstance(a, Operand)
+                else ctypes.addressof(scratch) + next(starts)
+                if isinstance(a, (Space, Work)) else 0
+                for a in self.arguments
+            ]  # fmt: skip
+            _call(self.name, self.arguments, memory, self.lengths)
+
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr results.., operands.., scratch, parallel_for)`.
 
@@ -206,24 +229,38 @@ def _by_reference(b: Builder, values: Values) -> Value:
 @cache
 def _lengths(name: str, arguments: Sequence[Argument]) -> tuple[int, ...]:
     """What the routine answers when it is asked for the lengths of its workspaces."""
-    references: list[Any] = []
-    asked: list[tuple[str, ctypes.Array[ctypes.c_char]]] = []
     unused = ctypes.create_string_buffer(64)
-    for a in arguments:
-        if isinstance(a, Work):
-            answer = ctypes.create_string_buffer(64)
-            asked.append((a.kind, answer))
-            references += [answer, ctypes.c_int32(-1)]
-        elif isinstance(a, bytes):
-            references.append(ctypes.create_string_buffer(a))
+    kinds = [a.kind for a in arguments if isinstance(a, Work)]
+    asked = {
+        i: ctypes.create_string_buffer(64)
+        for i, a in enumerate(arguments)
+        if isinstance(a, Work)
+    }
+    memory = [ctypes.addressof(asked.get(i, unused)) for i in range(len(arguments))]
+    _call(name, arguments, memory, [-1] * len(asked))
+    return tuple(_first(kind, x) for kind, x in zip(kinds, asked.values()))
+
+
+def _call(
+    name: str, arguments: Sequence[Argument], memory: Sequence[int], lengths: Any
+) -> None:
+    """Call a routine from Python, with an address for each argument in memory."""
+    given: list[Any] = []
+    left = iter(lengths)
+    for a, address in zip(arguments, memory, strict=True):
+        if isinstance(a, bytes):
+            given.append(ctypes.create_string_buffer(a))
         elif isinstance(a, int):
-            references.append(ctypes.c_int32(a))
+            given.append(ctypes.c_int32(a))
+        elif isinstance(a, float):
+            given.append((_REALS[name[0]] * 2)(a, 0.0))
         else:
-            references.append(None if a is None else unused)
+            given.append(0 if a is None else address)
+            if isinstance(a, Work):
+                given.append(ctypes.c_int32(next(left)))
+    words = [x if isinstance(x, int) else ctypes.addressof(x) for x in given]
     letters = sum(isinstance(a, bytes) for a in arguments)
-    words = [0 if x is None else ctypes.addressof(x) for x in references]
     blas.call(name, *words, *[1] * letters)
-    return tuple(_first(kind, answer) for kind, answer in asked)
 
 
 def _first(kind: str, answer: ctypes.Array[ctypes.c_char]) -> int:

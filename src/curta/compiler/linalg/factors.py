@@ -71,13 +71,6 @@ def substitute(p: Machine, a: Matrix, x: Matrix, unit: bool) -> None:
     p.repeat(0, a.shape[0], row)
 
 
-def tridiagonal_or_nan(p: Machine, *matrices: Any) -> None:
-    """`tridiagonal`; x is NaN where a pivot is 0."""
-    tridiagonal(p, *matrices)
-    _, first, _, x, *_ = matrices
-    x.set_where(~first[:, 0].differs(0).all(), np.nan)
-
-
 def tridiagonal(
     p: Machine,
     lower: Matrix,
@@ -87,7 +80,7 @@ def tridiagonal(
     third: Matrix,
     perturb: bool,
 ) -> None:
-    """x of a x = b by elimination with exchanges of rows.
+    """x of a x = b by elimination with exchanges of rows; NaN where a pivot is 0.
 
     Given are the lower diagonal, the others, which become those of a triangle, b, which
     becomes x, and room for a third diagonal. If `perturb`, small pivots become larger.
@@ -129,6 +122,7 @@ def tridiagonal(
     p.repeat(n - 1, n, lambda i: solve(i, ()))
     p.repeat(max(n - 2, 0), n - 1, lambda i: solve(i, diagonals[:1]))
     p.repeat(0, n - 2, lambda i: solve(i, diagonals), reverse=True)
+    x.set_where(~first[:, 0].differs(0).all(), np.nan)
 
 
 def _perturb(p: Machine, first: Matrix, second: Matrix, third: Matrix) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from curta.compiler.linalg.loops import Column, Index, LoopMachine, LoopPart, Range
 from curta.compiler.linalg.numbers import conj
-from curta.compiler.linalg.parts import Matrix, Part
+from curta.compiler.linalg.parts import Matrix, MatrixView, Part
 from curta.compiler.loops.build import Scalar, ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import INT32
@@ -17,14 +17,6 @@ from curta.compiler.loops.nodes import Buffer, Pack, Store, View
 
 Value = tuple[Scalar, Index, Index]
 """An element, with its row and column."""
-
-
-class MatrixView(NamedTuple):
-    """How a matrix is seen."""
-
-    transposed: bool = False
-    reversed: tuple[bool, bool] = (False, False)
-    conjugated: bool = False
 
 
 class LoopMatrix(Matrix):

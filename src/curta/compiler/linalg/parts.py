@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 Index = Any
 """An integer, or the number of an iteration of a loop; more integers can be added."""
@@ -143,9 +143,17 @@ class Part(ElementwiseArithmetic["Part"]):
         """A column as a row, conjugated."""
 
 
-def where(condition: Part, x: Any, y: Any) -> Part:
+def where(condition: V, x: Any, y: Any) -> V:
     """`x` where the condition holds, `y` elsewhere; one may be a number."""
-    return condition.apply("select", x, y)
+    return cast(V, condition.apply("select", x, y))
+
+
+class MatrixView(NamedTuple):
+    """How a matrix is seen."""
+
+    transposed: bool = False
+    reversed: tuple[bool, bool] = (False, False)
+    conjugated: bool = False
 
 
 class Matrix(ABC):

@@ -1,4 +1,4 @@
-"""Ops on matrices as programs of other ops: the table by op class."""
+"""Ops on matrices as programs of other ops."""
 
 from __future__ import annotations
 
@@ -8,113 +8,71 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.linalg import factors, reflections
+from curta.compiler.linalg.algorithms import ALGORITHMS
 from curta.compiler.linalg.ops import OpMachine
-from curta.compiler.linalg.tensors import EXAMPLES, INT, Tensor
+from curta.compiler.linalg.parts import MatrixView
+from curta.compiler.linalg.tensors import EXAMPLES, INT, Tensor, filled
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.dtypes import working_dtype
-from curta.primitives.elementwise.arithmetic import neg
-from curta.primitives.elementwise.comparison import gt, lt
+from curta.primitives.elementwise.arithmetic import neg, sub
+from curta.primitives.elementwise.comparison import eq, gt, lt
 from curta.primitives.elementwise.complex import complex_
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.select import select
-from curta.primitives.linalg.cholesky import Cholesky
-from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
-from curta.primitives.linalg.qr import Geqrf, HouseholderProduct
-from curta.primitives.linalg.triangular import TriangularSolve
-from curta.primitives.linalg.tridiagonal import TridiagonalSolve
+from curta.primitives.linalg.family import not_a_number
+from curta.primitives.linalg.matrices import columns, rows, triu
+from curta.primitives.reduction import ReduceAnd
 from curta.primitives.slicing import Pad
-from curta.primitives.structure import BroadcastInDim, Reshape, batch_dim_at, zeros
+from curta.primitives.structure import (
+    BroadcastInDim,
+    Reshape,
+    batch_dim_at,
+    full,
+    zeros,
+)
 from curta.transforms.vmap import BatchAxis, batch
 
 Program = Callable[..., Sequence[Tensor]]
 """From an op and matrices, vectors as columns, to matrices."""
 
 
-def _cholesky(p: OpMachine, op: Any, a: Tensor) -> Sequence[Any]:
-    factor = p.matrix(a)
-    factors.cholesky(p, factor)
-    return [factor]
-
-
-def _lu(p: OpMachine, op: Any, a: Tensor) -> Sequence[Any]:
-    m, n = a.shape
-    results = p.matrix(a), p.zeros(min(m, n), 1, INT), p.zeros(m, 1, INT)
-    factors.lu(p, *results)
-    return results
-
-
-def _permutation(p: OpMachine, op: Any, pivots: Tensor) -> Sequence[Any]:
-    order = p.zeros(op.permutation_size, 1, INT)
-    factors.permutation(p, p.fixed(pivots), order)
-    return [order]
-
-
-def _triangular(p: OpMachine, op: Any, a: Tensor, b: Tensor) -> Sequence[Any]:
-    a = a.conj() if op.conjugate_a else a
-    lower = op.lower_triangle != op.transpose_a
-    if op.transpose_a:
-        a = a.T
-    if not op.left_side:  # x a = b is a^T x^T = b^T
-        a, b, lower = a.T, b.T, not lower
-    if not lower:  # in reverse order the upper triangle is a lower one
-        a, b = a.reversed(0, 1), b.reversed(0)
-    x = p.matrix(b)
-    factors.substitute(p, p.fixed(a), x, op.unit_diagonal)
-    if not lower:
-        x.value = x.value.reversed(0)
-    if not op.left_side:
-        x.value = x.value.T
-    return [x]
-
-
-def _geqrf(p: OpMachine, op: Any, a: Tensor) -> Sequence[Any]:
-    results = p.matrix(a), p.zeros(min(a.shape), 1, a.dtype)
-    reflections.reflections(p, *results)
-    return results
-
-
-def _product(p: OpMachine, op: Any, a: Tensor, taus: Tensor) -> Sequence[Any]:
-    q = p.matrix(a)
-    reflections.product_of_reflections(p, q, p.fixed(taus))
-    return [q]
-
-
-def _tridiagonal(
-    p: OpMachine, op: Any, dl: Tensor, d: Tensor, du: Tensor, b: Tensor
-) -> Sequence[Any]:
-    n = d.shape[0]
-    first, second, x = map(p.matrix, (d, du, b))
-    if n:
-        third = p.zeros(n, 1, d.dtype)
-        lower, perturb = p.fixed(dl), op.perturb_singular
-        factors.tridiagonal(p, lower, first, second, x, third, perturb)
-    return [x]
-
-
-_ALGORITHMS: dict[type, Callable[..., Sequence[Any]]] = {
-    Cholesky: _cholesky,
-    LU: _lu,
-    LUPivotsToPermutation: _permutation,
-    TriangularSolve: _triangular,
-    Geqrf: _geqrf,
-    HouseholderProduct: _product,
-    TridiagonalSolve: _tridiagonal,
-}
-
-
 def algorithm(cls: type, unrolled: bool) -> Program:
     """The program of an op of a class, with its loops written out or not."""
-    function = _ALGORITHMS[cls]
+    describe = ALGORITHMS[cls]
 
     def run(op: Any, *args: Tensor) -> Sequence[Tensor]:
-        machine = OpMachine(args[0].dtype, unrolled)
-        return [matrix.value for matrix in function(machine, op, *args)]
+        found = describe(op, *(x.shape for x in args))
+        p = OpMachine(args[0].dtype, unrolled)
+        given = dict(zip(found.operands, args, strict=True))
+        matrices = [
+            p.matrix(_seen(given[i], array.view))
+            if i in given
+            else p.matrix(filled(*array.shape, INT if array.integer else p.dtype))
+            for i, array in enumerate(found.arrays)
+        ]
+        found.function(p, *matrices, *found.options)
+        return [_unseen(matrices[i].value, found.arrays[i].view) for i in found.results]
 
     return run
+
+
+def _seen(x: Tensor, view: MatrixView) -> Tensor:
+    x = x.conj() if view.conjugated else x
+    return _reversed(x.T if view.transposed else x, view)
+
+
+def _unseen(x: Tensor, view: MatrixView) -> Tensor:
+    x = _reversed(x, view)
+    x = x.T if view.transposed else x
+    return x.conj() if view.conjugated else x
+
+
+def _reversed(x: Tensor, view: MatrixView) -> Tensor:
+    axes = [axis for axis, reverses in enumerate(view.reversed) if reverses]
+    return x.reversed(*axes) if axes else x
 
 
 def staged(function: Program, op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
@@ -142,6 +100,26 @@ def staged(function: Program, op: Any, avals: Sequence[ShapedArray]) -> ClosedJa
         ]
 
     return stage(run, [a.strip_weak_type() for a in avals])
+
+
+def qr(
+    op: Any,
+    a: Any,
+    reduce: Callable[..., Sequence[Any]],
+    product: Callable[..., Any],
+) -> list[Any]:
+    """Q and R of `QR` by reflections, and what `reduce` gives besides.
+
+    `reduce` gives what `Geqrf` does, `product` what `HouseholderProduct` does.
+    """
+    *_, m, n = typeof(a).shape
+    k = m if op.full_matrices else min(m, n)
+    packed, taus, *others = reduce(a)
+    r = triu(rows(packed, 0, k))
+    if k > n:
+        padding = (*[(0, 0, 0)] * (typeof(a).ndim - 1), (0, k - n, 0))
+        packed = Pad(padding)(packed, np.zeros((), typeof(a).dtype))
+    return [product(columns(packed, 0, k), taus), r, *others]
 
 
 def staged_in_single(
@@ -199,3 +177,37 @@ def conjugate_pairs(imaginary: Any, v: Any) -> Any:
     real = select(second, shifted(1), v)
     rest = select(first, shifted(-1), select(second, neg(v), zeros(aval)))
     return complex_(real, rest)
+
+
+# ------------------------------------------------------------- what libraries say
+
+
+def succeeded(info: Any) -> Any:
+    """For which matrices a routine gave 0."""
+    return eq(info, zeros(typeof(info)))
+
+
+def nan_unless(ok: Any, *values: Any) -> list[Any]:
+    """Values of a batch of matrices, NaN for those that are not `ok`."""
+    result = []
+    for x in values:
+        aval = typeof(x)
+        nan = full(aval.strip_weak_type(), not_a_number(aval.dtype))
+        result.append(select(_for_each(ok, aval), x, nan))
+    return result
+
+
+def only_finite(a: Any) -> tuple[Any, Any]:
+    """Matrices, 0 where they have an element that is not finite, and which have none.
+
+    Of others routines may come to no end.
+    """
+    aval = typeof(a)
+    nothing = sub(a, a)  # NaN for infinities, too
+    finite = ReduceAnd((aval.ndim - 2, aval.ndim - 1))(eq(nothing, nothing))
+    return select(_for_each(finite, aval), a, zeros(aval)), finite
+
+
+def _for_each(flags: Any, aval: ShapedArray) -> Any:
+    """What holds of each matrix of a batch, for every element."""
+    return BroadcastInDim(aval.shape, tuple(range(typeof(flags).ndim)))(flags)

@@ -7,11 +7,11 @@ All are of rank 2, so that shapes broadcast without a word: a column is (m, 1), 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from curta.compiler.linalg.parts import ElementwiseArithmetic
+from curta.compiler.linalg.parts import ElementwiseArithmetic, Index, where
 from curta.control.while_loop import While
 from curta.core.stage import stage
 from curta.core.trace import current_trace, typeof
@@ -38,11 +38,58 @@ EXAMPLES = "matrices"
 """The name of the axis along which matrices are a batch."""
 
 
-class Tensor(ElementwiseArithmetic["Tensor"]):
-    """A matrix of the program; operands of size 1 along a dim are repeated."""
+class Iteration:
+    """The number of an iteration of a loop of the program."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+    def __add__(self, other: int) -> Iteration:
+        return Iteration(add(self.value, INT.type(other)))
+
+
+class Range(NamedTuple):
+    """Rows or columns from one number to another; None is the first, or beyond all."""
+
+    start: Index | None
+    stop: Index | None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether all bounds are."""
+        return not any(isinstance(x, Iteration) for x in self)
+
+
+def scalar(index: Index) -> Any:
+    """An index as a number of the program."""
+    return INT.type(index) if isinstance(index, int) else index.value
+
+
+def inside(numbers: Tensor, selected: Any) -> Tensor | None:
+    """Which rows or columns are selected, an index or a range; None if all are."""
+    if not isinstance(selected, Range):
+        return numbers.equals(scalar(selected))
+    start, stop = selected
+    above = None if start is None else numbers >= scalar(start)
+    return both(above, None if stop is None else numbers < scalar(stop))
+
+
+def both(x: Tensor | None, y: Tensor | None) -> Tensor | None:
+    """Where two conditions hold, of which None always does."""
+    if x is None or y is None:
+        return y if x is None else x
+    return x & y
+
+
+class Tensor(ElementwiseArithmetic["Tensor"]):
+    """A matrix of the program; operands of size 1 along a dim are repeated.
+
+    Of a part of a matrix (`parts.py`) the rows in a range are meant: if that is known
+    they are there alone, else there are all rows. There are always all columns.
+    """
+
+    def __init__(self, value: Any, rows: Range | None = None) -> None:
+        self.value, self.rows = value, rows
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -53,7 +100,9 @@ class Tensor(ElementwiseArithmetic["Tensor"]):
         return typeof(self.value).dtype
 
     def apply(self, name: str, *others: Any) -> Tensor:
-        return _FUNCTIONS[name](self, *others)
+        result = _FUNCTIONS[name](self, *others)
+        parts = (x for x in (self, *others) if isinstance(x, Tensor))
+        return Tensor(result.value, next((x.rows for x in parts if x.rows), None))
 
     def __le__(self, other: Any) -> Tensor:
         return self.apply("le", other)
@@ -97,7 +146,10 @@ class Tensor(ElementwiseArithmetic["Tensor"]):
 
     @property
     def H(self) -> Tensor:
-        return self.T.conj()
+        value = self.T.conj()
+        if self.rows and self.rows.is_known and self.rows.start:
+            value = joined(1, filled(1, self.rows.start, value.dtype), value)
+        return value
 
     # ------------------------------------------------------------ parts
 
@@ -105,32 +157,40 @@ class Tensor(ElementwiseArithmetic["Tensor"]):
         return Tensor(Reshape(shape)(self.value))
 
     def sum(self, *axes: int) -> Tensor:
-        """The sums along dims, which stay with size 1; all dims if none are given."""
-        return self._reduced(lambda x, axes: reduce_sum(x, axes), axes)
+        """The sums over the rows, or along these dims, which stay with size 1."""
+        return self._reduced(lambda x, axes: reduce_sum(x, axes), axes or (0,), 0)
 
     def max(self, *axes: int) -> Tensor:
-        """The same for the greatest elements; at least one along each dim."""
-        return self._reduced(lambda x, axes: ReduceMax(axes)(x), axes)
+        """The greatest element of all, or along these dims, where there is one."""
+        return self._reduced(lambda x, axes: ReduceMax(axes)(x), axes or (0, 1), 0)
 
-    def _reduced(self, reduce: Callable[..., Any], axes: tuple[int, ...]) -> Tensor:
-        axes = axes or (0, 1)
+    def _reduced(
+        self, reduce: Callable[..., Any], axes: tuple[int, ...], neutral: float | bool
+    ) -> Tensor:
         kept = [1 if i in axes else d for i, d in enumerate(self.shape)]
-        return Tensor(Reshape(tuple(kept))(reduce(self.value, axes)))
+        return Tensor(Reshape(tuple(kept))(reduce(self._masked(neutral).value, axes)))
+
+    def _masked(self, neutral: float | bool) -> Tensor:
+        """The elements, and something else in rows that are not meant."""
+        if not self.rows or self.rows.is_known:
+            return self
+        mask = inside(row_numbers(self.shape[0]), self.rows)
+        return self if mask is None else where(mask, Tensor(self.value), neutral)
+
+    def largest(self) -> Tensor:
+        """The greatest of numbers >= 0 in the rows; 0 of none."""
+        return self.max(0) if self.shape[0] else filled(1, self.shape[1], self.dtype)
 
     def all(self) -> Tensor:
         """Whether all of conditions hold."""
-        return Tensor(Reshape((1, 1))(ReduceAnd((0, 1))(self.value)))
+        return self._reduced(lambda x, axes: ReduceAnd(axes)(x), (0, 1), True)
 
-    def argmax(self, axis: int) -> Any:
-        """The index, a scalar, of the greatest element of a column or row."""
-        result = ArgMax((axis,), INT)(self.value)
-        return Reshape(())(result)
-
-    def squared(self) -> Tensor:
-        """|x|^2, real."""
-        if self.is_complex:
-            return self.real * self.real + self.imag * self.imag
-        return self * self
+    def argmax(self, axis: int = 0) -> Tensor:
+        """The index of the greatest element, not negative, of a column or row."""
+        index = ArgMax((axis,), INT)(self._masked(-1).value)
+        result = Tensor(Reshape((1, 1))(index))
+        known = self.rows is not None and self.rows.is_known and self.rows.start
+        return result + INT.type(known) if known else result
 
     def part(self, axis: int, start: int, limit: int) -> Tensor:
         """The rows (axis 0) or columns from `start` to `limit`."""
@@ -198,8 +258,7 @@ def spread(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return x if x.shape == shape else Tensor(BroadcastInDim(shape, (0, 1))(x.value))
 
 
-def where(mask: Tensor, x: Any, y: Any) -> Tensor:
-    """The elements of `x` where `mask` holds, else of `y`; one may be a number."""
+def _selected(mask: Tensor, x: Any, y: Any) -> Tensor:
     if not isinstance(x, Tensor):
         b, a = _alike(y, x)
     else:
@@ -234,7 +293,7 @@ _FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     **{name: _pairwise(op) for name, op in _PAIRWISE.items()},
     **{name: _one_by_one(op) for name, op in _ONE_BY_ONE.items()},
     "copysign": _with_sign,
-    "select": where,
+    "select": _selected,
 }
 
 
@@ -273,7 +332,7 @@ def joined(axis: int, *parts: Tensor) -> Tensor:
 def length(x: Tensor) -> Tensor:
     """The Euclidean norm of all elements, without overflow."""
     scale = scale_of(x)
-    return scale * (x / scale).squared().sum().sqrt()
+    return scale * (x / scale).squared().sum(0, 1).sqrt()
 
 
 def scale_of(x: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from curta.compiler.stablehlo.attributes import dictionary, symbol
-from curta.compiler.stablehlo.forms import FORMS
+from curta.compiler.stablehlo.forms import FORMS, signature
 from curta.compiler.stablehlo.ir import Block, Function, Module, Operation, Value
 from curta.compiler.stablehlo.locations import Locations
 
@@ -251,11 +251,3 @@ def with_dialects_attributes(line: str, attributes: Mapping[str, Any]) -> str:
 
 
 _ACCURACY = "result_accuracy"
-
-
-def signature(operation: Operation) -> str:
-    """`(operand types) -> result types`."""
-    operands = ", ".join([v.type for v in operation.operands])
-    results = [v.type for v in operation.results]
-    given = results[0] if len(results) == 1 else f"({', '.join(results)})"
-    return f"({operands}) -> {given}"

@@ -15,8 +15,10 @@ import numpy as np
 
 from curta.compiler.stablehlo.attributes import UNIT, Text
 from curta.compiler.stablehlo.constants import dense
+from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
+from curta.compiler.stablehlo.shape import full, slice_of
 from curta.compiler.stablehlo.shardings import Manual
 from curta.compiler.stablehlo.types import (
     element_of,
@@ -25,6 +27,7 @@ from curta.compiler.stablehlo.types import (
     with_element,
 )
 from curta.control.ragged_exchange import RaggedAllToAll
+from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.primitives.collective import AxisIndex, Pmax, Pmin, Psum, PVary, Reducing
@@ -75,8 +78,9 @@ def _groups_attribute(groups: Groups) -> Text:
 
 
 def _reducer(b: Builder, name: str, x: Value) -> Block:
-    """The region that applies one operation to two elements."""
+    """The region that applies an operation to two elements; sums of bools are `or`."""
     element = with_element("tensor<>", element_of(x.type))
+    name = "or" if name == "add" and element_of(x.type) == "i1" else name
     with b.region([element, element]) as inner:
         return inner.finish(inner.op(name, inner.block.arguments, element))
 
@@ -91,21 +95,31 @@ def _all_reduce(b: Builder, op: Reducing, x: Value) -> Value:
 
 
 def _reduced(b: Builder, name: str, x: Value, groups: Groups) -> Value:
+    reducer = _reducer(b, name, x)
+    return _collective(
+        b, "all_reduce", x, x.type, groups, reducer, use_global_device_ids=UNIT
+    )
+
+
+def _collective(
+    b: Builder,
+    name: str,
+    x: Value,
+    type_: str,
+    groups: Groups,
+    *regions: Block,
+    **attributes: Any,
+) -> Value:
     (result,) = b.emit(
-        "stablehlo.all_reduce",
+        f"stablehlo.{name}",
         [x],
-        [x.type],
-        [_reducer(b, _of_elements(name, x), x)],
+        [type_],
+        regions,
         channel_handle=CHANNEL,
         replica_groups=_groups_attribute(groups),
-        use_global_device_ids=UNIT,
+        **attributes,
     )
     return result
-
-
-def _of_elements(name: str, x: Value) -> str:
-    """The operation by which elements are reduced: bools have no sum of their own."""
-    return "or" if name == "add" and element_of(x.type) == "i1" else name
 
 
 @rule(PVary)
@@ -126,15 +140,8 @@ def _all_gather(b: Builder, op: AllGather, x: Value) -> Value:
 
 
 def _gathered(b: Builder, x: Value, dim: int, groups: Groups, type_: str) -> Value:
-    return b.op(
-        "all_gather",
-        [x],
-        type_,
-        all_gather_dim=dim,
-        channel_handle=CHANNEL,
-        replica_groups=_groups_attribute(groups),
-        use_global_device_ids=UNIT,
-    )
+    options = {"all_gather_dim": dim, "use_global_device_ids": UNIT}
+    return _collective(b, "all_gather", x, type_, groups, **options)
 
 
 @rule(PsumScatter)
@@ -142,16 +149,10 @@ def _reduce_scatter(b: Builder, op: PsumScatter, x: Value) -> Value:
     shape = list(b.ins[0].shape)
     shape[op.dim] //= op.axis_size
     type_ = tensor(tuple(shape), element_type(b.ins[0].dtype))
-    (result,) = b.emit(
-        "stablehlo.reduce_scatter",
-        [x],
-        [type_],
-        [_reducer(b, _of_elements("add", x), x)],
-        channel_handle=CHANNEL,
-        replica_groups=_groups_attribute(replica_groups(b, op.axis_names, op.groups)),
-        scatter_dimension=op.dim,
-        use_global_device_ids=UNIT,
-    )
+    groups = replica_groups(b, op.axis_names, op.groups)
+    options = {"scatter_dimension": op.dim, "use_global_device_ids": UNIT}
+    reducer = _reducer(b, "add", x)
+    result = _collective(b, "reduce_scatter", x, type_, groups, reducer, **options)
     return result if op.tiled else b.op("reshape", [result], b.out_type)
 
 
@@ -189,16 +190,9 @@ def _all_to_all(b: Builder, op: AllToAll, x: Value) -> Value:
         x = b.op("broadcast_in_dim", [x], type_, broadcast_dimensions=dims)
     shape[split] //= count
     shape[concat] *= count
-    x = b.op(
-        "all_to_all",
-        [x],
-        tensor(tuple(shape), element),
-        channel_handle=CHANNEL,
-        concat_dimension=concat,
-        replica_groups=_groups_attribute(groups),
-        split_count=count,
-        split_dimension=split,
-    )
+    parts = {"split_dimension": split, "concat_dimension": concat, "split_count": count}
+    type_ = tensor(tuple(shape), element)
+    x = _collective(b, "all_to_all", x, type_, groups, **parts)
     return x if op.tiled else b.op("reshape", [x], b.out_type)
 
 
@@ -210,44 +204,24 @@ def _broadcast(b: Builder, op: Pbroadcast, x: Value) -> Value:
             [group[op.source], *group[: op.source], *group[op.source + 1 :]]
             for group in groups
         ]
-        return b.op(
-            "collective_broadcast",
-            [x],
-            x.type,
-            channel_handle=CHANNEL,
-            replica_groups=_groups_attribute(first),
-        )
+        return _collective(b, "collective_broadcast", x, x.type, first)
     # Others do not have it: everybody gets all, and takes the one.
     shape, element = b.ins[0].shape, element_type(b.ins[0].dtype)
     x = b.op("reshape", [x], tensor((1, *shape), element))
     x = _gathered(b, x, 0, groups, tensor((len(groups[0]), *shape), element))
-    x = b.op(
-        "slice",
-        [x],
-        tensor((1, *shape), element),
-        start_indices=[op.source, *[0] * len(shape)],
-        limit_indices=[op.source + 1, *shape],
-        strides=[1] * (len(shape) + 1),
-    )
+    gathered = ShapedArray((len(groups[0]), *shape), b.ins[0].dtype)
+    x = slice_of(b, x, gathered, [(op.source, op.source + 1)])
     return b.op("reshape", [x], b.out_type)
 
 
 @rule(Pcollect)
 def _collect(b: Builder, op: Pcollect, x: Value) -> Value:
     groups = replica_groups(b, op.axis_names)
-    total = _reduced(b, _of_elements("add", x), x, groups)
+    total = _reduced(b, "add", x, groups)
     target = b.constant(np.int32(op.target))
     index = axis_index(b, op.axis_names)
-    mine = b.op(
-        "compare",
-        [index, target],
-        "tensor<i1>",
-        comparison_direction="EQ",
-        compare_type="SIGNED",
-    )
-    zero = b.constant(np.zeros((), b.ins[0].dtype))
-    none = b.op("broadcast_in_dim", [zero], x.type, broadcast_dimensions=[])
-    return b.op("select", [mine, total, none], x.type)
+    mine = compare(b, "EQ", index, target, kind="SIGNED")
+    return b.op("select", [mine, total, full(b, b.ins[0], 0)], x.type)
 
 
 @rule(OwnPart)

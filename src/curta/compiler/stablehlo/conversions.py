@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from curta.compiler.stablehlo.elementwise import compare, filled
+from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.scalars import compare_type
+from curta.compiler.stablehlo.shape import full
 from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
 from curta.dtypes import float0, physical_dtype
 from curta.primitives.elementwise.complex import part_dtype
@@ -19,13 +20,13 @@ def _convert(b: Builder, op: ConvertElementType, x: Value) -> Value:
     if old == new:
         return x
     if old == float0:
-        return filled(b, 0, out)
+        return full(b, out, 0)
     if old.kind == "c" and new.kind != "c":
         old = part_dtype(old)
         x = b.op("real", [x], with_element(x.type, element_type(old)))
     if new.kind == "b":
         part = aval.update(dtype=old)
-        zero = filled(b, 0, part)
+        zero = full(b, part, 0)
         return compare(b, "NE", x, zero, kind=compare_type(part))
     type_ = tensor_type(out)
     return x if x.type == type_ else b.op("convert", [x], type_)

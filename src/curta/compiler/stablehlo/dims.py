@@ -9,7 +9,7 @@ dynamic forms, which take shapes as operands.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -194,16 +194,19 @@ def vector(b: Builder, dims: Sequence[Any]) -> Value:
 
 # ---------------------------------------------------------------- dynamic forms
 
-Form = Callable[["Builder", Sequence[Value], Any, Mapping[str, Any]], Value]
-_FORMS: dict[str, Form] = {}
-
-
-def _form(name: str) -> Callable[[Form], Form]:
-    def register(form: Form) -> Form:
-        _FORMS[name] = form
-        return form
-
-    return register
+# The form of an operation that takes its shapes as operands, and which of its
+# attributes they are; where there are none, it takes the shape of the result.
+_DYNAMIC: dict[str, tuple[str, Sequence[str]]] = {
+    "broadcast_in_dim": ("dynamic_broadcast_in_dim", ()),
+    "reshape": ("dynamic_reshape", ()),
+    "iota": ("dynamic_iota", ()),
+    "slice": ("real_dynamic_slice", ("start_indices", "limit_indices", "strides")),
+    "pad": (
+        "dynamic_pad",
+        ("edge_padding_low", "edge_padding_high", "interior_padding"),
+    ),
+    "gather": ("dynamic_gather", ("slice_sizes",)),
+}
 
 
 def dynamic_op(
@@ -214,59 +217,13 @@ def dynamic_op(
     attributes: Mapping[str, Any],
 ) -> Value | None:
     """An operation in the form that takes its shapes as operands; None without one."""
-    form = _FORMS.get(name)
-    return form(b, xs, type_, attributes) if form else None
-
-
-@_form("broadcast_in_dim")
-def _broadcast(
-    b: Builder, xs: Sequence[Value], type_: Dynamic, attributes: Mapping[str, Any]
-) -> Value:
-    operands = [*xs, vector(b, type_.shape)]
-    (result,) = b.emit(
-        "stablehlo.dynamic_broadcast_in_dim", operands, [type_], **attributes
-    )
-    return result
-
-
-@_form("reshape")
-def _reshape(
-    b: Builder, xs: Sequence[Value], type_: Dynamic, attributes: Mapping[str, Any]
-) -> Value:
-    operands = [*xs, vector(b, type_.shape)]
-    return b.emit("stablehlo.dynamic_reshape", operands, [type_])[0]
-
-
-@_form("iota")
-def _iota(
-    b: Builder, xs: Sequence[Value], type_: Dynamic, attributes: Mapping[str, Any]
-) -> Value:
-    operands = [vector(b, type_.shape)]
-    return b.emit("stablehlo.dynamic_iota", operands, [type_], **attributes)[0]
-
-
-@_form("slice")
-def _slice(
-    b: Builder, xs: Sequence[Value], type_: Dynamic, attributes: Mapping[str, Any]
-) -> Value:
-    keys = ("start_indices", "limit_indices", "strides")
-    operands = [*xs, *[vector(b, attributes[key]) for key in keys]]
-    return b.emit("stablehlo.real_dynamic_slice", operands, [type_])[0]
-
-
-@_form("pad")
-def _pad(
-    b: Builder, xs: Sequence[Value], type_: Dynamic, attributes: Mapping[str, Any]
-) -> Value:
-    keys = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    operands = [*xs, *[vector(b, attributes[key]) for key in keys]]
-    return b.emit("stablehlo.dynamic_pad", operands, [type_])[0]
-
-
-@_form("gather")
-def _gather(
-    b: Builder, xs: Sequence[Value], type_: Dynamic, attributes: Mapping[str, Any]
-) -> Value:
-    rest = {k: v for k, v in attributes.items() if k != "slice_sizes"}
-    operands = [*xs, vector(b, attributes["slice_sizes"])]
-    return b.emit("stablehlo.dynamic_gather", operands, [type_], **rest)[0]
+    if name not in _DYNAMIC:
+        return None
+    form, keys = _DYNAMIC[name]
+    shapes = [attributes[key] for key in keys]
+    if not shapes:
+        assert isinstance(type_, Dynamic)
+        shapes = [type_.shape]
+    operands = [*xs, *[vector(b, shape) for shape in shapes]]
+    rest = {k: v for k, v in attributes.items() if k not in keys}
+    return b.emit(f"stablehlo.{form}", operands, [type_], **rest)[0]

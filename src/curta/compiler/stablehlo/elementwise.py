@@ -20,6 +20,7 @@ from curta.compiler.stablehlo.scalars import (
     compare_type as compare_type,
     elementwise,
 )
+from curta.compiler.stablehlo.shape import full
 from curta.compiler.stablehlo.shardings import constrained_by_type
 from curta.compiler.stablehlo.types import (
     element_type,
@@ -112,16 +113,6 @@ def broadcast_all(b: Builder, xs: Sequence[Value]) -> list[Value]:
     ]
 
 
-def filled(b: Builder, value: Any, aval: ShapedArray) -> Value:
-    """A tensor with one value everywhere."""
-    scalar = b.constant(np.asarray(value).astype(aval.dtype))
-    if not aval.shape:
-        return scalar
-    return b.op(
-        "broadcast_in_dim", [scalar], tensor_type(aval), broadcast_dimensions=()
-    )
-
-
 @rule(Elementwise)
 def _by_scalar_code(b: Builder, op: Any, *xs: Value) -> Value:
     shape = b.outs[0].shape
@@ -204,7 +195,7 @@ def _integer_pow(b: Builder, op: arithmetic.IntegerPow, x: Value) -> Value:
         return b.op("multiply", [x, y], x.type)
 
     if op.y == 0:
-        return filled(b, 1, b.outs[0])
+        return full(b, b.outs[0], 1)
     if op.y == 3:
         return product(product(x, x), x)
     power, left = None, abs(op.y)
@@ -217,7 +208,7 @@ def _integer_pow(b: Builder, op: arithmetic.IntegerPow, x: Value) -> Value:
     assert power is not None
     if op.y > 0:
         return power
-    return b.op("divide", [filled(b, 1, b.outs[0]), power], power.type)
+    return b.op("divide", [full(b, b.outs[0], 1), power], power.type)
 
 
 @rule(arithmetic.Mulhi)
@@ -231,7 +222,7 @@ def _mulhi(b: Builder, op: arithmetic.Mulhi, *xs: Value) -> Value:
     x, y = (b.op("convert", [x], wide) for x in broadcast_all(b, xs))
     product = b.op("multiply", [x, y], wide)
     shift = "shift_right_logical" if prefix else "shift_right_arithmetic"
-    high = b.op(shift, [product, filled(b, bits, aval)], wide)
+    high = b.op(shift, [product, full(b, aval, bits)], wide)
     return b.op("convert", [high], tensor_type(b.outs[0]))
 
 
@@ -251,13 +242,13 @@ def _population_count(b: Builder, op: bitwise.PopulationCount, x: Value) -> Valu
 @rule(exponential.Logistic)
 def _logistic(b: Builder, op: exponential.Logistic, x: Value) -> Value:
     below = b.op("exponential", [b.op("negate", [x], x.type)], x.type)
-    total = b.op("add", [filled(b, 1, b.outs[0]), below], x.type)
-    return b.op("divide", [filled(b, 1, b.outs[0]), total], x.type)
+    total = b.op("add", [full(b, b.outs[0], 1), below], x.type)
+    return b.op("divide", [full(b, b.outs[0], 1), total], x.type)
 
 
 @rule(exponential.Exp2)
 def _exp2(b: Builder, op: exponential.Exp2, x: Value) -> Value:
-    scaled = b.op("multiply", [filled(b, np.log(2), b.outs[0]), x], x.type)
+    scaled = b.op("multiply", [full(b, b.outs[0], np.log(2)), x], x.type)
     return b.op("exponential", [scaled], x.type, **accuracy(op))
 
 
@@ -266,15 +257,15 @@ def _sign(b: Builder, op: magnitude.Sign, x: Value) -> Value:
     aval = b.outs[0]
     if not element_type(aval.dtype).startswith("u"):
         return b.op("sign", [x], x.type)
-    none = compare(b, "EQ", x, filled(b, 0, aval), kind="UNSIGNED")
-    return b.op("select", [none, filled(b, 0, aval), filled(b, 1, aval)], x.type)
+    none = compare(b, "EQ", x, full(b, aval, 0), kind="UNSIGNED")
+    return b.op("select", [none, full(b, aval, 0), full(b, aval, 1)], x.type)
 
 
 @rule(complexes.Conj)
 def _conj(b: Builder, op: complexes.Conj, x: Value) -> Value:
     type_ = tensor_type(b.outs[0])
     if b.ins[0].dtype.kind != "c":
-        return b.op("complex", [x, filled(b, 0, b.ins[0])], type_)
+        return b.op("complex", [x, full(b, b.ins[0], 0)], type_)
     part = with_element(type_, element_type(complexes.part_dtype(b.ins[0].dtype)))
     re, im = b.op("real", [x], part), b.op("imag", [x], part)
     return b.op("complex", [re, b.op("negate", [im], part)], type_)
@@ -322,7 +313,7 @@ def _selected(b: Builder, which: Value, cases: Sequence[Value], first: int) -> V
     if len(cases) == 1:
         return cases[0]
     aval, half = b.ins[0], len(cases) // 2
-    limit = filled(b, first + half, aval)
+    limit = full(b, aval, first + half)
     below = compare(b, "LT", which, limit, kind=compare_type(aval))
     low = _selected(b, which, cases[:half], first)
     high = _selected(b, which, cases[half:], first + half)

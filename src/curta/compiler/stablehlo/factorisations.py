@@ -11,20 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from curta.compiler.linalg.programs import staged_in_single
+from curta.compiler.linalg.programs import qr, staged_in_single
 from curta.compiler.stablehlo import vendor
 from curta.compiler.stablehlo.custom_calls import CustomCall, Routine
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.linalg.programs import PROGRAMS, program
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
-from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.trace import typeof
 from curta.primitives.linalg.lu import LU
-from curta.primitives.linalg.matrices import columns, rows, triu
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
-from curta.primitives.slicing import Pad
-from curta.primitives.structure import full
 
 
 def _geqrf(op: Geqrf, x: Any) -> Sequence[Any]:
@@ -50,17 +46,7 @@ def _expanded(
 
 
 def _qr(op: QR, x: Any) -> Sequence[Any]:
-    """Q and R, of the reflections and their product."""
-    aval = typeof(x)
-    m, n = aval.shape[-2:]
-    k = m if op.full_matrices else min(m, n)
-    packed, taus = Geqrf()(x)
-    upper = triu(rows(packed, 0, k))
-    if k > n:
-        zero = full(ShapedArray((), typeof(packed).dtype), 0)
-        edges = [*[(0, 0, 0)] * (aval.ndim - 1), (0, k - n, 0)]
-        packed = Pad(tuple(edges))(packed, zero)
-    return [HouseholderProduct()(columns(packed, 0, k), taus), upper]
+    return qr(op, x, Geqrf(), HouseholderProduct())
 
 
 _EXPANDED: dict[type, Routine] = {

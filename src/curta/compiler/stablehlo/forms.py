@@ -6,6 +6,7 @@ A form gives the text right of the `=`, or its lines where there are regions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from string import Formatter
 from typing import Any, Protocol
 
 from curta.compiler.stablehlo.attributes import commas, dictionary, symbol, text
@@ -41,11 +42,87 @@ def _types(values: Iterable[Value]) -> str:
     return ", ".join([v.type for v in values])
 
 
-def _signature(op: Operation) -> str:
+def signature(op: Operation) -> str:
+    """`(operand types) -> result types`."""
     results = _types(op.results)
     if len(op.results) != 1:
         results = f"({results})"
     return f"({_types(op.operands)}) -> {results}"
+
+
+# -------------------------------------------------------------------- patterns
+
+# What is right of the name: `xs` are the operands, `types` those of all operands and
+# results, `type` that of the result; the other fields are attributes.
+_PATTERNS = {
+    **dict.fromkeys(
+        (
+            *("bitcast_convert", "dynamic_pad", "dynamic_reshape"),
+            *("dynamic_update_slice", "is_finite", "real_dynamic_slice", "reshape"),
+        ),
+        " {xs} : {types}",
+    ),
+    "complex": " {xs} : {type}",
+    "reduce_precision": (" {xs}, format = e{exponent_bits}m{mantissa_bits} : {type}"),
+    "constant": " {value}",
+    "broadcast_in_dim": " {xs}, dims = [{broadcast_dimensions}] : {types}",
+    "dynamic_broadcast_in_dim": " {xs}, dims = [{broadcast_dimensions}] : {types}",
+    "transpose": " {xs}, dims = [{permutation}] : {types}",
+    "dynamic_slice": " {xs}, sizes = [{slice_sizes}] : {types}",
+    "reverse": " {xs}, dims = [{dimensions}] : {type}",
+    "iota": " dim = {iota_dimension} : {type}",
+    "dynamic_iota": " {xs}, dim = {iota_dimension} : {types}",
+    "get_dimension_size": " {xs}, dim = {dimension} : {types}",
+    "concatenate": " {xs}, dim = {dimension} : {types}",
+    "pad": (
+        " {xs}, low = [{edge_padding_low}], high = [{edge_padding_high}],"
+        " interior = [{interior_padding}] : {types}"
+    ),
+    "fft": " {xs}, type = {fft_type}, length = [{fft_length}] : {types}",
+    "cholesky": " {xs}, lower = {lower} : {type}",
+    "rng_bit_generator": " {xs}, algorithm = {rng_algorithm} : {types}",
+    "rng": " {xs}, distribution = {rng_distribution} : {types}",
+    "sdy.sharding_constraint": " {xs} {sharding} : {type}",
+    "sdy.sharding_group": " {xs} group_id={group_id} : {operand_types}",
+}
+
+_FIELDS: dict[str, Callable[[Printer, Operation], str]] = {
+    "xs": lambda p, op: p.names(op.operands),
+    "types": lambda p, op: signature(op),
+    "type": lambda p, op: op.results[0].type,
+    "operand_types": lambda p, op: _types(op.operands),
+}
+
+
+def _attribute(key: str) -> Callable[[Printer, Operation], str]:
+    def field(p: Printer, op: Operation) -> str:
+        value = op.attributes[key]
+        if isinstance(value, (list, tuple)):
+            return commas(value)
+        return text(value) if isinstance(value, bool) else str(value)
+
+    return field
+
+
+def _by_pattern(pattern: str) -> Form:
+    pieces = [
+        (before, _FIELDS.get(key) or _attribute(key)) if key else (before, None)
+        for before, key, _, _ in Formatter().parse(pattern)
+    ]
+
+    def form(p: Printer, op: Operation, indent: str) -> str:
+        shown = [op.name]
+        for before, field in pieces:
+            shown.append(before)
+            if field:
+                shown.append(field(p, op))
+        return "".join(shown)
+
+    return form
+
+
+for _name, _pattern in _PATTERNS.items():
+    _form(_name)(_by_pattern(_pattern))
 
 
 # ----------------------------------------------------------------- elementwise
@@ -67,7 +144,7 @@ def _same_type(p: Printer, op: Operation, indent: str) -> str:
     kind = op.results[0].type if op.results else ""
     for v in op.operands:
         if v.type != kind:
-            kind = _signature(op)
+            kind = signature(op)
             break
     if op.name == "stablehlo.optimization_barrier":
         kind = _types(op.results)
@@ -83,18 +160,13 @@ def _between_types(p: Printer, op: Operation, indent: str) -> str:
     return f"{op.name} {p.names(op.operands)} : ({kinds[0]}) -> {kinds[1]}"
 
 
-@_form("complex")
-def _complex(p: Printer, op: Operation, indent: str) -> str:
-    return f"{op.name} {p.names(op.operands)} : {op.results[0].type}"
-
-
 @_form("compare")
 def _compare(p: Printer, op: Operation, indent: str) -> str:
     a = op.attributes
     kind = f", {a['compare_type']}" if a["compare_type"] else ""
     return (
         f"{op.name} {a['comparison_direction']}, {p.names(op.operands)}{kind} :"
-        f" {_signature(op)}"
+        f" {signature(op)}"
     )
 
 
@@ -104,94 +176,12 @@ def _select(p: Printer, op: Operation, indent: str) -> str:
     return f"{op.name} {p.names(op.operands)} : {which}, {first}"
 
 
-@_form("reduce_precision")
-def _reduce_precision(p: Printer, op: Operation, indent: str) -> str:
-    a = op.attributes
-    kind = f"e{a['exponent_bits']}m{a['mantissa_bits']}"
-    return f"{op.name} {p.names(op.operands)}, format = {kind} : {op.results[0].type}"
-
-
-@_form("constant")
-def _constant(p: Printer, op: Operation, indent: str) -> str:
-    return f"{op.name} {op.attributes['value']}"
-
-
-# ----------------------------------------------------------------------- shape
-
-
-def _with_dims(key: str, label: str) -> Form:
-    def form(p: Printer, op: Operation, indent: str) -> str:
-        dims = commas(op.attributes[key])
-        return (
-            f"{op.name} {p.names(op.operands)}, {label} = [{dims}] : {_signature(op)}"
-        )
-
-    return form
-
-
-_form("broadcast_in_dim")(_with_dims("broadcast_dimensions", "dims"))
-_form("dynamic_broadcast_in_dim")(_with_dims("broadcast_dimensions", "dims"))
-_form("transpose")(_with_dims("permutation", "dims"))
-_form("dynamic_slice")(_with_dims("slice_sizes", "sizes"))
-
-
-@_form(
-    *("bitcast_convert", "dynamic_pad", "dynamic_reshape", "dynamic_update_slice"),
-    *("is_finite", "real_dynamic_slice", "reshape"),
-)
-def _operands_alone(p: Printer, op: Operation, indent: str) -> str:
-    return f"{op.name} {p.names(op.operands)} : {_signature(op)}"
-
-
-@_form("reverse")
-def _reverse(p: Printer, op: Operation, indent: str) -> str:
-    dims = commas(op.attributes["dimensions"])
-    return f"{op.name} {p.names(op.operands)}, dims = [{dims}] : {op.results[0].type}"
-
-
-@_form("iota")
-def _iota(p: Printer, op: Operation, indent: str) -> str:
-    return f"{op.name} dim = {op.attributes['iota_dimension']} : {op.results[0].type}"
-
-
-@_form("dynamic_iota")
-def _dynamic_iota(p: Printer, op: Operation, indent: str) -> str:
-    dim = op.attributes["iota_dimension"]
-    return f"{op.name} {p.names(op.operands)}, dim = {dim} : {_signature(op)}"
-
-
-@_form("get_dimension_size")
-def _get_dimension_size(p: Printer, op: Operation, indent: str) -> str:
-    dim = op.attributes["dimension"]
-    return f"{op.name} {p.names(op.operands)}, dim = {dim} : {_signature(op)}"
-
-
-@_form("concatenate")
-def _concatenate(p: Printer, op: Operation, indent: str) -> str:
-    dim = op.attributes["dimension"]
-    return f"{op.name} {p.names(op.operands)}, dim = {dim} : {_signature(op)}"
-
-
 @_form("slice")
 def _slice(p: Printer, op: Operation, indent: str) -> str:
     a = op.attributes
     bounds = zip(a["start_indices"], a["limit_indices"], a["strides"], strict=True)
     ranges = ", ".join(f"{i}:{j}" + f":{s}" * (s != 1) for i, j, s in bounds)
-    return f"{op.name} {p.names(op.operands)} [{ranges}] : {_signature(op)}"
-
-
-@_form("pad")
-def _pad(p: Printer, op: Operation, indent: str) -> str:
-    a = op.attributes
-    sizes = ", ".join(
-        f"{label} = [{commas(a[key])}]"
-        for label, key in [
-            ("low", "edge_padding_low"),
-            ("high", "edge_padding_high"),
-            ("interior", "interior_padding"),
-        ]
-    )
-    return f"{op.name} {p.names(op.operands)}, {sizes} : {_signature(op)}"
+    return f"{op.name} {p.names(op.operands)} [{ranges}] : {signature(op)}"
 
 
 # --------------------------------------------------- products, transforms, solves
@@ -209,7 +199,7 @@ def _dot_general(p: Printer, op: Operation, indent: str) -> str:
         parts.append(f"precision = [{commas(a['precision'])}]")
     if a.get("algorithm"):
         parts.append(f"algorithm = {a['algorithm']}")
-    return f"{', '.join(parts)} : {_signature(op)}"
+    return f"{', '.join(parts)} : {signature(op)}"
 
 
 @_form("convolution")
@@ -218,38 +208,8 @@ def _convolution(p: Printer, op: Operation, indent: str) -> str:
     window = ", ".join(f"{key} = {value}" for key, value in a["window"])
     return (
         f"{op.name}({p.names(op.operands)}) dim_numbers = {a['dim_numbers']},"
-        f" window = {{{window}}} {dictionary(a['rest'])} : {_signature(op)}"
+        f" window = {{{window}}} {dictionary(a['rest'])} : {signature(op)}"
     )
-
-
-@_form("fft")
-def _fft(p: Printer, op: Operation, indent: str) -> str:
-    a = op.attributes
-    lengths = commas(a["fft_length"])
-    return (
-        f"{op.name} {p.names(op.operands)}, type = {a['fft_type']},"
-        f" length = [{lengths}] : {_signature(op)}"
-    )
-
-
-@_form("cholesky")
-def _cholesky(p: Printer, op: Operation, indent: str) -> str:
-    lower = text(op.attributes["lower"])
-    return f"{op.name} {p.names(op.operands)}, lower = {lower} : {op.results[0].type}"
-
-
-@_form("rng_bit_generator")
-def _rng_bit_generator(p: Printer, op: Operation, indent: str) -> str:
-    algorithm = op.attributes["rng_algorithm"]
-    return (
-        f"{op.name} {p.names(op.operands)}, algorithm = {algorithm} : {_signature(op)}"
-    )
-
-
-@_form("rng")
-def _rng(p: Printer, op: Operation, indent: str) -> str:
-    how = op.attributes["rng_distribution"]
-    return f"{op.name} {p.names(op.operands)}, distribution = {how} : {_signature(op)}"
 
 
 # ------------------------------------------------------------ calls and regions
@@ -260,7 +220,7 @@ def _custom_call(p: Printer, op: Operation, indent: str) -> str:
     rest = {k: v for k, v in op.attributes.items() if k != "call_target_name"}
     target = symbol(op.attributes["call_target_name"])
     extra = f" {dictionary(rest)}" if rest else ""
-    return f"{op.name} {target}({p.names(op.operands)}){extra} : {_signature(op)}"
+    return f"{op.name} {target}({p.names(op.operands)}){extra} : {signature(op)}"
 
 
 @_form("composite")
@@ -268,20 +228,8 @@ def _composite(p: Printer, op: Operation, indent: str) -> str:
     rest = {k: v for k, v in op.attributes.items() if k != "name"}
     name = text(op.attributes["name"])
     return (
-        f"{op.name} {name} {p.names(op.operands)} {dictionary(rest)} : {_signature(op)}"
+        f"{op.name} {name} {p.names(op.operands)} {dictionary(rest)} : {signature(op)}"
     )
-
-
-@_form("sdy.sharding_constraint")
-def _sharding_constraint(p: Printer, op: Operation, indent: str) -> str:
-    sharding = op.attributes["sharding"]
-    return f"{op.name} {p.names(op.operands)} {sharding} : {op.results[0].type}"
-
-
-@_form("sdy.sharding_group")
-def _sharding_group(p: Printer, op: Operation, indent: str) -> str:
-    group = op.attributes["group_id"]
-    return f"{op.name} {p.names(op.operands)} group_id={group} : {_types(op.operands)}"
 
 
 @_form("sdy.manual_computation")
@@ -295,7 +243,7 @@ def _manual_computation(p: Printer, op: Operation, indent: str) -> list[str]:
     with p.scope():
         arguments = ", ".join([f"{p.argument(v)}: {v.type}" for v in region.arguments])
         lines = [f"{head} ({arguments}) {{", *p.block(region, indent + "  ")]
-    return [*lines, f"{indent}}} : {_signature(op)}"]
+    return [*lines, f"{indent}}} : {signature(op)}"]
 
 
 @_form("func.call")
@@ -303,25 +251,12 @@ def _call(p: Printer, op: Operation, indent: str) -> str:
     # The dialect is left out right inside of a function, which four spaces tell.
     name = "call" if len(indent) == 4 else "func.call"
     callee = symbol(op.attributes["callee"])
-    return f"{name} {callee}({p.names(op.operands)}) : {_signature(op)}"
+    return f"{name} {callee}({p.names(op.operands)}) : {signature(op)}"
 
 
-@_form("func.return")
-def _function_return(p: Printer, op: Operation, indent: str) -> str:
-    return _return("return", p, op)
-
-
-@_form("return")
-def _region_return(p: Printer, op: Operation, indent: str) -> str:
-    return _return(op.name, p, op)
-
-
-@_form("sdy.return")
-def _manual_return(p: Printer, op: Operation, indent: str) -> str:
-    return _return(op.name, p, op)
-
-
-def _return(name: str, p: Printer, op: Operation) -> str:
+@_form("func.return", "return", "sdy.return")
+def _return(p: Printer, op: Operation, indent: str) -> str:
+    name = op.name.removeprefix("func.")
     if not op.operands:
         return name
     return f"{name} {p.names(op.operands)} : {_types(op.operands)}"
@@ -361,9 +296,9 @@ def _reduce(p: Printer, op: Operation, indent: str) -> str | list[str]:
     if short:
         return (
             f"{op.name}{inits} applies {short} across dimensions = [{dims}] :"
-            f" {_signature(op)}"
+            f" {signature(op)}"
         )
-    lines = [f"{op.name}{inits} across dimensions = [{dims}] : {_signature(op)}"]
+    lines = [f"{op.name}{inits} across dimensions = [{dims}] : {signature(op)}"]
     with p.scope():
         names = [f"{p.argument(v)}: {v.type}" for v in region.arguments]
         groups = zip(names[:count], names[count:], strict=True)

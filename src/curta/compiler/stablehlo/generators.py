@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.stablehlo.ir import Block, Value
+from curta.compiler.stablehlo.elementwise import compare
+from curta.compiler.stablehlo.ir import Value
+from curta.compiler.stablehlo.loops import while_loop
 from curta.compiler.stablehlo.lowering import Builder, lower_closed
 from curta.compiler.stablehlo.types import tensor_type
 from curta.compiler.stablehlo.words import (
@@ -214,63 +216,32 @@ def each_drawn(
 ) -> tuple[Words, Words]:
     """The same for each of several states, (count, words): one after the other."""
     b, (count, words) = states.b, states.shape
-    index = ShapedArray((), np.dtype("int32"))
-    carried = [
-        Words(b, b.constant(np.int32(0)), index),
-        states,
-        zeros(b, (count, *shape), dtype),
-    ]
-    types = [x.value.type for x in carried]
-    condition = _counts_to(b, types, count)
-    with b.region(types) as iteration:
-        count_done, *rest = iteration.block.arguments
-        values = [
-            Words(iteration, v, x.aval) for v, x in zip(rest, carried[1:], strict=True)
-        ]
-        zero = iteration.constant(np.int32(0))
-        one = ShapedArray((1, words), states.dtype)
-        row = iteration.op(
-            "dynamic_slice",
-            [values[0].value, count_done, zero],
-            tensor_type(one),
-            slice_sizes=(1, words),
+    one = ShapedArray((1, words), states.dtype)
+
+    def goes_on(inner: Builder, done: Value, *_: Value) -> Value:
+        return compare(
+            inner, "LT", done, inner.constant(np.int32(count)), kind="SIGNED"
         )
-        state = Words(iteration, row, one).reshape(words)
-        updates = drawn(state, shape, dtype, algorithm)
-        following = [
-            iteration.op(
-                "dynamic_update_slice",
-                [x.value, new.reshape(1, *new.shape).value, count_done]
-                + [zero] * len(new.shape),
-                x.value.type,
-            )
-            for x, new in zip(values, updates, strict=True)
-        ]
-        count_done = iteration.op(
-            "add", [count_done, iteration.constant(np.int32(1))], types[0]
-        )
-        body = iteration.finish(count_done, *following)
-    result = b.emit(
-        "stablehlo.while", [x.value for x in carried], types, [condition, body]
-    )
-    after, bits = (
-        Words(b, v, x.aval) for v, x in zip(result[1:], carried[1:], strict=True)
-    )
+
+    def step(inner: Builder, done: Value, *arrays: Value) -> Sequence[Value]:
+        zero = inner.constant(np.int32(0))
+        starts, type_ = [arrays[0], done, zero], tensor_type(one)
+        row = inner.op("dynamic_slice", starts, type_, slice_sizes=(1, words))
+        state = Words(inner, row, one).reshape(words)
+        following = []
+        for x, new in zip(arrays, drawn(state, shape, dtype, algorithm), strict=True):
+            update = new.reshape(1, *new.shape).value
+            operands = [x, update, done, *[zero] * len(new.shape)]
+            following.append(inner.op("dynamic_update_slice", operands, x.type))
+        count_done = inner.op("add", [done, inner.constant(np.int32(1))], done.type)
+        return [count_done, *following]
+
+    initial = [states, zeros(b, (count, *shape), dtype)]
+    start = b.constant(np.int32(0))
+    values = [start, *(x.value for x in initial)]
+    _, *results = while_loop(b, values, (), goes_on, step)
+    after, bits = map(Words, (b, b), results, (x.aval for x in initial))
     return after, bits
-
-
-def _counts_to(b: Builder, types: Sequence[str], count: int) -> Block:
-    """The condition of a loop whose first carried value is a counter."""
-    with b.region(types) as test:
-        end, count_done = test.constant(np.int32(count)), test.block.arguments[0]
-        goes_on = test.op(
-            "compare",
-            [count_done, end],
-            "tensor<i1>",
-            comparison_direction="LT",
-            compare_type="SIGNED",
-        )
-        return test.finish(goes_on)
 
 
 def drawn(

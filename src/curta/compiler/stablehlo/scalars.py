@@ -19,7 +19,7 @@ from curta.compiler.loops.complexes import ComplexExpr
 from curta.compiler.loops.nodes import Const, Expr, Instr, Placeholder, walk
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder
-from curta.compiler.stablehlo.tensors import TensorBuilder
+from curta.compiler.stablehlo.tensors import Tensor, TensorBuilder, compare_order
 from curta.compiler.stablehlo.types import element_type, tensor
 
 Shape = tuple[int, ...]
@@ -56,16 +56,19 @@ class _Emitter:
         self.b = b
         self.shape = shape
         self.math = TensorBuilder(b)
-        self._known: dict[Expr, Value] = {}
+        self._known: dict[Expr, Tensor] = {}
 
     def define(self, hole: Any, x: Value, dtype: Any) -> None:
         """The tensor that a placeholder stands for."""
         if not isinstance(hole, ComplexExpr):
-            self._known[hole] = x
+            self._known[hole] = self._tensor(x, dtype)
             return
-        part = self.type(hole.re.dtype)
-        self._known[hole.re] = self.b.op("real", [x], part)
-        self._known[hole.im] = self.b.op("imag", [x], part)
+        for name, part in (("real", hole.re), ("imag", hole.im)):
+            value = self.b.op(name, [x], self.type(part.dtype))
+            self._known[part] = self._tensor(value, part.dtype)
+
+    def _tensor(self, x: Value, dtype: Any) -> Tensor:
+        return self.math.tensor(x, element_type(dtype), self.shape)
 
     def type(self, dtype: Any) -> str:
         """The type of a tensor of the common shape."""
@@ -83,110 +86,48 @@ class _Emitter:
         for operand in walk([expr]):
             if operand not in self._known:
                 self._known[operand] = self._emitted(operand)
-        return self._known[expr]
+        return self._known[expr].value
 
-    def _emitted(self, expr: Expr) -> Value:
+    def _emitted(self, expr: Expr) -> Tensor:
         if isinstance(expr, Const):
             return self._constant(expr)
         assert isinstance(expr, Instr) and not isinstance(expr, Placeholder)
-        xs = [self._known[a] for a in expr.args]
+        xs: list[Any] = [self._known[a] for a in expr.args]
         family, _, detail = expr.name.partition(".")
         if family == "math":
-            return self._math(detail, expr, xs)
+            function: Callable[..., Any] = FUNCTIONS[detail]
+            result: Tensor = function(self.math, *xs)
+            return result
         if family == "compare":
-            return self._compare(detail, expr, xs)
-        special = _SPECIAL.get(family)
-        if special is not None:
-            return special(self, expr, xs)
-        return self.b.op(_OPERATIONS[family], xs, self.type(expr.dtype))
+            return self.math.compare(detail, *xs)
+        if family in _CONVERSIONS:
+            kinds = expr.args[0].dtype.kind, expr.dtype.kind
+            name = _CONVERSIONS[family if "b" not in kinds else "convert"]
+            value = self.b.op(name, [x.value for x in xs], self.type(expr.dtype))
+            return self._tensor(value, expr.dtype)
+        made: Tensor = getattr(self.math, _METHODS.get(family, family))(*xs)
+        return made
 
-    def _constant(self, expr: Const) -> Value:
+    def _constant(self, expr: Const) -> Tensor:
         scalar = self.b.constant(np.asarray(expr.value).astype(expr.dtype))
-        if not self.shape:
-            return scalar
-        return self.b.op(
-            "broadcast_in_dim", [scalar], self.type(expr.dtype), broadcast_dimensions=()
-        )
-
-    def _math(self, name: str, expr: Instr, xs: Sequence[Value]) -> Value:
-        kinds = [element_type(a.dtype) for a in expr.args]
-        tensors = [
-            self.math.tensor(x, k, self.shape) for x, k in zip(xs, kinds, strict=True)
-        ]
-        result: Any = FUNCTIONS[name](self.math, *tensors)
-        value: Value = result.value
-        return value
-
-    def _compare(self, direction: str, expr: Instr, xs: Sequence[Value]) -> Value:
-        return self.b.op(
-            "compare",
-            xs,
-            self.type(np.dtype(bool)),
-            comparison_direction=direction.upper(),
-            compare_type=compare_type(expr.args[0]),
-        )
+        number = self.math.tensor(scalar, element_type(expr.dtype), ())
+        return self.math.splat(number, self.shape)
 
 
 def compare_type(x: Any) -> str:
     """How elements of x's dtype are compared: FLOAT, SIGNED or UNSIGNED."""
-    name = element_type(x.dtype)
-    if name.startswith("i") and name != "i1":
-        return "SIGNED"
-    return "UNSIGNED" if name.startswith(("u", "i1")) else "FLOAT"
+    return compare_order(element_type(x.dtype))
 
 
-def _copysign(e: _Emitter, expr: Instr, xs: Sequence[Value]) -> Value:
-    kind = element_type(expr.dtype)
-    x, sign = (e.math.tensor(v, kind, e.shape) for v in xs)
-    return e.math.copysign(x, sign).value
-
-
-def _trunc(e: _Emitter, expr: Instr, xs: Sequence[Value]) -> Value:
-    return e.math.trunc(e.math.tensor(xs[0], element_type(expr.dtype), e.shape)).value
-
-
-def _convert(e: _Emitter, expr: Instr, xs: Sequence[Value]) -> Value:
-    return e.b.op("convert", xs, e.type(expr.dtype))
-
-
-def _bitcast(e: _Emitter, expr: Instr, xs: Sequence[Value]) -> Value:
-    kinds = expr.args[0].dtype, expr.dtype
-    name = "convert" if any(d.kind == "b" for d in kinds) else "bitcast_convert"
-    return e.b.op(name, xs, e.type(expr.dtype))
-
-
-_SPECIAL: Final[dict[str, Callable[..., Value]]] = {
-    "copysign": _copysign,
-    "trunc": _trunc,
-    "convert": _convert,
-    "to_int": _convert,
-    "bitcast": _bitcast,
+_CONVERSIONS: Final[dict[str, str]] = {
+    "convert": "convert",
+    "to_int": "convert",
+    "bitcast": "bitcast_convert",
 }
-_OPERATIONS: Final[dict[str, str]] = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "div": "divide",
-    "sdiv": "divide",
-    "udiv": "divide",
+# Methods of a tensor builder that have other names.
+_METHODS: Final[dict[str, str]] = {
+    "sdiv": "div",
+    "udiv": "div",
     "srem": "remainder",
     "urem": "remainder",
-    "neg": "negate",
-    "abs": "abs",
-    "floor": "floor",
-    "ceil": "ceil",
-    "round_even": "round_nearest_even",
-    "sqrt": "sqrt",
-    "and_": "and",
-    "or_": "or",
-    "xor": "xor",
-    "not_": "not",
-    "shl": "shift_left",
-    "lshr": "shift_right_logical",
-    "ashr": "shift_right_arithmetic",
-    "select": "select",
-    "max": "maximum",
-    "min": "minimum",
-    "population_count": "popcnt",
-    "leading_zeros": "count_leading_zeros",
 }

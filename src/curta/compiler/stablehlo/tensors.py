@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,13 @@ _DTYPES = {
     "f64": np.dtype("float64"),
 }
 Shape = tuple[int, ...]
+
+
+def compare_order(kind: str) -> str:
+    """How elements of a kind are compared: FLOAT, SIGNED or UNSIGNED."""
+    if kind.startswith("i") and kind != "i1":
+        return "SIGNED"
+    return "UNSIGNED" if kind.startswith(("u", "i1")) else "FLOAT"
 
 
 class TensorType:
@@ -89,6 +96,14 @@ class TensorLoop:
     def next(self, *values: Tensor) -> None:
         """The carried values of the next iteration."""
         self.following = list(values)
+
+
+_Method = Callable[..., Tensor]
+
+
+def _operation(name: str) -> _Method:
+    """A method: an operation whose operands and result have one type."""
+    return lambda self, *xs: self._same(name, *xs)
 
 
 class TensorBuilder:
@@ -154,20 +169,28 @@ class TensorBuilder:
         operands = self._operands(*xs)
         return self._emit(name, operands[0].type, *operands)
 
-    def add(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("add", x, y)
-
-    def sub(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("subtract", x, y)
-
-    def mul(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("multiply", x, y)
-
-    def div(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("divide", x, y)
-
-    def neg(self, x: Tensor) -> Tensor:
-        return self._same("negate", x)
+    add: ClassVar[_Method] = _operation("add")
+    sub: ClassVar[_Method] = _operation("subtract")
+    mul: ClassVar[_Method] = _operation("multiply")
+    div: ClassVar[_Method] = _operation("divide")
+    neg: ClassVar[_Method] = _operation("negate")
+    and_: ClassVar[_Method] = _operation("and")
+    or_: ClassVar[_Method] = _operation("or")
+    xor: ClassVar[_Method] = _operation("xor")
+    not_: ClassVar[_Method] = _operation("not")
+    shl: ClassVar[_Method] = _operation("shift_left")
+    ashr: ClassVar[_Method] = _operation("shift_right_arithmetic")
+    lshr: ClassVar[_Method] = _operation("shift_right_logical")
+    abs: ClassVar[_Method] = _operation("abs")
+    sqrt: ClassVar[_Method] = _operation("sqrt")
+    floor: ClassVar[_Method] = _operation("floor")
+    ceil: ClassVar[_Method] = _operation("ceil")
+    round_even: ClassVar[_Method] = _operation("round_nearest_even")
+    max: ClassVar[_Method] = _operation("maximum")
+    min: ClassVar[_Method] = _operation("minimum")
+    remainder: ClassVar[_Method] = _operation("remainder")
+    population_count: ClassVar[_Method] = _operation("popcnt")
+    leading_zeros: ClassVar[_Method] = _operation("count_leading_zeros")
 
     def fma(self, x: Operand, y: Operand, z: Operand) -> Tensor:
         """x * y + z, rounded once where the device fuses them.
@@ -183,50 +206,8 @@ class TensorBuilder:
         first = self._operands(x, coefficients[0])[1]
         return reduce(lambda p, c: self.muladd(p, x, c), coefficients[1:], first)
 
-    def and_(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("and", x, y)
-
-    def or_(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("or", x, y)
-
-    def xor(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("xor", x, y)
-
-    def not_(self, x: Tensor) -> Tensor:
-        return self._same("not", x)
-
-    def shl(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("shift_left", x, y)
-
-    def ashr(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("shift_right_arithmetic", x, y)
-
-    def lshr(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("shift_right_logical", x, y)
-
-    def abs(self, x: Tensor) -> Tensor:
-        return self._same("abs", x)
-
-    def sqrt(self, x: Tensor) -> Tensor:
-        return self._same("sqrt", x)
-
-    def floor(self, x: Tensor) -> Tensor:
-        return self._same("floor", x)
-
-    def ceil(self, x: Tensor) -> Tensor:
-        return self._same("ceil", x)
-
     def trunc(self, x: Tensor) -> Tensor:
         return self.select(x < 0.0, self.ceil(x), self.floor(x))
-
-    def round_even(self, x: Tensor) -> Tensor:
-        return self._same("round_nearest_even", x)
-
-    def max(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("maximum", x, y)
-
-    def min(self, x: Operand, y: Operand) -> Tensor:
-        return self._same("minimum", x, y)
 
     def copysign(self, magnitude: Operand, sign: Tensor) -> Tensor:
         x, _ = self._operands(magnitude, sign)
@@ -237,14 +218,12 @@ class TensorBuilder:
     def compare(self, predicate: str, x: Operand, y: Operand) -> Tensor:
         """eq ne lt le gt ge. With a NaN, `ne` is true and the others are false."""
         operands = self._operands(x, y)
-        kind = operands[0].type.kind
-        order = "FLOAT" if kind[0] == "f" else "UNSIGNED" if kind == "i1" else "SIGNED"
         return self._emit(
             "compare",
             operands[0].type.with_kind("i1"),
             *operands,
             comparison_direction=predicate.upper(),
-            compare_type=order,
+            compare_type=compare_order(operands[0].type.kind),
         )
 
     def eq(self, x: Operand, y: Operand) -> Tensor:

@@ -12,28 +12,30 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.linalg.programs import conjugate_pairs
+from curta.compiler.linalg.programs import (
+    conjugate_pairs,
+    nan_unless,
+    only_finite,
+    succeeded,
+)
 from curta.compiler.stablehlo.custom_calls import Routine
 from curta.control.ffi_call import FfiCall
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import sub
 from curta.primitives.elementwise.bitwise import and_
-from curta.primitives.elementwise.comparison import eq, ge
+from curta.primitives.elementwise.comparison import ge
 from curta.primitives.elementwise.complex import imag, part_dtype
-from curta.primitives.elementwise.select import select
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.condensed import Tridiagonal
 from curta.primitives.linalg.eigen import Eig, Eigh
-from curta.primitives.linalg.family import not_a_number
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.matrices import adjoint, columns, rows, tril
 from curta.primitives.linalg.qr import Geqrf, HouseholderProduct
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import Ormqr
-from curta.primitives.reduction import ReduceAnd
-from curta.primitives.structure import BroadcastInDim, full, zeros
+from curta.primitives.structure import full, zeros
 
 _INT = np.dtype(np.int32)
 # SVDs of matrices up to 1024 rows and columns are made by Jacobi's method; up to 32 its
@@ -88,29 +90,6 @@ def _batch(x: Any) -> tuple[int, ...]:
     return typeof(x).shape[:-2]
 
 
-def _where(ok: Any, x: Any) -> Any:
-    """`x` for the members of the batch that are `ok`, NaN for the others."""
-    aval, rank = typeof(x), typeof(ok).ndim
-    mask = BroadcastInDim(aval.shape, tuple(range(rank)))(ok)
-    return select(mask, x, full(aval, not_a_number(aval.dtype)))
-
-
-def _succeeded(info: Any) -> Any:
-    return eq(info, zeros(typeof(info)))
-
-
-def _finite(x: Any) -> tuple[Any, Any]:
-    """Which matrices have finite elements only, and `x` with zeros for the others.
-
-    Iterations over others may come to no end.
-    """
-    aval = typeof(x)
-    nothing = sub(x, x)  # NaN for infinities, too
-    finite = ReduceAnd((aval.ndim - 2, aval.ndim - 1))(eq(nothing, nothing))
-    mask = BroadcastInDim(aval.shape, tuple(range(aval.ndim - 2)))(finite)
-    return finite, select(mask, x, zeros(aval))
-
-
 # ----------------------------------------------------------------- factorisations
 
 
@@ -120,7 +99,7 @@ def cholesky(op: Cholesky, x: Any) -> list[Any]:
     factor, info = _call(
         "cusolver_potrf_ffi", [x], results, lower=True, aliases=((0, 0),)
     )
-    return [_where(_succeeded(info), tril(factor))]
+    return nan_unless(succeeded(info), tril(factor))
 
 
 def lu(op: LU, x: Any) -> list[Any]:
@@ -128,7 +107,7 @@ def lu(op: LU, x: Any) -> list[Any]:
     results = [((m, n), dtype), ((min(m, n),), _INT), ((), _INT)]
     packed, pivots, info = _call("cusolver_getrf_ffi", [x], results, aliases=((0, 0),))
     pivots = sub(pivots, full(typeof(pivots), 1))  # they count from 1
-    packed = _where(ge(info, zeros(typeof(info))), packed)  # above 0: singular
+    (packed,) = nan_unless(ge(info, zeros(typeof(info))), packed)  # > 0: singular
     return [packed, pivots, *permutation(LUPivotsToPermutation(m), pivots)]
 
 
@@ -170,7 +149,7 @@ def tridiagonal(op: Tridiagonal, x: Any) -> list[Any]:
     *outs, info = _call(
         "cusolver_sytrd_ffi", [x], results, lower=op.lower_triangle, aliases=((0, 0),)
     )
-    return [_where(_succeeded(info), out) for out in outs]
+    return nan_unless(succeeded(info), *outs)
 
 
 def tridiagonal_solve(op: TridiagonalSolve, *args: Any) -> list[Any]:
@@ -184,7 +163,7 @@ def tridiagonal_solve(op: TridiagonalSolve, *args: Any) -> list[Any]:
 
 def eigh(op: Eigh, x: Any) -> list[Any]:
     n, dtype = typeof(x).shape[-1], typeof(x).dtype
-    finite, x = _finite(x)
+    x, finite = only_finite(x)
     results = [((n, n), dtype), ((n,), part_dtype(dtype)), ((), _INT)]
     v, w, info = _call(
         "cusolver_syevd_ffi",
@@ -194,8 +173,7 @@ def eigh(op: Eigh, x: Any) -> list[Any]:
         algorithm=np.uint8(0),
         lower=op.lower_triangle,
     )
-    ok = and_(_succeeded(info), finite)
-    v, w = _where(ok, v), _where(ok, w)
+    v, w = nan_unless(and_(succeeded(info), finite), v, w)
     if op.subset_by_index is not None:
         v, w = columns(v, *op.subset_by_index), columns(w, *op.subset_by_index)
     return [v, w]
@@ -204,24 +182,24 @@ def eigh(op: Eigh, x: Any) -> list[Any]:
 def eig(op: Eig, x: Any) -> list[Any]:
     n, dtype = typeof(x).shape[-1], typeof(x).dtype
     wide = np.result_type(dtype, np.complex64)
-    finite, x = _finite(x)
+    x, finite = only_finite(x)
     matrix = (n, n), dtype
     results = [matrix, ((n,), wide), matrix, matrix, ((), _INT)]
     vectors = op.compute_right_eigenvectors
     _, w, _, v, info = _call(
         "cusolver_geev_ffi", [x], results, left=False, right=vectors
     )
-    ok = and_(_succeeded(info), finite)
+    ok = and_(succeeded(info), finite)
     if not vectors:
-        return [_where(ok, w)]
+        return nan_unless(ok, w)
     if dtype.kind != "c":
         v = conjugate_pairs(imag(w), v)
-    return [_where(ok, w), _where(ok, v)]
+    return nan_unless(ok, w, v)
 
 
 def svd(op: SVD, x: Any) -> list[Any]:
     m, n = typeof(x).shape[-2:]
-    finite, x = _finite(x)
+    x, finite = only_finite(x)
     by_qr = getattr(op.algorithm, "name", None) == "QR"
     if max(m, n) <= _JACOBI and not by_qr:
         s, u, vh, info = _by_jacobi(op, x)
@@ -230,11 +208,11 @@ def svd(op: SVD, x: Any) -> list[Any]:
     else:  # the routine is for tall matrices
         s, v, uh, info = _by_qr(op, adjoint(x))
         u, vh = (adjoint(uh), adjoint(v)) if op.compute_uv else (uh, v)
-    ok = and_(_succeeded(info), finite)
     if not op.full_matrices and op.subset_by_index is not None:
         kept = op.subset_by_index
         s, u, vh = columns(s, *kept), columns(u, *kept), rows(vh, *kept)
-    return [_where(ok, out) for out in (s, u, vh)[: 3 if op.compute_uv else 1]]
+    ok = and_(succeeded(info), finite)
+    return nan_unless(ok, *(s, u, vh)[: 3 if op.compute_uv else 1])
 
 
 def _by_jacobi(op: SVD, x: Any) -> tuple[Any, ...]:

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.complex import part_dtype
-from curta.primitives.linalg import lapack
-from curta.primitives.linalg.family import MatrixOp, Shape, in_single, nan_like
+from curta.primitives.linalg.family import MatrixOp, Shape, by_lapack
 
 
 class Hessenberg(MatrixOp):
@@ -36,9 +33,7 @@ class Hessenberg(MatrixOp):
         return [dtype, dtype]
 
     def eval(self, *args: Any) -> Any:
-        (x,) = args
-        outs = lapack.each(_hessenberg, in_single(x))
-        return [out.astype(x.dtype, copy=False) for out in outs]
+        return by_lapack(self, args)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -47,16 +42,6 @@ class Hessenberg(MatrixOp):
             yield cls(), [((3, 3), dtype, fixed)]
             yield cls(), [((2, 4, 4), dtype, fixed)]
         yield cls(), [((1, 1), "float32", fixed)]
-
-
-def _hessenberg(a: Any) -> tuple[Any, Any]:
-    n = a.shape[0]
-    packed = np.array(a, order="F")
-    factors = np.zeros(n - 1, a.dtype)
-    args = (n, 1, n, packed, n, factors, "work")
-    if lapack.call_with_workspace("gehrd", a.dtype, *args):
-        return nan_like(packed), nan_like(factors)
-    return packed, factors
 
 
 @dataclass(frozen=True)
@@ -86,11 +71,7 @@ class Tridiagonal(MatrixOp):
         return [dtype, real, real, dtype]
 
     def eval(self, *args: Any) -> Any:
-        (x,) = args
-        uplo = b"L" if self.lower_triangle else b"U"
-        outs = lapack.each(lambda a: _tridiagonal(a, uplo), in_single(x))
-        kinds = self.out_dtypes(x.dtype)
-        return [out.astype(kind, copy=False) for out, kind in zip(outs, kinds)]
+        return by_lapack(self, args)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:
@@ -99,17 +80,3 @@ class Tridiagonal(MatrixOp):
             yield cls(), [((3, 3), dtype, fixed)]
             yield cls(False), [((2, 4, 4), dtype, fixed)]
         yield cls(), [((1, 1), "float32", fixed)]
-
-
-def _tridiagonal(a: Any, uplo: bytes) -> tuple[Any, ...]:
-    n, dtype = a.shape[0], a.dtype
-    packed = np.array(a, order="F")
-    d = np.zeros(n, packed.real.dtype)
-    e = np.zeros(n - 1, packed.real.dtype)
-    factors = np.zeros(n - 1, dtype)
-    name = "hetrd" if dtype.kind == "c" else "sytrd"
-    args = (uplo, n, packed, n, d, e, factors, "work")
-    outs = (packed, d, e, factors)
-    if lapack.call_with_workspace(name, dtype, *args):
-        return tuple(map(nan_like, outs))
-    return outs

@@ -23,10 +23,10 @@ from curta.primitives.elementwise import (
     real,
 )
 from curta.primitives.elementwise.complex import part_dtype
-from curta.primitives.linalg import lapack
 from curta.primitives.linalg.family import (
     MatrixOp,
     Shape,
+    by_lapack,
     checked_subset,
     in_single,
     nan_where_it_fails,
@@ -145,6 +145,8 @@ class Eig(MatrixOp):
         return [wide] * (1 + self._count())
 
     def eval(self, *args: Any) -> Any:
+        if self.compute_left_eigenvectors:
+            return by_lapack(self, args)
         (x,) = args
         finite = np.isfinite(x).all((-2, -1), keepdims=True)
         outs = nan_where_it_fails(self._decompose, in_single(np.where(finite, x, 0)))
@@ -159,9 +161,7 @@ class Eig(MatrixOp):
     def _decompose(self, x: Any) -> Sequence[Any]:
         if not self._count():
             return [np.linalg.eigvals(x)]
-        if not self.compute_left_eigenvectors:
-            return np.linalg.eig(x)
-        return lapack.each(_both_sides, x)[: 1 + self._count()]
+        return np.linalg.eig(x)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (a,), (da,) = primals, tangents
@@ -220,31 +220,3 @@ def _moved(w: Any, v: Any, da: Any) -> Any:
     )
     multiple = along_rows(complex_(neg(length), neg(phase)))
     return add(moved, mul(v, multiple))
-
-
-def _both_sides(a: Any) -> tuple[Any, ...]:
-    """Eigenvalues, left and right eigenvectors of a matrix."""
-    n, dtype = a.shape[0], a.dtype
-    values = [np.zeros(n, dtype) for _ in range(1 if dtype.kind == "c" else 2)]
-    vectors = [np.zeros((n, n), dtype, order="F") for _ in range(2)]
-    extra = [np.zeros(2 * n, values[0].real.dtype)] if dtype.kind == "c" else []
-    left, right = vectors
-    row, packed = max(n, 1), np.array(a, order="F")
-    head = (b"V", b"V", n, packed, row, *values, left, row, right, row)
-    if lapack.call_with_workspace("geev", dtype, *head, "work", *extra):
-        raise np.linalg.LinAlgError("Eigenvalues did not converge")
-    if dtype.kind == "c":
-        return values[0], left, right
-    w = values[0] + 1j * values[1]
-    return w.astype(np.result_type(dtype, np.complex64)), *(
-        _paired(values[1], v) for v in vectors
-    )
-
-
-def _paired(imaginary: Any, v: Any) -> Any:
-    """Complex eigenvectors, of which LAPACK has the real part first."""
-    result = v.astype(np.result_type(v.dtype, np.complex64))
-    for j in np.flatnonzero(imaginary > 0):
-        result[:, j] = v[:, j] + 1j * v[:, j + 1]
-        result[:, j + 1] = result[:, j].conj()
-    return result

@@ -115,9 +115,18 @@ def not_a_number(dtype: Any) -> Any:
     return np.array(value, dtype)[()]
 
 
-def nan_like(x: Any) -> Any:
-    """An array of what could not be computed, of the shape and dtype of `x`."""
-    return np.full_like(x, not_a_number(x.dtype))
+Evaluation = Callable[[Op, Sequence[Any]], list[Any]]
+_evaluations: list[Evaluation] = []
+
+
+def provide_lapack(evaluation: Evaluation) -> None:
+    """Let LAPACK be called by the compiler's floor, which loads the library."""
+    _evaluations[:] = [evaluation]
+
+
+def by_lapack(op: Op, args: Sequence[Any]) -> list[Any]:
+    """The results of an op that NumPy does not have."""
+    return _evaluations[0](op, args)
 
 
 def nan_where_it_fails(
@@ -131,6 +140,6 @@ def nan_where_it_fails(
     if x.ndim == 2:
         # A matrix that does not fail has the same shapes and dtypes.
         like = function(np.eye(*x.shape, dtype=x.dtype))
-        return [nan_like(out) for out in like]
+        return [np.full_like(out, not_a_number(out.dtype)) for out in like]
     each = [nan_where_it_fails(function, matrix) for matrix in x]
     return [np.stack(outs) for outs in zip(*each, strict=True)]

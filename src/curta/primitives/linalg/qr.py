@@ -26,6 +26,7 @@ from curta.primitives.linalg.matrices import (
     tril,
 )
 from curta.primitives.linalg.triangular import TriangularSolve
+from curta.primitives.linalg.updates import Ormqr
 from curta.primitives.structure import zeros
 
 _INT = np.dtype(np.int32)
@@ -215,16 +216,9 @@ class HouseholderProduct(MatrixOp):
         return [(m, n)]
 
     def eval(self, *args: Any) -> Any:
-        a, taus = map(in_single, args)
-        *batch, m, n = a.shape
-        out = np.zeros((*batch, m, n), a.dtype)
-        out[...] = np.eye(m, n)
-        for i in reversed(range(taus.shape[-1])):
-            v = a[..., i:, i : i + 1].copy()
-            v[..., 0, :] = 1
-            part = out[..., i:, :]
-            part -= taus[..., i, None, None] * (v @ (v.conj().swapaxes(-1, -2) @ part))
-        return out.astype(args[0].dtype, copy=False)
+        a, taus = args
+        unit = np.broadcast_to(np.eye(*a.shape[-2:], dtype=a.dtype), a.shape)
+        return Ormqr().eval(a, taus, unit)
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add, mul, neg
 from curta.primitives.joining import Concatenate
-from curta.primitives.linalg.family import MatrixOp, Shape, in_single
+from curta.primitives.linalg.family import MatrixOp, Shape, in_single, not_a_number
 from curta.primitives.linalg.lu import pivot_size
 from curta.primitives.linalg.matrices import along_columns, columns, rows
 from curta.primitives.structure import add_tangents, instantiate, zeros
@@ -23,7 +23,8 @@ class TridiagonalSolve(MatrixOp):
     """x of a x = b, for the matrix with the diagonals dl, d and du.
 
     All three have n elements; dl[0] and du[n - 1] lie outside and are not read. Pivots
-    that are 0, or almost, become tiny if `perturb_singular`.
+    that are 0, or almost, become tiny if `perturb_singular`; else x is NaN where one is
+    0.
     """
 
     name: ClassVar[str] = "tridiagonal_solve"
@@ -143,4 +144,5 @@ def _solve(dl: Any, d: Any, du: Any, b: Any, perturb: bool) -> Any:
             if i + 2 < n:
                 value -= third[..., i, None] * x[..., i + 2, :]
             x[..., i, :] = value / first[..., i, None]
-    return x
+    singular = (first == 0).any(-1)[..., None, None]
+    return np.where(singular, not_a_number(x.dtype), x)

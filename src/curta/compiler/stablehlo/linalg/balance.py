@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from curta.compiler.linalg.parts import where
 from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
@@ -23,7 +24,6 @@ from curta.compiler.linalg.tensors import (
     repeat,
     repeat_while,
     row_numbers,
-    where,
 )
 from curta.compiler.stablehlo.linalg.shifts import not_zero
 from curta.primitives.elementwise.rounding import ReducePrecision

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.linalg.parts import where
 from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
@@ -20,7 +21,6 @@ from curta.compiler.linalg.tensors import (
     repeat,
     row_numbers,
     scaled,
-    where,
 )
 from curta.compiler.stablehlo.linalg.balance import balanced
 from curta.compiler.stablehlo.linalg.pairs import eigenvalues, triangular

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from curta.compiler.linalg.parts import where
 from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
@@ -28,7 +29,6 @@ from curta.compiler.linalg.tensors import (
     joined,
     repeat_while,
     row_numbers,
-    where,
 )
 from curta.compiler.stablehlo.linalg.householder import reflection
 from curta.compiler.stablehlo.linalg.shifts import AT_END, first_column

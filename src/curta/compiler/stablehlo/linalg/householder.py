@@ -1,8 +1,7 @@
-"""Reflections: QR and its parts, Hessenberg and tridiagonal form.
+"""Reflections from both sides, and with pivots: Hessenberg and tridiagonal form, QR.
 
-Golub and Van Loan, "Matrix Computations" (2013), algorithms 5.2.1, 5.4.1, 7.4.2 and
-8.3.1, with LAPACK's signs: a reflection is 1 - tau v v^H, where v starts with 1, and
-its adjoint makes a column's rest zero and the element before it real (larfg).
+Golub and Van Loan, "Matrix Computations" (2013), algorithms 5.4.1, 7.4.2 and 8.3.1;
+what a reflection is stands in `compiler/linalg/reflections.py`.
 """
 
 from __future__ import annotations
@@ -10,69 +9,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta.compiler.linalg import programs, reflections
+from curta.compiler.linalg.ops import OpMachine
+from curta.compiler.linalg.parts import where
 from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
-    below_diagonal,
     column_numbers,
-    eye,
     filled,
     repeat,
     row_numbers,
-    scale_of,
-    where,
 )
-from curta.primitives.elementwise.arithmetic import add, sub
+from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.linalg.condensed import Tridiagonal
-from curta.primitives.linalg.qr import QR
-from curta.primitives.linalg.updates import Ormqr
+from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 
 
 def reflection(x: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
-    """v, tau and the new element k, for the elements of a column from k on.
-
-    All is divided by the greatest element, so that squares are in range.
-    """
+    """v, tau and the new element k, for the elements of a column from k on."""
     numbers = row_numbers(x.shape[0])
-    scale = scale_of(where(numbers >= k, x, 0))
-    x = x / scale
-    alpha = where(numbers.equals(k), x, 0).sum()
-    rest = where(numbers > k, x, 0)
-    whole = (rest.squared().sum() + alpha.squared()).sqrt()
-    done = rest.part_size().max().equals(0)
-    if x.is_complex:
-        done = done & alpha.imag.equals(0)
-    beta = where(alpha.real < 0, whole, -whole)
-    safe = where(done, 1, beta)
-    tau = where(done, 0, (safe - alpha) / safe)
-    v = where(done, 0, rest / where(done, 1, alpha - beta))
-    v = where(numbers.equals(k), 1, v)
-    return v, tau, where(done, alpha, beta) * scale
+    alpha, below = where(numbers.equals(k), x, 0).sum(), where(numbers > k, x, 0)
+    p = OpMachine(x.dtype, unrolled=False)
+    beta, tau, v = reflections.reflection(p, alpha, below)
+    return where(numbers.equals(k), 1, v), tau, beta
 
 
 def reflected(x: Tensor, v: Tensor, tau: Tensor) -> Tensor:
     """(1 - tau v v^H) x."""
-    return x - tau * v * (v.conj() * x).sum(0)
+    return x - tau * v * (v.conj() * x).sum()
 
 
-def stored(a: Tensor, k: Any) -> Tensor:
-    """The vector that column k of `a` holds below its diagonal."""
-    numbers = row_numbers(a.shape[0])
-    v = where(numbers > k, a.column(k), 0)
-    return where(numbers.equals(k), 1, v)
+# ------------------------------------------------------------------------- QR
 
 
-def _reduced(a: Tensor, pivoting: bool) -> list[Tensor]:
+def _pivoted(a: Tensor) -> list[Tensor]:
     """R with the vectors below it, the factors, and the order of the columns."""
     m, n = a.shape
 
     def step(i: Any, a: Tensor, taus: Tensor, order: Tensor) -> Sequence[Tensor]:
         numbers, columns = row_numbers(m), column_numbers(n)
-        if pivoting:
-            norms = where(numbers >= i, a, 0).squared().sum(0)
-            chosen = where(columns >= i, norms, -1).argmax(1)
-            a = a.with_columns_swapped(i, chosen)
-            order = order.with_columns_swapped(i, chosen)
+        norms = where(numbers >= i, a, 0).squared().sum()
+        chosen = where(columns >= i, norms, -1).argmax(1).reshape().value
+        a = a.with_columns_swapped(i, chosen)
+        order = order.with_columns_swapped(i, chosen)
         column = a.column(i)
         v, tau, beta = reflection(column, i)
         a = where(columns > i, reflected(a, v, tau.conj()), a)
@@ -84,38 +63,29 @@ def _reduced(a: Tensor, pivoting: bool) -> list[Tensor]:
     return repeat(count, step, carry)
 
 
-def multiplied(a: Tensor, taus: Tensor, c: Tensor, adjoint: bool) -> Tensor:
-    """Q c, or Q^H c, with the reflections that `a` holds."""
-    count = taus.shape[0]
-
-    def step(iteration: Any, c: Tensor, a: Tensor, taus: Tensor) -> Sequence[Tensor]:
-        i = iteration if adjoint else sub(INT.type(count - 1), iteration)
-        tau = taus.row(i)
-        return [reflected(c, stored(a, i), tau.conj() if adjoint else tau)]
-
-    return repeat(count, step, [c], [a, taus])[0]
+def _reduced(a: Tensor) -> Sequence[Tensor]:
+    return programs.algorithm(Geqrf, unrolled=False)(Geqrf(), a)
 
 
-def ormqr(op: Ormqr, a: Tensor, taus: Tensor, c: Tensor) -> Sequence[Tensor]:
-    """From the right it is the adjoint, of which rows are taken from the left."""
-    if op.left:
-        return [multiplied(a, taus, c, op.transposed)]
-    return [multiplied(a, taus, c.H, not op.transposed).H]
-
-
-def qr_of(a: Tensor, full: bool, pivoting: bool = False) -> list[Tensor]:
-    """Q, R and the order of the columns, a row."""
-    m, n = a.shape
-    k = m if full else min(m, n)
-    packed, taus, order = _reduced(a, pivoting)
-    q = multiplied(packed, taus, eye(m, k, a.dtype), False)
-    upper = packed.part(0, 0, k)
-    return [q, where(below_diagonal(k, n, -1), 0, upper), order]
+def product(a: Tensor, taus: Tensor) -> Tensor:
+    """The first columns of the product of the reflections that `a` holds."""
+    op = HouseholderProduct()
+    return programs.algorithm(HouseholderProduct, unrolled=False)(op, a, taus)[0]
 
 
 def qr(op: QR, a: Tensor) -> Sequence[Tensor]:
-    """The reduction, and the product of its reflections."""
-    return qr_of(a, op.full_matrices, op.pivoting)[: 2 + op.pivoting]
+    """Q, R and, if it pivots, the order of the columns, a row."""
+    reduce = _pivoted if op.pivoting else _reduced
+    outs = programs.qr(
+        op,
+        a.value,
+        lambda x: [y.value for y in reduce(Tensor(x))],
+        lambda x, taus: product(Tensor(x), Tensor(taus)).value,
+    )
+    return list(map(Tensor, outs))
+
+
+# --------------------------------------------------------------- both sides
 
 
 def hessenberg(op: Any, a: Tensor) -> Sequence[Tensor]:

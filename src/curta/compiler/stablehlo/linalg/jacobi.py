@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.linalg.parts import where
 from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
@@ -24,14 +25,14 @@ from curta.compiler.linalg.tensors import (
     repeat,
     repeat_while,
     scaled,
-    where,
 )
-from curta.compiler.stablehlo.linalg.householder import hermitian, qr_of
+from curta.compiler.stablehlo.linalg.householder import hermitian, qr
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.elementwise.complex import part_dtype
 from curta.primitives.linalg.eigen import Eigh
 from curta.primitives.linalg.family import not_a_number
 from curta.primitives.linalg.lu import permuted_rows
+from curta.primitives.linalg.qr import QR
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.sorting import Sort
 
@@ -119,11 +120,11 @@ def eigh(op: Eigh, a: Tensor) -> Sequence[Tensor]:
 
 
 def _off_diagonal(a: Tensor) -> Tensor:
-    return where(on_diagonal(*a.shape), 0, a.squared()).sum()
+    return where(on_diagonal(*a.shape), 0, a.squared()).sum(0, 1)
 
 
 def _tolerated(a: Tensor) -> Tensor:
-    return a.squared().sum() * float(np.finfo(a.dtype).eps) ** 2
+    return a.squared().sum(0, 1) * float(np.finfo(a.dtype).eps) ** 2
 
 
 def _is_not_diagonal(iteration: Tensor, a: Tensor, v: Tensor) -> Tensor:
@@ -198,13 +199,13 @@ def _tall(op: SVD, a: Tensor) -> list[Tensor]:
         return [empty, eye(m, width, a.dtype), a.H @ a][: 3 if op.compute_uv else 1]
     a, factor = scaled(a)
     columns, v = _orthogonalised(a, op.compute_uv)
-    good = a.squared().sum().is_finite()
+    good = a.squared().sum(0, 1).is_finite()
     s = _lengths(columns)
     s, matrices = sorted_columns(-s, s, columns, *v)
     result = [s * factor]
     if op.compute_uv:
         # Reflections give an orthonormal U whatever the rank is; R is diagonal.
-        q, r, _ = qr_of(matrices[0], op.full_matrices)
+        q, r = qr(QR(False, op.full_matrices), matrices[0])
         head = r.part(0, 0, n).diagonal()
         size = head.abs()
         phase = where(size.equals(0), 1, head / where(size.equals(0), 1, size))

@@ -25,12 +25,12 @@ from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr, SymmetricProduct
 
-_SHARED = LU, LUPivotsToPermutation, TridiagonalSolve, Geqrf, HouseholderProduct
+_SHARED: tuple[type, ...] = (LU, LUPivotsToPermutation, TridiagonalSolve)
+_SHARED += (Geqrf, HouseholderProduct, Ormqr)
 
 PROGRAMS: dict[type, Program] = {
     **{cls: algorithm(cls, unrolled=False) for cls in _SHARED},
     QR: householder.qr,
-    Ormqr: householder.ormqr,
     Hessenberg: householder.hessenberg,
     Tridiagonal: householder.tridiagonal,
     Eig: eig.eig,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curta.compiler.linalg.parts import where
 from curta.compiler.linalg.tensors import (
     Tensor,
     below_diagonal,
@@ -11,10 +12,9 @@ from curta.compiler.linalg.tensors import (
     filled,
     joined,
     scaled,
-    where,
 )
 from curta.compiler.stablehlo.linalg.francis import Iterated, iterated
-from curta.compiler.stablehlo.linalg.householder import hessenberg, multiplied
+from curta.compiler.stablehlo.linalg.householder import hessenberg, product
 from curta.compiler.stablehlo.linalg.pairs import standardised
 from curta.primitives.linalg.family import not_a_number
 from curta.primitives.linalg.schur import Schur
@@ -29,8 +29,7 @@ def decomposed(a: Tensor, vectors: bool) -> Iterated:
         z = eye(n, n, a.dtype)
         if n > 1:
             below = packed.part(0, 1, n).part(1, 0, n - 1)
-            inner = multiplied(below, taus[0], eye(n - 1, n - 1, a.dtype), False)
-            inner = joined(1, filled(n - 1, 1, a.dtype), inner)
+            inner = joined(1, filled(n - 1, 1, a.dtype), product(below, taus[0]))
             z = joined(0, z.part(0, 0, 1), inner)
     h = where(below_diagonal(n, n, -2), 0, packed)
     t, z, converged = iterated(h, z)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from curta.compiler.linalg.parts import where
 from curta.compiler.linalg.tensors import (
     INT,
     Tensor,
     joined,
-    where,
 )
 from curta.primitives.elementwise.arithmetic import add, sub
 
@@ -78,7 +78,7 @@ def _closer(corner: Tensor) -> Tensor:
 
 def _pair(corner: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The shifts of a real 2x2 matrix: real parts, and the first's imaginary part."""
-    size = corner.abs().sum()
+    size = corner.abs().sum(0, 1)
     a, b, c, d = (at(corner / not_zero(size), *ij) for ij in _PLACES)
     mean = (a + d) * 0.5
     determinant = (a - mean) * (d - mean) - b * c

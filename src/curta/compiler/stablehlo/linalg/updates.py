@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta.compiler.linalg.parts import where
 from curta.compiler.linalg.tensors import (
     Tensor,
     joined,
     length,
     repeat,
-    where,
 )
 from curta.primitives.linalg.updates import SymmetricProduct
 
