@@ -56,6 +56,18 @@ PROGRAMS = {
         [normal(2, 5, 13, 11), normal(7, 5, 3, 3)],
     ),
     "shifted": (lambda x: x[1:-1] - 2 * x[2:] + x[:-2], [normal(10007)]),
+    "periodic": (lambda x: x[(jnp.arange(3001) - 3) % 3001], [normal(3001)]),
+    "circulant": (
+        lambda x: x[(jnp.arange(67)[:, None] - jnp.arange(67)) % 67],
+        [normal(67)],
+    ),
+    "rows of a torus": (lambda x: x[(jnp.arange(31) + 3) % 31], [normal(31, 67)]),
+    "packed products": (
+        lambda x, y: jnp.matmul(
+            x.astype("bfloat16"), y.astype("bfloat16"), preferred_element_type="float32"
+        ),
+        [normal(61, 67), normal(67, 59)],
+    ),
     "sorted": (lambda x: jnp.sort(x), [normal(37, 29)]),
     "Cholesky": (
         lambda x: jnp.linalg.cholesky(x @ x.swapaxes(1, 2) + 9 * jnp.eye(5)),

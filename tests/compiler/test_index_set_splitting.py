@@ -72,6 +72,41 @@ def test_gradient_of_a_stencil():
     np.testing.assert_allclose(curta.jit(curta.grad(loss))(U), plain, 1e-4, 1e-4)
 
 
+def torus(u):
+    i, j = (jnp.arange(n) for n in u.shape)
+    around = u[(i - 1) % len(i)] + u[(i + 1) % len(i)]
+    return around + u[:, (j - 2) % len(j)] * 2 + u[:, (j + 3) % len(j)] * 3
+
+
+def test_periodic_indices_are_cut():
+    program = lower_to_items(inline_calls(curta.make_jaxpr(torus)(U)).jaxpr)
+    assert len(program.items) == 9
+    middle = max(program.items, key=lambda i: i.work)
+    assert middle.work == 198 * 125
+    assert all(load.where is None for load in middle.loads)
+    rolled = np.roll(U, 1, 0) + np.roll(U, -1, 0)
+    rolled += 2 * np.roll(U, 2, 1) + 3 * np.roll(U, -3, 1)
+    np.testing.assert_allclose(curta.jit(torus)(U), rolled, 1e-4, 1e-4)
+
+
+def test_updates_at_one_of_two_sums_are_cut():
+    """Each part goes to neighbours; where they meet, the last one stays."""
+
+    def put(x):
+        i = jnp.arange(20_000)
+        return jnp.zeros_like(x).at[jnp.where(i < 9000, i, i - 8000)].set(x)
+
+    x = jnp.arange(20_000.0)
+    program = lower_to_items(inline_calls(curta.make_jaxpr(put)(x)).jaxpr)
+    updates = [i for i in program.items if i.ordered]
+    assert [i.work for i in updates] == [9000, 11_000]
+    (first, second) = (i.stores[0].offset for i in updates)
+    assert first.const == 0 and second.const == 1000
+    wanted = np.zeros(20_000)
+    wanted[:9000], wanted[1000:12_000] = x[:9000], x[9000:]
+    np.testing.assert_array_equal(curta.jit(put)(x), wanted)
+
+
 def test_a_stencil_makes_no_copies():
     closed = inline_calls(curta.make_jaxpr(lambda u: heat(jnp, u))(U))
     program = lower_to_items(closed.jaxpr)

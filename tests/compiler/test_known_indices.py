@@ -67,6 +67,8 @@ CHOSEN = {  # one of two sums or three, by a comparison of indices
     "periodic": lambda x: (
         x[(jnp.arange(128) - 1) % 128] + x[(jnp.arange(128) + 3) % 128]
     ),
+    "wrapped once": lambda x: x[(jnp.arange(64)[:, None] + jnp.arange(64) + 5) % 128],
+    "rows": lambda x: x.reshape(8, 16)[(jnp.arange(8) + 3) % 8],
     "negative": lambda x: x[jnp.arange(90) - 40],
     "circulant": lambda x: x[(jnp.arange(128)[:, None] - jnp.arange(128)) % 128],
     "torus": lambda x: x.reshape(8, 16)[(jnp.arange(8) - 1) % 8][

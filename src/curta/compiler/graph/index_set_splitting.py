@@ -3,21 +3,28 @@
 What is rolled, shifted or padded is not copied where only maps read it. The map is cut
 at the seams instead: in each region every index is known to lie in one part, so that
 what is left of a stencil in the middle of an array are loads side by side. Which
-elements of operands an eqn's are made of is said by the factors of its op.
+elements of operands an eqn's are made of is said by the factors of its op. What is read
+at `(i - 1) % n` is cut where the condition changes under which each of two sums is.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from operator import sub
+from typing import Any
 
+from curta.compiler.loops.complexes import parts
+from curta.compiler.loops.nodes import Expr, Load, walk
+from curta.compiler.loops.value_bounds import decided_by
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.factors import factors
 
 Dims = tuple[int, ...]
 Region = tuple[tuple[int, int], ...]
 """The first index, and the one after the last, of each dim."""
+Cuts = list[set[int]]
+"""The indices of each dim before which a map is cut."""
 
 
 def read_by_maps(jaxpr: Jaxpr, host: frozenset[Eqn]) -> frozenset[Var]:
@@ -74,15 +81,15 @@ def _distances(eqn: Eqn) -> list[tuple[int, Dims]]:
     return result
 
 
-def split_index_set(
+def seams(
     var: Var, definitions: Mapping[Var, Eqn], is_there: Callable[[Atom], bool]
-) -> list[Region]:
-    """The regions of a map, at most three along a dim; one if there are no seams.
+) -> Cuts:
+    """Where concatenated and padded operands of a map begin and end.
 
     `is_there` says whether a variable lies in memory.
     """
     shape = var.aval.shape
-    cuts: list[set[int]] = [set() for _ in shape]
+    cuts: Cuts = [set() for _ in shape]
     seen: set[tuple[Var, Dims]] = set()
     stack: list[tuple[Atom, Dims]] = [(var, (0,) * len(shape))]
     while stack:
@@ -101,10 +108,31 @@ def split_index_set(
                 for seam in (low_seam, low_seam + size):
                     if 0 < seam < whole[d] and 0 < seam - offset[d] < shape[d]:
                         cuts[d].add(seam - offset[d])
-    return list(itertools.product(*map(_intervals, cuts, shape)))
+    return cuts
 
 
-def _intervals(cuts: set[int], size: int) -> list[tuple[int, int]]:
+def seams_of_indices(value: Any, index: Sequence[Any]) -> Cuts:
+    """Where the conditions change under which a map loads its elements."""
+    loads = (e for e in walk(parts(value)) if isinstance(e, Load))
+    return cuts_along(index, [e.where for e in loads if e.where is not None])
+
+
+def cuts_along(index: Sequence[Any], conditions: Sequence[Expr]) -> Cuts:
+    """Where comparisons change that one of the loop variables of an index decides."""
+    cuts: Cuts = [set() for _ in index]
+    for condition in walk(conditions):
+        variable, places = decided_by(condition)
+        if variable in index:
+            cuts[index.index(variable)].update(places)
+    return cuts
+
+
+def regions(cuts: Cuts, shape: Dims) -> list[Region]:
+    """The regions of a map, at most three along a dim; one if there are no cuts."""
+    return list(itertools.product(*map(intervals, cuts, shape)))
+
+
+def intervals(cuts: set[int], size: int) -> list[tuple[int, int]]:
     """The parts of a dim: all, or the longest one and what lies on its sides."""
     ends = [0, *sorted(cuts), size]
     parts = list(itertools.pairwise(ends))

@@ -9,15 +9,17 @@ part: in their order, so that the result does not depend on how many owners ther
 from __future__ import annotations
 
 import math
+from operator import add
 from typing import Any, cast
 
 import numpy as np
 
+from curta.compiler.graph.index_set_splitting import cuts_along, intervals
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import loop_item
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
-from curta.compiler.loops.nodes import Buffer, Expr, walk
+from curta.compiler.loops.nodes import Buffer, Expr, index_operands, walk
 from curta.compiler.loops.schedule import weight
 from curta.config import config
 from curta.core.dim import is_multiple, typical
@@ -35,8 +37,49 @@ def update_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer, copy: bool) ->
     shape = cast(WindowUpdate, eqn.op).update_shape(*[v.aval for v in eqn.invars])
     if 0 in shape or not aval.size:
         return
-    index = loop_dims(shape)
-    element, inside, new = _lowered(lowering, eqn, index)
+    for low, part in _parts(lowering, eqn, shape):
+        _updates(lowering, eqn, result, low, part)
+
+
+def _parts(
+    lowering: ItemBuilder, eqn: Eqn, shape: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Where updates are cut, in their order, for each part to have affine indices.
+
+    That is the first of the loops along which updates may meet. A part is its first
+    index and its shape.
+    """
+    whole, index = (0,) * len(shape), loop_dims(shape)
+    if typical(math.prod(shape)) < config.tuning.large_join:
+        return [(whole, shape)]
+    element, *_ = _lowered(lowering, eqn, index)
+    free = _independent(element)
+    meeting = [v for v in _in_order(eqn, index, free) if v not in free]
+    data = [x for p in element for x in index_operands(as_index(p))]
+    if not meeting or not data:
+        return [(whole, shape)]
+    at = index.index(meeting[0])
+    return [
+        (_replaced(whole, at, low), _replaced(shape, at, high - low))
+        for low, high in intervals(cuts_along(index, data)[at], shape[at])
+    ]
+
+
+def _replaced(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
+    """The tuple with another value at a position."""
+    return (*values[:at], value, *values[at + 1 :])
+
+
+def _updates(
+    lowering: ItemBuilder,
+    eqn: Eqn,
+    result: Buffer,
+    low: tuple[int, ...],
+    shape: tuple[int, ...],
+) -> None:
+    """Add the item of the updates of a part."""
+    index, aval = loop_dims(shape), eqn.outvars[0].aval
+    element, inside, new = _lowered(lowering, eqn, index, low)
     free = _independent(element)
     dims = _in_order(eqn, index, free)
     independent = next((i for i, v in enumerate(dims) if v not in free), len(dims))
@@ -44,7 +87,7 @@ def update_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer, copy: bool) ->
         blocks = _blocks(shape, dims[-1].extent, lowering.dtype(result).itemsize)
         if blocks > 1:
             index, dims = _in_blocks(index, dims, blocks)
-            element, inside, new = _lowered(lowering, eqn, index)
+            element, inside, new = _lowered(lowering, eqn, index, low)
             independent = 1
     shared = (
         None if independent else _shared_out(lowering, eqn, result, element, inside)
@@ -65,10 +108,13 @@ def _load(lowering: ItemBuilder, result: Buffer, offset: Any, inside: Any) -> An
     return b.under(inside, lambda: b.load(result, offset, dtype))
 
 
-def _lowered(lowering: ItemBuilder, eqn: Eqn, index: tuple[Any, ...]) -> Any:
+def _lowered(
+    lowering: ItemBuilder, eqn: Eqn, index: tuple[Any, ...], low: tuple[int, ...] = ()
+) -> Any:
     op = cast(WindowUpdate, eqn.op)
     operands = [Operand(v.aval, v, lowering.elements) for v in eqn.invars]
-    return op.lower_update(lowering.builder, tuple(map(as_index, index)), *operands)
+    there = map(add, map(as_index, index), low or (0,) * len(index))
+    return op.lower_update(lowering.builder, tuple(there), *operands)
 
 
 def _shared_out(

@@ -239,8 +239,10 @@ class Evaluator(IndexValues):
         pointer = self._address(buffer, offset, type_)
         if where is not None and mask is not None:
             # To pass over what no page has, if only by a mask, takes 0.1 to 1 us.
-            some, own = self.b.any_lane(mask), self.pointer(buffer)
-            pointer = self.b.select(some, pointer, own)
+            some = where if where.lanes == 1 else self.b.any_lane(mask)
+            pointer = self.b.select(some, pointer, self.pointer(buffer))
+            if where.lanes == 1 == stride and self._has_lanes(buffer):
+                mask = self.mask
         if stride == 1:
             if mask is None:
                 return self.b.load(wide, pointer)
@@ -259,6 +261,11 @@ class Evaluator(IndexValues):
         if stride == 0:
             return self.b.gather(wide, self.b.splat(pointer, self.lanes), mask)
         return self.b.gather(wide, self.b.strided(pointer, stride, wide), mask)
+
+    def _has_lanes(self, buffer: Buffer) -> bool:
+        """Whether a vector can be read from where a buffer begins."""
+        known = not self._origin.get(buffer) and not is_symbolic_dim(buffer.size)
+        return known and buffer.size >= self.lanes
 
     def _picks(self, stride: int) -> bool:
         """Whether lanes are picked out of vectors of all that lies between them."""

@@ -52,12 +52,25 @@ def arithmetic(b: Any, name: str, x: Expr, y: Expr) -> Scalar:
     if p is None or q is None:
         return None
     if name in ("div", "rem"):
+        if name == "rem" and not q.terms and _wraps_once(p, q.const):
+            return b.select(b.compare("lt", x, y), x, b.sub(x, y))
         result = None if q.terms else _truncated(name, p, q.const)
         return None if result is None else _value(b, result, x.dtype)
     if name == "mul" and p.terms and q.terms:
         return None
     total = p + q if name == "add" else p - q if name == "sub" else p * q
     return _value(b, total, x.dtype)
+
+
+def _wraps_once(p: Affine, by: int) -> bool:
+    """Whether the rest is p or `p - by`, of a sum that is more than an index.
+
+    The rest of an index itself goes with its quotient: both may be what a reshape does.
+    """
+    low, high = p.bounds
+    if any(map(is_symbolic_dim, (low, high, by))):
+        return False
+    return 0 <= low < by <= high < 2 * by and (p.const != 0 or len(p.terms) > 1)
 
 
 def _truncated(name: str, p: Affine, by: int) -> Affine | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypeGuard
 
-from curta.compiler.loops.index import Affine, Bounds, bounds_given
+from curta.compiler.loops.index import Affine, Bounds, LoopVar, bounds_given
 from curta.compiler.loops.nodes import Expr, Instr, known_index
 from curta.core.dim import is_symbolic_dim
 
@@ -80,3 +80,20 @@ def compared(condition: Expr, holds: bool = True) -> Comparison | None:
     if direction == "ne":
         low, high = low + (low == 0), high - (high == 0)
     return p - q, (low, high)
+
+
+def decided_by(condition: Expr) -> tuple[LoopVar | None, set[int]]:
+    """The loop variable that alone decides a comparison, and where that changes."""
+    known = compared(condition)
+    if known is None or len(known[0].terms) != 1:
+        return None, set()
+    of, (low, high) = known
+    ((variable, k),) = of.terms.items()
+    if not isinstance(variable, LoopVar):
+        return None, set()
+    least, most = of.bounds
+    ends = [low] if low > least else []
+    ends += [high + 1] if high < most else []
+    if k > 0:  # the first index at which it is as large
+        return variable, {-((of.const - end) // k) for end in ends}
+    return variable, {(of.const - end) // -k + 1 for end in ends}
