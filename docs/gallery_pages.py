@@ -6,14 +6,17 @@ what they print) in examples/out. The text of a page is the program's docstring.
 
 import ast
 import json
+import re
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OUT = EXAMPLES / "out"
+ROW = re.compile(r"^\| (\[.*\]\((\w+)\.md\)) \|", re.MULTILINE)
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -29,6 +32,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             content = (OUT / picture).read_bytes()
             files.append(File.generated(config, f"gallery/{picture}", content=content))
     return files
+
+
+def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
+    """The list of programs with a small picture of each."""
+    if page.file.src_uri != "gallery/index.md":
+        return markdown
+    known = json.loads((OUT / "gallery.json").read_text())
+
+    def with_picture(row: re.Match[str]) -> str:
+        pictures = known.get(row[2], {}).get("pictures", ())
+        return "".join(
+            [
+                f"| {row[1]}",
+                *(f'<br><img src="{p}" alt="" width="180">' for p in pictures[:1]),
+                " |",
+            ]
+        )
+
+    return ROW.sub(with_picture, markdown)
 
 
 def page(source: str, run: dict | None) -> str:

@@ -38,11 +38,19 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-@functools.cache
 def namespaces() -> list[str]:
     """Those of all pages; `curta` comes first, then the others by their names."""
-    pages = (DOCS / "reference").glob("*.md")
-    return sorted(n for page in pages for n in REQUEST.findall(page.read_text()))
+    return sorted(chapters())
+
+
+@functools.cache
+def chapters() -> dict[str, str]:
+    """The page, beside the folders of functions, that lists each namespace."""
+    return {
+        namespace: page.name
+        for page in (DOCS / "reference").glob("*.md")
+        for namespace in REQUEST.findall(page.read_text())
+    }
 
 
 @functools.cache
@@ -103,7 +111,7 @@ def overview(namespace: str) -> str:
             f"| [`{m.name}`]({pages_of_objects()[m.path]}) | {m.line} |"
             for m in members
         )
-        parts.append(f"## {title}\n\n| | |\n|---|---|\n{rows}")
+        parts.append(f"## {title}\n\n| name | what it is |\n|---|---|\n{rows}")
     return "\n\n".join(parts)
 
 
@@ -122,4 +130,6 @@ def member_pages(namespace: str) -> Iterator[tuple[str, str]]:
             near = f"\n\nSee also, under *{title}*: {others}." if others else ""
             uri = f"reference/{page}"
             heading = f"# {namespace}.{member.name}"
-            yield uri, f"{LESS_WANTED}{heading}\n\n::: {member.path}{near}\n"
+            above = f"[{namespace}](../{chapters()[namespace]}): {title}"
+            text = f"{heading}\n\n{above}\n\n::: {member.path}{near}\n"
+            yield uri, LESS_WANTED + text

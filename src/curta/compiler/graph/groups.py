@@ -87,7 +87,7 @@ class FusionGroup:
         """Why no item can join, whatever it is; "" if some can."""
         first = self.items[0]
         if not isinstance(first, LoopItem):
-            return "an op that is no loop"
+            return f"the kernel before it ({first.kind}) fuses with nothing"
         if first.ordered:
             return "updates in order"
         if first.partial:

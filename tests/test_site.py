@@ -1,0 +1,47 @@
+"""The site shows what examples printed where its pages shorten their outputs."""
+
+import importlib.util
+from pathlib import Path
+
+PATH = Path(__file__).parents[1] / "docs" / "run_page.py"
+PAGE = """\
+# A page
+
+    >>> print("one", 2)
+    one ...
+
+```pycon
+>>> for word in ("a", "", "b"):
+...     print(word)
+a
+<BLANKLINE>
+b
+>>> "exactly"
+'exactly'
+>>> 1 / 0
+Traceback (most recent call last):
+    ...
+ZeroDivisionError: division by zero
+
+```
+"""
+
+
+def run_page():
+    spec = importlib.util.spec_from_file_location("run_page", PATH)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_shortened_outputs_are_shown_as_printed():
+    outputs, failed = run_page().run(PAGE, "page.md")
+    shown = run_page().with_outputs(PAGE, outputs)
+    assert failed == 0
+    wanted = PAGE.replace("one ...", "one 2").replace("<BLANKLINE>", "")
+    assert shown == wanted
+
+
+def test_outputs_that_differ_are_failures():
+    _, failed = run_page().run(PAGE.replace("one ...", "two ..."), "page.md")
+    assert failed == 1
