@@ -126,6 +126,7 @@ def test_large_constants():
     table = jnp.ones((4200, 4200))
     (text,) = told(curta.jit(lambda i: table[i, i]), 3)
     assert "70,560,000 bytes" in text and "pass them as arguments" in text
+    assert "the largest of type float32[4200,4200]" in text
     with captured_constants_warn_bytes(-1):
         assert told(curta.jit(lambda i: table[i, 0]), 3) == []
 

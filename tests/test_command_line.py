@@ -89,6 +89,8 @@ def test_programs_see_their_arguments_and_end_with_their_status(tmp_path):
         (["run", "-n", "0", __file__], "-n must be at least 1, not 0"),
         (["run", "--from", "-1", "-n", "2", __file__], "--from must be at least 0"),
         (["run", "-n", "3", "--of", "2", __file__], "0 to 2 are not among 2"),
+        (["run", "--of", "3", __file__], "--coordinator HOST:PORT says where"),
+        (["run", "-n", "1", "--coordinator", "host", __file__], "HOST:PORT, as first"),
         (["explain", "operator:add", "f32[2]", "f32[3]"], "operator:add refuses these"),
         (["explain", "math:pi", "1"], "math:pi is no function, but 3.14"),
         (["explain", "operator:add", "1"], "operator:add(a, b, /) and 1 arguments"),
@@ -119,6 +121,7 @@ def test_errors_of_programs_show_the_programs_lines(source, wanted, tmp_path):
     files = re.findall(r'File "(.*?)"', ended.stderr)
     assert {Path(f).name for f in files} == {"program.py"}
     assert all(text in ended.stderr for text in wanted)
+    assert "raised in" not in ended.stderr
 
 
 def test_processes_that_a_program_starts_have_it_too(tmp_path):

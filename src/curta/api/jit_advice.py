@@ -149,8 +149,8 @@ def advise_of_keys(fun: Callable[..., Any], jaxpr: Jaxpr) -> None:
         advise(
             "keys",
             result,
-            f"{_subject(fun)}, uses a random key twice, and what is drawn depends on"
-            f" each other. {result}\nUse each key once: key, other ="
+            f"{_subject(fun)}, uses a random key twice, so that its draws are not"
+            f" independent. {result}\nUse each key once: key, other ="
             " random.split(key).",
         )
 

@@ -42,21 +42,24 @@ def warn_of_constants(name: str, consts: Sequence[Any]) -> None:
     """Warn if a function has closed over arrays of many bytes."""
     most = config.jax_captured_constants_warn_bytes
     sizes = [int(getattr(c, "nbytes", 0)) for c in consts]
-    if 0 <= most <= sum(sizes):
-        largest = consts[sizes.index(max(sizes))]
+    if not sizes or most < 0 or sum(sizes) < min(most, _MANY_BYTES):
+        return
+    largest = typeof(consts[sizes.index(max(sizes))]).str_short()
+    if most <= sum(sizes):
         warn(
             "A large amount of constants were captured during lowering"
             f" ({sum(sizes):,} bytes total). If this is intentional, disable this"
             " warning by setting JAX_CAPTURED_CONSTANTS_WARN_BYTES=-1. They are"
-            f" constants of jit({name}), the largest an array of type"
-            f" {typeof(largest).str_short()}: pass them as arguments.",
+            f" constants of jit({name}), the largest an array of type {largest}: pass"
+            " them as arguments.",
         )
-    elif most >= 0 and sum(sizes) >= _MANY_BYTES:
+    else:
         advise(
             "constants",
-            name,
+            (name, largest),
             f"jit({name}) closes over arrays of {sum(sizes):,} bytes, which become part"
-            " of the compiled program: pass them as arguments.",
+            f" of the compiled program, the largest of type {largest}: pass them as"
+            " arguments.",
         )
 
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -57,6 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the program; the exit status."""
     options.n = 2 if options.n is None else options.n
     _check_counts(options.n, options.first, options.of)
+    _check_coordinator(options)
     flags = ["-m"] if options.module else []
     command = [sys.executable, "-m", "curta", "run", *flags, *options.program]
     launcher = None if options.coordinator else _launcher()
@@ -77,6 +79,19 @@ def _check_counts(here: int, first: int, of: int | None) -> None:
         raise UsageError(f"--from must be at least 0, not {first}")
     if of is not None and first + here > of:
         raise UsageError(f"processes {first} to {first + here - 1} are not among {of}")
+
+
+def _check_coordinator(options: argparse.Namespace) -> None:
+    address = options.coordinator
+    if address is None and options.of is not None and options.n < options.of:
+        raise UsageError(
+            f"of {options.of} processes {options.n} are to run here: --coordinator"
+            " HOST:PORT says where process 0 is reached from the other machines"
+        )
+    if address is not None and not re.fullmatch(r".+:\d+", address):
+        raise UsageError(
+            f"--coordinator is HOST:PORT, as first.host:4321, not {address!r}"
+        )
 
 
 def _status(status: int) -> int:

@@ -25,7 +25,8 @@ _BESIDE_JAX = (
 
 # Packages whose functions are not users'; `curta` itself has some of `api`.
 _INTERNAL = frozenset(
-    f"curta.{name}" for name in ("control", "core", "primitives", "runtime")
+    f"curta.{name}"
+    for name in ("command_line", "control", "core", "primitives", "runtime")
 )
 _UPDATE = (
     "x.at[index] has methods: .set(value), .add(value), .get() and others, which give a"

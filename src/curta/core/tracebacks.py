@@ -127,7 +127,8 @@ def shorten_uncaught(error: BaseException) -> None:
     mode, whole = config.jax_traceback_filtering, error.__traceback__
     if mode in ("off", "tracebackhide"):
         return
-    remedies.name_function(error, _own_steps(whole))
+    if users_frames(whole) is not None:
+        remedies.name_function(error, _own_steps(whole))
     errors = [*_chain(error)]
     kept = any(isinstance(e, UnfilteredStackTrace) for e in errors)
     shortened = [
@@ -199,7 +200,10 @@ def shown_frames(whole: types.TracebackType | None) -> types.TracebackType | Non
 
 
 def _own_steps(whole: types.TracebackType | None) -> list[types.TracebackType]:
-    """The frames of this package that the last one of the user has called."""
+    """The frames of this package that the last one of the user has called.
+
+    A traceback that begins at a boundary has all frames after that one.
+    """
     steps = [*_steps(whole)]
     users = [i for i, step in enumerate(steps) if include_frame(step.tb_frame)]
     return steps[users[-1] + 1 :] if users else steps
