@@ -360,10 +360,6 @@ class Tuning:
     lapack_short_chunks: int = limit(4, shrunk=2)
     # Maximum buffers that OpenBLAS allocates when loaded: one per concurrent call.
     blas_buffers: int = limit(64, shrunk=2)
-    # Minimum operations of a chunk of rotations.
-    rotation_chunk_work: int = limit(1 << 16, shrunk=1)
-    # Maximum chunks: each has its own vector.
-    rotation_chunks: int = limit(16, shrunk=3)
     # Minimum operations of a chunk of matrices, one per lane.
     lane_chunk_work: int = limit(1 << 18, shrunk=1)
     # Maximum chunks: each has its own memory.

@@ -42,6 +42,7 @@ from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
+from curta.primitives.linalg.updates import CholeskyUpdate
 
 _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64", "i": "i32"}
 
@@ -71,8 +72,7 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
     algorithm = ALGORITHMS[type(op)](op, *(e if e[1:] else (*e, 1) for e in ends))
     operands = tuple(in_memory(lowering, v) for v in eqn.invars)
     results = lowering.results(eqn)
-    most = min(count, target.host().lanes(_KINDS[dtype.char]))
-    lanes = 1 << (most.bit_length() - 1)
+    lanes, strip = _vectors(op, [v.aval for v in eqn.invars])
     block = LoopVar("block", -(-count // lanes))
     chunk = LoopVar("chunk", _chunks(algorithm, count, block.extent, dtype))
     b = lowering.builder
@@ -85,13 +85,18 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
         size = array.size // count
         return Buffer(array.name, array.dtype, lanes * size, View(array, first * size))
 
-    machine = LoopMachine(b, lanes, dtype, _are_small(algorithm))
-    arrays, memory = _matrices(lowering, machine, algorithm, chunk)
+    small = lanes > 1 and _are_small(algorithm)
+    machine = LoopMachine(b, lanes, dtype, small, strip)
+    # A matrix that is alone is changed where the result lies.
+    written = dict(zip(algorithm.results, map(rows, results), strict=True))
+    there = written if lanes == 1 else {}
+    arrays, memory = _matrices(lowering, machine, algorithm, chunk, there)
     for i, operand in zip(algorithm.operands, operands, strict=True):
         arrays[i].read(rows(operand))
     algorithm.function(machine, *arrays, *algorithm.options)
-    for i, result in zip(algorithm.results, results, strict=True):
-        arrays[i].write(rows(result))
+    for i, result in written.items():
+        if i not in there:
+            arrays[i].write(result)
     region = Region(tuple(machine.body), None, block, chunk)
     lowering.items.append(RegionItem(eqn, operands, results, region, memory))
 
@@ -109,17 +114,24 @@ def _matrices(
     machine: LoopMachine,
     algorithm: Algorithm,
     chunk: LoopVar,
+    there: dict[int, Buffer],
 ) -> tuple[list[LoopMatrix], tuple[Buffer, ...]]:
-    """The matrices of a block, and the memory in which each chunk has its own."""
+    """The matrices of a block, and the memory in which each chunk has its own.
+
+    Some are `there`.
+    """
     matrices: list[LoopMatrix] = []
     memory: list[Buffer] = []
-    for array in algorithm.arrays:
+    for i, array in enumerate(algorithm.arrays):
         dtype = INT32 if array.integer else machine.dtype
         given = machine, array.shape, dtype, array.view
         if machine.unrolled:
             matrices.append(RegisterMatrix(*given))
             continue
-        size = math.prod(array.shape) * machine.lane.extent
+        if i in there:
+            matrices.append(MemoryMatrix(there[i], *given))
+            continue
+        size = math.prod(array.shape) * machine.lanes
         aval = ShapedArray((chunk.extent, size), dtype)
         memory.append(lowering.new_buffer(aval, f"matrices{len(memory)}"))
         whole = memory[-1]
@@ -141,20 +153,34 @@ def matrix_loop(op: MatrixOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | Non
     rule = _RULES.get(type(op))
     if rule is None or op.params().get("pivoting"):
         return None
-    batch, ends = _batch_and_ends(op, avals)
-    sizes = [d for end in ends for d in end]
-    if not all(0 < d for d in (*batch, *sizes)):
+    if not all(0 < d for a in avals for d in a.shape):
         return None
+    # LAPACK has no rotations of whole rows, and does not perturb.
+    alone = type(op) is CholeskyUpdate or op.params().get("perturb_singular")
+    if not alone and not _are_lanes(op, avals):
+        return None
+    return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))
+
+
+def _vectors(op: MatrixOp, avals: Sequence[ShapedArray]) -> tuple[int, int]:
+    """The lanes, of a matrix each, or one, and the columns of a strip."""
+    strip = target.host().lanes(_KINDS[avals[0].dtype.char])
+    if not _are_lanes(op, avals):
+        return 1, strip
+    batch, _ = _batch_and_ends(op, avals)
+    return 1 << (min(math.prod(batch), strip).bit_length() - 1), strip
+
+
+def _are_lanes(op: MatrixOp, avals: Sequence[ShapedArray]) -> bool:
+    """Whether there are many matrices, and not too large for a lane."""
+    batch, ends = _batch_and_ends(op, avals)
     lanes = target.host().lanes("f64" if avals[0].dtype.char in "dD" else "f32")
     many = lanes > 1 and math.prod(batch) >= config.tuning.lane_blocks * lanes
     if 1 in op.ranks[:-1]:  # given by diagonals, of any length that lies near
         fits = sum(map(math.prod, ends)) <= config.tuning.lane_matrix_elements
     else:
-        fits = all(d <= config.tuning.lane_matrix for d in sizes)
-    # LAPACK does not perturb.
-    if not (many and fits) and not op.params().get("perturb_singular"):
-        return None
-    return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))
+        fits = all(d <= config.tuning.lane_matrix for end in ends for d in end)
+    return many and fits
 
 
 def _batch_and_ends(
@@ -187,5 +213,6 @@ def _product(*args: Any) -> Any:
 _RULES: dict[type[Op], Callable[..., Sequence[Any]]] = {
     **dict.fromkeys((Cholesky, LU, LUPivotsToPermutation, TriangularSolve), _itself),
     **dict.fromkeys((Geqrf, HouseholderProduct, TridiagonalSolve), _itself),
+    CholeskyUpdate: _itself,
     QR: lambda op, a: qr(op, a, _reduced, _product),
 }

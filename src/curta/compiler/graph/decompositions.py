@@ -19,7 +19,6 @@ from curta.compiler.graph.lapack_ops import (
     INT,
     LETTERS,
     Lapack,
-    Rotated,
     real_space,
 )
 from curta.compiler.library import blas
@@ -59,7 +58,7 @@ from curta.primitives.linalg.schur import Schur
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
-from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr, SymmetricProduct
+from curta.primitives.linalg.updates import Ormqr, SymmetricProduct
 
 
 def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -206,10 +205,6 @@ def _ormqr(op: Any, a: Any, taus: Any, c: Any) -> list[Any]:
     return [swapped(call(swapped(a), taus, swapped(c))[0])]
 
 
-def _cholesky_update(op: Any, r: Any, w: Any) -> list[Any]:
-    return [Rotated()(r, w)]
-
-
 def _symmetric_product(op: Any, a: Any, c: Any) -> list[Any]:
     scalar = typeof(a).dtype.type
     product = mul(matmul(a, swapped(a)), scalar(op.alpha))
@@ -231,6 +226,5 @@ _RULES: dict[type[Op], Callable[..., list[Any]]] = {
     Eig: eigenproblems.eig,
     TridiagonalSolve: _tridiagonal_solve,
     Ormqr: _ormqr,
-    CholeskyUpdate: _cholesky_update,
     SymmetricProduct: _symmetric_product,
 }

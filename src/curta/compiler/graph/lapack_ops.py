@@ -13,10 +13,8 @@ from curta.compiler.library.lapack_calls import (
     BatchedCall,
     Space,
 )
-from curta.compiler.library.rotations import RankOneUpdate
 from curta.core.avals import ShapedArray
 from curta.lazy_dataclass import dataclass
-from curta.primitives.linalg.updates import CholeskyUpdate
 
 Shape = tuple[int, ...]
 INT = np.dtype(np.int32)
@@ -73,24 +71,6 @@ class Lapack(LibraryOp):
 
 def _bytes(aval: ShapedArray, count: int) -> int:
     return aval.size // count * aval.dtype.itemsize
-
-
-@dataclass(frozen=True)
-class Rotated(LibraryOp):
-    """`CholeskyUpdate`, natively."""
-
-    name: ClassVar[str] = "rotated"
-
-    def aval(self, *avals: ShapedArray) -> ShapedArray:
-        return avals[0]
-
-    def eval(self, *args: Any) -> Any:
-        return CholeskyUpdate().eval(*args)
-
-    def routine(self, *avals: ShapedArray) -> RankOneUpdate:
-        n = avals[1].shape[-1]
-        kind = "f64" if avals[0].dtype.itemsize == 8 else "f32"
-        return RankOneUpdate(avals[1].size // n, n, kind)
 
 
 def real_space(dtype: Any, count: int) -> list[Space]:

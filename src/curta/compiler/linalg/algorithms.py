@@ -13,7 +13,7 @@ from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.qr import Geqrf, HouseholderProduct
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
-from curta.primitives.linalg.updates import Ormqr
+from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr
 
 Shape = tuple[int, int]
 
@@ -93,6 +93,11 @@ def _ormqr(op: Ormqr, a: Shape, taus: Shape, c: Shape) -> Algorithm:
     return Algorithm(reflections.multiply, arrays, (0, 1, 2), (2,), work, (adjoint,))
 
 
+def _update(op: CholeskyUpdate, r: Shape, w: Shape) -> Algorithm:
+    arrays, work = (Array(r), Array(w, view=MatrixView(True))), 4 * r[0] * r[1]
+    return Algorithm(factors.update, arrays, (0, 1), (0,), work)
+
+
 def _tridiagonal(op: TridiagonalSolve, *shapes: Shape) -> Algorithm:
     diagonal, right = shapes[0], shapes[-1]
     arrays = *map(Array, shapes), Array(diagonal)
@@ -109,5 +114,6 @@ ALGORITHMS: dict[type[Op], Callable[..., Algorithm]] = {
     HouseholderProduct: _product,
     Ormqr: _ormqr,
     TridiagonalSolve: _tridiagonal,
+    CholeskyUpdate: _update,
 }
 """From an op and the shapes of its operands, vectors as columns."""

@@ -1,8 +1,8 @@
 """Triangular factors of matrices, and equations with them.
 
-Golub and Van Loan, "Matrix Computations" (2013), algorithms 3.1.1, 3.4.1, 4.2.1 and
-4.3.6, as LAPACK's `getf2`, `potf2` and `gtsv` and BLAS's `trsm` do them; so is what
-happens to NaN and to singular matrices.
+Golub and Van Loan, "Matrix Computations" (2013), algorithms 3.1.1, 3.4.1, 4.2.1, 4.3.6
+and section 6.5.4, as LAPACK's `getf2`, `potf2` and `gtsv` and BLAS's `trsm` do them; so
+is what happens to NaN and to singular matrices.
 """
 
 from __future__ import annotations
@@ -71,6 +71,26 @@ def substitute(p: Machine, a: Matrix, x: Matrix, unit: bool) -> None:
     p.repeat(0, a.shape[0], row)
 
 
+def update(p: Machine, r: Matrix, w: Matrix) -> None:
+    """The upper triangle r' with r'^T r' = r^T r + w^T w, for a row w, which changes.
+
+    Row k and w are rotated so that nothing is left of w's element k.
+    """
+
+    def rotate(k: Index) -> None:
+        x, y = r[k, k], w[0, k]
+        none = y.equals(0)
+        divisor = where(none, 1, x.abs().maximum(y.abs()))
+        x, y = x / divisor, y / divisor
+        length = (x * x + y * y).sqrt()
+        cosine, sine = where(none, 1, x / length), where(none, 0, y / length)
+        row, rest = r[k, :], w[0, :]
+        rotated = cosine * row + sine * rest
+        p.set_rows((r, k, rotated), (w, 0, cosine * rest - sine * row))
+
+    p.repeat(0, r.shape[0], rotate)
+
+
 def tridiagonal(
     p: Machine,
     lower: Matrix,
@@ -106,7 +126,8 @@ def tridiagonal(
         second[j, 0] = where(swap, -(factor * beyond), beyond)
         here, there = x[i, :], x[j, :]
         upper = where(swap, there, here)
-        x.set_rows((i, upper), (j, where(swap, here, there) - factor * upper))
+        under = where(swap, here, there) - factor * upper
+        p.set_rows((x, i, upper), (x, j, under))
 
     p.repeat(0, n - 1, eliminate)
     if perturb:

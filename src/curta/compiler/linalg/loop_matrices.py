@@ -13,7 +13,7 @@ from curta.compiler.loops.build import Scalar, ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import INT32
 from curta.compiler.loops.index import ZERO, Affine, as_index
-from curta.compiler.loops.nodes import Buffer, Pack, Store, View
+from curta.compiler.loops.nodes import Buffer, Copy, Pack, Store, View
 
 Value = tuple[Scalar, Index, Index]
 """An element, with its row and column."""
@@ -35,8 +35,8 @@ class LoopMatrix(Matrix):
         """What gives elements as they are now, by where they lie."""
 
     @abstractmethod
-    def assign(self, *values: Value, ordered: bool = False) -> None:
-        """Set elements; all are computed before, if `ordered`."""
+    def stores(self, *values: Value) -> list[Store]:
+        """What sets elements, if they are in memory; others are set."""
 
     @abstractmethod
     def read(self, rows: Buffer) -> None:
@@ -62,7 +62,7 @@ class LoopMatrix(Matrix):
 
     def each_column(self) -> Any:
         """The columns of a loop, or all of them."""
-        return self.p.each(self._selected(1, slice(None)))
+        return self.p.each(self._selected(1, slice(None)), columns=True)
 
     def _selected(self, axis: int, index: Any) -> Any:
         """An index, a range, or a group of columns."""
@@ -96,22 +96,18 @@ class LoopMatrix(Matrix):
         rows, columns = (self._selected(axis, x) for axis, x in enumerate(index))
         for i in self.p.each(rows):
             if type(columns) is Range:
-                for j in self.p.each(columns._replace(stop=stop(i) or columns.stop)):
-                    self.assign((part.at(i, Column(j)), i, j))
+                columns_now = columns._replace(stop=stop(i) or columns.stop)
+                for j in self.p.each(columns_now, columns=True):
+                    self.p.put(self.stores((part.at(i, Column(j)), i, j)))
             else:
                 group = columns if isinstance(columns, tuple) else (Column(columns),)
-                self.assign(*((part.at(i, c), i, c.index) for c in group))
-
-    def set_rows(self, *rows: tuple[Index, Part]) -> None:
-        given = [(i, self.p.part(part)) for i, part in rows]
-        for j in self.each_column():
-            values = [(part.at(i, Column(j)), i, j) for i, part in given]
-            self.assign(*values, ordered=True)
+                values = ((part.at(i, c), i, c.index) for c in group)
+                self.p.put(self.stores(*values))
 
     def clear_above_diagonal(self) -> None:
         for i in self.p.each(self._selected(0, slice(None))):
             for j in self.p.each(self._selected(1, slice(i + 1, None))):
-                self.assign((self.p.b.const(0, self.dtype), i, j))
+                self.p.put(self.stores((self.p.b.const(0, self.dtype), i, j)))
 
     def set_where(self, condition: Part, number: float) -> None:
         p, mask = self.p, self.p.part(condition).number
@@ -139,20 +135,20 @@ class MemoryMatrix(LoopMatrix):
         return Buffer(name, memory.dtype, memory.size, View(memory, ZERO))
 
     def _places(self, offset: Affine) -> list[Affine]:
-        lane, count = self.p.lane, self.count
-        return [(offset * count + i) * lane.extent + lane for i in range(count)]
+        p, count = self.p, self.count
+        return [(offset * count + i) * p.lanes + p.lane for i in range(count)]
 
     def now(self) -> Callable[[Affine], Scalar]:
         memory, b = self._name(), self.p.b
         return lambda offset: _loaded(b, memory, self._places(offset))
 
-    def assign(self, *values: Value, ordered: bool = False) -> None:
+    def stores(self, *values: Value) -> list[Store]:
         memory, b = self._name(), self.p.b
         stores: list[Store] = []
         for x, *at in values:
             places = self._places(self.offset(*at))
             stores += _stores(memory, places, b.convert(x, self.dtype))
-        self.p.put(stores, ordered)
+        return stores
 
     def read(self, rows: Buffer) -> None:
         self._move(rows, back=False)
@@ -162,12 +158,14 @@ class MemoryMatrix(LoopMatrix):
 
     def _move(self, rows: Buffer, back: bool) -> None:
         """By squares in registers or, of few elements, one by one."""
-        p, lane, columns = self.p, self.p.lane, self._name()
-        size = rows.size // lane.extent
-        if size >= lane.extent > 1 and rows.dtype.kind == "f":
-            return p.body.append(Pack(rows, columns, size, lane.extent, back))
+        p, lanes, columns = self.p, self.p.lanes, self._name()
+        size = rows.size // lanes
+        if lanes == 1:
+            return p.body.append(Copy(*((rows, columns) if back else (columns, rows))))
+        if size >= lanes and rows.dtype.kind == "f":
+            return p.body.append(Pack(rows, columns, size, lanes, back))
         for i in p.each(Range(ZERO, as_index(size))):
-            ends = (rows, i + as_index(lane) * size), (columns, i * lane.extent + lane)
+            ends = (rows, i + p.lane * size), (columns, i * lanes + p.lane)
             (source, first), (to, second) = ends[::-1] if back else ends
             p.put(_stores(to, [second], _loaded(p.b, source, [first])))
         return None
@@ -179,7 +177,7 @@ class MemoryMatrix(LoopMatrix):
         there = b.min(b.max(other, low), high).as_index()
         for j in self.each_column():
             x, y = (now(self.offset(i, j)) for i in (k, there))
-            self.assign((y, k, j), (x, there, j), ordered=True)
+            self.p.put(self.stores((y, k, j), (x, there, j)), ordered=True)
 
 
 class RegisterMatrix(LoopMatrix):
@@ -193,16 +191,17 @@ class RegisterMatrix(LoopMatrix):
     def now(self) -> Callable[[Affine], Scalar]:
         return lambda offset: self.elements[offset.const]
 
-    def assign(self, *values: Value, ordered: bool = False) -> None:
+    def stores(self, *values: Value) -> list[Store]:
         new = [self.p.b.convert(x, self.dtype) for x, *_ in values]
         places = [self.offset(*at).const for _, *at in values]
         for place, x in zip(places, self.p.registers(new), strict=True):
             self.elements[place] = x
+        return []
 
     def _places(self) -> list[list[Affine]]:
         """Where elements lie among matrices in memory, one after the other."""
         count, size = self.count, len(self.elements)
-        start = as_index(self.p.lane) * (size * count)
+        start = self.p.lane * (size * count)
         return [[start + (i * count + k) for k in range(count)] for i in range(size)]
 
     def read(self, rows: Buffer) -> None:
@@ -224,7 +223,7 @@ class RegisterMatrix(LoopMatrix):
                 chosen = b.select(hit, old, chosen)
                 values.append((b.select(hit, here, old), i, j))
             values[row] = chosen, k, j
-            self.assign(*values)
+            self.stores(*values)
 
 
 def _loaded(b: ScalarBuilder, memory: Buffer, at: Sequence[Affine]) -> Scalar:

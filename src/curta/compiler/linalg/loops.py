@@ -149,14 +149,18 @@ class LoopPart(Part):
 class LoopMachine(Machine):
     """Writes statements whose vectors have a lane for each of some matrices.
 
-    Or `unrolled` ones, of matrices in registers.
+    Or `unrolled` ones, of matrices in registers. Where there is one lane, vectors go
+    along columns, as many at a time as a `strip` has.
     """
 
     def __init__(
-        self, b: ScalarBuilder, lanes: int, dtype: Any, unrolled: bool
+        self, b: ScalarBuilder, lanes: int, dtype: Any, unrolled: bool, strip: int
     ) -> None:
-        self.b, self.dtype, self.unrolled = b, dtype, unrolled
-        self.lane: LoopVar = LoopVar("matrix", lanes)
+        self.b, self.dtype, self.unrolled, self.strip = b, dtype, unrolled, strip
+        self.lanes = lanes
+        lane = LoopVar("matrix", lanes)
+        self.lane: Affine = as_index(lane if lanes > 1 else 0)
+        self.dims: tuple[LoopVar, ...] = (lane,) if lanes > 1 else ()
         self.body: list[Statement] = []
 
     @property
@@ -199,7 +203,7 @@ class LoopMachine(Machine):
         buffers = [
             None if isinstance(n, Const) else self._register(n.dtype) for n in numbers
         ]
-        lane = as_index(self.lane)
+        lane = self.lane
         pairs = [(r, n) for r, n in zip(buffers, numbers, strict=True) if r is not None]
         self.put(Store(r, lane, n) for r, n in pairs)
         held = [
@@ -210,11 +214,10 @@ class LoopMachine(Machine):
 
     def _register(self, dtype: Any) -> Buffer:
         name = f"r{self.b.fresh()}"
-        return Buffer(name, dtype, self.lane.extent, "register")
+        return Buffer(name, dtype, self.lanes, "register")
 
     def _held(self, register: Buffer) -> Scalar:
-        lane = as_index(self.lane)
-        return self.b.load_where(register, lane, None, register.dtype)
+        return self.b.load_where(register, self.lane, None, register.dtype)
 
     def _together(
         self, like: Sequence[Scalar], numbers: Sequence[Scalar]
@@ -232,7 +235,7 @@ class LoopMachine(Machine):
         """Add a nest of stores."""
         stores = tuple(stores)
         if stores:
-            self.body.append(LoopNest((self.lane,), stores, (), ordered=ordered))
+            self.body.append(LoopNest(self.dims, stores, (), ordered=ordered))
 
     @contextmanager
     def block(self) -> Iterator[list[Statement]]:
@@ -241,21 +244,39 @@ class LoopMachine(Machine):
         yield self.body
         self.body = before
 
-    def each(self, selected: Any) -> Iterator[Index]:
+    def each(self, selected: Any, columns: bool = False) -> Iterator[Index]:
         """The index of a loop over a range, or all of them; an index as it is."""
         if type(selected) is not Range:
             yield selected
         elif self.unrolled:
             yield from _indices(selected)
+        elif columns and self.lanes == 1 < self.strip <= selected.stop.bounds[1]:
+            strip, before = LoopVar("strip", self.strip), self.dims
+            steps, rest = self._in_steps(selected, self.strip)
+            self.dims = (strip,)
+            for i in steps:
+                yield i + strip
+            self.dims = before
+            yield from self.each(rest)
         else:
-            var = self._variable(selected.stop)
-            with self.block() as body:
-                yield as_index(var)
-            bounds = selected[:2]
-            self.body.append(For(var, (), tuple(body), bounds=bounds, independent=True))
+            yield from self._loop_over(selected, self._variable(selected))
 
-    def _variable(self, stop: Affine) -> LoopVar:
-        return LoopVar(f"i{self.b.fresh()}", stop.bounds[1])
+    def _in_steps(self, over: Range, step: int) -> tuple[Iterator[Affine], Range]:
+        """The index of a loop in steps, and the range that is left."""
+        start, stop, _ = over
+        whole = start + (stop - start) // step * step
+        steps = self._loop_over(Range(start, whole), self._variable(over, step), step)
+        return steps, Range(whole, stop)
+
+    def _loop_over(self, over: Range, var: LoopVar, step: int = 1) -> Iterator[Affine]:
+        """The index of a loop whose iterations are independent."""
+        with self.block() as body:
+            yield as_index(var)
+        self.body.append(For(var, (), tuple(body), False, over[:2], step, True))
+
+    def _variable(self, over: Range, step: int = 1) -> LoopVar:
+        """A variable for steps that end in a range."""
+        return LoopVar(f"i{self.b.fresh()}", over.stop.bounds[1] - step + 1)
 
     def loop(
         self,
@@ -271,7 +292,7 @@ class LoopMachine(Machine):
             for i in _indices(over)[:: -1 if reverse else 1]:
                 now = self.registers(following(i, now))
             return now
-        var, numbers = self._variable(over.stop), [n for x in initial for n in parts(x)]
+        var, numbers = self._variable(over), [n for x in initial for n in parts(x)]
         first, now, then, last = (
             [self._register(n.dtype) for n in numbers] for _ in range(4)
         )
@@ -287,8 +308,10 @@ class LoopMachine(Machine):
         return self._together(initial, [*map(self._held, last)])
 
     def _define(self, registers: Sequence[Buffer], values: Sequence[Scalar]) -> None:
-        lane, numbers = as_index(self.lane), [n for x in values for n in parts(x)]
-        self.put(Store(r, lane, n) for r, n in zip(registers, numbers, strict=True))
+        numbers = [n for x in values for n in parts(x)]
+        self.put(
+            Store(r, self.lane, n) for r, n in zip(registers, numbers, strict=True)
+        )
 
     def repeat(
         self,
@@ -321,15 +344,23 @@ class LoopMachine(Machine):
         self.body.append(If(flags, ((), tuple(body)), ((), ()), ()))
 
     def by_columns(self, a: Matrix, start: Index, body: Callable[[Any], None]) -> None:
-        stop, size, rest = a.shape[1], config.tuning.lane_sums, as_index(start)
-        if stop >= size and not self.unrolled:
-            first, rest = rest, rest + (stop - rest) // size * size
-            var = LoopVar(f"i{self.b.fresh()}", stop - size + 1)
-            with self.block() as block:
-                body(tuple(Column(as_index(var) + c, c) for c in range(size)))
-            self.body.append(For(var, (), tuple(block), False, (first, rest), size))
-        for j in self.each(Range(rest, as_index(stop))):
+        size, rest = (
+            config.tuning.lane_sums,
+            Range(as_index(start), as_index(a.shape[1])),
+        )
+        if a.shape[1] >= size and not self.unrolled:
+            steps, rest = self._in_steps(rest, size)
+            for j in steps:
+                body(tuple(Column(j + c, c) for c in range(size)))
+        for j in self.each(rest):
             body((Column(j),))
+
+    def set_rows(self, *rows: tuple[Matrix, Index, Part]) -> None:
+        given: list[tuple[Any, Index, LoopPart]]
+        given = [(matrix, i, self.part(part)) for matrix, i, part in rows]
+        for j in given[0][0].each_column():
+            pairs = [(a, (part.at(i, Column(j)), i, j)) for a, i, part in given]
+            self.put([s for a, x in pairs for s in a.stores(x)], ordered=True)
 
     def number_rows(self, a: Matrix) -> None:
         for i in self.each(Range(ZERO, as_index(a.shape[0]))):

@@ -136,10 +136,6 @@ class OpMatrix(Matrix):
     def set_lower(self, index: tuple[Any, Any], part: Any) -> None:
         self[index] = part
 
-    def set_rows(self, *rows: tuple[Index, Any]) -> None:
-        for i, part in rows:
-            self[i, :] = part
-
     def clear_above_diagonal(self) -> None:
         self.value = where(below_diagonal(*self.shape), self.value, 0)
 
@@ -226,6 +222,10 @@ class OpMachine(Machine):
         results = repeat(stop - start, step, given)
         assign(results)
         return results[:count]
+
+    def set_rows(self, *rows: tuple[Matrix, Index, Any]) -> None:
+        for matrix, i, part in rows:
+            matrix[i, :] = part
 
     def by_columns(self, a: Matrix, start: Index, body: Callable[[Any], None]) -> None:
         body(slice(start, None))

@@ -172,10 +172,6 @@ class Matrix(ABC):
         """Assign what is on and below the diagonal; what is above it is not needed."""
 
     @abstractmethod
-    def set_rows(self, *rows: tuple[Index, Part]) -> None:
-        """Assign whole rows at once, each of which the others' parts may read."""
-
-    @abstractmethod
     def clear_above_diagonal(self) -> None: ...
 
     @abstractmethod
@@ -205,6 +201,10 @@ class Machine(ABC):
         reverse: bool = False,
     ) -> Sequence[Part]:
         """`carried = body(i, *carried)` for i from start to stop."""
+
+    @abstractmethod
+    def set_rows(self, *rows: tuple[Matrix, Index, Part]) -> None:
+        """Assign whole rows at once, each of which the others' parts may read."""
 
     @abstractmethod
     def by_columns(self, a: Matrix, start: Index, body: Callable[[Any], None]) -> None:

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.linalg.programs import Program, algorithm, staged
+from curta.compiler.linalg.tensors import Tensor
 from curta.compiler.stablehlo.linalg import (
     eig,
     householder,
     jacobi,
     schur,
-    updates,
 )
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
@@ -26,7 +26,12 @@ from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr, SymmetricProduct
 
 _SHARED: tuple[type, ...] = (LU, LUPivotsToPermutation, TridiagonalSolve)
-_SHARED += (Geqrf, HouseholderProduct, Ormqr)
+_SHARED += (Geqrf, HouseholderProduct, Ormqr, CholeskyUpdate)
+
+
+def _symmetric_product(op: SymmetricProduct, a: Tensor, c: Tensor) -> Sequence[Tensor]:
+    return [op.alpha * (a @ a.T) + op.beta * c]
+
 
 PROGRAMS: dict[type, Program] = {
     **{cls: algorithm(cls, unrolled=False) for cls in _SHARED},
@@ -37,8 +42,7 @@ PROGRAMS: dict[type, Program] = {
     Eigh: jacobi.eigh,
     Schur: schur.schur,
     SVD: jacobi.svd,
-    CholeskyUpdate: updates.cholesky_update,
-    SymmetricProduct: updates.symmetric_product,
+    SymmetricProduct: _symmetric_product,
 }
 
 
