@@ -19,7 +19,7 @@ from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import loop_item
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
-from curta.compiler.loops.nodes import Buffer, Expr, index_operands, walk
+from curta.compiler.loops.nodes import Buffer, Const, Expr, index_operands, walk
 from curta.compiler.loops.schedule import weight
 from curta.config import config
 from curta.core.dim import is_multiple, typical
@@ -83,6 +83,8 @@ def _updates(
     free = _independent(element)
     dims = _in_order(eqn, index, free)
     independent = next((i for i, v in enumerate(dims) if v not in free), len(dims))
+    if dims and row_major(element, aval.shape).coefficient(dims[-1]) == 1:
+        independent = min(independent, len(dims) - 1)  # neighbours are for vectors
     if not independent and dims and dims[-1] in free:
         blocks = _blocks(shape, dims[-1].extent, lowering.dtype(result).itemsize)
         if blocks > 1:
@@ -111,10 +113,13 @@ def _load(lowering: ItemBuilder, result: Buffer, offset: Any, inside: Any) -> An
 def _lowered(
     lowering: ItemBuilder, eqn: Eqn, index: tuple[Any, ...], low: tuple[int, ...] = ()
 ) -> Any:
+    """Where an update goes, under which condition (None: always), and what it does."""
     op = cast(WindowUpdate, eqn.op)
     operands = [Operand(v.aval, v, lowering.elements) for v in eqn.invars]
     there = map(add, map(as_index, index), low or (0,) * len(index))
-    return op.lower_update(lowering.builder, tuple(there), *operands)
+    element, inside, new = op.lower_update(lowering.builder, tuple(there), *operands)
+    always = isinstance(inside, Const) and bool(inside.value)
+    return element, None if always else inside, new
 
 
 def _shared_out(

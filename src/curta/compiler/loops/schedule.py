@@ -37,6 +37,7 @@ from curta.compiler.loops.nodes import (
     Region,
     While,
     blocks_in,
+    index_operands,
     statements_in,
     walk,
 )
@@ -220,10 +221,16 @@ def prefers_columns(kernel: Kernel) -> bool:
     rows = columns = 0  # the loads that would jump with every lane
     for nest in kernel.nests:
         for load in nest.loads if nest.dims else ():
-            rows += typical(abs(load.offset.coefficient(nest.dims[-1]))) > 1
+            rows += _jumps(load.offset, nest.dims[-1], 1)
             # A stride of 2 is two vector loads and a shuffle.
-            columns += typical(abs(load.offset.coefficient(last))) > 2
+            columns += _jumps(load.offset, last, 2)
     return rows > columns
+
+
+def _jumps(offset: Affine, lane: LoopVar, most: int) -> bool:
+    """Whether lanes lie further apart than so much, or wherever data says."""
+    apart = typical(abs(offset.coefficient(lane))) > most
+    return apart or any(lane in _varies(x) for x in index_operands(offset))
 
 
 def is_running(nest: LoopNest) -> bool:
