@@ -19,7 +19,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "Consume": "tests/random/test_key_reuse.py",
         "Cond": "tests/control/test_control_flow.py",
         "CoreCall": "tests/control/test_core_call.py",
-        "CustomCall": "tests/stablehlo/test_vendor.py",
+        "Operation": "tests/stablehlo/test_linalg.py",
         "CustomJVPCall": "tests/api/test_custom_derivatives.py",
         "CustomLinear": "tests/api/test_custom_derivatives.py",
         "CustomVmapCall": "tests/api/test_custom_batching.py",

@@ -19,11 +19,7 @@ from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.routines import in_memory
 from curta.compiler.linalg.algorithms import ALGORITHMS, Algorithm
-from curta.compiler.linalg.loop_matrices import (
-    LoopMatrix,
-    MemoryMatrix,
-    RegisterMatrix,
-)
+from curta.compiler.linalg.loop_matrices import LoopMatrix, MemoryMatrix, RegisterMatrix
 from curta.compiler.linalg.loops import LoopMachine
 from curta.compiler.linalg.programs import qr, staged_in_single
 from curta.compiler.llvm import target

@@ -22,18 +22,8 @@ from curta.compiler.graph.lapack_ops import (
     real_space,
 )
 from curta.compiler.library import blas
-from curta.compiler.library.lapack_calls import (
-    Argument,
-    Operand,
-    Result,
-    Work,
-)
-from curta.compiler.linalg.programs import (
-    nan_unless,
-    qr,
-    staged_in_single,
-    succeeded,
-)
+from curta.compiler.library.lapack_calls import Argument, Operand, Result, Work
+from curta.compiler.linalg.programs import nan_unless, qr, staged_in_single, succeeded
 from curta.config import enable_x64
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate, watching
@@ -41,24 +31,18 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
 from curta.core.op import Op
 from curta.core.trace import typeof
-from curta.primitives.elementwise.arithmetic import add, mul, sub
+from curta.primitives.elementwise.arithmetic import sub
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.condensed import Hessenberg, Tridiagonal
 from curta.primitives.linalg.eigen import Eig, Eigh
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
-from curta.primitives.linalg.matrices import (
-    columns,
-    conjugate,
-    matmul,
-    swapped,
-    tril,
-)
+from curta.primitives.linalg.matrices import columns, conjugate, swapped, tril
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.schur import Schur
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
-from curta.primitives.linalg.updates import Ormqr, SymmetricProduct
+from curta.primitives.linalg.updates import Ormqr
 
 
 def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -205,12 +189,6 @@ def _ormqr(op: Any, a: Any, taus: Any, c: Any) -> list[Any]:
     return [swapped(call(swapped(a), taus, swapped(c))[0])]
 
 
-def _symmetric_product(op: Any, a: Any, c: Any) -> list[Any]:
-    scalar = typeof(a).dtype.type
-    product = mul(matmul(a, swapped(a)), scalar(op.alpha))
-    return [add(product, mul(c, scalar(op.beta)))]
-
-
 _RULES: dict[type[Op], Callable[..., list[Any]]] = {
     Cholesky: _cholesky,
     LU: _lu,
@@ -226,5 +204,4 @@ _RULES: dict[type[Op], Callable[..., list[Any]]] = {
     Eig: eigenproblems.eig,
     TridiagonalSolve: _tridiagonal_solve,
     Ormqr: _ormqr,
-    SymmetricProduct: _symmetric_product,
 }

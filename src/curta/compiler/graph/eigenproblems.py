@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.compiler.graph.lapack_ops import (
-    INFO,
-    LETTERS,
-    Lapack,
-    real_space,
-)
-from curta.compiler.library.lapack_calls import (
-    Argument,
-    Result,
-    Space,
-    Work,
-)
+from curta.compiler.graph.lapack_ops import INFO, LETTERS, Lapack, real_space
+from curta.compiler.library.lapack_calls import Argument, Result, Space, Work
 from curta.compiler.linalg.programs import (
     conjugate_pairs,
     nan_unless,
@@ -25,11 +15,7 @@ from curta.compiler.linalg.programs import (
 from curta.core.trace import typeof
 from curta.primitives.elementwise.bitwise import and_
 from curta.primitives.elementwise.complex import complex_, part_dtype
-from curta.primitives.linalg.matrices import (
-    columns,
-    rows,
-    swapped,
-)
+from curta.primitives.linalg.matrices import columns, rows, swapped
 
 
 def eigh(op: Any, a: Any) -> list[Any]:

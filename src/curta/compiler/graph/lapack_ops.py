@@ -8,11 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta.compiler.graph.routines import LibraryOp
-from curta.compiler.library.lapack_calls import (
-    Argument,
-    BatchedCall,
-    Space,
-)
+from curta.compiler.library.lapack_calls import Argument, BatchedCall, Space
 from curta.core.avals import ShapedArray
 from curta.lazy_dataclass import dataclass
 

@@ -80,26 +80,19 @@ def staged(function: Program, op: Any, avals: Sequence[ShapedArray]) -> ClosedJa
 
     The batch may be of symbolic sizes.
     """
-    outs = op.aval(*avals)
-    outs = list(outs) if op.multiple_results else [outs]
+    outs = _outs(op, avals)
     lead = avals[0].shape[: avals[0].ndim - op.ranks[0]]
 
     def one(*args: Any) -> list[Any]:
         return [x.value for x in function(op, *map(_matrix, args))]
 
-    def run(*args: Any) -> list[Any]:
+    def run(op: Any, *args: Any) -> list[Any]:
         if not any(a.size for a in outs):
             return [zeros(a) for a in outs]
-        if lead:
-            result = _mapped(one, math.prod(lead), len(lead), args)
-        else:
-            result = one(*map(_in_single, args))
-        return [
-            convert_element_type(Reshape(a.shape)(x), a.dtype)
-            for x, a in zip(result, outs, strict=True)
-        ]
+        result = _mapped(one, math.prod(lead), len(lead), args) if lead else one(*args)
+        return [Reshape(a.shape)(x) for x, a in zip(result, outs, strict=True)]
 
-    return stage(run, [a.strip_weak_type() for a in avals])
+    return staged_in_single(run, op, [a.strip_weak_type() for a in avals])
 
 
 def qr(
@@ -126,16 +119,18 @@ def staged_in_single(
     rule: Callable[..., Sequence[Any]], op: Any, avals: Sequence[ShapedArray]
 ) -> ClosedJaxpr:
     """The jaxpr of `rule(op, *args)`, which works on halves in single precision."""
-    outs = op.aval(*avals)
-    given = outs if op.multiple_results else [outs]
 
     def run(*args: Any) -> Sequence[Any]:
-        return [
-            convert_element_type(x, a.dtype)
-            for x, a in zip(rule(op, *map(_in_single, args)), given, strict=True)
-        ]
+        results = rule(op, *map(_in_single, args))
+        pairs = zip(results, _outs(op, avals), strict=True)
+        return [convert_element_type(x, a.dtype) for x, a in pairs]
 
     return stage(run, avals)
+
+
+def _outs(op: Any, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+    outs = op.aval(*avals)
+    return list(outs) if op.multiple_results else [outs]
 
 
 def _in_single(x: Any) -> Any:
@@ -151,7 +146,7 @@ def _mapped(
     one: Callable[..., list[Any]], count: int, rank: int, args: Sequence[Any]
 ) -> list[Any]:
     """A function of single matrices on a batch, as one of `count`."""
-    flat = [Reshape((count, *typeof(x).shape[rank:]))(_in_single(x)) for x in args]
+    flat = [Reshape((count, *typeof(x).shape[rank:]))(x) for x in args]
     outs, dims = batch(one, BatchAxis(count, EXAMPLES), flat, [0] * len(flat))
     return [batch_dim_at(x, d, count, 0) for x, d in zip(outs, dims, strict=True)]
 

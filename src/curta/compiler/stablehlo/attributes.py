@@ -60,15 +60,6 @@ def ints(values: Sequence[Any]) -> Text:
     return Text(f"[{commas(values)}]")
 
 
-def array(values: Sequence[bool | int]) -> Text:
-    """`array<i64: 1, 2>`, or `array<i1: true>` for bools."""
-    kind = "i1" if len(values) and isinstance(values[0], (bool, np.bool_)) else "i64"
-    if not len(values):
-        return Text(f"array<{kind}>")
-    items = [text(v) if kind == "i1" else str(v) for v in values]
-    return Text(f"array<{kind}: {', '.join(items)}>")
-
-
 def layouts(orders: Iterable[Sequence[int]]) -> Text:
     """`[dense<[1, 0]> : tensor<2xindex>]`, of the dims of arrays, major to minor."""
     return Text(f"[{', '.join(map(_layout, orders))}]")

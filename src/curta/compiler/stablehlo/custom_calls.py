@@ -31,29 +31,23 @@ class Routine(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CustomCall(Op):
-    """A routine that XLA's compilers know: `target`, with results of given types.
+class Operation(Op):
+    """An operation of StableHLO, with results of given types."""
 
-    `version` is that of the calling convention in StableHLO's attribute; by default it
-    is left out.
-    """
-
-    name: ClassVar[str] = "custom_call"
+    name: ClassVar[str] = "operation"
     multiple_results: ClassVar[bool] = True
-    target: str
+    operation: str
     results: tuple[ShapedArray, ...]
-    version: int | None = None
+    attributes: tuple[tuple[str, Any], ...] = ()
 
     def aval(self, *avals: ShapedArray) -> Any:
         return list(self.results)
 
 
-@rule(CustomCall)
-def _custom_call(b: Builder, op: CustomCall, *xs: Value) -> Sequence[Value]:
-    attributes: dict[str, Any] = {"call_target_name": op.target}
-    if op.version is not None:
-        attributes["api_version"] = Text(f"{op.version} : i32")
-    return b.emit("stablehlo.custom_call", xs, b.out_types, **attributes)
+@rule(Operation)
+def _operation(b: Builder, op: Operation, *xs: Value) -> Sequence[Value]:
+    name = f"stablehlo.{op.operation}"
+    return b.emit(name, xs, b.out_types, **dict(op.attributes))
 
 
 def alias(operand: int, result: int, is_only: bool) -> str:

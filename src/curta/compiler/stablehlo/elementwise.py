@@ -16,10 +16,7 @@ from curta.compiler.stablehlo.constants import float_text
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.compiler.stablehlo.regions import op_region
-from curta.compiler.stablehlo.scalars import (
-    compare_type as compare_type,
-    elementwise,
-)
+from curta.compiler.stablehlo.scalars import compare_type as compare_type, elementwise
 from curta.compiler.stablehlo.shape import full
 from curta.compiler.stablehlo.shardings import constrained_by_type
 from curta.compiler.stablehlo.types import (

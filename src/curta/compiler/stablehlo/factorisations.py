@@ -2,47 +2,46 @@
 
 A vendor's library goes first (`vendor`), then what XLA's compilers expand: QR by blocks
 of reflections, with LAPACK's signs, on all devices, LU on TPUs. They take batches of
-known size; for others, and where there is no routine, programs of other ops stand
-(`linalg`).
+known size; for others, and where there is no routine, there are StableHLO's Cholesky
+and triangular systems, and programs of other ops (`linalg`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from curta.compiler.linalg.programs import qr, staged_in_single
+from curta.compiler.linalg.programs import nan_unless, qr, staged_in_single
 from curta.compiler.stablehlo import vendor
-from curta.compiler.stablehlo.custom_calls import CustomCall, Routine
+from curta.compiler.stablehlo.attributes import Text, enum
+from curta.compiler.stablehlo.custom_calls import Operation, Routine
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.linalg.programs import PROGRAMS, program
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.core.dim import is_symbolic_dim
 from curta.core.trace import typeof
+from curta.primitives.elementwise.comparison import eq
+from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.lu import LU
+from curta.primitives.linalg.matrices import conjugate, diagonal, tril
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
+from curta.primitives.linalg.triangular import TriangularSolve
+from curta.primitives.reduction import ReduceAnd
 
 
-def _geqrf(op: Geqrf, x: Any) -> Sequence[Any]:
-    return _expanded("Qr", op, x, version=1)
+def _called(target: str, version: int | None = None) -> Routine:
+    """What XLA's compilers expand, with the operands and results of an op."""
+    call: list[tuple[str, Any]] = [("call_target_name", target)]
+    if version is not None:
+        call.append(("api_version", Text(f"{version} : i32")))
 
+    def run(op: Any, *args: Any) -> Sequence[Any]:
+        outs = op.aval(*map(typeof, args))
+        results = tuple(outs) if op.multiple_results else (outs,)
+        called: Sequence[Any] = Operation("custom_call", results, tuple(call))(*args)
+        return called
 
-def _householder_product(op: HouseholderProduct, *args: Any) -> Sequence[Any]:
-    name = "ProductOfElementaryHouseholderReflectors"
-    return _expanded(name, op, *args, version=1)
-
-
-def _lu(op: LU, x: Any) -> Sequence[Any]:
-    return _expanded("LuDecomposition", op, x)
-
-
-def _expanded(
-    target: str, op: Any, *args: Any, version: int | None = None
-) -> Sequence[Any]:
-    outs = op.aval(*map(typeof, args))
-    results = tuple(outs) if op.multiple_results else (outs,)
-    called: Sequence[Any] = CustomCall(target, results, version)(*args)
-    return called
+    return Routine(frozenset({target}), run)
 
 
 def _qr(op: QR, x: Any) -> Sequence[Any]:
@@ -50,12 +49,43 @@ def _qr(op: QR, x: Any) -> Sequence[Any]:
 
 
 _EXPANDED: dict[type, Routine] = {
-    Geqrf: Routine(frozenset({"Qr"}), _geqrf),
-    HouseholderProduct: Routine(
-        frozenset({"ProductOfElementaryHouseholderReflectors"}), _householder_product
-    ),
-    LU: Routine(frozenset({"LuDecomposition"}), _lu),
+    Geqrf: _called("Qr", 1),
+    HouseholderProduct: _called("ProductOfElementaryHouseholderReflectors", 1),
+    LU: _called("LuDecomposition"),
     QR: Routine(frozenset(), _qr, lambda op: not op.pivoting),
+}
+
+
+def _cholesky(op: Cholesky, x: Any) -> Sequence[Any]:
+    """What is not positive definite becomes NaN as a whole, on every device."""
+    (factor,) = Operation("cholesky", (typeof(x),), (("lower", True),))(x)
+    d = diagonal(factor)
+    ok = ReduceAnd((typeof(d).ndim - 1,))(eq(d, d))
+    return nan_unless(ok, tril(factor))
+
+
+def _triangular_solve(op: TriangularSolve, a: Any, x: Any) -> Sequence[Any]:
+    how = "NO_TRANSPOSE"
+    if op.transpose_a:
+        how = "ADJOINT" if op.conjugate_a else "TRANSPOSE"
+    elif op.conjugate_a:
+        a = conjugate(a)
+    attributes = (
+        ("left_side", op.left_side),
+        ("lower", op.lower_triangle),
+        ("transpose_a", enum("transpose", how)),
+        ("unit_diagonal", op.unit_diagonal),
+    )
+    solved: Sequence[Any] = Operation("triangular_solve", (typeof(x),), attributes)(
+        a, x
+    )
+    return solved
+
+
+# What StableHLO has itself, for batches of any size.
+_OPERATIONS: dict[type, Callable[..., Sequence[Any]]] = {
+    Cholesky: _cholesky,
+    TriangularSolve: _triangular_solve,
 }
 
 
@@ -86,3 +116,12 @@ def _decomposition(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
         return lower_closed(inner, program(op, inner.ins), args)
 
     return b.outlined(op, write, args)
+
+
+@rule(*_OPERATIONS)
+def _operation(b: Builder, op: Any, *args: Value) -> Sequence[Value]:
+    if not b.outs[0].size:
+        return [args[-1]]
+    library = routine(b, op)
+    function = library.function if library else _OPERATIONS[type(op)]
+    return lower_closed(b, staged_in_single(function, op, b.ins), args)

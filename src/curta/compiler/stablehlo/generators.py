@@ -176,9 +176,6 @@ def _threefry(key: Sequence[Words], counter: Sequence[Words]) -> Sequence[Any]:
 class RbgProgram(Generator):
     """Two threefry keys side by side; bits by the generator that the device has."""
 
-    def _halves(self, keys: Words) -> Words:
-        return keys.reshape(*keys.shape[:-1], 2, 2)
-
     def _threefry(self) -> ThreefryProgram:
         return ThreefryProgram(self.b, None)
 

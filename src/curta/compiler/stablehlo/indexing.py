@@ -12,25 +12,12 @@ from curta.compiler.stablehlo.attributes import Text, commas
 from curta.compiler.stablehlo.dims import number_constant, vector
 from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
-from curta.compiler.stablehlo.lowering import (
-    Builder,
-    lower_closed,
-    number_type,
-    rule,
-)
+from curta.compiler.stablehlo.lowering import Builder, lower_closed, number_type, rule
+from curta.compiler.stablehlo.reductions import reduce
 from curta.compiler.stablehlo.regions import op_region, region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
-from curta.compiler.stablehlo.shape import (
-    broadcast_in_dim,
-    converted,
-    full,
-    reshape,
-)
-from curta.compiler.stablehlo.types import (
-    element_type,
-    tensor_type,
-    with_element,
-)
+from curta.compiler.stablehlo.shape import broadcast_in_dim, converted, full, reshape
+from curta.compiler.stablehlo.types import element_type, tensor_type, with_element
 from curta.control.scatter_apply import ScatterApply
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
@@ -163,15 +150,9 @@ def _are_inside(
     limits = broadcast_in_dim(b, limits, starts, (deep,))
     before = compare(b, "LE", indices, limits, kind=kind)
     each = b.op("and", [after, before], after.type)
-    batch = ShapedArray(starts.shape[:-1], np.dtype(bool))
-    (all_,) = b.emit(
-        "stablehlo.reduce",
-        [each, b.constant(np.True_)],
-        [tensor_type(batch)],
-        [op_region(b, and_, np.dtype(bool))],
-        dimensions=(deep,),
-    )
-    return all_
+    type_ = tensor_type(ShapedArray(starts.shape[:-1], np.dtype(bool)))
+    every = op_region(b, and_, np.dtype(bool))
+    return reduce(b, [each], [b.constant(np.True_)], [deep], [type_], every)[0]
 
 
 # ------------------------------------------------------------------------- scatter

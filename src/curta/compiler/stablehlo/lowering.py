@@ -226,11 +226,7 @@ class Program:
         body = Block([Value(t) for t in [*before, *map(tensor_type, jaxpr.in_avals)]])
         results = [*tokens, *map(tensor_type, jaxpr.out_avals)]
         function = self.new_function(name, body, results, public)
-        for i, number in enumerate(self.numbers):
-            function.argument_attributes[i]["jax.global_constant"] = number
-        for i in range(len(effects)):
-            function.argument_attributes[first + i]["jax.token"] = True
-            function.result_attributes[i]["jax.token"] = True
+        mark(function, self.numbers, len(effects))
         b = Builder(self, body)
         b.manual, b.location = manual, path
         b.numbers = dict(zip(self.numbers, body.arguments))
@@ -238,6 +234,15 @@ class Program:
         outs = lower_closed(b, closed, body.arguments[len(before) :])
         b.emit("func.return", [*b.tokens.values(), *outs], [])
         return function
+
+
+def mark(function: Function, numbers: Sequence[str], tokens: int) -> None:
+    """Say which arguments are numbers and tokens, and which results tokens."""
+    for i, number in enumerate(numbers):
+        function.argument_attributes[i]["jax.global_constant"] = number
+    for i in range(tokens):
+        function.argument_attributes[len(numbers) + i]["jax.token"] = True
+        function.result_attributes[i]["jax.token"] = True
 
 
 class Builder:

@@ -13,6 +13,7 @@ from curta.compiler.stablehlo.ir import Block, Function, Value
 from curta.compiler.stablehlo.lowering import (
     Builder,
     Program,
+    mark,
     number_type,
     ordered_effects,
     rule,
@@ -52,11 +53,7 @@ def define_sized(
     main = program.new_function("main", body, [], public=True)
     inner = program.define(closed, "_wrapped_jax_export_main", path=path)
     main.set_results(inner.result_types)
-    for i, name in enumerate(given):
-        main.argument_attributes[i]["jax.global_constant"] = name
-    for i in range(len(tokens)):
-        main.argument_attributes[len(given) + i]["jax.token"] = True
-        main.result_attributes[i]["jax.token"] = True
+    mark(main, given, len(tokens))
     b = Builder(program, body)
     b.location = path
     arguments = body.arguments

@@ -9,18 +9,13 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.stablehlo.attributes import Text, array
+from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.constants import dense
 from curta.compiler.stablehlo.elementwise import compare
 from curta.compiler.stablehlo.ir import Block, Value
 from curta.compiler.stablehlo.lowering import Builder, lower_closed, rule
 from curta.compiler.stablehlo.reductions import in_working_dtype
-from curta.compiler.stablehlo.regions import (
-    jaxpr_region,
-    op_region,
-    region,
-    scalars,
-)
+from curta.compiler.stablehlo.regions import jaxpr_region, op_region, region, scalars
 from curta.compiler.stablehlo.scalars import compare_type
 from curta.compiler.stablehlo.shape import slice_of
 from curta.compiler.stablehlo.types import tensor_type
@@ -37,10 +32,7 @@ from curta.primitives.monoids import SUM
 from curta.primitives.reduction import ELEMENT_OPS
 from curta.primitives.structure import full, move_dim, reshape
 from curta.primitives.windowed.reductions import WindowReduction
-from curta.primitives.windowed.selection import (
-    SelectAndGatherAdd,
-    SelectAndScatterAdd,
-)
+from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndScatterAdd
 from curta.primitives.windowed.sliding import Sliding
 
 
@@ -62,10 +54,10 @@ def reduce_window(
         [*xs, *inits],
         types,
         [combine],
-        window_dimensions=array(window.dimensions),
-        window_strides=array(window.strides),
-        base_dilations=array(window.base_dilation),
-        window_dilations=array(window.window_dilation),
+        window_dimensions=window.dimensions,
+        window_strides=window.strides,
+        base_dilations=window.base_dilation,
+        window_dilations=window.window_dilation,
         padding=_padding(window.padding),
     )
 
@@ -221,8 +213,8 @@ def _select_and_scatter(
         args,
         [type_],
         regions,
-        window_dimensions=array(op.window_dimensions),
-        window_strides=array(op.window_strides),
+        window_dimensions=op.window_dimensions,
+        window_strides=op.window_strides,
         padding=_padding(padding),
     )
     return result

@@ -6,12 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from curta.lazy_dataclass import dataclass
-from curta.primitives.linalg.family import (
-    MatrixOp,
-    Shape,
-    by_lapack,
-    require_square,
-)
+from curta.primitives.linalg.family import MatrixOp, Shape, by_lapack, require_square
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,10 @@ import numpy as np
 
 from curta.core.dim import min_dim
 from curta.core.trace import typeof
+from curta.dtypes import working_dtype
 from curta.lazy_dataclass import dataclass
-from curta.primitives.elementwise import add, mul
+from curta.primitives.composed import Composed
+from curta.primitives.elementwise import add, convert_element_type, mul
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
 from curta.primitives.linalg.matrices import matmul, swapped
 from curta.primitives.structure import instantiate
@@ -53,7 +55,7 @@ class CholeskyUpdate(MatrixOp):
 
 
 @dataclass(frozen=True)
-class SymmetricProduct(MatrixOp):
+class SymmetricProduct(Composed, MatrixOp):
     """alpha a a^T + beta c, for symmetric c."""
 
     name: ClassVar[str] = "symmetric_product"
@@ -71,10 +73,12 @@ class SymmetricProduct(MatrixOp):
             )
         return [c]
 
-    def eval(self, *args: Any) -> Any:
-        a, c = (in_single(x) for x in args)
-        out = self.alpha * (a @ a.swapaxes(-1, -2)) + self.beta * c
-        return out.astype(args[1].dtype, copy=False)
+    def compose(self, *args: Any) -> Any:
+        dtype = working_dtype(typeof(args[1]).dtype)
+        a, c = (convert_element_type(x, dtype) for x in args)
+        product = mul(matmul(a, swapped(a)), dtype.type(self.alpha))
+        out = add(product, mul(c, dtype.type(self.beta)))
+        return convert_element_type(out, typeof(args[1]).dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         (a, c), (da, dc) = primals, map(instantiate, tangents)

@@ -134,18 +134,16 @@ def _standard(of: Pairs) -> tuple[Pairs, Tensor, Tensor]:
     done = (half.equals(0) & (_sign(b) * _sign(c) < 0)) | c.equals(0)
     swapped = b.equals(0) & c.differs(0)
     one = filled(1, 1, a.dtype, 1)
-    result = equal, cosine, sine
+    result: tuple[Tensor, ...] = *equal, cosine, sine
     for condition, other in (
-        (is_real, (triangle, z / size, c / size)),
-        (done, (of, one, zero)),
-        (swapped, (Pairs(d, -c, zero, a), zero, one)),
+        (is_real, (*triangle, z / size, c / size)),
+        (done, (*of, one, zero)),
+        (swapped, (d, -c, zero, a, zero, one)),
     ):
-        result = (
-            Pairs(*(where(condition, x, y) for x, y in zip(other[0], result[0]))),
-            where(condition, other[1], result[1]),
-            where(condition, other[2], result[2]),
-        )
-    return result
+        chosen = (where(condition, x, y) for x, y in zip(other, result, strict=True))
+        result = tuple(chosen)
+    *elements, cosine, sine = result
+    return Pairs(*elements), cosine, sine
 
 
 def _equal(of: Pairs, c: Tensor, s: Tensor) -> tuple[Pairs, Tensor, Tensor]:

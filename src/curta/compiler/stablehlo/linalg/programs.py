@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.linalg.programs import Program, algorithm, staged
-from curta.compiler.linalg.tensors import Tensor
-from curta.compiler.stablehlo.linalg import (
-    eig,
-    householder,
-    jacobi,
-    schur,
-)
+from curta.compiler.stablehlo.linalg import eig, householder, jacobi, schur
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr
@@ -23,14 +17,10 @@ from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.schur import Schur
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
-from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr, SymmetricProduct
+from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr
 
 _SHARED: tuple[type, ...] = (LU, LUPivotsToPermutation, TridiagonalSolve)
 _SHARED += (Geqrf, HouseholderProduct, Ormqr, CholeskyUpdate)
-
-
-def _symmetric_product(op: SymmetricProduct, a: Tensor, c: Tensor) -> Sequence[Tensor]:
-    return [op.alpha * (a @ a.T) + op.beta * c]
 
 
 PROGRAMS: dict[type, Program] = {
@@ -42,7 +32,6 @@ PROGRAMS: dict[type, Program] = {
     Eigh: jacobi.eigh,
     Schur: schur.schur,
     SVD: jacobi.svd,
-    SymmetricProduct: _symmetric_product,
 }
 
 
