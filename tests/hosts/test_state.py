@@ -124,6 +124,15 @@ def test_like_the_saved_tree(tmp_path):
     config.update("curta_simulate_hosts", 1)
 
 
+def test_numbers_of_a_first_state_stand_for_those_that_steps_have_made(tmp_path):
+    """As the step of a `TrainState` of Flax."""
+    state.save(tmp_path, {"step": jnp.array(7), "loss": jnp.array(0.5), "on": True})
+    again = state.restore(tmp_path, like={"step": 0, "loss": 0.0, "on": False})
+    assert int(again["step"]) == 7 and float(again["loss"]) == 0.5 and again["on"]
+    with pytest.raises(ValueError, match="step'. was saved as int32.*first state"):
+        state.restore(tmp_path, like={"step": 0.0, "loss": 0.0, "on": False})
+
+
 def test_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no state was saved"):
         state.restore(tmp_path / "nothing")

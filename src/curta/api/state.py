@@ -248,9 +248,10 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
     Args:
       path: the folder.
       like: a tree of the same structure that says where arrays are to be: by arrays or
-        `ShapeDtypeStruct`s, whose shapes and dtypes must be those that were saved, or
-        by shardings, of which a prefix of the tree will do. None for arrays that are
-        nowhere in particular, in dicts, lists and tuples.
+        `ShapeDtypeStruct`s, whose shapes and dtypes must be those that were saved (or
+        a number of Python for a scalar of its kind), or by shardings, of which a prefix
+        of the tree will do. None for arrays that are nowhere in particular, in dicts,
+        lists and tuples.
 
     Returns:
       A tree like `like`, or of dicts, lists and tuples.
@@ -303,11 +304,12 @@ def _read(folder: str, leaf: Leaf, like: Any, readers: dict[str, Reader]) -> Any
         return leaf.value
     aval = leaf.aval
     sharding = like if isinstance(like, Sharding) else None
-    if like is not None and sharding is None:
+    if like is not None and sharding is None and not _is_number_for(like, aval):
         shape, dtype = getattr(like, "shape", None), getattr(like, "dtype", None)
         if (shape, dtype) != (aval.shape, aval.dtype):
             raise ValueError(
-                f"{leaf.name} was saved as {aval.str_short()}, but `like` has {like!r}"
+                f"{leaf.name} was saved as {aval.str_short()}, but `like` has {like!r}."
+                " Make it as the program that saved made its first state."
             )
         kept = type(like) is not ArrayImpl or like.committed
         sharding = getattr(like, "sharding", None) if kept else None
@@ -323,6 +325,12 @@ def _read(folder: str, leaf: Leaf, like: Any, readers: dict[str, Reader]) -> Any
         return data
     array = _array(data, aval.dtype)
     return ArrayImpl(array._storage(), array.aval.update(weak_type=aval.weak_type))
+
+
+def _is_number_for(like: Any, aval: ShapedArray) -> bool:
+    """Whether `like` is a number of Python of which steps have made a saved scalar."""
+    kinds = {bool: "b", int: "iu", float: "f", complex: "c"}.get(type(like), "")
+    return not aval.shape and getattr(aval.dtype, "kind", "?") in kinds
 
 
 def _array(data: NDArray, dtype: Any) -> ArrayImpl:

@@ -113,9 +113,9 @@ def _choose(
     for at in asked:
         group = groups[at]
         if alone and group.depth > depth(item):
-            shared, reason = None, "a function of each row, computed by vectors"
+            shared, reason = None, "a costly function of each row, which is vectorised apart"
         elif group.only_rows and group.depth < depth(item):
-            shared, reason = None, "it needs functions of rows, computed by vectors"
+            shared, reason = None, "it reads costly functions of rows, which are vectorised apart"
         else:
             shared, reason = _joined(item, group)
         if shared is not None:
@@ -162,9 +162,9 @@ def _joined(item: LoopItem, group: FusionGroup) -> tuple[int | None, str]:
     if group.closed:
         return None, group.closed
     if item.ordered:
-        return None, "updates in order"
+        return None, "its updates are sequential"
     if item.partial:
-        return None, "a part of a value"
+        return None, "it writes a part of a value"
     first = group.items[0]
     assert isinstance(first, LoopItem)
     shared = _common(first.dims[: group.shared], item.dims)
@@ -177,7 +177,7 @@ def _joined(item: LoopItem, group: FusionGroup) -> tuple[int | None, str]:
         group.one_body and _in_body(item, group)
     ):
         iterations = math.prod(v.extent for v in item.dims[:shared])
-        return None, f"the shared loops have {iterations} independent iterations only"
+        return None, f"they share too few independent iterations: {iterations}"
     return (shared, "") if needed else _siblings(item, group, shared)
 
 

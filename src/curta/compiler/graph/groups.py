@@ -89,9 +89,9 @@ class FusionGroup:
         if not isinstance(first, LoopItem):
             return f"the kernel before it ({first.kind}) fuses with nothing"
         if first.ordered:
-            return "updates in order"
+            return "the updates before it are sequential"
         if first.partial:
-            return "a part of a value"
+            return "the kernel before it writes a part of a value"
         most = config.tuning.most_items
         return f"the kernel has {most} items already" if len(self.items) >= most else ""
 
