@@ -17,7 +17,15 @@ import curta.numpy as jnp
 from curta import lax
 from curta.compiler.graph.batched_matrix_loops import matrix_loop
 from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.linalg.loop_matrices import MemoryMatrix
+from curta.compiler.linalg.loops import LoopMachine
+from curta.compiler.linalg.parts import MatrixView
 from curta.compiler.llvm import target
+from curta.compiler.llvm.regions import emit_region
+from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.check import check_region
+from curta.compiler.loops.nodes import Buffer, Region
+from curta.compiler.loops.schedule import region_schedule
 from curta.primitives.linalg import (
     LU,
     QR,
@@ -163,6 +171,18 @@ def test_reflections_of_extreme_numbers(dtype):
     scale = np.maximum(scale, limits.tiny)
     np.testing.assert_allclose(packed / scale, expected / scale, atol=bound, rtol=0)
     np.testing.assert_allclose(taus, factors, atol=bound, rtol=0)
+
+
+def test_few_lanes_are_a_vector_that_a_loop_carries():
+    double, lanes = np.dtype("float64"), 4  # as many are else kept one by one
+    machine = LoopMachine(ScalarBuilder(), lanes, double, False, lanes)
+    memory = Buffer("matrix", double, 3 * lanes)
+    matrix = MemoryMatrix(memory, machine, (3, 1), double, MatrixView())
+    matrix[0, 0] = matrix[:, 0].sum()
+    region, module = Region(tuple(machine.body)), target.host().module()
+    check_region(region, [memory])
+    emit_region(module, "sums", region, region_schedule(region, 32), [memory])
+    assert "phi <4 x double>" in module.text()
 
 
 def test_few_or_large_matrices_go_to_lapack():

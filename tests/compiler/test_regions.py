@@ -21,6 +21,7 @@ from curta.compiler.loops.nodes import (
     For,
     If,
     LoopNest,
+    Pack,
     Region,
     Store,
     View,
@@ -156,6 +157,13 @@ def test_values_are_made_before_they_are_read() -> None:
         check(READ, While((CARRY,), (), FLAG, (STEP,)))
     with pytest.raises(InvalidKernel, match="z is not there yet"):
         check(copied(A, Buffer("row", FLOAT32, 4, View(value("z"), ZERO))))
+
+
+def test_rows_are_packed_into_as_many_elements() -> None:
+    rows, columns = (Buffer(name, FLOAT32, 64) for name in ("rows", "columns"))
+    check_region(Region((Pack(rows, columns, 16, 4),)), [rows, columns])
+    with pytest.raises(InvalidKernel, match="rows is packed as columns"):
+        check_region(Region((Pack(rows, columns, 17, 4),)), [rows, columns])
 
 
 def test_what_is_handed_on_fits() -> None:

@@ -28,6 +28,7 @@ from curta.compiler.loops.nodes import (
     If,
     LoopNest,
     Statement,
+    Storage,
     Store,
 )
 from curta.config import config
@@ -214,7 +215,8 @@ class LoopMachine(Machine):
 
     def _register(self, dtype: Any) -> Buffer:
         name = f"r{self.b.fresh()}"
-        return Buffer(name, dtype, self.lanes, "register")
+        storage: Storage = "vector" if self.lanes > 1 else "register"
+        return Buffer(name, dtype, self.lanes, storage)
 
     def _held(self, register: Buffer) -> Scalar:
         return self.b.load_where(register, self.lane, None, register.dtype)

@@ -100,7 +100,8 @@ class RegisterValues(Evaluator):
 
     def is_apart(self, buffer: Buffer) -> bool:
         """Whether the numbers of a value are kept one by one."""
-        return bool(self._examples) or buffer.size <= config.tuning.register_scalars
+        few = buffer.size <= config.tuning.register_scalars
+        return bool(self._examples) or (few and buffer.storage != "vector")
 
     def held(self, buffer: Buffer) -> Values:
         """A value in the form in which loops carry it."""

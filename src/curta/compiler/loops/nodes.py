@@ -167,8 +167,10 @@ class Table:
     numbers: tuple[float, ...]
 
 
-Storage = Literal["planned", "register", "stack", "carried"] | View | Table
+Storage = Literal["planned", "register", "vector", "stack", "carried"] | View | Table
 """Where a buffer lies: as bufferize.py says, in registers, on the stack, in another.
+
+What is in registers is number by number or in one vector, which a "vector" always is.
 
 One that is carried lies in memory whose address a loop carries.
 """
@@ -189,7 +191,8 @@ class Buffer:
     @property
     def in_memory(self) -> bool:
         """Whether elements have addresses, as far as its storage says."""
-        return self.storage != "register" and not isinstance(self.storage, Table)
+        apart = self.storage in ("register", "vector")
+        return not apart and not isinstance(self.storage, Table)
 
     @property
     def nbytes(self) -> int:
