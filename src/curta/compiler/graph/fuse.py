@@ -113,9 +113,9 @@ def _choose(
     for at in asked:
         group = groups[at]
         if alone and group.depth > depth(item):
-            shared, reason = None, "a costly function of each row, which is vectorised apart"
+            shared, reason = None, "a costly function of rows, vectorised apart"
         elif group.only_rows and group.depth < depth(item):
-            shared, reason = None, "it reads costly functions of rows, which are vectorised apart"
+            shared, reason = None, "it reads costly functions of rows, vectorised apart"
         else:
             shared, reason = _joined(item, group)
         if shared is not None:
