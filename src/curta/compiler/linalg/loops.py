@@ -200,17 +200,15 @@ class LoopMachine(Machine):
 
     def registers(self, values: Sequence[Scalar]) -> list[Scalar]:
         """Values that are computed now."""
-        numbers = [n for x in values for n in parts(x)]
-        buffers = [
-            None if isinstance(n, Const) else self._register(n.dtype) for n in numbers
-        ]
-        lane = self.lane
-        pairs = [(r, n) for r, n in zip(buffers, numbers, strict=True) if r is not None]
-        self.put(Store(r, lane, n) for r, n in pairs)
-        held = [
-            n if r is None else self._held(r)
-            for r, n in zip(buffers, numbers, strict=True)
-        ]
+        stores, held = [], []
+        for x in (n for value in values for n in parts(value)):
+            if isinstance(x, Const):
+                held.append(x)
+                continue
+            register = self._register(x.dtype)
+            stores.append(Store(register, self.lane, x))
+            held.append(self._held(register))
+        self.put(stores)
         return self._together(values, held)
 
     def _register(self, dtype: Any) -> Buffer:
@@ -303,10 +301,8 @@ class LoopMachine(Machine):
             values = self._together(initial, [*map(self._held, now)])
             self._define(then, following(as_index(var), values))
         carries = tuple(map(Carry, first, now, then, last))
-        bounds = over[:2]
-        self.body.append(
-            For(var, carries, tuple(body), reverse, bounds, 1, independent)
-        )
+        how = reverse, over[:2], 1, independent
+        self.body.append(For(var, carries, tuple(body), *how))
         return self._together(initial, [*map(self._held, last)])
 
     def _define(self, registers: Sequence[Buffer], values: Sequence[Scalar]) -> None:
@@ -346,10 +342,8 @@ class LoopMachine(Machine):
         self.body.append(If(flags, ((), tuple(body)), ((), ()), ()))
 
     def by_columns(self, a: Matrix, start: Index, body: Callable[[Any], None]) -> None:
-        size, rest = (
-            config.tuning.lane_sums,
-            Range(as_index(start), as_index(a.shape[1])),
-        )
+        size = config.tuning.lane_sums
+        rest = Range(as_index(start), as_index(a.shape[1]))
         if a.shape[1] >= size and not self.unrolled:
             steps, rest = self._in_steps(rest, size)
             for j in steps:
