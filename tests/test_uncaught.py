@@ -257,5 +257,5 @@ def test_an_error_for_want_of_memory_says_what_is_alive(monkeypatch):
     error = uncaught.prepare(curta.errors.OutOfMemoryError(1 << 50))
     (note,) = [n for n in error.__notes__ if "alive" in n]
     largest = "3 of float32[64,4] (3.0 KiB), 1 of float32[2] (8 bytes)"
-    assert f"4 arrays are alive and take 3.0 KiB: {largest}." in note
+    assert f"Arrays that are alive (4) take 3.0 KiB: {largest}." in note
     assert "donate_argnums" in note

@@ -54,6 +54,12 @@ def test_imports_of_scipy():
         assert "Where SciPy has scipy.optimize.curve_fit" in note
 
 
+def test_gradients_by_integers_say_what_they_are():
+    grad = curta.grad(lambda x: x.sum() * 2.0, allow_int=True)
+    (note,) = notes(lambda: grad(jnp.arange(3)) + 1)
+    assert note.startswith("float0 is the type of gradients by integers")
+
+
 def test_names_that_are_in_no_module():
     for module, names in OF_MODULES.items():
         for name in names:

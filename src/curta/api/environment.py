@@ -79,7 +79,7 @@ def say_what_is_alive(error: BaseException) -> None:
         for name, size in sizes.most_common(_LISTED)
     )
     error.add_note(
-        f"{len(arrays)} arrays are alive and take {sized(sizes.total())}"
+        f"Arrays that are alive ({len(arrays)}) take {sized(sizes.total())}"
         f"{': ' * bool(largest)}{largest}. The FAQ (Out of memory) says what helps:"
         " donate_argnums, curta.checkpoint, smaller batches; memory_analysis() of a"
         " compiled function tells what it takes."

@@ -23,7 +23,7 @@ _BESIDE_JAX = (
 )
 
 
-# Packages whose functions are not users'; `curta` itself has some of `api`.
+# Packages whose functions users do not call; those of `curta.api` are in `curta`.
 _INTERNAL = frozenset(
     f"curta.{name}"
     for name in ("command_line", "control", "core", "primitives", "runtime")
@@ -67,9 +67,8 @@ _OF_MESSAGES: tuple[tuple[type[BaseException], str, str], ...] = (
     (
         TypeError,
         r"^ufunc '\w+' did not contain a loop .*float0",
-        #         "float0 is the type of gradients by integers, which are no numbers:
-        # take them by".
-        " floats (argnums, or x.astype(float)), or leave these leaves out.",
+        "float0 is the type of gradients by integers, which are no numbers. Take those"
+        " by floats (argnums, or x.astype(float)), or leave these leaves out.",
     ),
     (
         RuntimeError,
