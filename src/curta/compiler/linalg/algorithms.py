@@ -13,7 +13,7 @@ from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.qr import Geqrf, HouseholderProduct
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
-from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr
+from curta.primitives.linalg.updates import CholeskyUpdate
 
 Shape = tuple[int, int]
 
@@ -85,14 +85,6 @@ def _product(op: HouseholderProduct, a: Shape, taus: Shape) -> Algorithm:
     return Algorithm(function, (Array(a), Array(taus)), (0, 1), (0,), work)
 
 
-def _ormqr(op: Ormqr, a: Shape, taus: Shape, c: Shape) -> Algorithm:
-    # From the right it is the adjoint, of which rows are taken from the left.
-    seen = MatrixView(not op.left, conjugated=not op.left)
-    arrays = Array(a), Array(taus), Array(c, view=seen)
-    work, adjoint = 4 * c[0] * c[1] * taus[0], op.transposed == op.left
-    return Algorithm(reflections.multiply, arrays, (0, 1, 2), (2,), work, (adjoint,))
-
-
 def _update(op: CholeskyUpdate, r: Shape, w: Shape) -> Algorithm:
     arrays, work = (Array(r), Array(w, view=MatrixView(True))), 4 * r[0] * r[1]
     return Algorithm(factors.update, arrays, (0, 1), (0,), work)
@@ -112,7 +104,6 @@ ALGORITHMS: dict[type[Op], Callable[..., Algorithm]] = {
     TriangularSolve: _triangular,
     Geqrf: _geqrf,
     HouseholderProduct: _product,
-    Ormqr: _ormqr,
     TridiagonalSolve: _tridiagonal,
     CholeskyUpdate: _update,
 }

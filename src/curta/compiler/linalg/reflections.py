@@ -1,7 +1,7 @@
-"""Householder's reflections: QR, and products with what they make.
+"""Householder's reflections: QR, and the product that they make.
 
-Golub and Van Loan, "Matrix Computations" (2013), algorithms 5.1.1, 5.1.6 and 5.2.1,
-with LAPACK's signs (`larfg`, `geqr2`, `org2r`, `orm2r`): a reflection is
+Golub and Van Loan, "Matrix Computations" (2013), algorithms 5.1.1 and 5.2.1,
+with LAPACK's signs (`larfg`, `geqr2`, `org2r`): a reflection is
 1 - tau v v^H, where v begins with 1, and its adjoint makes a column's rest zero and the
 element before it real.
 """
@@ -21,7 +21,7 @@ def reflections(p: Machine, a: Matrix, taus: Matrix) -> None:
         a[k + 1 :, k] = below
         a[k, k] = beta
         taus[k, 0] = tau
-        reflect(p, a, k, tau.conj(), a, k + 1)
+        reflect(p, a, k, tau.conj())
 
     p.repeat(0, min(a.shape), column)
 
@@ -48,17 +48,17 @@ def reflection(p: Machine, alpha: Any, below: Any) -> tuple[Any, Any, Any]:
     )
 
 
-def reflect(p: Machine, a: Matrix, k: Index, tau: Any, c: Matrix, start: Index) -> None:
-    """Apply the reflection of column k of a to the columns of c from `start` on."""
+def reflect(p: Machine, a: Matrix, k: Index, tau: Any) -> None:
+    """Apply the reflection of column k to the columns after it, from row k on."""
 
-    def columns(j: Any) -> None:
-        first = c[k, j]
-        products = (a[k + 1 :, k].conj() * c[k + 1 :, j]).sum()
+    def columns(c: Any) -> None:
+        first = a[k, c]
+        products = (a[k + 1 :, k].conj() * a[k + 1 :, c]).sum()
         weights = -tau * (first + products)
-        c[k, j] = first + weights
-        c[k + 1 :, j] = c[k + 1 :, j] + a[k + 1 :, k] * weights
+        a[k, c] = first + weights
+        a[k + 1 :, c] = a[k + 1 :, c] + a[k + 1 :, k] * weights
 
-    p.by_columns(c, start, columns)
+    p.by_columns(a, k + 1, columns)
 
 
 def product_of_reflections(p: Machine, a: Matrix, taus: Matrix) -> None:
@@ -71,20 +71,10 @@ def product_of_reflections(p: Machine, a: Matrix, taus: Matrix) -> None:
 
     def step(k: Index) -> None:
         tau = taus[k, 0]
-        reflect(p, a, k, tau, a, k + 1)
+        reflect(p, a, k, tau)
         a[:k, k] = 0
         a[k, k] = p.constant(1) - tau
         a[k + 1 :, k] = -tau * a[k + 1 :, k]
 
     p.repeat(count, n, unit)
     p.repeat(0, count, step, reverse=True)
-
-
-def multiply(p: Machine, a: Matrix, taus: Matrix, c: Matrix, adjoint: bool) -> None:
-    """The product of the reflections, or its adjoint, times c."""
-
-    def step(k: Index) -> None:
-        tau = taus[k, 0]
-        reflect(p, a, k, tau.conj() if adjoint else tau, c, 0)
-
-    p.repeat(0, taus.shape[0], step, reverse=not adjoint)

@@ -44,10 +44,10 @@ def _types(values: Iterable[Value]) -> str:
 
 def signature(op: Operation) -> str:
     """`(operand types) -> result types`."""
-    results = _types(op.results)
-    if len(op.results) != 1:
-        results = f"({results})"
-    return f"({_types(op.operands)}) -> {results}"
+    operands, results = op.operands, op.results
+    given = operands[0].type if len(operands) == 1 else _types(operands)
+    gives = results[0].type if len(results) == 1 else f"({_types(results)})"
+    return f"({given}) -> {gives}"
 
 
 # -------------------------------------------------------------------- patterns
@@ -105,18 +105,12 @@ def _attribute(key: str) -> Callable[[Printer, Operation], str]:
 
 
 def _by_pattern(pattern: str) -> Form:
-    pieces = [
-        (before, _FIELDS.get(key) or _attribute(key)) if key else (before, None)
-        for before, key, _, _ in Formatter().parse(pattern)
-    ]
+    keys = [key for _, key, _, _ in Formatter().parse(pattern) if key]
+    fields = [_FIELDS.get(key) or _attribute(key) for key in keys]
+    template = "%s" + pattern.format_map(dict.fromkeys(keys, "%s"))
 
     def form(p: Printer, op: Operation, indent: str) -> str:
-        shown = [op.name]
-        for before, field in pieces:
-            shown.append(before)
-            if field:
-                shown.append(field(p, op))
-        return "".join(shown)
+        return template % (op.name, *[field(p, op) for field in fields])
 
     return form
 

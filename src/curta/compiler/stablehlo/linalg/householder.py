@@ -20,9 +20,10 @@ from curta.compiler.linalg.tensors import (
     repeat,
     row_numbers,
 )
-from curta.primitives.elementwise.arithmetic import add
+from curta.primitives.elementwise.arithmetic import add, sub
 from curta.primitives.linalg.condensed import Tridiagonal
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
+from curta.primitives.linalg.updates import Ormqr
 
 
 def reflection(x: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -83,6 +84,20 @@ def qr(op: QR, a: Tensor) -> Sequence[Tensor]:
         lambda x, taus: product(Tensor(x), Tensor(taus)).value,
     )
     return list(map(Tensor, outs))
+
+
+def ormqr(op: Ormqr, a: Tensor, taus: Tensor, c: Tensor) -> Sequence[Tensor]:
+    """From the right it is the adjoint, of which rows are taken from the left."""
+    adjoint, last = op.transposed == op.left, INT.type(taus.shape[0] - 1)
+
+    def step(iteration: Any, c: Tensor, a: Tensor, taus: Tensor) -> Sequence[Tensor]:
+        i = iteration if adjoint else sub(last, iteration)
+        numbers, tau = row_numbers(a.shape[0]), taus.row(i)
+        v = where(numbers.equals(i), 1, where(numbers > i, a.column(i), 0))
+        return [reflected(c, v, tau.conj() if adjoint else tau)]
+
+    (c,) = repeat(taus.shape[0], step, [c if op.left else c.H], [a, taus])
+    return [c if op.left else c.H]
 
 
 # --------------------------------------------------------------- both sides

@@ -20,12 +20,12 @@ from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import CholeskyUpdate, Ormqr
 
 _SHARED: tuple[type, ...] = (LU, LUPivotsToPermutation, TridiagonalSolve)
-_SHARED += (Geqrf, HouseholderProduct, Ormqr, CholeskyUpdate)
-
+_SHARED += (Geqrf, HouseholderProduct, CholeskyUpdate)
 
 PROGRAMS: dict[type, Program] = {
     **{cls: algorithm(cls, unrolled=False) for cls in _SHARED},
     QR: householder.qr,
+    Ormqr: householder.ormqr,
     Hessenberg: householder.hessenberg,
     Tridiagonal: householder.tridiagonal,
     Eig: eig.eig,
