@@ -74,6 +74,7 @@ CHOSEN = {  # one of two sums or three, by a comparison of indices
     "torus": lambda x: x.reshape(8, 16)[(jnp.arange(8) - 1) % 8][
         :, (jnp.arange(16) + 1) % 16
     ],
+    "counted below zero": lambda x: x[np.arange(100) - 30],
     "counted modulo": lambda x: x[(np.arange(128) - 5) % 128],
     "counted and reflected": lambda x: x[np.abs(np.arange(-1, 126))],
     "two jumps": lambda x: x[np.r_[40:90, 3:33, 60:128]],
@@ -81,6 +82,7 @@ CHOSEN = {  # one of two sums or three, by a comparison of indices
 }
 
 LEFT = {  # what is no affine sum, or wraps around in its dtype
+    "twice": lambda x: x[(jnp.arange(128) - 1) % 128][(jnp.arange(128) + 1) % 128] + 1,
     "flat": flat,
     "wraps": lambda x: x[(jnp.arange(100, dtype="int8") * jnp.int8(3)).astype("int32")],
     "wraps below": lambda x: x[(jnp.arange(50, dtype="uint8") - jnp.uint8(20)) & 127],
@@ -137,3 +139,28 @@ def test_where_no_lane_is_read_memory_is_not_touched(monkeypatch, capsys):
     monkeypatch.setenv("CURTA_DUMP", "llvm")
     curta.jit(lambda x: x[(jnp.arange(4096) - 1) % 4096])(jnp.ones(4096))
     assert "vector.reduce.or" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [50, 3000])
+def test_indices_of_iotas_stay_in_loops(count, monkeypatch, capsys):
+    def steps(x):
+        outside = (jnp.arange(count) + 1) % count
+
+        def step(_, x):
+            i = jnp.arange(count)
+            left = x[(i - 1) % count] - x[np.arange(count) - 2]
+            return x + left + x[outside]
+
+        return lax.fori_loop(0, 4, step, x)
+
+    x = np.arange(count, dtype="float32") % 7
+    wanted = x
+    for _ in range(4):
+        left = np.roll(wanted, 1) - np.roll(wanted, 2)
+        wanted = wanted + left + np.roll(wanted, -1)
+    monkeypatch.setenv("CURTA_DUMP", "kernels")
+    found = curta.jit(steps)(x)
+    np.testing.assert_array_equal(found, wanted)
+    printed = capsys.readouterr().err
+    if count > 64:  # what fits in registers has tables
+        assert not any(x in printed for x in (":int32", "[t", "const"))

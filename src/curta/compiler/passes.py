@@ -18,6 +18,7 @@ from curta.compiler.graph.dead_results import without_dead_results
 from curta.compiler.graph.dots import outer_products
 from curta.compiler.graph.gamma import gammas_in_loops
 from curta.compiler.graph.in_place import with_late_updates
+from curta.compiler.graph.loop_indices import indices_inside
 from curta.compiler.graph.loop_residuals import recompute
 from curta.compiler.graph.loop_rows import rows_inside
 from curta.compiler.graph.overlap import overlapped
@@ -57,6 +58,7 @@ LOOPS = (
     Pass("aliases", without_aliases),  # one name for each value
     Pass("dead-results", without_dead_results),
     Pass("remat", recompute),  # recomputes cheap residuals
+    Pass("sink-indices", indices_inside),  # what loops read at, made of iotas
     Pass("sink-rows", rows_inside),  # arrays that a loop alone reads, to its body
     Pass("dce", dce_jaxpr),
     Pass("dead-results", without_dead_results),

@@ -14,20 +14,24 @@ import numpy as np
 
 from curta.compiler.graph.loop import renamed
 from curta.compiler.graph.rewriting import Context
+from curta.compiler.graph.values import parts_of_indices
 from curta.config import config
 from curta.core.evaluate import const_as_numpy
-from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Literal, Var
 from curta.primitives.elementwise.arithmetic import Add, Mul
-from curta.primitives.elementwise.comparison import Ge
+from curta.primitives.elementwise.comparison import Ge, Ne
 from curta.primitives.elementwise.select import SelectN
-from curta.primitives.indexing.gather import Gather, Scattering
 from curta.primitives.shape import Iota
 from curta.primitives.structure import BroadcastInDim
 
 
 def with_iotas(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with iotas in place of consts that count, and are indices."""
-    indices = _indices(closed.jaxpr) if closed.consts else frozenset[Atom]()
+    if not closed.consts:
+        return closed
+    indices = parts_of_indices(closed.eqns).union(
+        *(e.invars for e in closed.eqns if e.op.regions)  # loops may read at them
+    )
     context, names, left = Context(), dict[Var, Atom](), list[tuple[Var, Any]]()
     for var, const in zip(closed.jaxpr.constvars, closed.consts, strict=True):
         made = None
@@ -44,17 +48,6 @@ def with_iotas(closed: ClosedJaxpr) -> ClosedJaxpr:
     constvars = tuple(v for v, _ in left)
     jaxpr = closed.jaxpr.replace(constvars=constvars, eqns=eqns, outvars=outvars)
     return ClosedJaxpr(jaxpr, [x for _, x in left])
-
-
-def _indices(jaxpr: Jaxpr) -> frozenset[Atom]:
-    """The variables of which indices of gathers and scatters are made."""
-    result = set[Atom]()
-    for eqn in reversed(jaxpr.eqns):
-        if isinstance(eqn.op, (Gather, Scattering)):
-            result.add(eqn.invars[1])
-        elif not result.isdisjoint(eqn.outvars):
-            result.update(v for v in eqn.invars if isinstance(v, Var))
-    return frozenset(result)
 
 
 class _Row(NamedTuple):
@@ -77,8 +70,8 @@ def _row(numbers: Any) -> _Row | None:
 def _counting(array: Any, context: Context) -> Var | None:
     """The sum of iotas that an array is, if it is one."""
     if array.dtype.kind == "b":
-        same = array.min() == array.max()
-        return _splat(array, context) if same else None
+        made = _counting(array.astype(np.int32), context)
+        return made and context.apply(Ne(), made, Literal(np.int32(0)))
     if array.dtype.itemsize == 8 and array.dtype.kind == "u":
         return None
     first = (0,) * array.ndim

@@ -14,7 +14,12 @@ from typing import cast
 
 from curta.compiler.graph.inline import called, inline_calls
 from curta.compiler.graph.loop import Loop, copied, live_eqns
-from curta.compiler.graph.values import is_virtual, op_cost
+from curta.compiler.graph.values import (
+    is_index,
+    is_virtual,
+    op_cost,
+    parts_of_indices,
+)
 from curta.config import config
 from curta.core.dim import typical
 from curta.core.jaxpr import (
@@ -66,7 +71,15 @@ def _level(eqn: Eqn, depends: dict[Var, int]) -> int:
 def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
     """Compute once what is constant, unless it costs next to nothing."""
     constant = [e for e in loop.eqns if _level(e, depends) == CONSTANT]
-    chosen = {e: None for e in constant if _is_worth_keeping(e, loop)}
+    read_at, known = parts_of_indices(loop.eqns), set[Atom]()
+    for eqn in constant:  # sums of iotas are no memory, but parts of addresses
+        if not read_at.isdisjoint(eqn.outvars) and is_index(eqn, known):
+            known.update(eqn.outvars)
+    chosen = {
+        e: None
+        for e in constant
+        if _is_worth_keeping(e, loop) and known.isdisjoint(e.outvars)
+    }
     roots = [v for e in chosen for v in e.outvars]
     needed, _ = live_eqns(constant, roots)
     names: dict[Var, Atom] = dict(loop.consts)

@@ -11,7 +11,7 @@ never leave the registers, so that too many buffers here are no harm.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 from curta.compiler.graph.folds import is_fold
 from curta.compiler.graph.index_set_splitting import read_by_maps
@@ -22,6 +22,7 @@ from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.factors import factors
+from curta.primitives.indexing.gather import Gather, Scattering
 from curta.primitives.joining import Concatenate
 from curta.primitives.structure import BroadcastInDim
 
@@ -74,7 +75,7 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     indices: set[Atom] = set()
     for eqn in jaxpr.eqns:
         own = op_cost(eqn.op)
-        if _is_index(eqn, indices):
+        if is_index(eqn, indices):
             indices.update(eqn.outvars)
             own = 0
         inlined = {
@@ -97,7 +98,18 @@ def decide(jaxpr: Jaxpr, host: frozenset[Eqn] = frozenset()) -> Values:
     return Values(materialised, definitions, uses, returned)
 
 
-def _is_index(eqn: Eqn, indices: Collection[Atom]) -> bool:
+def parts_of_indices(eqns: Sequence[Eqn]) -> frozenset[Atom]:
+    """The variables of which indices of gathers and scatters are made."""
+    result = set[Atom]()
+    for eqn in reversed(eqns):
+        if isinstance(eqn.op, (Gather, Scattering)):
+            result.add(eqn.invars[1])
+        elif not result.isdisjoint(eqn.outvars):
+            result.update(v for v in eqn.invars if isinstance(v, Var))
+    return frozenset(result)
+
+
+def is_index(eqn: Eqn, indices: Collection[Atom]) -> bool:
     """Whether it computes integers from literals and iotas, which reads no memory.
 
     Most are affine sums (loops/known_indices.py), parts of the addresses of loads.

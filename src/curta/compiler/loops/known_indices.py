@@ -28,6 +28,7 @@ from curta.compiler.loops.nodes import (
     DataIndex,
     Expr,
     Instr,
+    index_operands,
     is_within,
     known_index,
 )
@@ -182,7 +183,10 @@ def chosen(b: Any, offset: Affine, load: Callable[[Affine], Scalar]) -> Scalar:
         if not is_select(select):
             continue
         condition, *values = select.args
-        if compared(condition) is None or not all(map(_is_chosen, values)):
+        found = compared(condition)
+        if found is None or index_operands(found[0]):  # of what is read at such a place
+            continue
+        if not all(map(_is_chosen, values)):
             continue
         rest = offset - Affine({atom: k}, 0)
         first, second = (
