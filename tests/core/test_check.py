@@ -10,7 +10,7 @@ import curta
 import curta.numpy as jnp
 from curta import grad, jit, lax, make_jaxpr, nn, vmap
 from curta.core.avals import ShapedArray
-from curta.core.check import check_jaxpr
+from curta.core.check import check_changed, check_jaxpr
 from curta.core.jaxpr import Jaxpr, Literal, Var
 from curta.errors import JaxprTypeError
 
@@ -53,6 +53,16 @@ def test_variables_are_bound_before_they_are_read():
     assert "in equation:" in text and "sin" in text
     assert "from source: " in text and "test_check.py" in text
     assert "while checking jaxpr:\n\n{ lambda ; a:f32[]. let" in text
+
+
+def test_what_is_known_is_asked_for_its_place_alone():
+    jaxpr, known = two_eqns(), set()
+    check_changed(jaxpr, known)
+    assert known == {jaxpr, *jaxpr.eqns}
+    with pytest.raises(JaxprTypeError, match="Variable '.' not defined"):
+        check_changed(jaxpr.replace(eqns=jaxpr.eqns[::-1]), known)
+    with pytest.raises(JaxprTypeError, match="Variable '.' already bound"):
+        check_changed(jaxpr.replace(eqns=[*jaxpr.eqns, jaxpr.eqns[0]]), known)
 
 
 def test_outputs_are_bound():

@@ -29,8 +29,8 @@ from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.sorting import by_library
 from curta.compiler.graph.strip_mining import moved_out_of_loops
 from curta.compiler.graph.winograd import by_winograd
-from curta.core.check import check_jaxpr
-from curta.core.jaxpr import Jaxpr
+from curta.core.check import check_changed
+from curta.core.jaxpr import Eqn, Jaxpr
 from curta.core.recorder import span
 from curta.errors import JaxprTypeError
 from curta.transforms.dce import dce_jaxpr
@@ -83,17 +83,18 @@ def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
         JaxprTypeError: with `CURTA_CHECK=1`, naming the first pass whose result is not
             well formed.
     """
+    known: set[Jaxpr | Eqn] = set()  # to be well formed
     for name, run in passes:
         with span(name, "pass"):
             jaxpr = run(jaxpr)
         dump(name, jaxpr.__str__)
         if os.environ.get("CURTA_CHECK"):
-            _check(name, jaxpr)
+            _check(name, jaxpr, known)
     return jaxpr
 
 
-def _check(name: str, jaxpr: Jaxpr) -> None:
+def _check(name: str, jaxpr: Jaxpr, known: set[Jaxpr | Eqn]) -> None:
     try:
-        check_jaxpr(jaxpr)
+        check_changed(jaxpr, known)
     except JaxprTypeError as error:
         raise JaxprTypeError(f"after the pass {name!r}: {error}") from error

@@ -34,18 +34,33 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     >>> from curta.core.check import check_jaxpr
     >>> check_jaxpr(curta.make_jaxpr(lambda x: x + 1)(2.0).jaxpr)
     """
+    check_changed(jaxpr, set())
+
+
+def check_changed(jaxpr: Jaxpr, known: set[Jaxpr | Eqn]) -> None:
+    """As `check_jaxpr`, where some jaxprs and the types of some eqns are `known`.
+
+    What is found to be well formed is known then, too.
+    """
+    if jaxpr in known:
+        return
     checker = _Checker(jaxpr)
     for var in (*jaxpr.constvars, *jaxpr.invars):
         checker.bind(var)
     for eqn in jaxpr.eqns:
+        if eqn in known:
+            checker.check_scope(eqn)
+            continue
         inner = [*jaxprs_in_params(eqn.op.params())]
         if inner and not eqn.op.holds_jaxprs:
             checker.fail(f"{type(eqn.op).__name__} must say that it holds_jaxprs", eqn)
         checker.check_eqn(eqn)
         for jaxpr_of_eqn in inner:
-            check_jaxpr(jaxpr_of_eqn)
+            check_changed(jaxpr_of_eqn, known)
+        known.add(eqn)
     for atom in jaxpr.outvars:
         checker.read(atom)
+    known.add(jaxpr)
 
 
 class _Checker:
@@ -71,6 +86,14 @@ class _Checker:
         elif atom not in self.bound:
             self.fail(f"Variable '{self.name(atom)}' not defined", eqn)
         return atom.aval
+
+    def check_scope(self, eqn: Eqn) -> None:
+        """Whether the operands are bound where an eqn stands, and its results not."""
+        for atom in eqn.invars:
+            if not isinstance(atom, Literal) and atom not in self.bound:
+                self.read(atom, eqn)  # raises
+        for var in eqn.outvars:
+            self.bind(var, eqn)
 
     def check_eqn(self, eqn: Eqn) -> None:
         avals = [self.read(atom, eqn) for atom in eqn.invars]
