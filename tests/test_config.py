@@ -1,5 +1,6 @@
 """Settings: names, environment, overrides of one thread, keys of caches."""
 
+import ast
 import logging
 import os
 import subprocess
@@ -213,28 +214,29 @@ def test_a_change_for_all_reaches_threads_with_overrides(restored):
         assert config.context is before
 
 
-@pytest.mark.parametrize(
-    "variable, value, setting, expected",
-    [
-        ("JAX_ENABLE_X64", "1", "jax_enable_x64", "True"),
-        ("CURTA_ENABLE_X64", "true", "jax_enable_x64", "True"),
-        ("CURTA_BACKEND", "numpy", "curta_backend", "'numpy'"),
-        ("CURTA_CACHE", "off", "jax_enable_compilation_cache", "False"),
-        ("CURTA_CACHE_DIR", "/tmp/x", "jax_compilation_cache_dir", "'/tmp/x'"),
-        ("JAX_NUM_CPU_DEVICES", "4", "jax_num_cpu_devices", "4"),
-        ("CURTA_NUM_THREADS", "2", "curta_num_threads", "2"),
-    ],
-)
-def test_environment(variable, value, setting, expected):
-    program = f"from curta.config import config; print(repr(config.{setting}))"
+ENVIRONMENT = [
+    ("JAX_ENABLE_X64", "1", "jax_enable_x64", True),
+    ("CURTA_SOFTMAX_CUSTOM_JVP", "true", "jax_softmax_custom_jvp", True),
+    ("CURTA_BACKEND", "numpy", "curta_backend", "numpy"),
+    ("CURTA_CACHE", "off", "jax_enable_compilation_cache", False),
+    ("CURTA_CACHE_DIR", "/tmp/x", "jax_compilation_cache_dir", "/tmp/x"),
+    ("JAX_NUM_CPU_DEVICES", "4", "jax_num_cpu_devices", 4),
+    ("CURTA_NUM_THREADS", "2", "curta_num_threads", 2),
+]
+
+
+def test_environment():
+    settings = [setting for _, _, setting, _ in ENVIRONMENT]
+    program = "from curta.config import config\n"
+    program += f"print([config.read(name) for name in {settings}])"
     result = subprocess.run(
         [sys.executable, "-c", program],
-        env={**os.environ, variable: value},
+        env={**os.environ, **{name: value for name, value, _, _ in ENVIRONMENT}},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert result.stdout.strip() == expected
+    assert ast.literal_eval(result.stdout) == [value for *_, value in ENVIRONMENT]
 
 
 def test_a_wrong_value_in_the_environment_names_the_variable(monkeypatch):

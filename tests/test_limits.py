@@ -74,24 +74,26 @@ def numbers() -> list[tuple[str, str, int]]:
 
 
 def _numbers() -> Iterator[tuple[str, str, int]]:
-    trees = {p: ast.parse(p.read_text()) for p in MODULES}
+    trees = {p: [*ast.walk(ast.parse(p.read_text()))] for p in MODULES}
+    constants = {p: [*_constants(nodes)] for p, nodes in trees.items()}
     defined: dict[str, str] = {}  # by module and name, the module that defines it
-    for path, tree in trees.items():
-        for name in _constants(tree):
+    for path, names in constants.items():
+        for name in names:
             defined[f"{_module(path)}.{name}"] = _place(path)
-    for path, tree in trees.items():
-        known = {name: _place(path) for name in _constants(tree)}
-        for node in ast.walk(tree):
+    for path, nodes in trees.items():
+        known = {name: _place(path) for name in constants[path]}
+        for node in nodes:
             if isinstance(node, ast.ImportFrom):
                 for alias in node.names:
                     place = defined.get(f"{node.module}.{alias.name}")
                     if place is not None:
                         known[alias.asname or alias.name] = place
-        for operand in (*_compared(tree), *_divisors(tree)):
+        compared = [*_compared(nodes)]
+        for operand in (*compared, *_divisors(nodes)):
             for part in ast.walk(operand):
                 if isinstance(part, ast.Name) and part.id in known:
                     yield known[part.id], part.id, part.lineno
-        for operand in _compared(tree):
+        for operand in compared:
             number = _integer(operand)
             if number is not None and abs(number) > SMALL:
                 yield _place(path), str(number), operand.lineno
@@ -105,10 +107,9 @@ def _module(path: Path) -> str:
     return ".".join(["curta", *path.relative_to(SOURCE).with_suffix("").parts])
 
 
-def _constants(tree: ast.Module) -> Iterator[str]:
+def _constants(nodes: list[ast.AST]) -> Iterator[str]:
     """Names of integers, and of tuples of them, that a module or class defines."""
-    classes = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)]
-    for scope in (tree, *classes):
+    for scope in [n for n in nodes if isinstance(n, (ast.Module, ast.ClassDef))]:
         for node in scope.body:
             if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value:
                 targets = (
@@ -133,6 +134,8 @@ def _integer(node: ast.expr) -> int | None:
     """The integer that an expression of literals stands for."""
     if not isinstance(node, (ast.Constant, ast.BinOp, ast.UnaryOp)):
         return None
+    if isinstance(node, ast.Constant):
+        return node.value if type(node.value) is int else None
     parts = list(ast.walk(node))
     plain = (ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop)
     if not all(isinstance(p, plain) for p in parts):
@@ -141,9 +144,9 @@ def _integer(node: ast.expr) -> int | None:
     return value if type(value) is int else None
 
 
-def _compared(tree: ast.Module) -> Iterator[ast.expr]:
+def _compared(nodes: list[ast.AST]) -> Iterator[ast.expr]:
     """What is compared by order, or an argument of min or max."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Compare):
             if any(isinstance(op, ORDERED) for op in node.ops):
                 yield from (node.left, *node.comparators)
@@ -152,9 +155,9 @@ def _compared(tree: ast.Module) -> Iterator[ast.expr]:
                 yield from node.args
 
 
-def _divisors(tree: ast.Module) -> Iterator[ast.expr]:
+def _divisors(nodes: list[ast.AST]) -> Iterator[ast.expr]:
     """What a size is divided by, which gives a count of parts."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv):
             yield node.right
 

@@ -6,6 +6,7 @@ import sys
 from functools import cache
 
 import pytest
+from tests.runtime.test_threads import needs_fork
 
 import curta
 from curta.on_demand import late as later
@@ -37,11 +38,29 @@ def test_programs_on_the_cpu_load_nothing_of_plugins():
     assert loaded == ["curta.runtime.pjrt.presence"]  # looks whether there is one
 
 
-@pytest.mark.parametrize("name", LATE)
-def test_a_late_submodule_is_imported_when_it_is_named(name):
-    assert python(f"import curta; print(curta.{name}.__name__)").split()
-    assert python(f"from curta import {name}; print({name}.__name__)").split()
-    assert name in dir(curta)
+IN_FORKS = """
+import curta, os
+
+def in_a_fork(code):
+    child = os.fork()
+    if child == 0:
+        try:
+            exec(code)
+        except BaseException as error:
+            print(code, repr(error), flush=True)
+        os._exit(0)
+    os.waitpid(child, 0)
+
+for name in {names}:
+    in_a_fork(f"assert curta.{{name}}.__name__ == 'curta.{{name}}'")
+    in_a_fork(f"from curta import {{name}}; assert {{name}}.__name__")
+"""
+
+
+@needs_fork
+def test_late_submodules_are_imported_when_they_are_named():
+    assert python(IN_FORKS.format(names=LATE)) == ""
+    assert {*LATE} <= {*dir(curta)}
 
 
 def test_a_name_that_is_not_there():

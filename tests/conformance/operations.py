@@ -2,6 +2,7 @@
 
 import importlib
 import pkgutil
+from functools import cache
 
 import curta
 from curta.core.op import Op
@@ -120,6 +121,7 @@ NOT_DIFFERENTIABLE = frozenset(
 )
 
 
+@cache
 def all_ops() -> list[type[Op]]:
     """Every concrete subclass of `Op`, by name."""
     for module in pkgutil.walk_packages(curta.__path__, "curta."):

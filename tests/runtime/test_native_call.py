@@ -338,8 +338,18 @@ def test_threads():
 
 
 def test_huge_containers_do_not_go_through_the_stack():
-    x = arange(3)
+    x, outs = arange(3), []
     f = jit(lambda x, nothing: x + 1)
-    for _ in range(2):
-        out = f(x, [None] * 1_100_000)
-    np.testing.assert_array_equal(out, [1, 2, 3])
+
+    def twice():
+        for _ in range(2):
+            outs.append(f(x, [None] * 300_000))
+
+    before = threading.stack_size(1 << 21)  # less than the addresses of so many take
+    try:
+        thread = threading.Thread(target=twice)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    np.testing.assert_array_equal(outs, [[1, 2, 3]] * 2)
