@@ -7,6 +7,7 @@ LIBRARY = """
 import os
 from functools import partial
 from importlib.metadata import version
+from importlib.util import find_spec
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,9 @@ from jax._src.state.types import AbstractRef
 from jax._src.tree_util import _registry
 from jax.experimental import colocated_python, hijax, jax2tf, sparse
 from jax.experimental.array_serialization import serialization
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu as pltpu
+from jax.experimental.pallas.ops.tpu.splash_attention import splash_attention_kernel
 from jax.extend.ifrt_programs import ifrt_programs
 from jax.extend.core import DropVar, Var
 
@@ -43,6 +47,29 @@ assert issubclass(CustomVJPException, Exception)
 assert jax.lib.__version__ == version("jax")
 assert jax._src.distributed.global_state.process_id == 0
 assert tree_util_private.flatten_one_level([1])[0] == [1]
+
+assert find_spec("jax") is not None and find_spec("jax.lib") is not None
+
+# By the module of an array's class libraries know the framework.
+def is_of_jax(x):
+    assert type(x).__module__ == "jax", type(x)
+    return x
+
+
+jax.jit(jax.vmap(jax.grad(is_of_jax)))(is_of_jax(jnp.ones(2)))
+sparse.sparsify(is_of_jax)(jnp.ones(2))  # its tracer is made later than the others
+
+
+class LibrarysTracer(jax.core.Tracer):
+    pass
+
+
+assert LibrarysTracer.__module__ == __name__
+
+# Kernels for accelerators can be imported, named and subclassed, and not called.
+class Spec(pl.BlockSpec):
+    memory: pltpu.VMEM | None = None
+
 
 # Libraries add to the list of files that tracebacks leave out, and remove theirs.
 assert __file__ in traceback_util._exclude_paths
@@ -75,12 +102,14 @@ compiler.backend_compile_and_load = compile_function
 assert jax.jit(lambda x: x * 3)(2.0) == 6
 
 for refusing in (
-    lambda: jax2tf.convert(len), lambda: ifrt_programs.make_hlo_program("")
+    lambda: jax2tf.convert(len), lambda: ifrt_programs.make_hlo_program(""),
+    lambda: pl.pallas_call(len, out_shape=None), lambda: Spec((8, 128), None),
+    lambda: splash_attention_kernel.SegmentIds(q=None, kv=None),
 ):
     try:
         refusing()
     except NotImplementedError as error:
-        assert "curta" in str(error)
+        assert "curta" in str(error).lower()
     else:
         raise AssertionError(refusing)
 

@@ -194,3 +194,9 @@ def test_targets(features, width):
     assert described.lanes("f32") == width // 4
     assert described != target.describe("x86_64", "other model", features)
     assert target.describe("aarch64", "", []).vector_bytes == 16
+
+
+def test_an_old_llvmlite_is_told_from_none(monkeypatch):
+    for where, wanted in (None, "not installed"), (("/x", "0.47.0"), "0.47.0 is too"):
+        monkeypatch.setattr(binding, "_location", lambda where=where: where)
+        assert wanted in binding.trouble()

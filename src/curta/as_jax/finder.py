@@ -12,7 +12,9 @@ from types import ModuleType
 from typing import Any
 
 from curta import api_version
-from curta.as_jax.modules import MADE, MODULES, NAMES, VERSIONED
+from curta.as_jax.modules import MADE, MODULES, NAMES, REFUSED, VERSIONED
+from curta.as_jax.refused import refused_module
+from curta.core.array import Array
 
 _OURS, _THEIRS, _LIB, _PRIVATE = "curta", "jax", "jaxlib", "jax._src"
 _ABOUT_IMPORT = ("__name__", "__loader__", "__package__", "__spec__", "__path__")
@@ -24,7 +26,8 @@ class _Alias(Loader):
     def __init__(self, module: ModuleType) -> None:
         self._module = module
         known = vars(module)
-        self._kept: dict[str, Any] = {k: known[k] for k in _ABOUT_IMPORT if k in known}
+        about = {k: known.get(k) for k in _ABOUT_IMPORT}  # None where one is made here
+        self._kept = {k: v for k, v in about.items() if v is not None}
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return self._module
@@ -39,7 +42,7 @@ class _Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name.partition(".")[0] not in (_THEIRS, _LIB):
+        if name.partition(".")[0] not in (_THEIRS, _LIB) and _refusal(name) is None:
             return None
         module = _module(name)
         if module is None:
@@ -84,6 +87,16 @@ def _own_name(name: str) -> str:
     return _OURS + name.removeprefix(_THEIRS)
 
 
+def _refusal(name: str) -> str | None:
+    """What calls into a module are answered; None if they are not refused.
+
+    `from jax.experimental import x` looks for x in the module of ours.
+    """
+    inner = name.partition(".")[2]
+    found = (v for k, v in REFUSED.items() if f"{inner}.".startswith(f"{k}."))
+    return next(found, None)
+
+
 def _module(name: str) -> ModuleType | None:
     """Curta's module for one of JAX's; None if there is none."""
     module = _unversioned(name)
@@ -118,6 +131,9 @@ def _unversioned(name: str) -> ModuleType | None:
         return _with_names(name, ModuleType(name), MADE[name])
     if name.partition(".")[0] == _LIB:
         return None
+    refusal = _refusal(name)
+    if refusal is not None:
+        return refused_module(name, refusal)
     own = _own_name(name)
     try:
         module = importlib.import_module(own)
@@ -151,6 +167,18 @@ def _with_names(name: str, module: ModuleType, names: dict[str, str]) -> ModuleT
     return result
 
 
+def _told_as_theirs(kind: type) -> None:
+    """Let a class of arrays or tracers say that it is of `jax`.
+
+    Libraries that work with several frameworks know by it whose an array is.
+    """
+    if kind.__module__.partition(".")[0] == _OURS:
+        kind.__module__ = _THEIRS
+    subclass: type
+    for subclass in kind.__subclasses__():
+        _told_as_theirs(subclass)
+
+
 def _install() -> None:
     result = sys.modules.get(_THEIRS)
     if result is not None and not isinstance(result.__loader__, _Alias):
@@ -161,6 +189,8 @@ def _install() -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     importlib.import_module(_PRIVATE)  # programs ask for `jax._src` without importing
+    _told_as_theirs(Array)
+    type.__setattr__(Array, "__init_subclass__", classmethod(_told_as_theirs))
 
 
 _install()

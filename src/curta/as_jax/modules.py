@@ -52,6 +52,16 @@ VERSIONED: Final = frozenset(
     {"jax", "jax.lib", "jax.version", "jaxlib", "jaxlib.version"}
 )
 
+# Packages of JAX that Curta has not and that libraries import in any case, each with
+# what calls of their functions are answered.
+REFUSED: Final = {
+    "experimental.pallas": (
+        "kernels written by hand for one kind of device are not there in Curta, whose"
+        " compiler fuses what jax.numpy and jax.lax say. Of libraries that have both,"
+        " ask for the functions that are written without Pallas."
+    ),
+}
+
 # Modules that are nothing but names of other modules.
 MADE: Final = {
     "jax.lib": {},

@@ -66,8 +66,8 @@ def _compiler(machine: Machine) -> Iterator[Finding]:
     if not binding.available():
         yield Finding(
             "slow",
-            "llvmlite is missing: functions run op by op, in NumPy",
-            "pip install llvmlite",
+            f"{binding.trouble()}: functions run op by op, in NumPy",
+            binding.REMEDY,
         )
     else:
         yield Finding("ok", f"llvmlite {binding.version()} makes machine code")

@@ -202,9 +202,9 @@ def _has_llvm() -> bool:
     if binding.available():
         return True
     warn(
-        "llvmlite is not installed: functions run through NumPy, slower and otherwise"
-        " alike. To compile them, install llvmlite; CURTA_BACKEND=numpy says that this"
-        " is wanted.",
+        f"{binding.trouble()}: functions run through NumPy, slower and otherwise"
+        f" alike. To compile them, {binding.REMEDY}; CURTA_BACKEND=numpy says that"
+        " this is wanted.",
         RuntimeWarning,
     )
     return False

@@ -26,6 +26,7 @@ from curta.once import once
 # Versions of llvmlite whose C functions have the signatures of `_PROTOTYPES`.
 _KNOWN_VERSIONS = ("0.50.",)
 _MINIMUM = (0, 50)
+REMEDY = "pip install 'llvmlite>={}.{}'".format(*_MINIMUM)
 # LLVM ends the process where it finds no memory: the bytes of the library, and those
 # that it works in, for a small module and for each character of IR.
 _LIBRARY_BYTES = 1 << 27
@@ -103,6 +104,13 @@ def available() -> bool:
     major, minor = [*where[1].split("."), ""][:2]
     known = major.isdigit() and minor.isdigit()
     return not known or (int(major), int(minor)) >= _MINIMUM
+
+
+def trouble() -> str:
+    """What is wrong where `available` says no."""
+    if _location() is None:
+        return "llvmlite is not installed"
+    return f"llvmlite {version()} is too old"
 
 
 @once
@@ -302,9 +310,7 @@ def llvm() -> _Library | Public:
     """
     where = _location()
     if where is None or not available():
-        raise ImportError(
-            "compiling needs llvmlite 0.50 or newer: pip install llvmlite"
-        )
+        raise ImportError(f"{trouble()}, and compiling needs it: {REMEDY}")
     if where[1].startswith(_KNOWN_VERSIONS):
         for name in ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll"):
             path = os.path.join(where[0], "binding", name)
