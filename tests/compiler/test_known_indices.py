@@ -164,3 +164,18 @@ def test_indices_of_iotas_stay_in_loops(count, monkeypatch, capsys):
     printed = capsys.readouterr().err
     if count > 64:  # what fits in registers has tables
         assert not any(x in printed for x in (":int32", "[t", "const"))
+
+
+def test_constants_of_all_dtypes_go_into_loops():
+    """Keys count nothing; int64 stays what it is without x64."""
+    keys, wide = curta.random.split(curta.random.key(0), 3), np.arange(1, 9)
+
+    def step(i, x):
+        return x + curta.random.uniform(keys[i], (9,)) + x[wide[0]]
+
+    found = curta.jit(lambda x: lax.fori_loop(0, 3, step, x))(jnp.ones(9))
+    with curta.disable_jit():
+        wanted = lax.fori_loop(0, 3, step, jnp.ones(9))
+    np.testing.assert_allclose(found, wanted, 1e-5)
+    x = jnp.arange(16.0)
+    assert np.array_equal(curta.jit(lambda x: x[wide])(x), x[1:9])

@@ -8,6 +8,7 @@ compiler knows everything (loops/known_indices.py), and no memory is read.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from curta.compiler.graph.loop import renamed
 from curta.compiler.graph.rewriting import Context
 from curta.compiler.graph.values import parts_of_indices
 from curta.config import config
+from curta.core.avals import ShapedArray
 from curta.core.evaluate import const_as_numpy
 from curta.core.jaxpr import Atom, ClosedJaxpr, Literal, Var
 from curta.primitives.elementwise.arithmetic import Add, Mul
@@ -35,7 +37,7 @@ def with_iotas(closed: ClosedJaxpr) -> ClosedJaxpr:
     context, names, left = Context(), dict[Var, Atom](), list[tuple[Var, Any]]()
     for var, const in zip(closed.jaxpr.constvars, closed.consts, strict=True):
         made = None
-        if var in indices and var.aval.size > 1 and var.aval.dtype.kind in "iub":
+        if var in indices and var.aval.size > 1 and _counts(var.aval.dtype):
             made = _counting(const_as_numpy(const, var.aval), context)
         if made is None:
             left.append((var, const))
@@ -48,6 +50,11 @@ def with_iotas(closed: ClosedJaxpr) -> ClosedJaxpr:
     constvars = tuple(v for v, _ in left)
     jaxpr = closed.jaxpr.replace(constvars=constvars, eqns=eqns, outvars=outvars)
     return ClosedJaxpr(jaxpr, [x for _, x in left])
+
+
+def _counts(dtype: Any) -> bool:
+    """Whether it is a dtype of NumPy's integers or booleans, not one of keys."""
+    return isinstance(dtype, np.dtype) and dtype.kind in "iub"
 
 
 class _Row(NamedTuple):
@@ -71,8 +78,8 @@ def _counting(array: Any, context: Context) -> Var | None:
     """The sum of iotas that an array is, if it is one."""
     if array.dtype.kind == "b":
         made = _counting(array.astype(np.int32), context)
-        return made and context.apply(Ne(), made, Literal(np.int32(0)))
-    if array.dtype.itemsize == 8 and array.dtype.kind == "u":
+        return made and context.apply(Ne(), made, _number(0, np.dtype(np.int32)))
+    if array.dtype == np.uint64:
         return None
     first = (0,) * array.ndim
     lines = [
@@ -87,18 +94,15 @@ def _counting(array: Any, context: Context) -> Var | None:
     return _written(array, known, context) if np.array_equal(total, array) else None
 
 
-def _splat(array: Any, context: Context) -> Var:
-    first = Literal(array.ravel()[0])
-    return context.apply(BroadcastInDim(array.shape, ()), first)
+def _number(value: Any, dtype: Any) -> Literal:
+    return Literal(np.int64(value).astype(dtype), ShapedArray((), dtype))
 
 
 def _written(array: Any, rows: list[_Row], context: Context) -> Var:
     """Eqns for the sum of a multiple of each index, with the jumps of one dim."""
-
-    def number(value: int) -> Literal:
-        return Literal(np.int64(value).astype(array.dtype)[()])
-
-    total, jumping = _splat(array, context), None
+    number, jumping = partial(_number, dtype=array.dtype), None
+    first = number(array.ravel()[0])
+    total = context.apply(BroadcastInDim(array.shape, ()), first)
     for d, row in enumerate(rows):
         if row.slope or row.jumps:
             iota = context.apply(Iota(array.dtype, array.shape, d))

@@ -87,10 +87,8 @@ class _Matrix:
 
     def at(self, index: tuple[Any, Any, Any], dtype: Any) -> Any:
         """The element at (batch, row, column), as another dtype."""
-        shape, position = (
-            self.operand.aval.shape,
-            [as_index(0)] * self.operand.aval.ndim,
-        )
+        shape = self.operand.aval.shape
+        position = [as_index(0)] * len(shape)
         for dims, i in zip(self.groups, index, strict=True):
             for d in reversed(dims):
                 position[d] = as_index(i) % shape[d]
@@ -108,6 +106,8 @@ class _Matrix:
 
 @dataclass(frozen=True)
 class _Packing:
+    """How the operands of a product become words."""
+
     lowering: ItemBuilder
     shape: Shape
     kind: str
