@@ -61,6 +61,18 @@ def test_transposed_system():
     np.testing.assert_allclose(got, np.linalg.solve(A.T, B), rtol=1e-5)
 
 
+def test_transposed_after_ops_that_compute_known_results_too():
+    def fun(b):
+        known, b = lax.scan(lambda c, x: (jnp.sin(c), x * c), A[0], b)
+        _, b = curta.jit(lambda k, x: (k * k, x + x))(known, b)
+        return solve(A + known, b.sum(0)) * known
+
+    b = jnp.stack([B, B])
+    matrix = curta.jacfwd(fun)(b)
+    (got,) = curta.linear_transpose(fun, b)(B)
+    np.testing.assert_allclose(got, jnp.tensordot(B, matrix, 1), rtol=1e-4)
+
+
 def test_symmetric_systems_solve_their_transpose():
     symmetric = A + A.T
 

@@ -1,5 +1,7 @@
 """`x[...]`, `x.at[...]` and taking by arrays, against NumPy and by their errors."""
 
+import functools
+
 import numpy as np
 import pytest
 from tests.numpy.test_against_numpy import assert_same
@@ -183,6 +185,17 @@ def test_taking():
     assert_same(jnp.put(after, flat, np.array([1.0, 2.0]), inplace=False), expected)
     with pytest.raises(ValueError, match="cannot modify arrays in-place"):
         jnp.put(x, flat, 1.0)
+
+
+@pytest.mark.parametrize("shape", [(6,), (2, 3)])
+def test_put_beyond_the_ends(shape):
+    """By default at the ends; negative indices count from the end before."""
+    put = functools.partial(jnp.put, np.zeros(shape, "float32"), v=1.0, inplace=False)
+    cases = {None: [0, 4, 5], "clip": [0, 0, 5], "wrap": [3, 4, 1]}
+    for mode, places in cases.items():
+        for index, place in zip((-9, -2, 7), places, strict=True):
+            got = put(ind=np.array([index]), mode=mode).ravel()
+            assert np.flatnonzero(got).tolist() == [place]
 
 
 def test_choosing_and_compressing():

@@ -25,13 +25,14 @@ from curta.api.pullback import VJP
 from curta.api.signatures import Aux, R
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
-from curta.core.jaxpr import Jaxpr
+from curta.core.jaxpr import Jaxpr, eval_jaxpr
 from curta.core.source_info import Transforming
 from curta.core.stage import stage
 from curta.core.tangents import LinearArg
 from curta.core.trace import typeof
 from curta.core.tracebacks import api_boundary
 from curta.primitives.structure import instantiate
+from curta.transforms.partial_eval import split_jaxpr
 from curta.transforms.transpose import backward_pass
 
 
@@ -289,8 +290,12 @@ def linear_transpose(
     flat = FlatFunction(lambda *args: fun(*args), _with_kwargs(in_tree))
     closed = stage(flat, avals, debug_info("linear_transpose", fun))
     _check_numbers(avals, closed.out_avals)
-    transposed = _Transposed(closed.jaxpr, in_tree, flat.out_tree)
-    return tree_util.Partial(transposed, closed.consts)
+    # What does not depend on the arguments need not be linear: it is computed now,
+    # where one op (a loop, a call) computes both, too.
+    split = split_jaxpr(closed, (True,) * len(avals), True)
+    residuals = eval_jaxpr(split.known.jaxpr, split.known.consts)
+    transposed = _Transposed(split.unknown.jaxpr, in_tree, flat.out_tree)
+    return tree_util.Partial(transposed, residuals)
 
 
 def _check_no_axes(name: str, reduce_axes: Any) -> None:
@@ -316,14 +321,14 @@ def _check_numbers(
 
 
 class _Transposed:
-    """The transpose of a linear jaxpr, given its constants."""
+    """The transpose of a linear jaxpr, given its residuals."""
 
     def __init__(self, jaxpr: Jaxpr, in_tree: Any, out_tree: Any):
         self.jaxpr = jaxpr
         self.in_tree = in_tree
         self.out_tree = out_tree
 
-    def __call__(self, consts: Sequence[Any], cotangent: Any) -> tuple[Any, ...]:
+    def __call__(self, residuals: Sequence[Any], cotangent: Any) -> tuple[Any, ...]:
         cts, ct_tree = tree_util.tree_flatten(cotangent)
         if ct_tree != self.out_tree:
             raise TypeError(
@@ -336,10 +341,10 @@ class _Transposed:
                     "cotangent type does not match function output, expected"
                     f" {aval.str_short()} but got {typeof(ct).str_short()}"
                 )
-        args = [LinearArg(a) for a in self.jaxpr.in_avals]
+        linear = [LinearArg(a) for a in self.jaxpr.in_avals[len(residuals) :]]
         with Transforming("transpose"):
-            result = backward_pass(self.jaxpr, consts, args, cts)
-        leaves = [as_result(instantiate(ct)) for ct in result]
+            result = backward_pass(self.jaxpr, (), [*residuals, *linear], cts)
+        leaves = [as_result(instantiate(ct)) for ct in result[len(residuals) :]]
         return tuple(tree_util.tree_unflatten(self.in_tree, leaves))
 
 

@@ -101,8 +101,8 @@ def put(
       a: an array of one dim or more, of any dtype.
       ind: integers, flattened; negative ones count from the end.
       v: values, flattened, repeated or cut to the number of indices.
-      mode: for indices out of bounds: None (default) drops them, "clip" puts them at
-        the edge, "wrap" counts on from the other end.
+      mode: for indices out of bounds: None (default) puts them at the edge, "clip" all
+        negative ones at the first element, too, "wrap" counts on from the other end.
       inplace: must be False, as arrays do not change. Default True, as in NumPy.
 
     Returns:
@@ -123,19 +123,16 @@ def put(
     if not (a.size and flat.size and values.size):
         return a
     values = _to_length(values, flat.size)
-    scatter_mode = "promise_in_bounds"
-    if mode is None:
-        scatter_mode = "drop"
-    elif mode == "clip":
+    if mode == "clip":
         flat = clip(flat, 0, a.size - 1)
     elif mode == "wrap":
         flat = remainder(flat, a.size)
     elif mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
-    else:
+    elif mode is not None:
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
-    index = unravel_index(flat, a.shape) if a.ndim != 1 else (flat,)
-    return IndexedUpdate(a, index).set(values, mode=scatter_mode)
+    index = unravel_index(flat, a.shape)
+    return IndexedUpdate(a, index).set(values, mode="promise_in_bounds")
 
 
 def place(
