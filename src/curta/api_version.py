@@ -191,7 +191,7 @@ GONE: Final[dict[str, Gone]] = {
         "curta.core",
         "0.11",
         "0.10",
-        "nonempty_axis_env_DO_NOT_USE unsafe_am_i_under_a_jit_DO_NOT_USE"
+        "is_concrete nonempty_axis_env_DO_NOT_USE unsafe_am_i_under_a_jit_DO_NOT_USE"
         " unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE",
     ),
     **_gone("curta.extend.core", "0.12", "", "CallPrimitive call_impl"),

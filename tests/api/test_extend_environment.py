@@ -61,3 +61,16 @@ def test_clients():
 
 def test_shards_have_a_public_class():
     assert isinstance(jnp.ones(3).addressable_shards[0], curta.Shard)
+
+
+def test_a_value_under_grad_is_known_and_one_under_jit_is_not():
+    seen = []
+
+    def f(x):
+        seen.append(curta.core.is_concrete(x))
+        return x
+
+    for transformed in f, curta.grad(f), curta.jit(f), curta.jit(curta.grad(f)):
+        transformed(1.0)
+    curta.vmap(f)(jnp.ones(2))
+    assert seen == [True, True, False, False, False]

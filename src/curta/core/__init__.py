@@ -32,6 +32,7 @@ __getattr__ = _elsewhere(
             "unsafe_get_axis_names_DO_NOT_USE", "valid_jaxtype",
         ),
         "curta.errors": ("InconclusiveDimensionOperation", "JaxprTypeError"),
+        "curta.core.compile_time": ("is_concrete",),
         "curta.core.trace": ("pytype_aval_mappings",),
     },
     {

@@ -7,7 +7,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from curta.core.op import Op
-from curta.core.trace import Trace, Tracer, base_trace, current_trace, use_trace
+from curta.core.trace import (
+    Trace,
+    Tracer,
+    base_trace,
+    concrete_or_none,
+    current_trace,
+    use_trace,
+)
 
 
 class CompileTimeTrace(Trace):
@@ -56,3 +63,13 @@ def ensure_compile_time_eval() -> Iterator[None]:
     trace = current_trace()
     with use_trace(trace if trace.is_evaluating() else CompileTimeTrace(trace)):
         yield
+
+
+def is_concrete(x: Any) -> bool:
+    """Whether the value of `x` is known now, as within `grad` without `jit`.
+
+    >>> import curta
+    >>> is_concrete(1.0), curta.jit(is_concrete)(1.0).item()
+    (True, False)
+    """
+    return concrete_or_none(x) is not None
