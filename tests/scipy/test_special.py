@@ -10,6 +10,7 @@ from curta.scipy import special
 from curta.test_util import check_grads
 
 RNG = np.random.default_rng(0)
+LOG2 = np.log(2)
 LINE = np.concatenate([np.linspace(-12, 12, 97), [0.0, np.inf, -np.inf, np.nan]])
 POSITIVE = np.concatenate([np.geomspace(1e-4, 80, 97), [np.inf, np.nan]])
 UNIT = np.linspace(0.01, 0.99, 97)
@@ -233,6 +234,26 @@ def test_xlogx_at_zero():
 def test_mistakes(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("fun", "at", "first", "second"),
+    [
+        (special.i0, 0.0, 0.0, 0.5),
+        (special.i1, 0.0, 0.5, 0.0),
+        (special.spence, 1.0, -1.0, 0.5),
+        (lambda x: special.boxcox(2.0, x), 0.0, LOG2**2 / 2, LOG2**3 / 3),
+        (lambda x: special.boxcox1p(1.0, x), 0.0, LOG2**2 / 2, LOG2**3 / 3),
+        (lambda a: special.betaln(a, 1.0), 1.0, -1.0, 1.0),  # -log(a)
+        (lambda a: special.betaln(a, 2.0), 8.0, -1 / 8 - 1 / 9, 1 / 64 + 1 / 81),
+        (lambda x: jnp.hypot(x, 1.0), 1.0, 0.5**0.5, 0.5**1.5),
+    ],
+)
+def test_derivatives_where_cases_of_a_formula_meet(fun, at, first, second):
+    """Of series: JAX has others there."""
+    derivative = curta.grad(fun)
+    np.testing.assert_allclose(derivative(at), first, rtol=1e-5)
+    np.testing.assert_allclose(curta.grad(derivative)(at), second, rtol=1e-5)
 
 
 def test_which_results_of_python_numbers_are_weakly_typed():

@@ -39,7 +39,12 @@ def i0(x: ArrayLike) -> Array:
     Array(1., dtype=float32, weak_type=True)
     """
     (x,) = inexact_operands("i0", x)
-    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
+    return lax.mul(_growth(x), lax.bessel_i0e(x))
+
+
+def _growth(x: Array) -> Array:
+    """exp(|x|), with the derivative 0 at 0 that even functions have."""
+    return lax.exp(lax.mul(x, lax.sign(x)))
 
 
 def i1e(x: ArrayLike) -> Array:
@@ -61,7 +66,7 @@ def i1(x: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     (x,) = inexact_operands("i1", x)
-    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x))
+    return lax.mul(_growth(x), lax.bessel_i1e(x))
 
 
 @inner_jit(static_argnames=("v", "n_iter"))

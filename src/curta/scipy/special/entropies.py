@@ -153,7 +153,10 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 def _power_of_log(log: Any, lmbda: Any) -> Any:
     zero = lmbda == 0
     safe = jnp.where(zero, jnp.ones_like(lmbda), lmbda)
-    return jnp.where(zero, log, jnp.expm1(safe * log) / safe)
+    # Near 0 a series, for the sake of derivatives by lmbda.
+    z = lmbda * jnp.where(jnp.isfinite(log), log, 0)
+    series = log * (1 + z / 2 + z * z / 6)
+    return jnp.where(zero, series, jnp.expm1(safe * log) / safe)
 
 
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:

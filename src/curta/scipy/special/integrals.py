@@ -292,13 +292,13 @@ def spence(x: Array) -> Array:
     Array([1.6449, 0.    ], dtype=float32)
     """
     x = only_f32_or_f64(x)
-    inside = jnp.where((x > 0) & (x != 1), x, 0.75)
+    inside = jnp.where(x > 0, x, 0.75)
     y = jnp.where(inside > 2, 1 / inside, inside)
     inverted, reflected = inside > 1.5, y < 0.5
     w = jnp.where(y > 1.5, 1 / y - 1, jnp.where(reflected, -y, y - 1))
-    value = -w * ratio(*_SPENCE, w)
+    value = 0 - w * ratio(*_SPENCE, w)
     mirror = np.pi**2 / 6 - jnp.log(y) * jnp.log1p(-jnp.minimum(y, 0.5)) - value
     value = jnp.where(reflected, mirror, value)
     value = jnp.where(inverted, -0.5 * jnp.log(y) ** 2 - value, value)
-    edge = jnp.where(x == 1, 0, jnp.where(x == 0, np.pi**2 / 6, np.nan))
-    return jnp.where((x > 0) & (x != 1), value, edge).astype(x.dtype)
+    edge = jnp.where(x == 0, np.pi**2 / 6, np.nan)
+    return jnp.where(x > 0, value, edge).astype(x.dtype)
