@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from curta.compiler.llvm.entry import Job, Scheduled, Work, buffers
 from curta.compiler.loops.bufferize import Arena, aligned_size
+from curta.compiler.loops.costs import kernel_cost
 from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
-from curta.compiler.loops.schedule import kernel_cost
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
 

@@ -15,14 +15,9 @@ from curta.compiler.library.routine import Routine
 from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.vector_math import BRANCHING
+from curta.compiler.loops.costs import block_cost, cost, kernel_cost
 from curta.compiler.loops.nodes import Instr, Kernel, LoopNest
-from curta.compiler.loops.schedule import (
-    Schedule,
-    Vectors,
-    block_cost,
-    cost,
-    kernel_cost,
-)
+from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.config import config
 from curta.core.dim import typical
 

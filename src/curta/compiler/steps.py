@@ -48,17 +48,12 @@ from curta.compiler.loops.bufferize import (
     plan_arena,
 )
 from curta.compiler.loops.check import check_kernel, check_region
+from curta.compiler.loops.costs import block_cost, is_cancellable, kernel_cost
 from curta.compiler.loops.moves import by_width
 from curta.compiler.loops.narrow_rows import widen_rows
 from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
 from curta.compiler.loops.outer_vectorisation import vectorise_outer
-from curta.compiler.loops.schedule import (
-    block_cost,
-    is_cancellable,
-    kernel_cost,
-    region_schedule,
-    schedule,
-)
+from curta.compiler.loops.schedule import region_schedule, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
 from curta.compiler.routine_code import (

@@ -17,10 +17,10 @@ import numpy as np
 from curta.compiler.graph.index_set_splitting import cuts_along, intervals
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import loop_item
+from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Const, Expr, index_operands, walk
-from curta.compiler.loops.schedule import weight
 from curta.config import config
 from curta.core.dim import is_multiple, typical
 from curta.core.jaxpr import Eqn

@@ -13,9 +13,10 @@ from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.nest_body import NestLoops, Values, known_bounds
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
 from curta.compiler.llvm.types import I64, Type, Value
+from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
-from curta.compiler.loops.schedule import Schedule, weight
+from curta.compiler.loops.schedule import Schedule
 from curta.config import config
 from curta.core.dim import is_multiple
 

@@ -28,9 +28,10 @@ from curta.compiler.llvm.updates import (
     worth_unrolling,
 )
 from curta.compiler.loops.bufferize import BufferPlacement
+from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Kernel, LoopNest
-from curta.compiler.loops.schedule import Schedule, Vectors, weight
+from curta.compiler.loops.schedule import Schedule, Vectors
 from curta.compiler.loops.split import piece_index
 from curta.config import config
 from curta.core.dim import is_multiple, is_same, is_symbolic_dim, typical

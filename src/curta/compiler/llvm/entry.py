@@ -28,8 +28,9 @@ from curta.compiler.llvm.program_calls import Callee
 from curta.compiler.llvm.regions import emit_region, run_region
 from curta.compiler.llvm.types import I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
+from curta.compiler.loops.costs import is_cancellable
 from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region, memory_of
-from curta.compiler.loops.schedule import Schedule, is_cancellable
+from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.compiler.routine_code import LibraryCall
 from curta.config import config

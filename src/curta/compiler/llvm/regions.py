@@ -24,6 +24,7 @@ from curta.compiler.llvm.program_calls import Callee, ProgramCall
 from curta.compiler.llvm.register_values import RegisterValues
 from curta.compiler.llvm.scalar_instructions import memory_kind
 from curta.compiler.llvm.types import I64, PTR, Type, Value
+from curta.compiler.loops.costs import block_cost, is_cancellable, is_long, is_polled
 from curta.compiler.loops.nodes import (
     Block,
     Buffer,
@@ -38,13 +39,7 @@ from curta.compiler.loops.nodes import (
     While,
     statements_in,
 )
-from curta.compiler.loops.schedule import (
-    Schedule,
-    block_cost,
-    is_cancellable,
-    is_long,
-    is_polled,
-)
+from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import NativeProgram
 from curta.core.dim import may_exceed
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import I64, Value
+from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Expr, LoopNest
-from curta.compiler.loops.schedule import weight
 from curta.config import config
 
 

@@ -24,6 +24,7 @@ from dataclasses import replace
 
 from curta.compiler.loops.assemble import Rewriter, are_one, indices_of
 from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.costs import cost, kernel_cost, weight
 from curta.compiler.loops.index import (
     Affine,
     IndexAtom,
@@ -42,13 +43,7 @@ from curta.compiler.loops.nodes import (
     Store,
     operands,
 )
-from curta.compiler.loops.schedule import (
-    cost,
-    is_running,
-    kernel_cost,
-    prefers_columns,
-    weight,
-)
+from curta.compiler.loops.schedule import is_running, prefers_columns
 from curta.compiler.loops.split import Parts
 from curta.config import config
 from curta.core.dim import is_symbolic_dim

@@ -13,6 +13,7 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from curta.compiler.loops.costs import compute_size, cost, kernel_cost, weight
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import (
     Buffer,
@@ -24,16 +25,7 @@ from curta.compiler.loops.nodes import (
     LoopNest,
     walk,
 )
-from curta.compiler.loops.schedule import (
-    Schedule,
-    Vectors,
-    chains_of,
-    compute_size,
-    cost,
-    is_running,
-    kernel_cost,
-    weight,
-)
+from curta.compiler.loops.schedule import Schedule, Vectors, chains_of, is_running
 from curta.config import config
 from curta.core.dim import is_symbolic_dim, max_dim, typical
 from curta.lazy_dataclass import dataclass

@@ -15,13 +15,14 @@ import math
 from dataclasses import replace
 
 from curta.compiler.loops.build import ScalarBuilder
+from curta.compiler.loops.costs import kernel_cost
 from curta.compiler.loops.index import (
     IndexLike,
     LoopVar,
     row_major,
 )
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, LoopNest, Store
-from curta.compiler.loops.schedule import is_running, kernel_cost, prefers_columns
+from curta.compiler.loops.schedule import is_running, prefers_columns
 from curta.config import config
 from curta.core.dim import max_dim, min_dim, typical
 

@@ -1,0 +1,121 @@
+"""What loops cost, in simple scalar operations, and which of them poll for signals."""
+
+from __future__ import annotations
+
+import math
+
+from curta.compiler.llvm.vector_math import LONG
+from curta.compiler.loops.element_types import computed_dtype
+from curta.compiler.loops.nodes import (
+    Block,
+    Call,
+    Copy,
+    Expr,
+    For,
+    If,
+    Instr,
+    Kernel,
+    Load,
+    LoopNest,
+    Region,
+    While,
+    blocks_in,
+    statements_in,
+)
+from curta.compiler.native import UNKNOWN
+from curta.config import config
+from curta.core.dim import may_exceed
+
+STORE = 32  # of a store in a region, whose instructions depend on each other
+_CALL = 64  # overhead of calling a program
+
+
+def compute_size(expr: Expr) -> int:
+    """The bytes of a lane while computing (half floats widen)."""
+    return int(computed_dtype(expr.dtype).itemsize)
+
+
+_SLOW = frozenset(["div", "sdiv", "udiv", "srem", "urem", "sqrt"])
+
+
+def weight(expr: Expr) -> int:
+    """What computing an expression costs, its operands apart."""
+    if isinstance(expr, Load):
+        return 1
+    if not isinstance(expr, Instr):
+        return 0
+    if expr.name.startswith("math."):
+        return 400 if expr.name.removeprefix("math.") in LONG else 20
+    return 4 if expr.name in _SLOW else 1
+
+
+def cost(nest: LoopNest) -> int:
+    """What one index of a nest costs, in simple scalar operations."""
+    return 1 + sum(weight(e) for e in nest.body)
+
+
+def kernel_cost(kernel: Kernel) -> int:
+    """What a kernel costs, in simple scalar operations."""
+    inner = sum(cost(s) * math.prod(v.extent for v in s.dims) for s in kernel.nests)
+    return inner * math.prod(v.extent for v in kernel.dims)
+
+
+def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
+    """What running a block of a region costs, in simple scalar operations.
+
+    `iterations` is the trip count assumed for a while loop: nobody knows.
+    """
+    total = 0
+    for statement in block:
+        if isinstance(statement, LoopNest):
+            (x, *_) = statement.stores
+            copied = isinstance(x.value, Load) and x.buffer.in_memory
+            total += STORE * len(statement.stores) * (statement.ordered or not copied)
+            continue
+        if isinstance(statement, Copy):
+            total += statement.to.size
+        if isinstance(statement, Call):
+            total += (_CALL + statement.program.cost) // statement.every
+        inner = [block_cost(b, iterations) for b in blocks_in(statement)]
+        if isinstance(statement, If):
+            total += max(inner)
+        elif isinstance(statement, (For, While)):
+            count = statement.var.extent if isinstance(statement, For) else iterations
+            total += count * (1 + sum(inner))
+    return total
+
+
+def is_polled(loop: For | While) -> bool:
+    """Whether a loop may take too long to be left alone.
+
+    One that calls Python lets that answer signals instead.
+    """
+    calls = (s for s in statements_in((loop,)) if isinstance(s, Call))
+    if any(call.program.runs_python for call in calls):
+        return False
+    return may_exceed(block_cost((loop,)), config.tuning.interruptible_cost)
+
+
+def _polls(block: Block) -> bool:
+    """Whether there is a loop that may take too long to be left alone."""
+    return any(
+        is_polled(s) if isinstance(s, (For, While)) else any(map(_polls, blocks_in(s)))
+        for s in block
+    )
+
+
+def is_long(region: Region | Kernel) -> bool:
+    """Whether the code polls: in a loop, or between its blocks of examples."""
+    if isinstance(region, Kernel):
+        return False
+    along = region.lane or region.parts
+    if along is None or _polls(region.body):
+        return _polls(region.body)
+    cost = along.extent * block_cost(region.body)
+    return may_exceed(cost, config.tuning.interruptible_cost)
+
+
+def is_cancellable(region: Region | Kernel) -> bool:
+    """Whether the code, or a program that it calls, polls."""
+    called = () if isinstance(region, Kernel) else region.programs
+    return is_long(region) or any(p.cancellable for p in called)
