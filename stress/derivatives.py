@@ -32,8 +32,8 @@ CONVENTIONS = frozenset(
     "numpy.sign lax.sign numpy.heaviside numpy.maximum numpy.minimum lax.max lax.min"
     " numpy.clip lax.clamp scipy.stats.uniform.cdf nn.sparse_sigmoid lax.stop_gradient"
     " lax.bessel_i0e scipy.special.i0e"
-    # Formulas of JAX: counts, parameters out of their range.
-    " scipy.special.expn scipy.special.comb scipy.special.hyp1f1"
+    # Formulas of JAX: equal operands, counts, parameters out of their range.
+    " numpy.hypot scipy.special.expn scipy.special.comb scipy.special.hyp1f1"
     " scipy.stats.binom.pmf scipy.stats.binom.logpmf".split()
 )
 

@@ -51,7 +51,7 @@ NOT_LIMITS = {
     ("core/buffers.py", "4096"): "the bytes of a page",
     ("core/buffers.py", "_HUGE_PAGE"): "the bytes of a huge page",
     # Estimates and iterations: what is right for any size.
-    ("compiler/loops/schedule.py", "_WEIGHT"): "a part of the cost model",
+    ("compiler/loops/costs.py", "STORE"): "a part of the cost model",
     ("compiler/native.py", "UNKNOWN"): "the cost of nobody knows how many turns",
     ("compiler/llvm/vector_math/incomplete.py", "_MOST_STEPS"): "steps to converge",
     # Code of the process's one pool and one queue, which no tuning can replace.

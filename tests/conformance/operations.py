@@ -64,7 +64,6 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "Remat": "tests/api/test_checkpoint.py",
         "SortedRows": "tests/compiler/test_sorting.py",
         "TransformAlong": "tests/compiler/test_fourier.py",
-        "Rotated": "tests/compiler/test_decompositions.py",
         "Lapack": "tests/compiler/test_decompositions.py",
         "BatchedMatrixLoops": "tests/compiler/test_batched_matrix_loops.py",
         "Scan": "tests/control/test_control_flow.py",

@@ -213,3 +213,22 @@ def test_donated_arrays_are_gone():
         f(x)
     with pytest.raises(RuntimeError, match="deleted or donated"):
         x.block_until_ready()
+
+
+@pytest.mark.parametrize("seen", [lambda x: +x, jnp.real, np.asarray])
+@pytest.mark.parametrize("n", SIZES[:3])
+def test_what_shares_the_memory_of_an_argument_is_never_overwritten(seen, n):
+    """Not as a workspace either: the result of its type is another one."""
+
+    def both(a, b):
+        first = lax.dynamic_update_slice(a, b[:2], (3,))
+        return first, lax.dynamic_update_slice(b, a[2:4], (0,))
+
+    f = curta.jit(both, donate_argnums=1)
+    for _ in range(3):
+        x, other = numbers(n), numbers(n) + 50
+        wanted = [np.asarray(y) for y in curta.jit(both)(other, x)]
+        y = seen(x)
+        results = f(other, x if seen is np.asarray else +x)
+        np.testing.assert_array_equal(y, np.arange(n, dtype=np.float32))
+        curta.tree.map(np.testing.assert_array_equal, list(results), wanted)

@@ -89,19 +89,31 @@ def generated(
 
     with span("lower and fuse", "phase"):
         jaxpr, program, plan = planned(flat, compile_part, optimise, in_place)
+    pairs = in_place or {}
+    overwriting = _overwriting(plan, program, pairs)
+    kept = {i: o for i, o in pairs.items() if o in overwriting}
+    if not often and not program.overwritten <= kept.keys():
+        # Callers lend memory for results, not as a workspace.
+        return generated(flat, parallel_for, optimise, kept, often)
     dump("fuse", lambda: pretty_plan(plan))
     if often:
         _advise_of_python(program)
     with span("kernels", "phase"):
-        code = make_code(plan, program, often, parallel_for, in_place or {})
+        code = make_code(plan, program, often, parallel_for, pairs)
     avals = [v.aval for v in jaxpr.constvars]
     consts = list(map(const_as_numpy, flat.consts, avals))
-    given = set(program.inputs)
-    there = [i for i, b in enumerate(program.outputs) if b in given]
-    overwriting = replaced_arguments(plan, program, in_place or {}).union(there)
     return Executable(
         jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, overwriting
     )
+
+
+def _overwriting(
+    plan: FusionPlan, program: Program, in_place: InPlace
+) -> frozenset[int]:
+    """The results that lie in the memory of arguments."""
+    given = set(program.inputs)
+    there = [i for i, b in enumerate(program.outputs) if b in given]
+    return replaced_arguments(plan, program, in_place).union(there)
 
 
 def _fitted(flat: ClosedJaxpr, limit: int, in_place: InPlace) -> ClosedJaxpr:

@@ -467,12 +467,9 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     x1, x2 = lax.abs(x1), lax.abs(x2)
     infinity = const(x1, np.inf)
     infinite = lax.bitwise_or(lax.eq(x1, infinity), lax.eq(x2, infinity))
-    # Selected, as max and min share the derivative out between equal operands, which
-    # the second derivative would miss.
-    is_less, zero = lax.lt(x1, x2), const(x1, 0)
-    large, small = select_where(is_less, x2, x1), select_where(is_less, x1, x2)
-    scaled = _scaled_hypot(large, small, zero)
-    x = select_where(lax.eq(large, zero), lax.max(x1, x2), scaled)
+    x1, x2 = lax.max(x1, x2), lax.min(x1, x2)
+    zero = const(x1, 0)
+    x = select_where(lax.eq(x1, zero), x1, _scaled_hypot(x1, x2, zero))
     return select_where(infinite, infinity, x)
 
 

@@ -37,6 +37,7 @@ class Overwriting:
 
     A reshape of what lies in memory, or what came through a barrier, is another name
     for the same memory (an alias). What reads any of the names reads all of them.
+    `overwritten` is the memory that eqns were allowed to overwrite.
     """
 
     free: set[Var]
@@ -50,6 +51,7 @@ class Overwriting:
         self.last: dict[Var, int] = self._last_readers(jaxpr)
         self.free = free.union(values.materialised) - set(self.aliases)
         self.free -= {self._memory(v) for v in values.returned}
+        self.overwritten: set[Var] = set()
 
     def _memory(self, var: Var) -> Var:
         """The variable that was the first name of the memory of another."""
@@ -77,7 +79,10 @@ class Overwriting:
         if memory not in self.free or self.last[memory] > self.order[eqn]:
             return False
         names = [v for v in eqn.invars if isinstance(v, Var)]
-        return sum(self._memory(v) is memory for v in names) == 1
+        if sum(self._memory(v) is memory for v in names) > 1:
+            return False
+        self.overwritten.add(memory)
+        return True
 
     def to_compute_first(self, update: Eqn) -> Iterator[Var]:
         """The operands that read what the update overwrites, if that matters."""

@@ -80,7 +80,8 @@ from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndSca
 class Program:
     """Items in an order in which they can run, and where arguments and results lie.
 
-    `variables` says where the materialised values of the jaxpr lie.
+    `variables` says where the materialised values of the jaxpr lie, `overwritten` which
+    arguments items may write to.
     """
 
     items: tuple[Item, ...]
@@ -90,6 +91,7 @@ class Program:
     avals: dict[Buffer, ShapedArray]
     builder: ScalarBuilder
     variables: Mapping[Var, Buffer]
+    overwritten: frozenset[int]
 
 
 def _no_parts(_: ClosedJaxpr, __: InPlace) -> NativeProgram:
@@ -147,9 +149,11 @@ class ItemLowering(ItemBuilder):
         return None
 
     def program(self) -> Program:
+        written, given = self.overwriting.overwritten, enumerate(self.jaxpr.invars)
+        arguments = frozenset(i for i, v in given if v in written)
         return Program(
             interiors_first(self.items), self.inputs, self.consts, tuple(self.outputs),
-            self.avals, self.builder, self.buffers,
+            self.avals, self.builder, self.buffers, arguments,
         )  # fmt: skip
 
     def _eqn(self, eqn: Eqn) -> None:

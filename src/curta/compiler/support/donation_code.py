@@ -43,7 +43,7 @@ OWNERS = ("block_type", "bytearray_type", "mmap_type")
 def emit_donation(module: Module, layout: ObjectLayout) -> None:
     """Add `claim` and `hand_over` to a module that has `collect`."""
     code = _Donation(layout)
-    code.is_free(module.function("is_free", [PTR, I64], I1, exported=False))
+    code.is_free(module.function("is_free", [PTR], I1, exported=False))
     code.claim(module.function("claim", [PTR, PTR, PTR], I1, exported=False))
     code.hand_over(module.function("hand_over", [PTR] * 3, I64, exported=False))
 
@@ -53,8 +53,11 @@ class _Donation:
         self.layout = layout
 
     def is_free(self, b: Builder) -> None:
-        """Whether an array may be deleted, and overwritten if that is asked for."""
-        array, overwritten = b.arguments
+        """Whether an array may be deleted, and its memory be written to.
+
+        If this call overwrites none of it, results of later ones lie there.
+        """
+        (array,) = b.arguments
         header, none = self.layout.header, b.external("none")
         data = load(b, array, self.layout.data)
         pending = load(b, array, self.layout.pending)
@@ -71,8 +74,7 @@ class _Donation:
             )[0]
             return [own & b.ne(flags & entry_code.WRITEABLE, 0)]
 
-        needed = free & b.ne(overwritten, 0)
-        b.ret(b.if_(needed, owned, lambda: [free])[0])
+        b.ret(b.if_(free, owned, lambda: [free])[0])
 
     def claim(self, b: Builder) -> None:
         head, _, table = b.arguments
@@ -114,7 +116,7 @@ class _Donation:
                 b.store(address, at(b, areas.table, word(b, donation, RESULT)))
             return [number + 1, b.const(I1, 1)]
 
-        free = b.call("is_free", I1, array, overwritten)
+        free = b.call("is_free", I1, array)
         return b.if_(free, delete, lambda: [number, free])
 
     def _count_deleted(self, b: Builder, areas: _Areas, leaves: Value) -> Value:
