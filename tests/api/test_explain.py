@@ -9,9 +9,12 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta.api.explain import waited_call
 from curta.command_line import main
 from curta.command_line.explain import argument
 from curta.command_line.usage import UsageError
+from curta.compiler.report import clocked, report
+from curta.compiler.support.threads import parallel_for_address
 from curta.sharding import AxisType
 
 PAGE = Path(__file__).parents[2] / "docs" / "explain.md"
@@ -86,9 +89,6 @@ def test_times_add_up_to_that_of_a_call():
 @pytest.mark.parametrize("size", [10, 1_000_000])
 def test_a_clock_between_the_kernels_changes_no_result(size):
     """By native code, from the queue, with arrays of NumPy and trees."""
-    from curta.api.explain import waited_call
-    from curta.compiler.report import clocked, report
-    from curta.compiler.support.threads import parallel_for_address
 
     def f(x, *, y):
         total = jnp.cumsum(jnp.sin(x) * table)
@@ -106,6 +106,19 @@ def test_a_clock_between_the_kernels_changes_no_result(size):
     expected = curta.jit(f)(x, y=y)
     for result in results:
         curta.tree.map(np.testing.assert_array_equal, result, expected)
+
+
+def test_kernels_side_by_side_share_the_time_that_they_take_together(limits):
+    limits(job_cost=1, chunk_cost=1 << 13)
+    xs = [jnp.ones(n) for n in (60_000, 30_000, 90_000)]
+    lowered = curta.jit(lambda xs: [x * 2 for x in xs]).lower(xs)
+    made = report(lowered._live, parallel_for_address)
+    assert made.together == (3,)
+    program = clocked(made, parallel_for_address)
+    _, times = program.sample(lambda: program.executable(*map(np.asarray, xs)))
+    np.testing.assert_allclose(
+        np.array(times) / sum(times), (2 / 6, 1 / 6, 3 / 6), 1e-3
+    )
 
 
 def test_programs_that_a_loop_runs_are_timed_on_threads_as_they_run():

@@ -7,6 +7,7 @@ between them.
 from __future__ import annotations
 
 import functools
+import itertools
 import statistics
 import time
 from collections import defaultdict
@@ -22,14 +23,15 @@ from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import LibraryItem, RegionItem, written
 from curta.compiler.graph.replace import replaceable_temporaries
 from curta.compiler.library.clock import ReadClock, function_address
-from curta.compiler.llvm.entry import Work, buffers, called_programs
+from curta.compiler.llvm.entry import Job, Work, buffers, called_programs, works_in
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.native import NativeProgram
 from curta.compiler.pipeline import generated, planned
 from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_work
-from curta.compiler.steps import ends_of, native_code, works_of
+from curta.compiler.steps import ends_of, jobs_of, native_code, work_cost, works_of
 from curta.core.buffers import empty
+from curta.core.dim import typical
 from curta.core.evaluate import const_as_numpy
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.lazy_dataclass import dataclass
@@ -68,12 +70,14 @@ class KernelReport:
 class ProgramReport:
     """The kernels of a program in the order in which they run.
 
+    `together` has how many kernels in a row run side by side: one, or those of a job.
     Bytes: of the arena, of results and arguments, of constants of the program.
     """
 
     flat: ClosedJaxpr
     program: Program
     kernels: tuple[KernelReport, ...]
+    together: tuple[int, ...]
     arena: int
     results: int
     arguments: int
@@ -117,17 +121,35 @@ def _report(
         ]
         kernels.append(_kernel(group, eqns, own, reasons, parts))
     all_works = [w for own in works for w in own]
-    replaceable = replaceable_temporaries(plan)
-    code = native_code(all_works, ends_of(program), often, replaceable)
+    replaceable, ends = replaceable_temporaries(plan), ends_of(program)
+    code = native_code(all_works, ends, often, replaceable)
+    jobs = jobs_of(all_works, ends, often, replaceable)
     return ProgramReport(
         flat,
         program,
         tuple(kernels),
+        _together(works, jobs),
         code.arena_bytes,
         sum(b.nbytes for b in program.outputs),
         sum(b.nbytes for b in program.inputs),
         sum(b.nbytes for b in program.consts),
     )
+
+
+def _together(
+    works: Sequence[Sequence[Work]], jobs: Sequence[Work | Job]
+) -> tuple[int, ...]:
+    """How many groups of works in a row have jobs in common."""
+    job_of = {w: i for i, job in enumerate(jobs) for w in works_in([job])}
+    found: list[int] = []
+    last = None
+    for group in works:
+        if found and group and job_of[group[0]] == last:
+            found[-1] += 1
+        else:
+            found.append(1)
+        last = job_of[group[-1]] if group else None
+    return tuple(found)
 
 
 def _kernel(
@@ -248,18 +270,21 @@ class ClockedProgram:
     """A program that reads a clock before its kernels and after each of them.
 
     The `executable` is called as the program itself is. The `readings` are those of the
-    last call: seconds, and nanoseconds.
+    last call: seconds, and nanoseconds. Between two of them ran a kernel, or several of
+    them side by side; the `shares` are their parts of the time, by what they cost.
     """
 
     executable: Executable
     readings: NDArray
     clock: int
+    shares: tuple[tuple[float, ...], ...]
 
     def sample(self, call: Callable[[], object]) -> tuple[float, tuple[float, ...]]:
         """The seconds of a call of the executable, and of the kernels in it."""
         spent = _seconds(call, self.clock)
         seconds, rest = np.diff(self.readings, axis=0).T
-        return spent, tuple((seconds + 1e-9 * rest).tolist())
+        times = zip((seconds + 1e-9 * rest).tolist(), self.shares, strict=True)
+        return spent, tuple(time * share for time, shares in times for share in shares)
 
 
 def clocked(
@@ -267,19 +292,23 @@ def clocked(
 ) -> ClockedProgram:
     """A program with the clock read between its kernels."""
     function = Buffer("clock_gettime", np.dtype(np.uint64), 1)
-    readings = np.zeros((len(made.kernels) + 1, 2), np.int64)
+    readings = np.zeros((len(made.together) + 1, 2), np.int64)
     ends = [Buffer(f"time{i}", readings.dtype, 2) for i in range(len(readings))]
     reads = [LibraryItem(ReadClock(clock), (function,), (end,)) for end in ends]
     works: list[Work] = [reads[0]]
-    for kernel, after in zip(made.kernels, reads[1:], strict=True):
-        works += [*kernel.works, after]
+    kernels, shares = iter(made.kernels), []
+    for count, after in zip(made.together, reads[1:], strict=True):
+        row = [*itertools.islice(kernels, count)]
+        works += [*(w for kernel in row for w in kernel.works), after]
+        costs = [1 + typical(sum(map(work_cost, kernel.works))) for kernel in row]
+        shares.append(tuple(cost / sum(costs) for cost in costs))
     code = native_code(works, [*ends_of(made.program), function, *ends], False)
     address = np.array([function_address()], np.uint64)
     # The clock's readings are passed as further constants, which end the table.
     arrays = [*_consts(made), address, *readings]
     jaxpr = made.flat.jaxpr
     executable = Executable(jaxpr.in_avals, jaxpr.out_avals, code, arrays, parallel_for)
-    return ClockedProgram(executable, readings, clock)
+    return ClockedProgram(executable, readings, clock, tuple(shares))
 
 
 def measure(

@@ -164,6 +164,16 @@ def _temporaries(works: list[Work], arena: Arena) -> list[Any]:
     return [arena.size, *(p.temporaries for p in programs if not p.arena_bytes)]
 
 
+def jobs_of(
+    works: list[Work],
+    pointers: list[Buffer],
+    often: bool,
+    replaceable: Replaceable = MappingProxyType({}),
+) -> list[Work | Job]:
+    """Works in order, with jobs in place of those that threads share out together."""
+    return in_jobs(works, _arena(works, pointers, replaceable), {}, often)
+
+
 def native_code(
     works: list[Work],
     pointers: list[Buffer],

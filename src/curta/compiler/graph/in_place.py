@@ -79,7 +79,7 @@ class Overwriting:
         if memory not in self.free or self.last[memory] > self.order[eqn]:
             return False
         names = [v for v in eqn.invars if isinstance(v, Var)]
-        if sum(self._memory(v) is memory for v in names) > 1:
+        if sum(self._memory(v) is memory for v in names) != 1:
             return False
         self.overwritten.add(memory)
         return True
