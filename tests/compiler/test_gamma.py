@@ -28,6 +28,33 @@ def test_compiled_draws_are_those_of_numpy(draw, dtype):
     assert np.isnan(found[:, 5]).all() and np.isfinite(found[:, 1:5]).all()
 
 
+HALVES = {  # of key 3, by JAX 0.10.2
+    "float16": (
+        [0.032257080078125, 0.260986328125, 2.19140625, 44.21875],
+        [-3.435546875, -1.3427734375, 0.78466796875, 3.7890625],
+    ),
+    "bfloat16": (
+        [0.000865936279296875, 0.5078125, 2.78125, 32.75],
+        [-7.0625, -0.6796875, 1.0234375, 3.5],
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+def test_draws_of_halves_are_those_of_jax(dtype):
+    a = jnp.array([0.3, 1, 2.5, 40], dtype)
+    for draw, expected in zip(
+        (random.gamma, random.loggamma), HALVES[dtype], strict=True
+    ):
+
+        def fun(key, draw=draw):
+            return draw(key, a, (4,), dtype)
+
+        assert compile_jaxpr(curta.make_jaxpr(fun)(KEY)).native is not None
+        assert fun(KEY).astype("float32").tolist() == expected
+        assert curta.jit(fun)(KEY).astype("float32").tolist() == expected
+
+
 def test_few_draws_in_a_loop():
     def chain(key):
         def step(x, key):

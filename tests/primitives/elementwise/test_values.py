@@ -117,6 +117,12 @@ def test_half_floats_round_once(dtype):
     assert np.array_equal(np.asarray(lax.div(np.ones((), dtype), x)), wanted)
 
 
+@pytest.mark.parametrize("dtype", [np.float16, BF16])
+def test_inverse_roots_of_halves_round_once(dtype):
+    x = np.arange(0x400, 0x7C00, 7, dtype=np.uint16).view(np.float16).astype(dtype)
+    check(lax.rsqrt, [x], (1 / np.sqrt(x.astype(np.float64))).astype(dtype))
+
+
 def test_log1p_of_small_complex_numbers():
     z = np.complex64([1e-6 + 0j, 1e-6j])
     np.testing.assert_allclose(lax.log1p(z), np.log1p(z.astype(complex)), rtol=1e-6)

@@ -22,10 +22,13 @@ from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
 from curta.primitives.elementwise.bitwise import and_, not_, or_, shift_right_logical
 from curta.primitives.elementwise.comparison import ge, le, ne
-from curta.primitives.elementwise.convert import BitcastConvertType
+from curta.primitives.elementwise.convert import (
+    BitcastConvertType,
+    ConvertElementType,
+)
 from curta.primitives.elementwise.exponential import log, log1p
 from curta.primitives.elementwise.magnitude import max_
-from curta.primitives.elementwise.powers import pow_, sqrt
+from curta.primitives.elementwise.powers import pow_, rsqrt, sqrt
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.elementwise.special import erf_inv
 from curta.primitives.random_bits.gamma import RandomGamma
@@ -34,7 +37,7 @@ from curta.primitives.reduction import ReduceOr
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape
 
-_KINDS = (np.dtype(np.float32), np.dtype(np.float64))
+_KINDS = (np.float32, np.float64, np.float16, dtypes.bfloat16)
 
 
 @rewrites(RandomGamma)
@@ -78,11 +81,13 @@ class _Draws:
         ]
 
     def _uniform(self, keys: Any) -> Any:
-        width = 8 * self.dtype.itemsize
+        info = dtypes.finfo(self.dtype)
+        width = 8 if info.nmant < 8 else info.bits
         bits = RandomBits(width, (), self.op.partitionable, self.op.impl)(keys)
-        unsigned = np.dtype(f"uint{width}").type
+        unsigned = np.dtype(f"uint{info.bits}").type
+        bits = ConvertElementType(np.dtype(unsigned))(bits)
         one = self._number(1)
-        spare = unsigned(width - dtypes.finfo(self.dtype).nmant)
+        spare = unsigned(width - info.nmant)
         mantissa = shift_right_logical(bits, spare)
         exponent = np.asarray(one).view(unsigned)[()]
         floats = BitcastConvertType(self.dtype)(or_(mantissa, exponent))
@@ -105,7 +110,7 @@ class _Draws:
             select_n(boosted, add(alpha, self._number(1)), alpha), self._number(1 / 3)
         )
         each, for_boost = self._split(each, 2)
-        v = self._accepted(each, d, div(self._number(1 / 3), sqrt(d)))
+        v = self._accepted(each, d, self._scale(d))
         u, power = self._uniform(for_boost), div(self._number(1), alpha)
         if op.log_space:
             log_u = log1p(neg(u))
@@ -117,6 +122,13 @@ class _Draws:
             boost = select_n(boosted, boost, self._full(size, 1))
             out = mul(mul(d, v), boost)
         return Reshape(shape)(out)
+
+    def _scale(self, d: Any) -> Any:
+        """1 / (3 sqrt(d)), in float16 by the rounded inverse root, as XLA rounds it."""
+        third = self._number(1 / 3)
+        if self.dtype == np.float16:
+            return mul(third, rsqrt(d))
+        return div(third, sqrt(d))
 
     def _accepted(self, keys: Any, d: Any, c: Any) -> Any:
         """The first v of each key that passes the test; NaN for a NaN."""

@@ -53,9 +53,10 @@ class Rsqrt(Accurate):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        result = np.true_divide(np.ones((), x.dtype), np.sqrt(x))
+        wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+        result = np.true_divide(np.ones((), wide.dtype), np.sqrt(wide))
         if x.dtype.kind != "c":
-            return result
+            return result.astype(x.dtype)
         # Of infinities it is 0, where the quotient is NaN.
         zero = np.empty_like(x)
         zero.real, zero.imag = 0, np.copysign(0, -x.imag)
@@ -63,7 +64,7 @@ class Rsqrt(Accurate):
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         (x,) = xs
-        if x.dtype.kind == "c":
+        if x.dtype.kind == "c" or x.dtype.itemsize == 2:  # which is rounded once
             return b.math("rsqrt", x)
         return b.div(b.const(1, x.dtype), b.sqrt(x))
 

@@ -19,7 +19,15 @@ from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.elementwise import div, eq, exp, mul, random_gamma_grad, select_n
+from curta.primitives.elementwise import (
+    div,
+    eq,
+    exp,
+    mul,
+    random_gamma_grad,
+    rsqrt,
+    select_n,
+)
 from curta.primitives.elementwise.special_values import erf_inv
 from curta.primitives.random_bits.implementations import THREEFRY, KeyImplementation
 from curta.primitives.structure import batch_dim_at, full
@@ -100,11 +108,12 @@ class _Draw:
     def uniform(self, keys: Any, low: Any = None) -> Any:
         """Uniform draws from [0, 1), or from [low, 1)."""
         dtype = np.dtype(self.dtype)
-        width = dtype.itemsize * 8
-        unsigned = np.dtype(f"uint{width}")
-        bits = self.impl.bits(keys, width, 1, self.partitionable)[..., 0]
+        unsigned = np.dtype(f"uint{dtype.itemsize * 8}")
         info = dtypes.finfo(dtype)
-        bits = bits.astype(unsigned) >> unsigned.type(width - info.nmant)
+        width = 8 if info.nmant < 8 else info.bits
+        bits = self.impl.bits(keys, width, 1, self.partitionable)[..., 0]
+        bits = bits.astype(f"uint{width}").astype(unsigned)
+        bits = bits >> unsigned.type(width - info.nmant)
         one = np.asarray(1, dtype)
         floats = (bits | one.view(unsigned)).view(dtype) - one
         if low is None:
@@ -123,7 +132,10 @@ class _Draw:
         boosted = alpha >= 1
         shape = np.where(boosted, alpha, alpha + number(1))
         d = shape - number(1 / 3)
-        c = number(1 / 3) / np.sqrt(d)
+        if self.dtype == np.float16:  # XLA rounds the inverse root
+            c = number(1 / 3) * rsqrt.eval(d)
+        else:
+            c = number(1 / 3) / np.sqrt(d)
         keys, for_boost = self.split(keys)
         v = self._accepted(keys, d, c)
         u = self.uniform(for_boost)
