@@ -293,6 +293,17 @@ class OutOfMemoryError(JaxRuntimeError, MemoryError):
         super().__init__(f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes.")
 
 
+class DeletedArrayError(RuntimeError, ValueError):
+    """The elements of an array are gone: it was donated to a call, or deleted.
+
+    JAX raises RuntimeError for most uses, and ValueError, until 0.11, where such an
+    array is passed to a function that was compiled before.
+    """
+
+    def __init__(self, kind: str):
+        super().__init__(f"Array has been deleted with shape={kind}.")
+
+
 class CancelledError(JaxRuntimeError):
     """What was to be computed was given up, because a signal interrupted its caller."""
 

@@ -97,6 +97,14 @@ def test_donated_arrays_are_gone():
             use()
 
 
+def test_donated_arrays_are_gone_for_functions_compiled_before():
+    step = curta.jit(lambda x: x + 1, donate_argnums=0)
+    x = jnp.ones(3)
+    step(x)
+    with pytest.raises(ValueError, match="has been deleted"):  # as in JAX 0.10
+        step(x)
+
+
 def test_deleted_arrays_are_gone():
     x = jnp.ones(3)
     x.delete()

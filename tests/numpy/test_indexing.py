@@ -321,3 +321,5 @@ def test_a_mode_is_looked_at_only_where_elements_are_gathered():
             x.at[index].get(mode="wrap")
     with pytest.raises(ValueError, match='Unknown gather mode "wrap"'):
         x.at[:].set(1.0, mode="wrap")
+    empty = jnp.zeros((0, 3))
+    assert empty.at[jnp.array([1]), :0].set(1.0, mode="wrap") is empty

@@ -274,6 +274,16 @@ def test_integrals_of_half_floats(name, dtype):
         np.testing.assert_array_equal(part, exact.astype(dtype))
 
 
+@pytest.mark.parametrize("x", [0.0, 1e-9, 1e-4, 0.2, 0.3, 600.0])
+def test_higher_derivatives_of_bessel_functions(x):
+    third = curta.grad(curta.grad(curta.grad(special.i1)))
+    with curta.enable_x64(True):
+        # I1' is (I0 + I2) / 2, and so on.
+        i0, i2, i4 = (scipy.special.iv(n, x) for n in (0, 2, 4))
+        expected = (3 * i0 + 4 * i2 + i4) / 8
+        np.testing.assert_allclose(third(x), expected, rtol=2e-12)
+
+
 def test_harmonics_of_orders_beyond_the_degree_are_zero():
     degrees, one, angle = jnp.arange(3), jnp.array([1]), jnp.array([0.5])
     found = special.sph_harm_y(degrees, one, angle, angle, n_max=2)

@@ -100,6 +100,16 @@ def test_dicts_within():
     assert same(Pair(1, {"a": 1, "b": 2, "c": 3})) != known
 
 
+@pytest.mark.parametrize(
+    ("known", "equal"),
+    [((0, 1), (0, True)), ((0, True), (False, 1)), (("a",), (np.str_("a"),)), ((), ())],
+)
+def test_equal_keys_are_not_the_same(known, equal):
+    settled(lambda: Pair(1, dict.fromkeys(known, 2)))
+    back = tree.map(abs, Pair(1, dict.fromkeys(equal, 2)))
+    assert [*map(type, back.second)] == [*map(type, equal)]
+
+
 @pytest.mark.parametrize("meta", [(1,), (1.0,), (True,), (np.int64(1),), [1]])
 def test_equal_metadata_is_not_the_same(meta):
     settled(lambda: Pair(1, 2, (1,)))

@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import enum
 import functools
 import operator
 import pickle
@@ -162,6 +163,16 @@ def test_dict_keys_that_are_equal_but_not_the_same():
     assert ints == bools
     assert list(ints[1].unflatten(ints[0])) == [1]
     assert str(bools[1]) == "PyTreeDef({True: *})"
+
+
+class Name(enum.StrEnum):
+    A = "a"
+
+
+@pytest.mark.parametrize("key", [Name.A, np.str_("a")])
+def test_strings_of_other_types_stay_keys(key):
+    assert tree.structure({"a": 1}) == tree.structure({key: 1})
+    assert [*map(type, tree.map(abs, {key: 1}))] == [type(key)]
 
 
 def test_dicts_come_back_sorted():

@@ -43,7 +43,7 @@ def scatter_update(
     if not dtypes.safe_to_cast(y, x):
         _warn_of_cast(y, dtype)
         warn_of_imaginary(y, dtype)
-    if mode is None or _promised(mode):
+    if config.curta_debug_index and (mode is None or _promised(mode)):
         check_entries(entries, x.shape, wrap_negative)
     entries = expand_masks(entries, x.shape)
     plan = plan_gather(entries, x.shape, wrap_negative)

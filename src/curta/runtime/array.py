@@ -16,7 +16,7 @@ from curta.core.dlpack_types import capsule_of
 from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.sharding import MemorySpace, Sharding, default_sharding
 from curta.core.trace import register_aval_rule, thread_state
-from curta.errors import JaxRuntimeError
+from curta.errors import DeletedArrayError, JaxRuntimeError
 from curta.on_demand import late
 from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
@@ -105,7 +105,7 @@ class ArrayImpl(ShownArray):
         return data
 
     def _buffer(self) -> _Any | Pending | RemoteData:
-        """The elements, or where they are or will be; RuntimeError if deleted."""
+        """The elements, or where they are or will be; DeletedArrayError."""
         data = self._data
         if data is not None:
             return data
@@ -127,9 +127,8 @@ class ArrayImpl(ShownArray):
             raise self._deleted()
         return buffer.row_major() if type(buffer) is LaidOutData else buffer
 
-    def _deleted(self) -> RuntimeError:
-        shape = self.aval.str_short()
-        return RuntimeError(f"Array has been deleted with shape={shape}.")
+    def _deleted(self) -> DeletedArrayError:
+        return DeletedArrayError(self.aval.str_short())
 
     def _awaited(self, buffer: Pending) -> _Any:
         data = buffer.wait()

@@ -14,6 +14,7 @@ from curta.core.avals import ShapedArray
 from curta.core.buffers import empty
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import Index, NamedSharding, Sharding
+from curta.errors import DeletedArrayError
 from curta.hosts.engine import of_process
 from curta.lazy_dataclass import dataclass
 from curta.partition.host_mesh import HostMesh, Split, host_mesh
@@ -130,7 +131,7 @@ class HostsData(RemoteData):
     def _join(self) -> NDArray:
         self.check_here()
         if not self.parts:
-            raise RuntimeError(f"Array has been deleted with shape={self.shape}.")
+            raise DeletedArrayError(self.aval.str_short())
         shape = self.shape
         for part in self.parts.values():
             if part.shape == shape:

@@ -32,7 +32,7 @@ from curta.compiler.support.threads import num_threads
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, workspace
-from curta.errors import CancelledError
+from curta.errors import CancelledError, DeletedArrayError
 from curta.once import Lock, once
 from curta.runtime.remote_data import Held
 from curta.signals import is_main_thread
@@ -62,15 +62,15 @@ class Pending(Held):
     def memory(self, own: bool = False) -> Any:
         """The memory, also before the result is there.
 
-        RuntimeError if it was donated, unless it is the caller's own by that. The mark
-        is looked at after the memory, while `donate` sets it before it counts those who
-        have the memory: so nobody has what is overwritten. CancelledError if the job
-        was cancelled.
+        DeletedArrayError if it was donated, unless it is the caller's own by that. The
+        mark is looked at after the memory, while `donate` sets it before it counts who
+        has the memory: so nobody has what is overwritten. CancelledError if the job was
+        cancelled.
         """
         data = self._data
         self.refuse_cancelled()
         if self._donated is not None and not own:
-            raise RuntimeError(self._donated)
+            raise DeletedArrayError(self._donated)
         return data
 
     def donate(self) -> bool:
@@ -78,7 +78,7 @@ class Pending(Held):
         with _donating:
             if self._donated is not None:
                 return False
-            self._donated = f"Array has been deleted with shape={self._kind()}."
+            self._donated = self._kind()
             alone = is_last_reference([self._data], 0, 1)
             if not alone:
                 self._donated = None

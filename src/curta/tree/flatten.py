@@ -196,6 +196,9 @@ def _sequence_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
     return flatten_sequence
 
 
+_EXACT_STRINGS = frozenset((str,))
+
+
 def _dict_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
     # Keys as inserted, all strings -> keys in sorted order, and whether they were.
     layouts: dict[tuple[str, ...], tuple[tuple[str, ...], bool]] = {}
@@ -203,9 +206,10 @@ def _dict_flattener(kind: Kind, flatteners: _Flatteners) -> Flattener:
     def flatten_dict(tree: dict[Any, Any], leaves: list[Any]) -> Node:
         present = tuple(tree)
         layout = layouts.get(present)
-        if layout is None:
+        exact = _EXACT_STRINGS.issuperset(map(type, present))  # subclasses are equal
+        if layout is None or not exact:
             keys = sorted_keys(tree)
-            if not all(type(key) is str for key in keys):
+            if not exact:
                 ordered = [tree[key] for key in keys]
                 children = _children(ordered, leaves, flatteners)
                 return make_node(kind, keys, children)

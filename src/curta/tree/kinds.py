@@ -197,9 +197,16 @@ class DictKind(Kind):
     def children_source(
         self, tree: str, meta: Any, name: Callable[[Any], str]
     ) -> tuple[list[str], str]:
-        keys = name(frozenset(meta))
         values = "".join(f"{tree}[{name(key)}]," for key in meta)
-        return [f"if {tree}.keys() != {keys}: return False"], f"({values})"
+        types = frozenset(map(type, meta))
+        if len(types) == 1 and types <= _ALIKE:
+            keys = name(frozenset(meta))
+            found = (
+                f"{{*map(type, {tree})}} == {name(types)} and {tree}.keys() == {keys}"
+            )
+        else:
+            found = f"{name(same_objects)}({name(sorted_keys)}({tree}), {name(meta)})"
+        return [f"if not ({found}): return False"], f"({values})"
 
     def data(self, meta: tuple[Any, ...]) -> Any:
         return list(meta)

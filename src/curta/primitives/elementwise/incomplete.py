@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, ClassVar
 
-from curta import dtypes
-from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import full_like, scalar_like
 from curta.primitives.elementwise import bessel_values, incomplete_values
@@ -128,13 +127,27 @@ class BesselI1e(Bessel):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
-        # 1 / x is of no use at 0, where the slope is 1 / 2.
-        tiny = dtypes.finfo(typeof(x).dtype).eps
-        away = gt(abs_(x), scalar_like(x, tiny))
-        safe = select(away, x, full_like(x, tiny))
-        correction = mul(out, add(sign(safe), integer_pow(safe, -1)))
-        slope = sub(bessel_i0e(safe), correction)
-        return mul(t, select(away, slope, full_like(x, 0.5)))
+        # Near 0 the two terms of I0 - I1 / x cancel, and 1 / x is no number at 0: its
+        # series is taken there, whose derivatives are right, too.
+        away = gt(abs_(x), scalar_like(x, _NEAR_ZERO))
+        far = select(away, x, full_like(x, _NEAR_ZERO))
+        correction = mul(out, add(sign(far), integer_pow(far, -1)))
+        slope = sub(bessel_i0e(far), correction)
+        near = select(away, full_like(x, 0), x)
+        squared, series = mul(near, near), scalar_like(x, _I1_SLOPE[-1])
+        for coefficient in reversed(_I1_SLOPE[:-1]):
+            series = add(mul(series, squared), scalar_like(x, coefficient))
+        decay = exp(mul(near, neg(sign(near))))  # abs has the derivative 1 at 0
+        slope_near = sub(mul(decay, series), mul(sign(near), out))
+        return mul(t, select(away, slope, slope_near))
+
+
+_NEAR_ZERO = 0.25
+# I0(x) - I1(x) / x = sum of (2k + 1) / (2 k! (k + 1)!) (x / 2)^2k
+_I1_SLOPE = [
+    (2 * k + 1) / (2 * math.factorial(k) * math.factorial(k + 1)) / 4**k
+    for k in range(7)
+]
 
 
 igamma: Igamma = Igamma()
