@@ -18,14 +18,12 @@ from curta.compiler.graph.dead_results import without_dead_results
 from curta.compiler.graph.dots import outer_products
 from curta.compiler.graph.gamma import gammas_in_loops
 from curta.compiler.graph.in_place import with_late_updates
-from curta.compiler.graph.loop_indices import indices_inside
-from curta.compiler.graph.loop_residuals import recompute
-from curta.compiler.graph.loop_rows import rows_inside
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.graph.recomputation import without_idle_barriers
 from curta.compiler.graph.scans import in_blocks
 from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
+from curta.compiler.graph.sinking import sunk
 from curta.compiler.graph.sorting import by_library
 from curta.compiler.graph.strip_mining import moved_out_of_loops
 from curta.compiler.graph.winograd import by_winograd
@@ -57,9 +55,7 @@ PROGRAM = (
 LOOPS = (
     Pass("aliases", without_aliases),  # one name for each value
     Pass("dead-results", without_dead_results),
-    Pass("remat", recompute),  # recomputes cheap residuals
-    Pass("sink-indices", indices_inside),  # what loops read at, made of iotas
-    Pass("sink-rows", rows_inside),  # arrays that a loop alone reads, to its body
+    Pass("sink", sunk),  # cheap rows and indices into the loops that read them
     Pass("dce", dce_jaxpr),
     Pass("dead-results", without_dead_results),
     Pass("licm", moved_out_of_loops),  # invariant code, products and sums; strip mining

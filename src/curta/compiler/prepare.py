@@ -6,7 +6,6 @@ what one of them hoists can be hoisted further by the next.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -14,10 +13,9 @@ from curta.compiler.dump import dump
 from curta.compiler.graph.counted_consts import with_iotas
 from curta.compiler.graph.expansions import natively, natively_in_loop
 from curta.compiler.graph.inline import called, inline_calls
+from curta.compiler.graph.loop import Loop
 from curta.compiler.passes import LOOPS, PROGRAM, run_passes
 from curta.control.cond import Cond
-from curta.control.scan import Scan
-from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.transforms.dce import dce_jaxpr
@@ -70,34 +68,14 @@ def unplaced(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any], in_loop: bool) -> Eqn:
-    """The eqn with its jaxprs prepared; the consts of a loop become its operands."""
+    """The eqn with its jaxprs prepared; `consts` gets the constants of a loop."""
     op = eqn.op
-    if op.regions and op.loop is None:
-        branches = tuple(prepare(b, in_loop) for b in op.regions)
-        return eqn.replace(op=cast(Cond, op).with_branches(branches))
-    loop = op.loop
+    regions = [prepare(r, in_loop or op.loop is not None) for r in op.regions]
+    if regions and op.loop is None:
+        return eqn.replace(op=cast(Cond, op).with_branches(tuple(regions)))
+    loop = Loop.of(eqn, regions)
     if loop is None:
         return eqn
-    body, given = _open(prepare(loop.body, True), consts)
-    args, first = eqn.invars, loop.start - loop.consts
-    count = loop.consts + len(given)
-    if loop.iterations is not None:
-        scan = cast(Scan, op).with_body(body, count, loop.carry)
-        return eqn.replace(op=scan, invars=(*given, *args))
-    test, for_test = _open(prepare(op.regions[0], True), consts)
-    again = dataclasses.replace(
-        cast(While, op), cond_jaxpr=test, body_jaxpr=body,
-        cond_nconsts=first + len(for_test), body_nconsts=count,
-    )  # fmt: skip
-    return eqn.replace(
-        op=again, invars=(*for_test, *args[:first], *given, *args[first:])
-    )
-
-
-def _open(closed: ClosedJaxpr, consts: dict[Var, Any]) -> tuple[ClosedJaxpr, list[Var]]:
-    """The jaxpr with its consts as arguments, which go to the program around it."""
-    jaxpr = closed.jaxpr
-    given = [Var(v.aval) for v in jaxpr.constvars]
-    consts.update(zip(given, closed.consts, strict=True))
-    invars = (*jaxpr.constvars, *jaxpr.invars)
-    return ClosedJaxpr(jaxpr.replace(constvars=(), invars=invars)), given
+    for region in regions:
+        consts.update(zip(region.constvars, region.consts, strict=True))
+    return loop.to_eqn()

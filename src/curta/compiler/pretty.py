@@ -64,8 +64,8 @@ def pretty_item(item: Item) -> str:
 
 
 def _dims(item: LoopItem) -> str:
-    kept = " ".join(f"{v.name}:{v.extent}" for v in item.dims)
-    folded = " ".join(f"{v.name}:{v.extent}" for v in item.inner)
+    kept = " ".join(f"{v.name}:{v.extent}" for v in item.outer)
+    folded = " ".join(f"{v.name}:{v.extent}" for v in item.dims[len(item.outer) :])
     return f"{kept} fold {folded}" if folded else kept
 
 

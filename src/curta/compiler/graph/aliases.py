@@ -25,12 +25,12 @@ def _canonical(eqn: Eqn, names: dict[Var, Atom]) -> Eqn:
     """The eqn with fewer operands and results; `names` gets what those left out are."""
     handed: dict[Var, Atom] = {}
     while parts := Loop.of(eqn) or Branches.of(eqn):
-        if merged := parts.merge_operands():
+        if len({*eqn.invars}) < len(eqn.invars):
             parts.rewrite(without_aliases)  # inside, the names of two values are one
         result = parts.hand_on()
         eqn = parts.to_eqn()
         handed = {v: called(x, result) for v, x in handed.items()} | result
-        if not merged and not result:
+        if not result:
             break
     names.update(handed)
     return eqn

@@ -1,11 +1,15 @@
-"""A conditional with its parts named, as the passes over it rewrite it."""
+"""A conditional with its parts named, as the passes over it rewrite it.
+
+Its branches read what lies outside under the names that this has there, as the bodies
+of loops do (loop.py).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import cast
 
-from curta.compiler.graph.loop import live_eqns, with_names
+from curta.compiler.graph.loop import captured, live_eqns, with_names
 from curta.control.cond import Cond
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.lazy_dataclass import dataclass
@@ -13,54 +17,34 @@ from curta.lazy_dataclass import dataclass
 
 @dataclass(eq=False)
 class Branches:
-    """A `cond` eqn taken apart: branches, operands, results."""
+    """A `cond` eqn taken apart."""
 
     source: Eqn
     branches: list[ClosedJaxpr]
-    operands: list[Atom]
     results: list[Var]
 
     @classmethod
     def of(cls, eqn: Eqn) -> Branches | None:
         """The parts of a conditional; None for any other eqn."""
-        if not isinstance(eqn.op, Cond):
+        if not eqn.op.regions or eqn.op.loop is not None:
             return None
-        return cls(eqn, list(eqn.op.branches), [*eqn.invars[1:]], [*eqn.outvars])
+        result = cls(eqn, list(eqn.op.regions), [*eqn.outvars])
+        args = eqn.invars[1:]
+        result.rewrite(lambda j: with_names(j, dict(zip(j.invars, args, strict=True))))
+        return result
 
     def jaxprs(self) -> list[Jaxpr]:
         return [b.jaxpr for b in self.branches]
 
     def rewrite(self, change: Callable[[Jaxpr], Jaxpr]) -> None:
         """Put other jaxprs instead of the branches'."""
-        self.branches = [ClosedJaxpr(change(b.jaxpr), b.consts) for b in self.branches]
-
-    def merge_operands(self) -> bool:
-        """Give what is given twice once; whether there was such an operand."""
-        firsts: dict[Var, int] = {}
-        same = {
-            i: firsts[x]
-            for i, x in enumerate(self.operands)
-            if isinstance(x, Var) and firsts.setdefault(x, i) != i
-        }
-        if not same:
-            return False
-
-        def merged(jaxpr: Jaxpr) -> Jaxpr:
-            names: dict[Var, Atom] = {
-                jaxpr.invars[i]: jaxpr.invars[first] for i, first in same.items()
-            }
-            invars = [v for i, v in enumerate(jaxpr.invars) if i not in same]
-            return with_names(jaxpr.replace(invars=invars), names)
-
-        self.rewrite(merged)
-        self.operands = [x for i, x in enumerate(self.operands) if i not in same]
-        return True
+        self.branches = [b.map_jaxpr(change) for b in self.branches]
 
     def hand_on(self) -> dict[Var, Atom]:
         """What results are that every branch was given, or gives as another result."""
-        known: dict[tuple[Atom, ...], Atom] = {}
-        for i, x in enumerate(self.operands):
-            known.setdefault(tuple(j.invars[i] for j in self.jaxprs()), x)
+        known: dict[tuple[Atom, ...], Atom] = {
+            (v,) * len(self.branches): v for j in self.jaxprs() for v in _outside(j)
+        }
         names: dict[Var, Atom] = {}
         for i, result in enumerate(self.results):
             first = known.setdefault(tuple(j.outvars[i] for j in self.jaxprs()), result)
@@ -73,17 +57,7 @@ class Branches:
         """Drop results that are not `wanted`, and all that only they need."""
         used = set(wanted)
         self._keep_results([v in used for v in self.results])
-        read: set[int] = set()
-        eqns = {}
-        for j in self.jaxprs():
-            eqns[j], live = live_eqns(j.eqns, j.outvars)
-            read.update(i for i, v in enumerate(j.invars) if v in live)
-        self.rewrite(
-            lambda j: j.replace(
-                invars=[v for i, v in enumerate(j.invars) if i in read], eqns=eqns[j]
-            )
-        )
-        self.operands = [x for i, x in enumerate(self.operands) if i in read]
+        self.rewrite(lambda j: j.replace(eqns=live_eqns(j.eqns, j.outvars)[0]))
 
     def _keep_results(self, kept: list[bool]) -> None:
         def chosen(jaxpr: Jaxpr) -> Jaxpr:
@@ -97,9 +71,16 @@ class Branches:
 
     def to_eqn(self) -> Eqn:
         """The conditional as one eqn again."""
+        operands = tuple(dict.fromkeys(v for j in self.jaxprs() for v in _outside(j)))
+        self.rewrite(lambda j: j.replace(invars=operands))
         op = cast(Cond, self.source.op)
         return self.source.replace(
             op=op.with_branches(tuple(self.branches)),
-            invars=(self.source.invars[0], *self.operands),
+            invars=(self.source.invars[0], *operands),
             outvars=tuple(self.results),
         )
+
+
+def _outside(branch: Jaxpr) -> list[Var]:
+    """What a branch reads from outside."""
+    return captured(branch.eqns, branch.outvars, branch.constvars)

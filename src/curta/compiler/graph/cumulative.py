@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import loop_item
+from curta.compiler.graph.items import LoopItem
 from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.index import Affine, as_index, row_major
 from curta.compiler.loops.lower import loop_dims, variables
@@ -70,9 +70,9 @@ def _row_by_row(
     stores = lowering.stores(target, row_major(element, shape), value)
     independent = len(variables(index[: op.axis]))
     lowering.items.append(
-        loop_item(
-            op.name, variables(index), (), stores, (),
-            ordered=True, independent=independent,
+        LoopItem(
+            variables(index), stores, (),
+            ordered=True, label=op.name, independent=independent,
         )
     )  # fmt: skip
     if target is not result:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from curta.compiler.graph.groups import Candidates, FusionGroup, depth
+from curta.compiler.graph.groups import Candidates, FusionGroup
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.index import Affine, LoopVar
@@ -112,9 +112,9 @@ def _choose(
     """
     for at in asked:
         group = groups[at]
-        if alone and group.depth > depth(item):
+        if alone and group.depth > len(item.dims):
             shared, reason = None, "a costly function of rows, vectorised apart"
-        elif group.only_rows and group.depth < depth(item):
+        elif group.only_rows and group.depth < len(item.dims):
             shared, reason = None, "it reads costly functions of rows, vectorised apart"
         else:
             shared, reason = _joined(item, group)
@@ -138,8 +138,8 @@ def _functions_of_rows(items: Sequence[Item]) -> set[Item]:
     for item in reversed(items):
         if not isinstance(item, LoopItem):
             continue
-        deepest = max((depths.get(s.buffer, 0) for s in item.writes), default=0)
-        own = depth(item)
+        deepest = max((depths.get(s.buffer, 0) for s in item.written()), default=0)
+        own = len(item.dims)
         for load in item.loads:
             if not item.folds:
                 depths[load.buffer] = max(depths.get(load.buffer, 0), deepest, own)
@@ -167,7 +167,7 @@ def _joined(item: LoopItem, group: FusionGroup) -> tuple[int | None, str]:
         return None, "it writes a part of a value"
     first = group.items[0]
     assert isinstance(first, LoopItem)
-    shared = _common(first.dims[: group.shared], item.dims)
+    shared = _common(first.outer[: group.shared], item.outer)
     needed = [load for load in item.loads if load.buffer in group.stored]
     for load in needed:
         shared = aligned(load.offset, group.stored[load.buffer].offset, item, shared)
@@ -176,7 +176,7 @@ def _joined(item: LoopItem, group: FusionGroup) -> tuple[int | None, str]:
     if not group.has_iterations(item, shared) and not (
         group.one_body and _in_body(item, group)
     ):
-        iterations = math.prod(v.extent for v in item.dims[:shared])
+        iterations = math.prod(v.extent for v in item.outer[:shared])
         return None, f"they share too few independent iterations: {iterations}"
     return (shared, "") if needed else _siblings(item, group, shared)
 
@@ -218,7 +218,7 @@ def aligned(read: Affine, stored: Affine, item: LoopItem, most: int) -> int:
     if read == stored:
         return most
     for count in range(most, 0, -1):
-        outer = item.dims[:count]
+        outer = item.outer[:count]
         if _row(read, outer) is None or _row(stored, outer) is None:
             continue
         if all(read.coefficient(v) == stored.coefficient(v) for v in outer):

@@ -23,11 +23,6 @@ from curta.core.dim import typical
 Nest = tuple[LoopVar, ...]
 
 
-def depth(item: LoopItem) -> int:
-    """The number of loops of an item."""
-    return len(item.dims) + len(item.inner)
-
-
 class FusionGroup:
     """Items that share a kernel: the nests of all have the first `shared` dims.
 
@@ -52,7 +47,7 @@ class FusionGroup:
         # Whether all items are maps over many indices, such as the costly functions of
         # rows that `fuse` keeps apart.
         self.only_rows = True
-        self.add(item, len(item.dims) if isinstance(item, LoopItem) else 0)
+        self.add(item, len(item.outer) if isinstance(item, LoopItem) else 0)
 
     def add(self, item: Item, shared: int) -> None:
         """Add an item to the group, of which all share the first `shared` dims."""
@@ -61,14 +56,14 @@ class FusionGroup:
         if not isinstance(item, LoopItem):
             self.only_rows = False
             return
-        self.stored.update((s.buffer, s) for s in item.writes)
+        self.stored.update((s.buffer, s) for s in item.written())
         self.loaded.update(e.buffer for e in item.loads)
         self.folded.update(s.buffer for f in item.folds for s in f.stores)
-        self.nests.add(item.dims + item.inner)
+        self.nests.add(item.dims)
         if item.folds:
-            self.folding.add(item.dims)
+            self.folding.add(item.outer)
         self.work += item.work
-        self.depth = max(self.depth, depth(item))
+        self.depth = max(self.depth, len(item.dims))
         long = item.work >= config.tuning.many_rows
         self.only_rows = self.only_rows and long and not item.folds
 
@@ -78,9 +73,9 @@ class FusionGroup:
 
     def has_nest(self, item: LoopItem) -> bool:
         """Whether the item and the group walk the same dims, and fold the same ones."""
-        if self.nests != {item.dims + item.inner}:
+        if self.nests != {item.dims}:
             return False
-        return len(self.folding | ({item.dims} if item.folds else set())) <= 1
+        return len(self.folding | ({item.outer} if item.folds else set())) <= 1
 
     @property
     def closed(self) -> str:
@@ -97,7 +92,7 @@ class FusionGroup:
 
     def has_iterations(self, item: LoopItem, shared: int) -> bool:
         """Whether sharing so many dims leaves iterations for all threads."""
-        iterations = math.prod(v.extent for v in item.dims[:shared])
+        iterations = math.prod(v.extent for v in item.outer[:shared])
         return typical(iterations) >= config.tuning.shared_iterations
 
 
@@ -152,13 +147,13 @@ class Candidates:
         if item.ordered or item.partial or earliest >= len(self.groups):
             return
         yield earliest
-        own, start = depth(item), earliest + 1
+        own, start = len(item.dims), earliest + 1
         sources = [
             self._little(tree, start, item.work)
             for (only_rows, deepest), tree in self.little.items()
             if not (alone and deepest > own) and not (only_rows and deepest < own)
         ]
-        nest = item.dims + item.inner
+        nest = item.dims
         read = {e.buffer for e in item.loads}
         for key in [*read, _NONE] if read else [_ALL]:
             if (nest, key) in self.siblings:

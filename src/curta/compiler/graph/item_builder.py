@@ -8,7 +8,7 @@ from typing import Any
 
 from curta.compiler.graph.folds import FoldCode
 from curta.compiler.graph.in_place import Overwriting
-from curta.compiler.graph.items import Item, loop_item
+from curta.compiler.graph.items import Item, LoopItem
 from curta.compiler.graph.values import Values
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.complexes import parts
@@ -102,7 +102,7 @@ class ItemBuilder:
         if math.prod(shape) == 0:
             return
         stores = self.stores(buffer, row_major(index, shape), value)
-        self.items.append(loop_item(label, variables(index), (), stores, ()))
+        self.items.append(LoopItem(variables(index), stores, (), label=label))
 
     def dtype(self, buffer: Buffer) -> Any:
         """The physical dtype of the value in a buffer, which may be complex."""
@@ -147,7 +147,9 @@ class ItemBuilder:
             _parts, (inputs, code.initial, *holes, combined, in_order)
         )
         fold = Fold(x, start, left, right, new, stores, running is not None, later)
-        return self.items.append(loop_item(label, variables(kept), inner, (), (fold,)))
+        dims = variables(kept)
+        item = LoopItem((*dims, *inner), (), (fold,), len(dims), label=label)
+        return self.items.append(item)
 
 
 def _parts(values: tuple[Any, ...]) -> tuple[Any, ...]:

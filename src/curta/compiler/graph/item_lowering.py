@@ -20,7 +20,7 @@ from curta.compiler.graph.folds import fold_code, reduced_index
 from curta.compiler.graph.index_set_splitting import regions, seams, seams_of_indices
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
-from curta.compiler.graph.items import Item, LoopItem, loop_item
+from curta.compiler.graph.items import Item, LoopItem
 from curta.compiler.graph.loop_programs import permutation_items
 from curta.compiler.graph.routines import LibraryOp, in_memory, routine_item
 from curta.compiler.graph.updates import update_items
@@ -269,7 +269,7 @@ class ItemLowering(ItemBuilder):
         value = self.elements.at(operand, index)
         offset = row_major(index, operand.aval.shape)
         stores = self.stores(self._buffer(var, "v"), offset, value)
-        self.items.append(loop_item("reshape", variables(index), (), stores, ()))
+        self.items.append(LoopItem(variables(index), stores, (), label="reshape"))
         return None
 
     def _has_columns(self, var: Var) -> bool:
@@ -297,9 +297,8 @@ class ItemLowering(ItemBuilder):
             value = self.elements.computed(columns, position)
             offset = row_major(position, columns.aval.shape)
             stores += self.stores(buffer, offset, value)
-        item = loop_item(
-            "columns", variables(index), (), tuple(stores), (), partial=True
-        )
+        dims = variables(index)
+        item = LoopItem(dims, tuple(stores), (), label="columns", partial=True)
         self.items.append(item)
 
     def _in_regions(self, var: Var) -> bool:
@@ -335,7 +334,7 @@ class ItemLowering(ItemBuilder):
         """An item that stores some elements of a buffer, in the order of `source`."""
         dims = tuple(a for x in source for a in x.terms if isinstance(a, LoopVar))
         stores = self.stores(buffer, offset, value)
-        self.items.append(loop_item("part", dims, (), stores, (), partial=True))
+        self.items.append(LoopItem(dims, stores, (), label="part", partial=True))
 
     def _join(self, eqn: Eqn, buffer: Buffer) -> None:
         """A concatenation: items for each part, which store its rows."""

@@ -14,44 +14,37 @@ from curta.compiler.library.contraction import Contraction
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Buffer, Expr, Fold, Load, Region, Store, walk
+from curta.compiler.loops.nodes import Buffer, LoopNest, Region
 from curta.core.dim import typical
 from curta.core.jaxpr import Eqn
 from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)
-class LoopItem:
-    """A map over `dims`, or a fold over `inner` for each index of `dims`.
+class LoopItem(LoopNest):
+    """A nest by itself: a map, or a fold over all dims but the first `kept`.
 
-    An `ordered` item updates a buffer in the order of its indices (a scatter, a
-    cumulative sum), for each index of the first `independent` dims on its own. In a
-    `selective` one few indices do so: those for which the guard of its stores holds. A
-    `partial` item is not the only one that writes its buffer. One that is `behind` a
-    barrier, by its number, shares no kernel with what came before it.
+    An `ordered` one is so (a scatter, a cumulative sum) for each index of the first
+    `independent` dims on its own. A `partial` item is not the only one that writes its
+    buffer. One that is `behind` a barrier, by its number, shares no kernel with what
+    came before it.
     """
 
-    label: str
-    dims: tuple[LoopVar, ...]
-    inner: tuple[LoopVar, ...]
-    stores: tuple[Store, ...]
-    folds: tuple[Fold, ...]
-    loads: tuple[Load, ...]
-    ordered: bool = False
+    label: str = ""
     independent: int = 0
-    selective: bool = False
     partial: bool = False
     behind: int = 0
     kind: ClassVar[str] = "loops"
 
     @property
-    def work(self) -> int:
-        """The number of indices it visits, for estimates."""
-        return typical(math.prod(v.extent for v in self.dims + self.inner))
+    def outer(self) -> tuple[LoopVar, ...]:
+        """The dims for whose indices it has a result."""
+        return self.dims[: self.kept] if self.folds else self.dims
 
     @property
-    def writes(self) -> tuple[Store, ...]:
-        return self.stores + tuple(s for f in self.folds for s in f.stores)
+    def work(self) -> int:
+        """The number of indices it visits, for estimates."""
+        return typical(math.prod(v.extent for v in self.dims))
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,24 +96,5 @@ def reads(item: Item) -> list[Buffer]:
 def written(item: Item) -> list[Buffer]:
     """The buffers an item writes."""
     if isinstance(item, LoopItem):
-        return list(dict.fromkeys(s.buffer for s in item.writes))
+        return list(dict.fromkeys(s.buffer for s in item.written()))
     return list(item.results)
-
-
-def loop_item(
-    label: str,
-    dims: tuple[LoopVar, ...],
-    inner: tuple[LoopVar, ...],
-    stores: tuple[Store, ...],
-    folds: tuple[Fold, ...],
-    ordered: bool = False,
-    independent: int = 0,
-    selective: bool = False,
-    partial: bool = False,
-) -> LoopItem:
-    """A loop item, with the loads of its expressions found."""
-    roots: list[Expr] = [e for s in stores for e in s.operands()]
-    roots += [x for f in folds for x in f.inputs]
-    loads = tuple(e for e in walk(roots) if isinstance(e, Load))
-    kinds = ordered, independent, selective, partial
-    return LoopItem(label, dims, inner, stores, folds, loads, *kinds)

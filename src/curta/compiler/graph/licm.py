@@ -13,7 +13,7 @@ import math
 from typing import cast
 
 from curta.compiler.graph.inline import called, inline_calls
-from curta.compiler.graph.loop import Loop, copied, live_eqns
+from curta.compiler.graph.loop import Loop, captured, copied, live_eqns
 from curta.compiler.graph.values import (
     is_index,
     is_virtual,
@@ -48,8 +48,8 @@ def hoist(loop: Loop) -> None:
 
 
 def _dependence(loop: Loop) -> dict[Var, int]:
-    depends = {v: CONSTANT for v, _ in loop.consts}
-    depends |= {v: BY_ROW for v, _ in loop.rows}
+    """What the variables of the body depend on; those from outside are constant."""
+    depends: dict[Var, int] = {v: BY_ROW for v, _ in loop.rows}
     depends |= {c.inner: CARRIED for c in loop.carry}
     for eqn in loop.eqns:
         result = max((_of(v, depends) for v in eqn.invars), default=CONSTANT)
@@ -60,7 +60,7 @@ def _dependence(loop: Loop) -> dict[Var, int]:
 
 
 def _of(atom: Atom, depends: dict[Var, int]) -> int:
-    return CONSTANT if isinstance(atom, Literal) else depends[atom]
+    return CONSTANT if isinstance(atom, Literal) else depends.get(atom, CONSTANT)
 
 
 def _level(eqn: Eqn, depends: dict[Var, int]) -> int:
@@ -82,10 +82,10 @@ def _hoist_invariant(loop: Loop, depends: dict[Var, int]) -> None:
     }
     roots = [v for e in chosen for v in e.outvars]
     needed, _ = live_eqns(constant, roots)
-    names: dict[Var, Atom] = dict(loop.consts)
+    names: dict[Var, Atom] = {}
     loop.before += copied(needed, names)
     loop.eqns = [e for e in loop.eqns if e not in chosen]
-    loop.consts += [(v, names[v]) for v in roots]
+    loop.rename({v: names[v] for v in roots})
 
 
 def _is_worth_keeping(eqn: Eqn, loop: Loop) -> bool:
@@ -98,10 +98,9 @@ def _is_worth_keeping(eqn: Eqn, loop: Loop) -> bool:
 def _transpose_matrices(loop: Loop, depends: dict[Var, int]) -> None:
     """Transpose constant matrices once, where products would in every iteration."""
     transposed: dict[Var, Var] = {}
-    outside: dict[Var, Atom] = dict(loop.consts)
     for at, eqn in enumerate(loop.eqns):
         matrix = eqn.invars[-1] if eqn.invars else None
-        if not isinstance(matrix, Var) or matrix not in outside:
+        if not isinstance(matrix, Var) or matrix in depends:
             continue
         if (
             not _is_product(eqn, depends)
@@ -115,10 +114,9 @@ def _transpose_matrices(loop: Loop, depends: dict[Var, int]) -> None:
         if right != (1,) or rows < 2:
             continue
         if matrix not in transposed:
-            aval = matrix.aval.update(shape=matrix.aval.shape[::-1])
-            fresh = Var(aval)
-            loop.before.append(Eqn(Transpose((1, 0)), (outside[matrix],), (fresh,)))
-            transposed[matrix] = loop.add_const(fresh)
+            fresh = Var(matrix.aval.update(shape=matrix.aval.shape[::-1]))
+            loop.before.append(Eqn(Transpose((1, 0)), (matrix,), (fresh,)))
+            transposed[matrix] = fresh
         op = _with_numbers(product, ((left, (0,)), batch))
         args = (eqn.invars[0], transposed[matrix])
         loop.eqns[at] = eqn.replace(op=op, invars=args)
@@ -147,19 +145,17 @@ def hoist_products(loop: Loop) -> None:
         return
     results = [v for e in chosen for v in e.outvars]
     eqns, read = live_eqns(early, results)
-    consts = [p for p in loop.consts if p[0] in read]
-    rows = [p for p in loop.rows if p[0] in read]
-    invars = [v for v, _ in (*consts, *rows)]
-    one = ClosedJaxpr(Jaxpr((), invars, results, eqns))
+    rows = {v: array for v, array in loop.rows if v in read}
+    consts = captured(eqns, results, rows)
+    one = ClosedJaxpr(Jaxpr((), [*consts, *rows], results, eqns))
     dims = (None,) * len(consts) + (0,) * len(rows)
     assert loop.length
     many, _ = batch_jaxpr(one, BatchAxis(loop.length), dims, True)
     flat = inline_calls(many).jaxpr
     if flat.constvars:
         return
-    names: dict[Var, Atom] = dict(
-        zip(flat.invars, (a for _, a in (*consts, *rows)), strict=True)
-    )
+    args = [*consts, *rows.values()]
+    names: dict[Var, Atom] = dict(zip(flat.invars, args, strict=True))
     loop.before += copied(flat.eqns, names)
     loop.rows += [
         (v, called(out, names)) for v, out in zip(results, flat.outvars, strict=True)

@@ -1,8 +1,14 @@
-"""A loop with its parts named, as the passes over loops rewrite it."""
+"""A loop with its parts named, as the passes over loops rewrite it.
+
+Its body reads what lies outside under the names that this has there: there are no
+constants to hand in, so that to move an eqn into a loop or out of it is to move it.
+What is read from outside is found when the eqn is made again.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import cast
@@ -13,6 +19,7 @@ from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.lazy_dataclass import dataclass
+from curta.transforms.dce import read_atoms
 
 Names = Mapping[Var, Atom]
 """What variables are called elsewhere."""
@@ -29,72 +36,60 @@ class Carried:
 
 
 @dataclass(eq=False)
-class Test:
-    """The condition of a while loop, a jaxpr of its own constants and the carry."""
-
-    consts: list[tuple[Var, Atom]]
-    carry: list[Var]
-    jaxpr: Jaxpr
-
-
-@dataclass(eq=False)
 class Loop:
     """A `scan` or `while` eqn taken apart.
 
-    `consts` and `rows` pair variables of the body with what they are outside (rows with
-    the array of all), `stacked` what the body gives with the array of all of them.
-    `before` and `after` are eqns around the loop. The body has no consts of its own.
+    `rows` pair variables of the body with the array of all, `stacked` what the body
+    gives with the array of all of them. A while loop goes on if the result of its
+    `test` is true, which reads the carry as the body does. `before` and `after` are
+    eqns around the loop.
     """
 
     source: Eqn
-    consts: list[tuple[Var, Atom]]
     carry: list[Carried]
     rows: list[tuple[Var, Atom]]
     stacked: list[tuple[Atom, Var]]
     eqns: list[Eqn]
-    test: Test | None = None
+    test: Jaxpr | None = None
     before: list[Eqn] = field(default_factory=list)
     after: list[Eqn] = field(default_factory=list)
 
     @classmethod
-    def of(cls, eqn: Eqn) -> Loop | None:
-        """The parts of a loop; None for any other eqn, and for bodies with consts."""
-        view, test = eqn.op.loop, None
+    def of(cls, eqn: Eqn, regions: Sequence[ClosedJaxpr] = ()) -> Loop | None:
+        """The parts of a loop; None for any other eqn.
+
+        `regions` take the place of those of its op. Their constants are read under the
+        names that they have there.
+        """
+        view = eqn.op.loop
         if view is None:
             return None
-        body, args = view.body.jaxpr, eqn.invars
-        first, second = view.start, view.start + view.carry
-        consts, start, xs = (
-            args[first - view.consts : first],
-            args[first:second],
-            args[second:],
-        )
-        if view.iterations is None:
-            jaxpr, count = eqn.op.regions[0].jaxpr, first - view.consts
-            pairs = list(zip(jaxpr.invars, args[:count], strict=False))
-            test = Test(pairs, list(jaxpr.invars[count:]), jaxpr)
-        if body.constvars or (test and test.jaxpr.constvars):
-            return None
-        first, second = len(consts), len(consts) + len(start)
-        carry = map(
-            Carried, body.invars[first:second], start, body.outvars, eqn.outvars
-        )
-        n = len(start)
-        return cls(
-            eqn,
-            list(zip(body.invars, consts, strict=False)),
-            list(carry),
-            list(zip(body.invars[second:], xs, strict=True)),
-            list(zip(body.outvars[n:], eqn.outvars[n:], strict=True)),
-            list(body.eqns),
-            test,
-        )
+        *others, body = (r.jaxpr for r in regions or eqn.op.regions)
+        n, first = view.carry, view.start - view.consts
+        given = [*zip(body.invars, eqn.invars[first:], strict=True)]
+        pairs = zip(given[view.consts :], body.outvars[:n], eqn.outvars, strict=False)
+        carry = [Carried(*start, end, result) for start, end, result in pairs]
+        rows = given[view.consts + n :]
+        stacked = list(zip(body.outvars[n:], eqn.outvars[n:], strict=True))
+        loop = cls(eqn, carry, rows, stacked, list(body.eqns))
+        loop.rename(dict(given[: view.consts]))
+        for test in others:
+            names = (*eqn.invars[:first], *(c.inner for c in carry))
+            loop.test = with_names(test, dict(zip(test.invars, names, strict=True)))
+        return loop
 
     @property
     def length(self) -> int | None:
         """The number of iterations, if it is known."""
         loop = self.source.op.loop
         return loop.iterations if loop else None
+
+    @property
+    def bound(self) -> set[Atom]:
+        """The variables that differ from iteration to iteration, or may."""
+        inner: set[Atom] = {c.inner for c in self.carry}
+        inner.update(v for v, _ in self.rows)
+        return inner.union(*(e.outvars for e in self.eqns))
 
     def all_rows(self, aval: ShapedArray) -> ShapedArray:
         """The aval of the array of what every iteration has."""
@@ -109,25 +104,6 @@ class Loop:
         """What the body returns."""
         return [*(c.end for c in self.carry), *(atom for atom, _ in self.stacked)]
 
-    def add_const(self, outside: Atom) -> Var:
-        """A new constant of the body."""
-        inner = Var(outside.aval)
-        self.consts.append((inner, outside))
-        return inner
-
-    def merge_operands(self) -> bool:
-        """Give what is given twice once; whether there was such a constant."""
-        known: dict[Var, Var] = {}
-        names: dict[Var, Atom] = {}
-        for inner, outside in self.consts:
-            if not isinstance(outside, Var):
-                continue
-            if known.setdefault(outside, inner) is not inner:
-                names[inner] = known[outside]
-        self.consts = [p for p in self.consts if p[0] not in names]
-        self.rename(names)
-        return bool(names)
-
     def rewrite(self, change: Callable[[Jaxpr], Jaxpr]) -> None:
         """Put another body instead of the loop's."""
         body = change(Jaxpr((), (), self.outs(), self.eqns))
@@ -137,51 +113,35 @@ class Loop:
         stacked = zip(body.outvars[len(self.carry) :], self.stacked, strict=True)
         self.stacked = [(atom, result) for atom, (_, result) in stacked]
 
+    def rename(self, names: Names) -> None:
+        """Read other variables instead of some."""
+        if any(v is not x for v, x in names.items()):
+            self.rewrite(lambda body: with_names(body, names))
+            self.test = self.test and with_names(self.test, names)
+
     def hand_on(self) -> dict[Var, Atom]:
         """What results are that are what the loop was given, or another result."""
-        return self.fix_unchanged() | self._merge_carries() | self._merge_rows()
+        return self._fix_unchanged() | self._merge_carries() | self._merge_rows()
 
-    def fix_unchanged(self) -> dict[Var, Atom]:
-        """Make constants of what the body hands on; what such results are instead."""
-        fixed = {}
-        for i in range(len(self.carry) - 1, -1, -1):
-            part = self.carry[i]
-            if part.end is not part.inner:
-                continue
-            self.consts.append((part.inner, part.start))
-            if self.test:
-                self.test.consts.append((self.test.carry.pop(i), part.start))
-            del self.carry[i]
-            fixed[part.result] = part.start
-        return fixed
+    def _fix_unchanged(self) -> dict[Var, Atom]:
+        """Carry nothing that the body hands on; what such results are instead."""
+        fixed = [c for c in self.carry if c.end is c.inner]
+        self.carry = [c for c in self.carry if c.end is not c.inner]
+        self.rename({c.inner: c.start for c in fixed})
+        return {c.result: c.start for c in fixed}
 
     def _merge_carries(self) -> dict[Var, Atom]:
         """Carry once what begins and goes on alike."""
-        known: dict[tuple[Atom, Atom], int] = {}
-        firsts = [
-            known.setdefault((c.start, c.end), i) for i, c in enumerate(self.carry)
-        ]
-        merged = {i: first for i, first in enumerate(firsts) if first != i}
-        if not merged:
-            return {}
-        carry = self.carry
-        if self.test:
-            test = self.test
-            names = {test.carry[i]: test.carry[k] for i, k in merged.items()}
-            test.jaxpr = with_names(test.jaxpr, names)
-            test.carry = [v for i, v in enumerate(test.carry) if i not in merged]
-        self.carry = [c for i, c in enumerate(carry) if i not in merged]
-        self.rename({carry[i].inner: carry[k].inner for i, k in merged.items()})
-        return {carry[i].result: carry[k].result for i, k in merged.items()}
+        known: dict[tuple[Atom, Atom], Carried] = {}
+        pairs = [(c, known.setdefault((c.start, c.end), c)) for c in self.carry]
+        self.carry = list(known.values())
+        self.rename({c.inner: first.inner for c, first in pairs})
+        return {c.result: first.result for c, first in pairs if c is not first}
 
     def _merge_rows(self) -> dict[Var, Atom]:
         """Read and stack the same once."""
         rows: dict[Atom, Var] = {}
-        names = {
-            v: rows[array]
-            for v, array in self.rows
-            if rows.setdefault(array, v) is not v
-        }
+        names = {v: rows.setdefault(array, v) for v, array in self.rows}
         self.rows = [(v, array) for array, v in rows.items()]
         self.rename(names)
         stacked: dict[Atom, Var] = {}
@@ -192,66 +152,51 @@ class Loop:
         self.stacked = list(stacked.items())
         return merged
 
-    def rename(self, names: Names) -> None:
-        """Read other variables of the body instead of some."""
-        if names:
-            self.rewrite(lambda body: with_names(body, names))
-
     def remove_unused(self, wanted: Iterable[Atom]) -> None:
         """Drop results that are not `wanted`, and all that only they need."""
         used = set(wanted)
-        needed = set[Atom]()
         if self.test:
-            tested = _read(self.test.jaxpr)
-            pairs = zip(self.test.carry, self.carry, strict=True)
-            needed.update(c.inner for v, c in pairs if v in tested)
-            self.test.consts = [p for p in self.test.consts if p[0] in tested]
-        live = {c.inner for c in self.carry if c.result in used or c.inner in needed}
-        roots = [c.end for c in self.carry if c.inner in live]
+            tested = read_atoms(self.test)
+            used.update(c.result for c in self.carry if c.inner in tested)
+        roots = [c.end for c in self.carry if c.result in used]
         roots += [atom for atom, result in self.stacked if result in used]
         ends: dict[Atom, Atom] = {c.inner: c.end for c in self.carry}
-        kept, read = live_eqns(self.eqns, roots, ends)
-        live.update(c.inner for c in self.carry if c.inner in read)
-        self.eqns = kept
-        if self.test:
-            pairs = zip(self.test.carry, self.carry, strict=True)
-            self.test.carry = [v for v, c in pairs if c.inner in live]
-        self.carry = [c for c in self.carry if c.inner in live]
+        self.eqns, read = live_eqns(self.eqns, roots, ends)
+        self.carry = [c for c in self.carry if c.result in used or c.inner in read]
         self.stacked = [s for s in self.stacked if s[1] in used]
-        self.consts = [p for p in self.consts if p[0] in read]
         self.rows = [p for p in self.rows if p[0] in read]
 
     def to_eqn(self) -> Eqn:
         """The loop as one eqn again."""
         op = self.source.op
         carried = [c.inner for c in self.carry]
-        start = [c.start for c in self.carry]
         results = [*(c.result for c in self.carry), *(r for _, r in self.stacked)]
-        inner, consts = _unzip(self.consts)
-        row, xs = _unzip(self.rows)
-        body = Jaxpr((), [*inner, *carried, *row], self.outs(), self.eqns)
-        args = [*consts, *start, *xs]
+        rows = [v for v, _ in self.rows]
+        consts = captured(self.eqns, self.outs(), (*carried, *rows))
+        body = Jaxpr((), [*consts, *carried, *rows], self.outs(), self.eqns)
+        args = [*consts, *(c.start for c in self.carry), *(x for _, x in self.rows)]
         if self.test is None:
             scan = cast(Scan, op)
-            op = scan.with_body(ClosedJaxpr(body), len(inner), len(carried))
+            op = scan.with_body(ClosedJaxpr(body), len(consts), len(carried))
         else:
-            own, test_consts = _unzip(self.test.consts)
-            test = self.test.jaxpr.replace(invars=[*own, *self.test.carry])
+            tested = captured(self.test.eqns, self.test.outvars, carried)
+            test = self.test.replace(constvars=(), invars=[*tested, *carried])
             op = dataclasses.replace(
                 cast(While, op), cond_jaxpr=ClosedJaxpr(test),
-                body_jaxpr=ClosedJaxpr(body), cond_nconsts=len(own),
-                body_nconsts=len(inner),
+                body_jaxpr=ClosedJaxpr(body), cond_nconsts=len(tested),
+                body_nconsts=len(consts),
             )  # fmt: skip
-            args = [*test_consts, *args]
+            args = [*tested, *args]
         return self.source.replace(op=op, invars=tuple(args), outvars=tuple(results))
 
 
-def _unzip(pairs: Sequence[tuple[Var, Atom]]) -> tuple[list[Var], list[Atom]]:
-    return [v for v, _ in pairs], [a for _, a in pairs]
-
-
-def _read(jaxpr: Jaxpr) -> set[Atom]:
-    return {v for e in jaxpr.eqns for v in e.invars} | set(jaxpr.outvars)
+def captured(
+    eqns: Iterable[Eqn], outs: Iterable[Atom], bound: Iterable[Atom]
+) -> list[Var]:
+    """What eqns and results read that neither is `bound` nor do the eqns give."""
+    known = set(bound).union(*(e.outvars for e in eqns))
+    read = itertools.chain(*(e.invars for e in eqns), outs)
+    return [v for v in dict.fromkeys(read) if isinstance(v, Var) and v not in known]
 
 
 def renamed(eqn: Eqn, names: Names) -> Eqn:
@@ -262,9 +207,14 @@ def renamed(eqn: Eqn, names: Names) -> Eqn:
 
 def with_names(jaxpr: Jaxpr, names: Names) -> Jaxpr:
     """The jaxpr that reads variables under other names."""
-    return jaxpr.replace(
-        eqns=[renamed(e, names) for e in jaxpr.eqns],
-        outvars=[called(v, names) for v in jaxpr.outvars],
+    names = {v: x for v, x in names.items() if v is not x}
+    return (
+        jaxpr
+        if not names
+        else jaxpr.replace(
+            eqns=[renamed(e, names) for e in jaxpr.eqns],
+            outvars=[called(v, names) for v in jaxpr.outvars],
+        )
     )
 
 

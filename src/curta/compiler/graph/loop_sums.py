@@ -38,7 +38,7 @@ class _Sums:
 
     def __init__(self, loop: Loop, rows: dict[Atom, Atom], kind: type[Op]) -> None:
         self.loop, self.rows, self.kind = loop, rows, kind
-        self.fixed = {v for v, _ in loop.consts}
+        self.bound = loop.bound
         self.producers: dict[Atom, Eqn] = {v: e for e in loop.eqns for v in e.outvars}
         # The eqns that read a variable; None stands for what the body returns.
         self.uses: dict[Atom, list[Eqn | None]] = {}
@@ -111,7 +111,7 @@ class _Sums:
         (out,) = producer.outvars
         if len(self.uses[out]) > 1 or out.aval.dtype != producer.invars[0].aval.dtype:
             return False
-        if any(isinstance(v, Literal) or v in self.fixed for v in producer.invars):
+        if not self.bound.issuperset(producer.invars):
             return False
         stacked = all(v in self.rows for v in producer.invars)
         return stacked or self.kind is not ReduceSum

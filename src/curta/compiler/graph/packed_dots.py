@@ -19,7 +19,7 @@ import numpy as np
 from curta import dtypes
 from curta.compiler.graph.folds import simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import LibraryItem, loop_item
+from curta.compiler.graph.items import LibraryItem, LoopItem
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.tile_shape import PACKED
 from curta.compiler.llvm import target
@@ -146,7 +146,7 @@ class _Packing:
             value = self._inside(right, (index[0], step, index[2]), step)
             offset = row_major((*index, i), (*words, count))
             stores += self.lowering.stores(buffer, offset, value)
-        item = loop_item("pack", variables(index), (), tuple(stores), ())
+        item = LoopItem(variables(index), tuple(stores), (), label="pack")
         self.lowering.items.append(item)
         return buffer
 
@@ -165,7 +165,7 @@ class _Packing:
         value = b.sub(lowering.load(more, index), b.mul(much, b.const(128, INT32)))
         offset = row_major(index, (batch, m, n))
         stores = lowering.stores(result, offset, value)
-        lowering.items.append(loop_item("unpack", variables(index), (), stores, ()))
+        lowering.items.append(LoopItem(variables(index), stores, (), label="unpack"))
 
     def _inside(self, matrix: _Matrix, index: tuple[Any, ...], step: Any) -> Any:
         """An element, or 0 after the last step."""

@@ -107,7 +107,7 @@ class _Uses:
         within = [self._item(at) for at in readers if at[0] == g]
         return all(
             _reads_in_iteration(
-                item, argument, storing, storing.writes[0], self._nests(g), group
+                item, argument, storing, next(storing.written()), self._nests(g), group
             )
             for item in within
         )
@@ -132,7 +132,7 @@ def _note(
 def _stores_once(item: Item) -> bool:
     if not isinstance(item, LoopItem) or item.ordered or item.partial:
         return False
-    return len(item.writes) == 1
+    return len([*item.written()]) == 1
 
 
 def _reads_in_iteration(

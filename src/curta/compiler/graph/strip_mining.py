@@ -102,11 +102,7 @@ def _blocked(eqn: Eqn, iterations: int) -> list[Eqn]:
     def cut(aval: ShapedArray) -> tuple[int, ...]:
         return (count, iterations, *aval.shape[1:])
 
-    outer = Loop(_with_length(eqn, count), [], [], [], [], [])
-    outer.consts = [(Var(a.aval), a) for _, a in inner.consts]
-    inner.consts = [
-        (v, o) for (v, _), (o, _) in zip(inner.consts, outer.consts, strict=True)
-    ]
+    outer = Loop(_with_length(eqn, count), [], [], [], [])
     for part in inner.carry:
         start, end = Var(part.start.aval), Var(part.result.aval)
         outer.carry.append(Carried(start, part.start, end, part.result))

@@ -16,7 +16,7 @@ import numpy as np
 
 from curta.compiler.graph.index_set_splitting import cuts_along, intervals
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.graph.items import loop_item
+from curta.compiler.graph.items import LoopItem
 from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.lower import Operand, loop_dims, variables
@@ -101,7 +101,7 @@ def _updates(
     old = _load(lowering, result, offset, inside)
     stores = lowering.stores(result, offset, new(old), inside)
     lowering.items.append(
-        loop_item(eqn.op.name, dims, (), stores, (), True, independent, bool(shared))
+        LoopItem(dims, stores, (), 0, True, bool(shared), eqn.op.name, independent)
     )
 
 

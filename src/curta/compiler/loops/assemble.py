@@ -38,7 +38,7 @@ def assemble(group: FusionGroup, builder: ScalarBuilder) -> Kernel:
         return Kernel(outer, (nest,))
     depth = _depth(group)
     nests = tuple(s.nest() for s in _nests(items, depth))
-    kernel = collapse(Kernel(items[0].dims[:depth], nests), builder)
+    kernel = collapse(Kernel(items[0].outer[:depth], nests), builder)
     if not kernel.dims and len(kernel.nests) == 1 and not kernel.nests[0].folds:
         (nest,) = kernel.nests  # a map: only its last dim is walked by vectors
         rows = LoopNest(nest.dims[-1:], nest.stores, ())
@@ -55,7 +55,7 @@ def nest_numbers(group: FusionGroup) -> dict[LoopItem, int]:
 def _depth(group: FusionGroup) -> int:
     """The number of loops around the nests."""
     items = group.loops()
-    one_nest = len({i.dims + i.inner for i in items}) == 1
+    one_nest = len({i.dims for i in items}) == 1
     return 0 if one_nest and not any(i.folds for i in items) else group.shared
 
 
@@ -81,8 +81,8 @@ def _nests(items: list[LoopItem], depth: int) -> list[_Members]:
     nests: list[_Members] = []
     stored: dict[Buffer, tuple[int, Store, bool]] = {}
     for item in items:
-        dims = item.dims[depth:] + item.inner
-        kept = len(item.dims) - depth if item.folds else None
+        dims = item.dims[depth:]
+        kept = item.kept - depth if item.folds else None
         earliest = 0
         for load in item.loads:
             if load.buffer in stored:
@@ -99,7 +99,7 @@ def _nests(items: list[LoopItem], depth: int) -> list[_Members]:
         nests[at].items.append(item)
         if kept is not None:
             nests[at].kept = kept
-        for store in item.writes:
+        for store in item.written():
             stored[store.buffer] = at, store, bool(item.folds)
     return nests
 
