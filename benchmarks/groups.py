@@ -12,6 +12,7 @@ from benchmarks.processes import PROCESSES
 from benchmarks.random_cases import RANDOM_CASES
 from benchmarks.rnn_cases import RNN_CASES, RNN_PROCESSES
 from benchmarks.short_row_cases import SHORT_ROW_CASES
+from benchmarks.thread_cases import THREADS
 
 # What is measured in one process.
 GROUPS = {
@@ -31,4 +32,5 @@ GROUPS = {
 PROCESS_GROUPS = {
     "processes": (*PROCESSES, *RNN_PROCESSES),
     "first calls": FIRST_CALLS,
+    "threads": THREADS,
 }

@@ -20,6 +20,8 @@ from benchmarks.machine import Machine
 from benchmarks.programs import PROGRAMS
 from benchmarks.report import Row
 from benchmarks.rnn_cases import RNN_CASES
+from benchmarks.thread_cases import NAMES, THREADS
+from benchmarks.thread_programs import programs as thread_programs
 
 ALL = (*CASES, *CONV_CASES, *LOOPS, *RNN_CASES, *DONATED_CASES[:2])
 QUICK = [case for case in ALL if case.flops + case.read < 1e7]
@@ -41,6 +43,11 @@ def test_programs_of_first_calls_are_python():
     for name, measured, _ in cold:
         program, _ = measured.args
         compile(program.format(lib="curta"), name, "exec")
+
+
+def test_rows_of_threads_are_the_programs_that_their_processes_time(lib):
+    assert [*thread_programs(lib)] == [*NAMES]
+    assert len(THREADS) == 3 * len(NAMES)
 
 
 def test_whole_programs_are_functions_of_their_modules():
