@@ -33,7 +33,11 @@ def run_chunks(after):
 
     def context(s, me):
         me["context"] = s["CONTEXT"]
-        return "attempt" if me["ticket"][1] < me["count"] else after
+        return "crowded" if me["ticket"][1] < me["count"] else after
+
+    def crowded(s, me):
+        steps_back = me["rank"] >= 0 and me["rank"] + s["CALLERS"] > s["WANTED"]
+        return "ticket" if steps_back else "attempt"
 
     def attempt(s, me):
         generation, index = me["ticket"]
@@ -59,7 +63,7 @@ def run_chunks(after):
             wake(s, "DONE")
         return "ticket"
 
-    steps = (ticket, count, function, context, attempt, chunk, done, last)
+    steps = (ticket, count, function, context, crowded, attempt, chunk, done, last)
     return {step.__name__: step for step in steps}
 
 
@@ -96,9 +100,17 @@ def caller(broken=None):
     Job 1 has one chunk, job 2 has two, and so on.
     """
 
-    def busy(s, me):
+    def enter(s, me):
         if not me["jobs"]:
             return END
+        s["CALLERS"] += 1
+        return "busy" if s["CALLERS"] <= s["WANTED"] else "inline"
+
+    def leave(s, me):
+        s["CALLERS"] -= 1
+        return "enter"
+
+    def busy(s, me):
         if s["BUSY"]:
             return "inline"
         s["BUSY"] = 1
@@ -109,7 +121,7 @@ def caller(broken=None):
         me["jobs"] = tuple(others)
         s["returned"] = tuple(sorted((*s["returned"], job)))
         s["ran"] = tuple(sorted((*s["ran"], *[(job, i) for i in range(job)])))
-        return "busy"
+        return "leave"
 
     # `_publish`
     def publish(s, me):  # only the caller writes another generation, or NO_CHUNK
@@ -173,10 +185,18 @@ def caller(broken=None):
         me["jobs"] = tuple(others)
         s["returned"] = tuple(sorted((*s["returned"], job)))
         s["BUSY"] = 0
-        return "busy"
+        return "leave"
 
-    steps = (busy, inline, publish, store_count, store_function, store_context)
-    steps += (store_done, wake_sleepers, join, waiting, join_done, join_late)
+    steps = (enter, leave, busy, inline, publish, store_count, store_function)
+    steps += (
+        store_context,
+        store_done,
+        wake_sleepers,
+        join,
+        waiting,
+        join_done,
+        join_late,
+    )
     steps += (join_sleep, not_waiting, free)
     named = {step.__name__: step for step in steps} | {"open": open_, "wake": wake_}
     return run_chunks("join") | named
@@ -184,15 +204,17 @@ def caller(broken=None):
 
 POOL = {
     "TICKET": (0, 0), "COUNT": 0, "FUNCTION": 0, "CONTEXT": 0, "DONE": 0, "WAKE": 0,
-    "SLEEPERS": 0, "WAITING": 0, "BUSY": 0, "ran": (), "returned": (),
+    "SLEEPERS": 0, "WAITING": 0, "BUSY": 0, "CALLERS": 0, "ran": (), "returned": (),
 }  # fmt: skip
 READ = {"ticket": None, "count": None, "function": None, "context": None, "seen": 0}
 
 
 def explore_pool(jobs, workers, broken=None):
-    processes = [(caller(broken), "busy", {**READ, "jobs": j}) for j in jobs]
-    processes += [(worker(), "wait", dict(READ)) for _ in range(workers)]
-    return explore(POOL, processes, idle=workers)
+    state = {**POOL, "WANTED": workers}
+    read = {**READ, "rank": -1}
+    processes = [(caller(broken), "enter", {**read, "jobs": j}) for j in jobs]
+    processes += [(worker(), "wait", {**READ, "rank": i}) for i in range(workers)]
+    return explore(state, processes, idle=workers)
 
 
 @pytest.mark.parametrize(

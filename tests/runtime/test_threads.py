@@ -94,6 +94,38 @@ def test_the_number_of_threads_can_be_set(count):
     assert run_script(SHOW_THREADS, CURTA_NUM_THREADS=count).split() == [count] * 2
 
 
+STEP_BACK = """
+import threading, time
+from curta.compiler.support import threads
+inside, over = threading.Event(), threading.Event()
+
+def other():
+    threads.parallel_for(lambda i: (inside.set(), over.wait(10)), 2)
+
+second = threading.Thread(target=other)
+caller, beside = threading.get_native_id(), []
+
+def work(i):
+    if i == 0:
+        second.start()
+    inside.wait(10)
+    if threading.get_native_id() != caller:
+        beside.append(i)
+    time.sleep(0.001)
+
+threads.parallel_for(work, 60)
+over.set()
+second.join()
+print(len(beside))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the pool is for Linux")
+def test_workers_leave_a_processor_to_each_thread_that_calls():
+    # Two callers need both threads. The worker may have a chunk by then.
+    assert int(run_script(STEP_BACK, CURTA_NUM_THREADS="2")) <= 1
+
+
 def test_more_threads_than_processors_do_not_hang():
     script = """
 from curta.compiler.support import threads

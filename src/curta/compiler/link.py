@@ -38,8 +38,9 @@ SYSTEM_NAMES = frozenset(
     "PyObject_CallNoArgs PyObject_CallOneArg PyObject_GetAttr "
     "PyObject_RichCompareBool PyObject_Vectorcall PySet_Discard PySet_Size "
     "PyTuple_GetItem PyTuple_New PyTuple_Size Py_DecRef Py_IncRef clock_gettime mmap "
-    "pthread_create pthread_detach pthread_self sched_getcpu sched_yield sem_init "
-    "sem_post sem_wait syscall".split()
+    "pthread_create pthread_detach pthread_getspecific pthread_self "
+    "pthread_setspecific sched_getcpu sched_yield sem_init sem_post sem_wait "
+    "syscall".split()
 )
 _LIBRARY_NAMES = RUNTIME_NAMES | SYSTEM_NAMES
 _counter = itertools.count()

@@ -6,6 +6,9 @@ the job's generation in the high half and the next chunk in the low half, taken 
 compare-and-swap. A worker reads ticket, job, then swaps: success proves that the job
 belongs to the ticket. The caller works too, then waits until all chunks are done.
 
+Several threads may call at once. As each of them works, as many workers take no chunks
+meanwhile: one that had a chunk, but no processor, would keep its caller waiting.
+
 A waiting thread spins a little, since work comes in bursts, then lets others run, then
 sleeps in the kernel (futex). Nothing here touches Python.
 A model of the protocol is explored in tests/runtime/test_protocols.py.
@@ -14,7 +17,7 @@ A model of the protocol is explored in tests/runtime/test_protocols.py.
 from __future__ import annotations
 
 from curta.compiler.llvm.builder import Builder, Module, Values
-from curta.compiler.llvm.types import I32, I64, PTR, Operand, Type, Value
+from curta.compiler.llvm.types import I1, I32, I64, PTR, Operand, Value
 from curta.compiler.support import atomics
 
 # Offsets of the fields.
@@ -27,7 +30,9 @@ WAITING = 320  # the caller sleeps until DONE is COUNT
 BUSY = 384
 STARTED, WANTED, REGISTERED, LAST_CPU = 448, 452, 456, 460
 CPUS, CPUS_SIZE = 512, 128  # the processors that the process may use, a bit each
-THREADS = 640  # kernel ids of the workers
+CALLERS = 640  # threads that are in `parallel_for`
+KEY = 704  # of what a thread knows alone: not null if it runs chunks already
+THREADS = 768  # kernel ids of the workers
 MAX_WORKERS = 256
 STATE_SIZE = THREADS + 4 * MAX_WORKERS
 
@@ -36,6 +41,7 @@ _GENERATION = 1 << 32
 _WORKER_SPINS = 4000
 _CALLER_SPINS = 2000
 _CALLER_YIELDS = 100
+_CROWDED_PAUSE = 200_000  # nanoseconds until a worker that steps back looks again
 # Beyond this many workers the kernel finds an idle processor without our help.
 _FEW_WORKERS = 32
 
@@ -55,8 +61,13 @@ def pool_module(module: Module, system: atomics.System) -> None:
 
 
 def _run_chunks(module: Module, system: atomics.System) -> None:
-    """Take chunks of the current job until none is left."""
-    b = module.function("run_chunks", [], exported=False)
+    """Take chunks of the current job until none is left.
+
+    The argument is how many workers come before this one, -1 for the caller.
+    """
+    b = module.function("run_chunks", [I32], exported=False)
+    (rank,) = b.arguments
+    pause = atomics.timespec(b, _CROWDED_PAUSE)
 
     def take(_: Values) -> Values:
         ticket = atomics.load(b, TICKET, I64)
@@ -75,9 +86,19 @@ def _run_chunks(module: Module, system: atomics.System) -> None:
                     atomics.wake_all(b, system, DONE)
             return [b.const(left.type, 1)]
 
-        return b.if_(left, attempt, lambda: [b.const(left.type, 0)])
+        def step_back_or_attempt() -> Values:
+            callers = atomics.load(b, CALLERS, I32)
 
-    b.while_loop([b.const(Type("i1"), 1)], lambda c: c[0], take)
+            def step_back() -> Values:
+                atomics.sleep(b, system, CALLERS, callers, pause)  # nobody wakes it
+                return [b.const(left.type, 1)]
+
+            crowded = rank + callers > atomics.load(b, WANTED, I32)
+            return b.if_(crowded & (rank >= 0), step_back, attempt)
+
+        return b.if_(left, step_back_or_attempt, lambda: [b.const(left.type, 0)])
+
+    b.while_loop([b.const(I1, 1)], lambda c: c[0], take)
     b.ret()
 
 
@@ -87,6 +108,7 @@ def _worker(module: Module, system: atomics.System) -> None:
     slot = atomics.add(b, REGISTERED, I32, 1)
     address = b.offset(atomics.at(b, THREADS), slot, I32)
     b.store(b.convert(atomics.syscall(b, system.thread_id), "i32"), address)
+    _mark(b, address)
 
     def wait(seen: Values) -> Values:
         def waiting() -> Value:
@@ -99,10 +121,10 @@ def _worker(module: Module, system: atomics.System) -> None:
             atomics.add(b, SLEEPERS, I32, -1)
         now = atomics.load(b, WAKE, I32)
         with b.when(b.ne(now, seen[0])):
-            b.call("run_chunks", None)
+            b.call("run_chunks", None, slot)
         return [now]
 
-    b.while_loop([b.const(I32, 0)], lambda c: b.const(Type("i1"), 1), wait)
+    b.while_loop([b.const(I32, 0)], lambda c: b.const(I1, 1), wait)
     b.ret(b.null)
 
 
@@ -147,30 +169,54 @@ def _start(module: Module) -> None:
     b.ret()
 
 
+def _mark(b: Builder, value: Value) -> None:
+    """Let this thread know that it runs chunks, or with null that it does not."""
+    b.call("pthread_setspecific", I32, atomics.load(b, KEY, I32), value)
+
+
 def _parallel_for(module: Module, system: atomics.System) -> None:
     """Run a job on the caller and the workers; inline when they are busy."""
     b = module.function("parallel_for", [PTR, PTR, I64])
     function, context, count = b.arguments
     several = (count > 1) & b.ne(atomics.load(b, WANTED, I32), 0) & (count < _NO_CHUNK)
+    no, yes = b.const(I1, 0), b.const(I1, 1)
+
+    def inline() -> None:
+        with b.loop(0, count) as loop:
+            b.call(function, None, context, loop.index)
 
     def in_parallel() -> Values:
-        zero, one = b.const(I32, 0), b.const(I32, 1)
-        free = atomics.swap(b, BUSY, zero, one)
+        with b.when(b.eq(atomics.load(b, STARTED, I32), 0)):
+            b.call("start", None)
+        _publish(b, system)
+        b.call("run_chunks", None, b.const(I32, -1))
+        _join(b, system, b.convert(count, "i32"))
+        atomics.set(b, BUSY, I32, 0)
+        return [yes]
 
-        def run() -> Values:
-            with b.when(b.eq(atomics.load(b, STARTED, I32), 0)):
-                b.call("start", None)
-            _publish(b, system)
-            b.call("run_chunks", None)
-            _join(b, system, b.convert(count, "i32"))
-            atomics.set(b, BUSY, I32, 0)
-            return [b.const(Type("i1"), 1)]
+    def if_free() -> Values:
+        free = atomics.swap(b, BUSY, b.const(I32, 0), b.const(I32, 1))
+        return b.if_(free, in_parallel, lambda: [no])
 
-        return b.if_(free, run, lambda: [b.const(Type("i1"), 0)])
+    def run() -> Values:
+        _mark(b, function)
+        callers = atomics.add(b, CALLERS, I32, 1) + 1
+        some_work = callers <= atomics.load(b, WANTED, I32)
+        done = b.if_(some_work, if_free, lambda: [no])
+        with b.when(~done[0]):
+            inline()
+        atomics.add(b, CALLERS, I32, -1)
+        _mark(b, b.null)
+        return [yes]
 
-    done = b.if_(several, in_parallel, lambda: [b.const(Type("i1"), 0)])
-    with b.when(~done[0]), b.loop(0, count) as loop:
-        b.call(function, None, context, loop.index)
+    def unless_inside() -> Values:
+        key = atomics.load(b, KEY, I32)
+        outside = b.is_null(b.call("pthread_getspecific", PTR, key))
+        return b.if_(outside, run, lambda: [no])
+
+    done = b.if_(several, unless_inside, lambda: [no])
+    with b.when(~done[0]):
+        inline()
     b.ret()
 
 

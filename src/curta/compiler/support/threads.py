@@ -4,10 +4,11 @@
 
 is a native function, called from native code by its address. It runs
 `function(context, i)` for every i below count, on the caller and the workers. A call
-from inside a job, and one made while another thread's job runs, runs inline. What a
-chunk is the caller decides, by shape alone, so results do not depend on the number of
-threads. The threads are plain pthreads which never touch Python; they start at the
-first job, start anew in a forked process, and end with the process.
+from inside a job, and one made while another thread's job runs, runs inline; workers
+leave a processor to each thread that calls. What a chunk is the caller decides, by
+shape alone, so results do not depend on the number of threads. The threads are plain
+pthreads which never touch Python; they start at the first job, start anew in a forked
+process, and end with the process.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class Pool:
 
     def __init__(self) -> None:
         self._memory, self._state = shared_state(thread_code.STATE_SIZE)
+        self._key = ctypes.c_uint32()
         self.address, self._code = self._make()
         # Threads may run this code until the very end of the process.
         keep_for_process(self, self._memory, self._code)
@@ -56,6 +58,7 @@ class Pool:
         system = atomics.SYSTEMS.get(target.host().machine)
         if sys.platform != "linux" or system is None:
             return _serial()
+        ctypes.CDLL(None).pthread_key_create(ctypes.byref(self._key), None)
         try:
             poll = cancellation.addresses()[thread_code.POLL]
             code = native_module(
@@ -73,6 +76,8 @@ class Pool:
         ctypes.memset(self._state, 0, thread_code.STATE_SIZE)
         workers = ctypes.c_int32.from_address(self._state + thread_code.WANTED)
         workers.value = num_threads() - 1
+        key = ctypes.c_uint32.from_address(self._state + thread_code.KEY)
+        key.value = self._key.value
         allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
         size = thread_code.CPUS_SIZE
         bits = sum(1 << cpu for cpu in allowed if cpu < 8 * size)
