@@ -7,6 +7,7 @@ import weakref
 import numpy as np
 import pytest
 
+import curta
 from curta import tree
 from curta.tree_util import register_pytree_node
 
@@ -141,3 +142,36 @@ def test_answers_are_asked_for_once_and_in_order():
         asked.clear()
         assert tree.leaves(given, is_leaf=is_leaf) == [1, 2, None, 3, None]
         assert asked == [given, 1, given[1], 2, None, given[2], (3, None), 3, None]
+
+
+class Graph:
+    """Metadata made anew for every tree, whose hash takes long."""
+
+    hashed = 0
+
+    def __init__(self, edges):
+        self.edges = edges
+
+    def __eq__(self, other):
+        return isinstance(other, Graph) and self.edges == other.edges
+
+    def __hash__(self):
+        Graph.hashed += 1
+        return hash(self.edges)
+
+
+@pytest.mark.parametrize("wrapped", [Graph, lambda edges: ("a", Graph(edges))])
+def test_metadata_is_compared_and_its_own_hash_not_asked(wrapped):
+    traced = []
+
+    @curta.jit
+    def f(x):
+        traced.append(x.meta)
+        return x.child
+
+    Graph.hashed = 0
+    for edges in (1, 1, 2, 1, 2):
+        f(Static(1.0, wrapped(edges)))
+    assert len(traced) == 2 and Graph.hashed == 0
+    one, other = (tree.structure(Static(1, wrapped(3))) for _ in range(2))
+    assert one == other and hash(one) == hash(other)

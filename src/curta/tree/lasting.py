@@ -13,7 +13,8 @@ from weakref import WeakSet
 
 _VALUES = frozenset((str, bytes, int, float, bool, complex, type(None)))
 _COMPARISONS = "__eq__", "__hash__"
-# Objects held by modules, by id; classes with an object that no module holds.
+# Objects held by modules, by id; classes of objects that none holds or
+# that are compared by value.
 _held: dict[int, Any] = {}
 _others: WeakSet[type] = WeakSet()
 
@@ -40,6 +41,7 @@ def _is_held(x: Any, kind: type) -> bool:
     What a user has at the prompt may be replaced at any time.
     """
     if any(getattr(kind, f) is not getattr(object, f) for f in _COMPARISONS):
+        _others.add(kind)
         return False
     name = getattr(x, "__name__", None)
     home: Any = getattr(kind if name is None else x, "__module__", None)

@@ -10,6 +10,7 @@ because the structure is looked up there instead of built.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FunctionType
 from typing import Any
 
 from curta.tree.compiled import flatten_function
@@ -251,13 +252,10 @@ def make_node(kind: Kind, meta: Any, children: tuple[Node, ...]) -> Node:
         if not child.shared:
             return Node(kind, meta, children, shared=False)
     key = kind, meta, children
-    try:
-        node = _shared.get(key)
-    except Exception:  # of the metadata, which need not have a hash
+    if not is_lasting(meta):  # asked first: its hash may be slow, or missing
         return Node(*key, shared=False)
+    node = _shared.get(key)
     if node is None:
-        if not is_lasting(meta):
-            return Node(*key, shared=False)
         if len(_shared) >= _MAX_SHARED:
             _shared.clear()
         node = _shared.setdefault(key, Node(*key, shared=True))
@@ -386,11 +384,22 @@ def _same(a: Node, b: Node) -> bool:
 
 def _hash_of(node: Node, children: list[int]) -> int:
     try:
-        meta = hash(node.meta)
-    except TypeError:
-        # Lists and the like as metadata: equality alone has to tell them apart.
+        meta = _hash_of_metadata(node.meta)
+    except TypeError:  # of a list inside, say: equality has to tell these apart
         meta = 0
     return hash((node.kind, meta, tuple(children)))
+
+
+def _hash_of_metadata(meta: Any) -> int:
+    """Its hash, 0 for parts whose own is computed in Python.
+
+    Of a graph of Flax's nnx, which is new metadata at every call, the hash takes longer
+    than to find by comparison that it equals the one before.
+    """
+    of_class: Any = type(meta).__hash__
+    if of_class is tuple.__hash__:
+        return hash(tuple(map(_hash_of_metadata, meta)))
+    return 0 if isinstance(of_class, FunctionType) else hash(meta)
 
 
 def _text_of(node: Node, children: list[str]) -> str:
