@@ -342,6 +342,8 @@ class Tuning:
     fourier_product: int = limit(256, shrunk=40)
     # Maximum length of it per row: of few rows, the matrix takes as long to read.
     fourier_product_rows: int = limit(8, shrunk=40)
+    # Maximum length of rows of real numbers that are such a product anyway.
+    fourier_real_product: int = limit(32, shrunk=3)
     # Bytes of a block of rows, which stays in L1.
     fourier_rows_bytes: int = limit(1 << 16, shrunk=64)
     # Maximum operations for which no thread is woken.

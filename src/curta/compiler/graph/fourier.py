@@ -2,10 +2,11 @@
 
 Of n real numbers, n even, it is the transform of n/2 pairs, read as complex numbers,
 and what belongs together added up (C. Van Loan, Computational Frameworks for the Fast
-Fourier Transform, 1992, 4.3). Where n has a prime factor without a butterfly, it is two
-products of matrices, of sums and of differences of opposite points; or if n is large a
-convolution with a chirp, by transforms of a length that has none (L. Bluestein, "A
-linear filtering approach to the computation of discrete Fourier transform", 1970).
+Fourier Transform, 1992, 4.3); of few, a product with a matrix. Where n has a prime
+factor without a butterfly, it is two products of matrices, of sums and of differences
+of opposite points; or if n is large a convolution with a chirp, by transforms of a
+length that has none (L. Bluestein, "A linear filtering approach to the computation of
+discrete Fourier transform", 1970).
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ from curta.lazy_dataclass import dataclass
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import add, mul, neg, sub
 from curta.primitives.elementwise.complex import complex_, conj, imag, real
+from curta.primitives.elementwise.select import select_n
 from curta.primitives.fft import Fft, FftType
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.matrices import columns
 from curta.primitives.shape import Rev
 from curta.primitives.slicing import Pad
-from curta.primitives.structure import BroadcastInDim, move_dim, zeros
+from curta.primitives.structure import BroadcastInDim, Reshape, move_dim, zeros
 
 _INVERSE = (FftType.IFFT, FftType.IRFFT)
 
@@ -146,6 +148,8 @@ def _from_real(x: Any) -> Any:
     """The first half of the transforms of rows of real numbers."""
     aval = typeof(x)
     size, last = aval.shape[-1], aval.ndim - 1
+    if size <= config.tuning.fourier_real_product:
+        return _from_real_by_product(x)
     if not _by_pairs(size):
         whole = _along(complex_(x, zeros(aval)), last, False)
         return columns(whole, 0, size // 2 + 1)
@@ -157,6 +161,20 @@ def _from_real(x: Any) -> Any:
     # An odd frequency is -i times half of the difference.
     rotated = mul(odd, _row(-1j * roots(np.arange(1, size // 2), size, -1), odd))
     return Concatenate(last)(ends[0], add(even, rotated), ends[1])
+
+
+def _from_real_by_product(x: Any) -> Any:
+    """The same by the definition, as real and imaginary parts side by side."""
+    aval = typeof(x)
+    size, last = aval.shape[-1], aval.ndim - 1
+    j, k = np.arange(size)[:, None], np.arange(size // 2 + 1)
+    matrix = roots(j * k, size, -1)
+    both = np.stack([matrix.real, matrix.imag], -1).astype(aval.dtype)
+    parts = DotGeneral((((last,), (0,)), ((), ())))(x, both)
+    shape = (*aval.shape[:-1], k.size)
+    re, im = (Reshape(shape)(columns(parts, i, i + 1)) for i in (0, 1))
+    is_real = BroadcastInDim(shape, (last,))(2 * k % size == 0)  # whatever x is
+    return complex_(re, select_n(is_real, im, zeros(typeof(im))))
 
 
 def _to_real(x: Any, size: int) -> Any:
