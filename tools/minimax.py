@@ -161,7 +161,7 @@ add("EXP2", "f64", Q_EXP2, -0.505, 0.505, 12, lambda r: abs(r) / 2**r)
 
 # log(1+f) = f - f*f/2 + f**3*q(f); with s = f/(2+f): 2*s + s**3*p(s*s)
 Q_LOG = _series(lambda f: (mp.log1p(f) - f + f * f / 2) / f**3, 1 / 3, 1e-10)
-add("LOG", "f32", Q_LOG, -0.3334, 0.3334, 8,
+add("LOG", "f32", Q_LOG, -0.25, 0.5, 8,
     lambda f: abs(f**3 / mp.log1p(f)) if f else mp.mpf(0))  # fmt: skip
 P_LOG = _series(lambda z: (2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 2) / z, 2 / 3, 1e-20)
 add("LOG", "f64", P_LOG, 0, 0.0295, 7, lambda z: z / 2 + 1e-30)
@@ -208,6 +208,26 @@ P_LOG_ERFC = _series(lambda x: mp.log(mp.erfc(x)) / x, float(-2 / mp.sqrt(mp.pi)
 add("LOG_ERFC", "f32", P_LOG_ERFC, 0, 4.0, 8,
     lambda x: x * mp.erfc(x) / mp.erf(x) if x else mp.sqrt(mp.pi) / 2,
     least=1e-9)  # fmt: skip
+
+# erf less t, where t is the distance from the nearest multiple of a width, as
+# polynomials of t. There are as many as a register of AVX-512 has singles.
+ERF_WIDTH = mp.mpf(33) / 128
+
+
+def erf_piece(number: int) -> Fit:
+    """The polynomial of a piece; near 0, of erf(t)/t - 1."""
+    half = float(ERF_WIDTH / 2)
+    if not number:
+        slope = _series(lambda t: mp.erf(t) / t - 1, float(2 / mp.sqrt(mp.pi)) - 1)
+        return Fit("", "f32", slope, 0, half, 5)
+
+    def f(t: mp.mpf) -> mp.mpf:
+        return mp.erf(number * ERF_WIDTH + t)
+
+    return Fit("", "f32", lambda t: f(t) - t, -half, half, 6, relative(f))
+
+
+PIECES = {"ERF_PIECES": [erf_piece(i) for i in range(16)]}
 
 # (1 + 2*x) * exp(x*x) * erfc(x) as a polynomial of u = (x - 4)/(x + 4)
 
@@ -284,6 +304,7 @@ The comments give the largest weighted error of each, before rounding in evaluat
 \"\"\"
 
 Table = dict[str, tuple[float, ...]]
+Pieces = tuple[tuple[float, ...], ...]  # the coefficients of each degree, by piece
 """
 
 
@@ -305,6 +326,23 @@ def main(wanted: list[str]) -> None:
             print(_fill(body + ","))
             print("    ),")
         print("}  # fmt: skip\n", flush=True)
+    for name, pieces in PIECES.items():
+        if not wanted or name in wanted:
+            _print_pieces(name, pieces)
+
+
+def _print_pieces(name: str, fits: list[Fit]) -> None:
+    """Polynomials of pieces; those of lower degree have no constant."""
+    pieces, errors = zip(*map(rounded, fits))
+    size = max(map(len, pieces))
+    rows = [[0.0] * (size - len(p)) + p for p in pieces]
+    print(f"# error 2**{float(mp.log(max(errors), 2)):.1f}")
+    print(f"{name}: Pieces = (")
+    for coefficients in reversed([*zip(*rows)]):
+        print("    (")
+        print(_fill(", ".join(f"{c:.9g}" for c in coefficients) + ","))
+        print("    ),")
+    print(")  # fmt: skip\n", flush=True)
 
 
 def _fill(body: str) -> str:

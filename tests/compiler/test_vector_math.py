@@ -14,6 +14,7 @@ import scipy.special
 from tests.accuracy.measure import documented
 from tests.compiler.native import elementwise
 
+from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.vector_math import FUNCTIONS, LONG
 
@@ -230,3 +231,36 @@ def test_machines_without_wide_vectors_or_fma(name, kind):
     old = Module(has_fma=False, vector_bytes=16)
     got = elementwise(FUNCTIONS[name], kinds, kind, 4, old)(*arrays)
     np.testing.assert_allclose(got, want, rtol=8 * np.finfo(KINDS[kind]).eps)
+
+
+@pytest.mark.skipif(target.host().vector_bytes < 64, reason="has no AVX-512")
+@pytest.mark.parametrize("name", ["exp", "exp2", "log", "log1p", "sinh", "pow"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_instructions_of_avx512_give_the_same_bits(name, kind):
+    """Exponents, mantissas, scaling and poles, as the general code has them."""
+    x = np.concatenate([special_values(kind), spread(-100, 100, kind)])
+    x = np.concatenate([x, np.abs(x) * np.finfo(KINDS[kind]).smallest_normal])
+    arrays = (x, x[::-1])[: ARGUMENTS.get(name, 1)]
+    kinds = [kind] * len(arrays)
+    got = elementwise(FUNCTIONS[name], kinds, kind, 17)(*arrays)
+    general = Module(vector_bytes=32)
+    want = elementwise(FUNCTIONS[name], kinds, kind, 17, general)(*arrays)
+    numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.isnan(got), ~numbers)
+    bits = f"i{want.itemsize}"
+    np.testing.assert_array_equal(got[numbers].view(bits), want[numbers].view(bits))
+
+
+@pytest.mark.parametrize("vector_bytes", [32, target.host().vector_bytes])
+def test_erf_at_the_seams_of_its_pieces(vector_bytes):
+    """In pieces or by one path; 1 where the last one ends, and odd to the bit."""
+    seams = (np.arange(16, dtype="f4") + 0.5) * np.float32(33 / 128)
+    above = np.nextafter(seams, np.float32(9))
+    x = np.concatenate([seams, above, [3.93, 4, 9, np.inf]]).astype("f4")
+    module = Module(vector_bytes=vector_bytes)
+    erf = elementwise(FUNCTIONS["erf"], ["f32"], "f32", 17, module)
+    want = scipy.special.erf(x.astype("f8"))
+    got = erf(x)
+    assert np.abs((got - want) / np.spacing(want.astype("f4"))).max() <= 2
+    assert np.all(got[x > 3.92] == 1)
+    np.testing.assert_array_equal(erf(-x), -got)

@@ -111,6 +111,7 @@ class TensorBuilder:
 
     b: Builder
 
+    vector_bytes = 0  # there are no registers
     flags = ""  # products and sums fuse as the device's compiler likes
 
     def __init__(self, b: Builder) -> None:

@@ -9,8 +9,9 @@ alone, so it is the same in a full vector, in a masked tail and in a scalar.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
+from itertools import zip_longest
 from typing import Any, Concatenate, ParamSpec
 
 from curta.compiler.llvm.types import Type, Value
@@ -73,9 +74,15 @@ def nearest_multiple(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Val
     if "nearest_multiple" in b.own:
         result: tuple[Value, Value] = b.own["nearest_multiple"](x, scale)
         return result
-    kind = x.type.kind
-    shifted = b.fma(x, scale, _SHIFTER[kind])
-    return shifted - _SHIFTER[kind], b.bits(shifted) - _SHIFTER_BITS[kind]
+    n, low = nearest_row(b, x, scale)
+    return n, low - _SHIFTER_BITS[x.type.kind]
+
+
+def nearest_row(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Value]:
+    """The integer nearest to x * scale, as a float and in an integer's low bits."""
+    shifter = _SHIFTER[x.type.kind]
+    shifted = b.fma(x, scale, shifter)
+    return shifted - shifter, b.bits(shifted)
 
 
 def nearest_power(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Value]:
@@ -93,15 +100,6 @@ def nearest_power(b: MathBuilder, x: Value, scale: float) -> tuple[Value, Value]
     return shifted - shifter, power
 
 
-def scale_by_power(b: Any, x: Value, n: Value) -> Value:
-    """x * 2**n rounded once, for an integer vector n of the width of x."""
-    kind = x.type.kind
-    if b.module.vector_bytes == 64:  # one vscalef instruction
-        return b.ldexp(x, b.convert(n, "i32"))
-    half = n >> 1
-    return x * power_of_two(b, half, kind) * power_of_two(b, n - half, kind)
-
-
 def power_of_two(b: MathBuilder, n: Value, kind: str) -> Value:
     """2**n for an integer vector n in the range of normal exponents."""
     return b.bitcast((n + BIAS[kind]) << MANTISSA[kind], n.type.with_kind(kind))
@@ -117,6 +115,38 @@ def clamp(b: MathBuilder, x: Value, low: float, high: float) -> Value:
 def square_error(b: MathBuilder, x: Value, square: Value) -> Value:
     """x * x - square, exactly, where square is the rounded product."""
     return b.fma(x, x, -square)
+
+
+def by_parts(
+    b: Any, lanes: int, function: Callable[..., Value], *values: Value
+) -> Value:
+    """What a function of so many lanes gives for vectors of any length.
+
+    Where these are no multiple of that, the last part has their last lane again.
+    """
+    count = values[0].lanes
+    parts = []
+    for start in range(0, count, lanes):
+        chosen = [min(start + i, count - 1) for i in range(lanes)]
+        parts.append(function(*(_lanes(b, x, chosen) for x in values)))
+    whole = _joined(b, parts)
+    return whole if whole.lanes == count else _lanes(b, whole, range(count))
+
+
+def _lanes(b: Any, x: Value, chosen: Sequence[int]) -> Value:
+    result: Value = (
+        b.splat(x, len(chosen)) if x.lanes == 1 else b.shuffle(x, None, chosen)
+    )
+    return result
+
+
+def _joined(b: Any, parts: Sequence[Value]) -> Value:
+    """The lanes of vectors, one after the other, and maybe those of the last again."""
+    if len(parts) == 1:
+        return parts[0]
+    pairs = zip_longest(parts[::2], parts[1::2], fillvalue=parts[-1])
+    both = [b.shuffle(x, y, range(2 * x.lanes)) for x, y in pairs]
+    return _joined(b, both)
 
 
 def sign_bits(b: MathBuilder, x: Value) -> Value:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from curta.compiler.llvm.types import Value
-from curta.compiler.llvm.vector_math import coefficients
+from curta.compiler.llvm.vector_math import avx512, coefficients
+from curta.compiler.llvm.vector_math.coefficients import ERF_PIECES
 from curta.compiler.llvm.vector_math.common import (
     INF,
     exact,
     nearest_power,
+    nearest_row,
     polynomial,
     square_error,
 )
@@ -20,19 +22,32 @@ _LN2 = 0.69314718055994530942
 # Where erf changes from its series in f64, and from where it is 1 in f32.
 _SERIES_END = 1.0
 _ERF_END = 4.0
+# The pieces of erf; beyond their end, which is the last one's, it is 1 in f32.
+_PIECE_WIDTH = 33 / 128
+_PIECES_END = 3.99
 # Beyond the end erfc is 0.
 _ERFC_END = {"f32": 10.2, "f64": 27.3}
 
 
 @exact
 def erf(b: MathBuilder, x: Value) -> Value:
-    """f32: 1 - e**(a*p(a)) for a = |x|; f64: x + x*p(x*x) up to 1, then 1 - erfc."""
+    """f32: in pieces or 1 - e**(a*p(a)), a = |x|; f64: x + x*p(x*x), or 1 - erfc."""
     a = b.abs(x)
     if x.type.kind == "f32":
-        return b.copysign(_erf_positive(b, a), x)
+        positive = _erf_in_pieces if avx512.available(b) else _erf_positive
+        return b.copysign(positive(b, a), x)
     small = b.fma(x, polynomial(b, x * x, coefficients.ERF), x)
     large = b.copysign(1.0 - _erfc_positive(b, a), x)
     return b.select(a < _SERIES_END, small, large)
+
+
+def _erf_in_pieces(b: MathBuilder, a: Value) -> Value:
+    """A polynomial of the distance from the nearest multiple of the width."""
+    a = b.select(a > _PIECES_END, _PIECES_END, a)
+    n, index = nearest_row(b, a, 1 / _PIECE_WIDTH)
+    t = b.fma(n, -_PIECE_WIDTH, a)
+    *slope, start = (avx512.lookup(b, row, index) for row in ERF_PIECES)
+    return b.fma(t, b.horner(t, slope), start + t)
 
 
 def _erf_positive(b: MathBuilder, a: Value) -> Value:

@@ -24,6 +24,10 @@ class MathBuilder(Protocol):
     def own(self) -> Mapping[str, Callable[..., Any]]:
         """Functions of vector math that the target has itself, by name."""
 
+    @property
+    def vector_bytes(self) -> int:
+        """How wide the registers are; 0 where there are none."""
+
     def const(self, type_: Any, number: float, /) -> Any: ...
     def splat(self, x: Any, lanes: Any, /) -> Any: ...
 

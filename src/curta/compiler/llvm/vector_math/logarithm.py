@@ -8,11 +8,9 @@ Table-driven implementation of the logarithm function).
 from __future__ import annotations
 
 from curta.compiler.llvm.types import Value
-from curta.compiler.llvm.vector_math import coefficients
+from curta.compiler.llvm.vector_math import avx512, coefficients
 from curta.compiler.llvm.vector_math.common import (
     INF,
-    LN2_HIGH,
-    LN2_LOW,
     MANTISSA,
     NAN,
     SMALLEST_NORMAL,
@@ -21,12 +19,13 @@ from curta.compiler.llvm.vector_math.common import (
 )
 from curta.compiler.llvm.vector_math.interface import MathBuilder
 
-# The bits of the smallest 1 + f: 2/3 in f32, the root of 1/2 in f64.
-_LEAST = {"f32": 0x3F2AAAAB, "f64": 0x3FE6A09E667F3BCD}
+# The bits of the smallest 1 + f: 3/4 in f32, the root of 1/2 in f64.
+_LEAST = {"f32": 0x3F400000, "f64": 0x3FE6A09E667F3BCD}
 _ONE_BITS = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
-# ln2 with zeros at its end, so that its product with an exponent is exact.
-_LN2_SHORT = 6.93147180369123816490e-01
-_LN2_REST = 1.90821492927058770002e-10
+# ln2 as two positive numbers: of an infinite exponent, sums of multiples are infinite.
+# In f64 the first has zeros at its end, so that its product with an exponent is exact.
+_LN2 = {"f32": 0.693147122859954833984, "f64": 6.93147180369123816490e-01}
+_LN2_REST = {"f32": 5.76999904754e-8, "f64": 1.90821492927058770002e-10}
 
 
 def exponent_bits(b: MathBuilder, x: Value) -> Value:
@@ -37,15 +36,16 @@ def exponent_bits(b: MathBuilder, x: Value) -> Value:
 
 def log_reduced(b: MathBuilder, f: Value, k: Value) -> Value:
     """k*ln2 + log1p(f)."""
+    ln2, rest = _LN2[f.type.kind], _LN2_REST[f.type.kind]
     if f.type.kind == "f32":
         q = b.fma(polynomial(b, f, coefficients.LOG), f, -0.5)
-        return b.fma(k, LN2_HIGH["f32"], b.fma(q, f * f, f) + k * LN2_LOW["f32"])
+        return b.fma(k, ln2, b.fma(k, rest, b.fma(q, f * f, f)))
     s = f / (f + 2.0)
     z = s * s
     half_square = f * f * 0.5
     series = z * polynomial(b, z, coefficients.LOG)
-    low = b.fma(s, half_square + series, k * _LN2_REST)
-    return b.fma(k, _LN2_SHORT, f - (half_square - low))
+    low = b.fma(s, half_square + series, k * rest)
+    return b.fma(k, ln2, f - (half_square - low))
 
 
 def split(b: MathBuilder, x: Value) -> tuple[Value, Value]:
@@ -63,6 +63,9 @@ def split(b: MathBuilder, x: Value) -> tuple[Value, Value]:
 
 @exact
 def log(b: MathBuilder, x: Value) -> Value:
+    if x.type.kind == "f32" and avx512.available(b):
+        m = avx512.mantissa(b, x)
+        return log_reduced(b, m - 1.0, avx512.exponent(b, x) - avx512.exponent(b, m))
     f, k = split(b, x)
     return _with_poles(b, x, x, log_reduced(b, f, k))
 
@@ -89,6 +92,8 @@ def log1p(b: MathBuilder, x: Value, low: Value | None = None) -> Value:
 
 def _with_poles(b: MathBuilder, x: Value, total: Value, result: Value) -> Value:
     """-inf where the total is 0, NaN below; infinity and NaN as they are."""
+    if avx512.available(b):
+        return avx512.fixed(b, result, total, avx512.POLES_OF_LOG)
     special = b.select(total < 0, NAN, x + x)
     special = b.select(b.eq(total, 0), -INF, special)
     return b.select((total > 0) & (total < INF), result, special)
