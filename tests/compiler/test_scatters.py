@@ -10,8 +10,8 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.pipeline import compile_jaxpr
 
@@ -46,7 +46,7 @@ def test_scalar_updates_go_in_pieces():
     inlined = curta.make_jaxpr(lambda x, p: curta.lax.scatter_add(
         x, p[:, None], jnp.ones(1 << 17), SCALARS))(x, places)  # fmt: skip
     assert "broadcast_dimensions" in str(inlined)
-    names = [e.op.name for e in in_pieces(inlined.jaxpr).eqns]
+    names = [e.op.name for e in inline_calls(inlined, natively).eqns]
     assert names.count("add") == 8
     assert compile_jaxpr(closed).native is not None
 
@@ -111,7 +111,7 @@ def test_many_wide_rows_go_in_pieces_too():
     closed = curta.make_jaxpr(
         lambda x, p: curta.lax.scatter_add(x, p, jnp.ones((1 << 14, 64)), rows)
     )(x, places)
-    names = [e.op.name for e in in_pieces(closed.jaxpr).eqns]
+    names = [e.op.name for e in inline_calls(closed, natively).eqns]
     assert names.count("add") == 8
 
 
@@ -166,4 +166,4 @@ def test_one_update_a_row_is_a_map(places, shape):
     hit = np.where(i < 0, i + shape[-1], i)[..., None] == np.arange(shape[-1])
     np.testing.assert_allclose(found, np.where(hit, np.cos(x), 0), rtol=1e-5)
     inlined = inline_calls(curta.make_jaxpr(grad)(x, i.astype(places)))
-    assert "scatter" not in str(in_pieces(simplify(inlined.jaxpr)))
+    assert "scatter" not in str(simplify(inlined.jaxpr))

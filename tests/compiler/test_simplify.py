@@ -11,13 +11,19 @@ from tests.compiler.programs import staged
 
 import curta
 from curta.compiler.graph.simplify import simplify
+from curta.compiler.graph.sorting import OrderOfRows
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import Jaxpr
 from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.indexing.gather import Gather, ScatterAdd
+from curta.primitives.indexing.numbers import (
+    GatherDimensionNumbers,
+    ScatterDimensionNumbers,
+)
 from curta.primitives.joining import Concatenate, Split, Stack, Unstack
-from curta.primitives.shape import Squeeze, Tile
+from curta.primitives.shape import Iota, Squeeze, Tile
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 from curta.transforms.dce import dce_jaxpr
@@ -28,6 +34,9 @@ SPECIAL = np.array(
 )
 ONE, ZERO = np.float32(1), np.float32(0)
 MATMUL = DotGeneral((((1,), (0,)), ((), ())))
+INT = np.dtype(np.int32)
+TAKEN = Gather(GatherDimensionNumbers((), (1,), (1,), (0,), (0,)), (1, 1))
+ADDED = ScatterAdd(ScatterDimensionNumbers((), (1,), (1,), (0,), (0,)))
 
 
 def names(jaxpr: Jaxpr) -> list[str]:
@@ -128,6 +137,17 @@ CASES: dict[str, tuple[Callable[[Any], list[Any]], list[str]]] = {
         ["reshape", "reshape"],
     ),
     "sum_of_one": (lambda x: [ReduceSum((1,))(Reshape((2, 1, 6))(x))], ["reshape"]),
+    "order_of_iota": (
+        lambda x: [TAKEN(Iota(INT, (3, 4), 1)(), Reshape((3, 4, 1))(OrderOfRows()(x)))],
+        ["order_of_rows"],
+    ),
+    "add_one_to_each_row": (
+        lambda x: [
+            ADDED(splat(1.0), Iota(INT, (3, 1), 0)(), Slice((2,), (5,))(x.reshape(12)))
+        ],
+        "broadcast_in_dim iota reshape slice reshape iota broadcast_in_dim"
+        " eq reshape broadcast_in_dim add select_n".split(),
+    ),
     "no_iterations": (
         lambda x: [*curta.lax.scan(lambda c, _: (c * 2, c), x, None, length=0)],
         ["broadcast_in_dim"],

@@ -20,13 +20,9 @@ from curta.compiler.graph.gamma import gammas_in_loops
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.graph.recomputation import without_idle_barriers
-from curta.compiler.graph.scans import in_blocks
-from curta.compiler.graph.scatters import in_pieces
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.sinking import sunk
-from curta.compiler.graph.sorting import by_library
 from curta.compiler.graph.strip_mining import moved_out_of_loops
-from curta.compiler.graph.winograd import by_winograd
 from curta.core.check import check_changed
 from curta.core.jaxpr import Eqn, Jaxpr
 from curta.core.recorder import span
@@ -44,11 +40,7 @@ class Pass(NamedTuple):
 PROGRAM = (
     Pass("barriers", without_idle_barriers),  # that nothing needs
     Pass("simplify", simplify),  # algebra, equal eqns, constants
-    Pass("sort", by_library),  # sorts to the library's orders of rows
-    Pass("scatter", in_pieces),  # many updates of few elements to partial sums
-    Pass("cumulative", in_blocks),  # long cumulative sums to sums of blocks
     Pass("gamma", gammas_in_loops),  # iterated special functions to loops
-    Pass("winograd", by_winograd),  # 3x3 convolutions to products
     Pass("dce", dce_jaxpr),
 )
 

@@ -1,6 +1,7 @@
-"""Legalisation: ops without code are replaced by others.
+"""Legalisation: ops replaced by others, for which there is code, or better code.
 
-`inline_calls` puts it there. It is imported when a program has such an op.
+A rule sees an op and the types of its operands; `inline_calls` puts what it stands for
+there. What looks at several eqns are rewrites (simplify.py).
 """
 
 from __future__ import annotations
@@ -24,10 +25,15 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import Op
 from curta.primitives.convolution.op import ConvGeneralDilated
+from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
 from curta.primitives.fft import Fft
 from curta.primitives.host_collectives import HostBucket
+from curta.primitives.indexing.gather import ScatterAdd
 from curta.primitives.linalg.family import MatrixOp
+from curta.primitives.sorting import Sort, TopK
+
+Rule = Callable[..., ClosedJaxpr | None]
 
 
 def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -58,30 +64,36 @@ def _are_lanes(op: Any, avals: Sequence[ShapedArray]) -> bool:
 
 
 def _decomposed(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    result = _in_lanes(op, avals)
-    if result is None:
-        others = importlib.import_module("curta.compiler.graph.decompositions")
-        result = others.decomposed(op, avals)
-    return result
+    return _in_lanes(op, avals) or _by_lapack(op, avals)
 
 
-def _in_lanes(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    loops = importlib.import_module("curta.compiler.graph.batched_matrix_loops")
-    result: ClosedJaxpr | None = loops.matrix_loop(op, avals)
-    return result
+def _of(module: str, name: str) -> Rule:
+    """A rule in a module that is imported when a program has such an op."""
+
+    def rule(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+        found = importlib.import_module(f"curta.compiler.graph.{module}")
+        result: ClosedJaxpr | None = getattr(found, name)(op, avals)
+        return result
+
+    return rule
 
 
-def _transformed(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    fourier = importlib.import_module("curta.compiler.graph.fourier")
-    result: ClosedJaxpr | None = fourier.transformed(op, avals)
-    return result
+def _convolution(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    return convolution_by_parts(op, avals) or _by_winograd(op, avals)
 
 
-_RULES: dict[type[Op], Callable[..., ClosedJaxpr | None]] = {
-    Fft: _transformed,
-    ConvGeneralDilated: convolution_by_parts,
+_in_lanes = _of("batched_matrix_loops", "matrix_loop")
+_by_lapack = _of("decompositions", "decomposed")
+_by_winograd = _of("winograd", "by_winograd")
+_RULES: dict[type[Op], Rule] = {
+    Fft: _of("fourier", "transformed"),
+    ConvGeneralDilated: _convolution,
     DotGeneral: product_by_parts,
     MatrixOp: _decomposed,
+    Sort: _of("sorting", "sorted_by_library"),
+    TopK: _of("sorting", "top_k_by_library"),
+    Cumulative: _of("scans", "in_blocks"),
+    ScatterAdd: _of("scatters", "in_pieces"),
     HostBucket: together,
     Scan: written_out,
 }

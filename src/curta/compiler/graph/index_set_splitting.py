@@ -10,14 +10,13 @@ at `(i - 1) % n` is cut where the condition changes under which each of two sums
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from operator import sub
+from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.nodes import Expr, Load, walk
 from curta.compiler.loops.value_bounds import decided_by
-from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
+from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.primitives.factors import factors
 
 Dims = tuple[int, ...]
@@ -81,37 +80,7 @@ def _distances(eqn: Eqn) -> list[tuple[int, Dims]]:
     return result
 
 
-def seams(
-    var: Var, definitions: Mapping[Var, Eqn], is_there: Callable[[Atom], bool]
-) -> Cuts:
-    """Where concatenated and padded operands of a map begin and end.
-
-    `is_there` says whether a variable lies in memory.
-    """
-    shape = var.aval.shape
-    cuts: Cuts = [set() for _ in shape]
-    seen: set[tuple[Var, Dims]] = set()
-    stack: list[tuple[Atom, Dims]] = [(var, (0,) * len(shape))]
-    while stack:
-        atom, offset = stack.pop()
-        if not isinstance(atom, Var) or (atom, offset) in seen:
-            continue
-        seen.add((atom, offset))
-        eqn = definitions.get(atom)
-        if eqn is None or (atom is not var and is_there(atom)):
-            continue
-        whole = eqn.outvars[0].aval.shape
-        for i, lows in _distances(eqn):
-            operand = eqn.invars[i]
-            stack.append((operand, tuple(map(sub, offset, lows))))
-            for d, (low_seam, size) in enumerate(zip(lows, operand.aval.shape)):
-                for seam in (low_seam, low_seam + size):
-                    if 0 < seam < whole[d] and 0 < seam - offset[d] < shape[d]:
-                        cuts[d].add(seam - offset[d])
-    return cuts
-
-
-def seams_of_indices(value: Any, index: Sequence[Any]) -> Cuts:
+def seams(value: Any, index: Sequence[Any]) -> Cuts:
     """Where the conditions change under which a map loads its elements."""
     loads = (e for e in walk(parts(value)) if isinstance(e, Load))
     return cuts_along(index, [e.where for e in loads if e.where is not None])

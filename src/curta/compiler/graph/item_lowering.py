@@ -17,7 +17,7 @@ from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import fold_code, reduced_index
-from curta.compiler.graph.index_set_splitting import regions, seams, seams_of_indices
+from curta.compiler.graph.index_set_splitting import regions, seams
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
 from curta.compiler.graph.items import Item, LoopItem
@@ -316,13 +316,9 @@ class ItemLowering(ItemBuilder):
         """The indices of a map's elements, for each region between seams."""
         if not isinstance(var, Var) or var in self.buffers:
             return [tuple(map(as_index, loop_dims(var.aval.shape)))]
-        shape, there = var.aval.shape, self.values.materialised
-        cuts = seams(var, self.values.definitions, there.__contains__)
-        if not any(cuts):
-            index = loop_dims(shape)
-            cuts = seams_of_indices(self.elements.computed(var, index), index)
-        result = []
-        for region in regions(cuts, shape):
+        index, result = loop_dims(var.aval.shape), []
+        cuts = seams(self.elements.computed(var, index), index)
+        for region in regions(cuts, var.aval.shape):
             index = loop_dims(tuple(high - low for low, high in region))
             lows = [low for low, _ in region]
             result.append(tuple(as_index(i) + low for i, low in zip(index, lows)))

@@ -1,12 +1,12 @@
 """Ops that routines of the library run, and their items.
 
-Rewrites (sorting.py, ...) express ops of the language by these; no user sees them.
+Expansions (sorting.py, ...) express ops of the language by these; no user sees them.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from curta.core.op import Op
 
 class LibraryOp(Op):
     """An op for which there is a routine."""
+
+    orders_rows: ClassVar[bool] = False
+    """Whether results are indices of elements along the last dim."""
 
     @abstractmethod
     def routine(self, *avals: ShapedArray) -> Routine:

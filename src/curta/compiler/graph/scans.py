@@ -8,14 +8,15 @@ error grows with the length of a block and the number of blocks.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Eqn, Literal
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.cumulative import Cumulative
@@ -23,28 +24,24 @@ from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.shape import Iota
 from curta.primitives.slicing import Pad, Slice
-from curta.primitives.structure import BroadcastInDim, Reshape
+from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar
 
 
-@rewrites(Cumulative)
-def scan_in_blocks(eqn: Eqn, context: Context) -> Results | None:
-    """cumsum x -> cumsum of rows of x, plus what came before each."""
-    op = cast(Cumulative, eqn.op)
-    (x,) = eqn.invars
-    wide = x.aval.dtype.kind == "c" or x.aval.dtype.itemsize >= 4
-    if (
-        op.axis != x.aval.ndim - 1
-        or x.aval.shape[-1] < config.tuning.scan_long
-        or not wide
-    ):
+def in_blocks(op: Cumulative, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """cumsum x -> cumsum of rows of x, plus what came before each, if x is long."""
+    (x,) = avals
+    wide = x.dtype.kind == "c" or x.dtype.itemsize >= 4
+    if op.axis != x.ndim - 1 or x.shape[-1] < config.tuning.scan_long or not wide:
         return None
-    # A zero of the dtype, whatever the settings make of 64 bits now.
-    zero = Literal(x.aval.dtype.type(0), ShapedArray((), x.aval.dtype))
-    closed = stage(lambda *args: [_in_blocks(op, *args)], [x.aval, zero.aval])
-    return context.inline(closed.jaxpr, [x, zero])
+    return _staged(op, x)
 
 
-def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
+@kept_by_settings(maxsize=64)
+def _staged(op: Cumulative, aval: ShapedArray) -> ClosedJaxpr:
+    return stage(lambda x: [_in_blocks(op, x)], [aval])
+
+
+def _in_blocks(op: Cumulative, x: Any) -> Any:
     """The reduction along the last dim."""
     *outer, size = typeof(x).shape
     axis, reverse = len(outer), op.reverse
@@ -53,12 +50,12 @@ def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
     blocks = -(-size // config.tuning.scan_block)
     gap = blocks * config.tuning.scan_block - size
     # Padding comes after all elements, in the order in which they are reduced.
-    padded = _padded(x, zero, (gap, 0) if reverse else (0, gap))
+    padded = _padded(x, (gap, 0) if reverse else (0, gap))
     rows = Reshape((*outer, blocks, config.tuning.scan_block))(padded)
     inside = dataclasses.replace(op, axis=axis + 1)(rows)
     whole = _part(inside, 0 if reverse else config.tuning.scan_block - 1)
-    totals = _in_blocks(op, whole, zero)
-    before = _padded(totals, zero, (-1, 1) if reverse else (1, -1))
+    totals = _in_blocks(op, whole)
+    before = _padded(totals, (-1, 1) if reverse else (1, -1))
     shape = typeof(inside).shape
     before = BroadcastInDim(shape, tuple(range(axis + 1)))(before)
     block = Iota(np.dtype(np.int32), shape, axis)()
@@ -72,12 +69,12 @@ def _in_blocks(op: Cumulative, x: Any, zero: Any) -> Any:
     return Slice(low, high, None)(flat)
 
 
-def _padded(x: Any, zero: Any, sizes: tuple[int, int]) -> Any:
+def _padded(x: Any, sizes: tuple[int, int]) -> Any:
     """`x` with zeros before and after its last dim; negative sizes cut it."""
     if sizes == (0, 0):
         return x
-    config = [(0, 0, 0)] * (typeof(x).ndim - 1) + [(*sizes, 0)]
-    return Pad(tuple(config))(x, zero)
+    padding = [(0, 0, 0)] * (typeof(x).ndim - 1) + [(*sizes, 0)]
+    return Pad(tuple(padding))(x, exact_scalar(0, typeof(x).dtype))
 
 
 def _part(x: Any, index: int) -> Any:
@@ -85,6 +82,3 @@ def _part(x: Any, index: int) -> Any:
     *outer, _ = typeof(x).shape
     low, high = (*[0] * len(outer), index), (*outer, index + 1)
     return Reshape(tuple(outer))(Slice(low, high, None)(x))
-
-
-in_blocks: Final = Rewriting(scan_in_blocks)

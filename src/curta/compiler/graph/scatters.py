@@ -9,17 +9,20 @@ that it is added to.
 from __future__ import annotations
 
 import dataclasses
-import math
-from typing import Final, cast
+from collections.abc import Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
+from curta.compiler.graph.rewriting import Context, Results, rewrites
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
-from curta.core.jaxpr import Atom, Eqn, Literal
+from curta.core.jaxpr import ClosedJaxpr, Eqn
+from curta.core.memo import kept_by_settings
+from curta.core.stage import stage
+from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.convert import ConvertElementType
@@ -31,48 +34,51 @@ from curta.primitives.indexing.numbers import (
 )
 from curta.primitives.shape import Iota
 from curta.primitives.slicing import Slice
-from curta.primitives.structure import BroadcastInDim, Reshape
+from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar
 
 
-@rewrites(ScatterAdd)
-def add_in_pieces(eqn: Eqn, context: Context) -> Results | None:
-    """scatter-add x i u -> x + the sums of pieces of u."""
-    op = cast(ScatterAdd, eqn.op)
-    if not _adds_rows(op, eqn):
-        return None
-    x, indices, updates = eqn.invars
-    count, row = updates.aval.shape[0], updates.aval.shape[1:]
-    rows = x.aval.shape[0]
-    width = math.prod(row)
-    tuning = config.tuning
-    pieces = tuning.scatter_pieces
-    if is_symbolic_dim(count):
+def in_pieces(op: ScatterAdd, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """scatter-add x i u -> x + the sums of pieces of u, if many are added to few."""
+    x, _, updates = avals
+    if not _adds_rows(op, *avals) or is_symbolic_dim(updates.shape[0]):
         return None  # pieces have a static number of updates
-    while pieces > 1 and count < tuning.scatter_per_element * pieces * rows:
+    count, rows = updates.shape[0], x.shape[0]
+    pieces = config.tuning.scatter_pieces
+    while pieces > 1 and count < config.tuning.scatter_per_element * pieces * rows:
         pieces //= 2
-    if pieces == 1 or count * width < tuning.scatter_pieces_work:
+    if pieces == 1 or updates.size < config.tuning.scatter_pieces_work:
         return None
+    return _in_pieces(op, tuple(avals), pieces)
+
+
+@kept_by_settings(maxsize=64)
+def _in_pieces(
+    op: ScatterAdd, avals: tuple[ShapedArray, ...], pieces: int
+) -> ClosedJaxpr:
+    x, _, updates = avals
+    count, row = updates.shape[0], updates.shape[1:]
     each = count // pieces
     whole = pieces * each
-    sums = context.apply(
-        _of_pieces(op, len(row)),
-        _zeros((pieces, *x.aval.shape), x.aval.dtype, context),
-        context.apply(Reshape((pieces, each, 1)), _cut(indices, 0, whole, context)),
-        context.apply(Reshape((pieces, each, *row)), _cut(updates, 0, whole, context)),
-    )
-    total: Atom = x
-    for i in range(pieces):
-        part = context.apply(Reshape(x.aval.shape), _cut(sums, i, i + 1, context))
-        total = context.apply(add, total, part)
-    if whole < count:
-        rest = (_cut(v, whole, count, context) for v in (indices, updates))
-        total = context.apply(op, total, *rest)
-    return [total]
+
+    def run(total: Any, indices: Any, updates: Any) -> list[Any]:
+        sums = _of_pieces(op, len(row))(
+            _zeros((pieces, *x.shape), x.dtype),
+            Reshape((pieces, each, 1))(_cut(indices, 0, whole)),
+            Reshape((pieces, each, *row))(_cut(updates, 0, whole)),
+        )
+        for i in range(pieces):
+            total = add(total, Reshape(x.shape)(_cut(sums, i, i + 1)))
+        if whole < count:
+            total = op(total, *(_cut(v, whole, count) for v in (indices, updates)))
+        return [total]
+
+    return stage(run, avals)
 
 
-def _adds_rows(op: ScatterAdd, eqn: Eqn) -> bool:
+def _adds_rows(
+    op: ScatterAdd, x: ShapedArray, indices: ShapedArray, updates: ShapedArray
+) -> bool:
     """Whether each index says to which row (or element) one of the updates goes."""
-    x, indices, updates = (v.aval for v in eqn.invars)
     numbers = op.dimension_numbers
     return (
         indices.ndim == 2
@@ -98,21 +104,18 @@ def _of_pieces(op: ScatterAdd, row_rank: int) -> ScatterAdd:
     return dataclasses.replace(op, dimension_numbers=numbers)
 
 
-def _zeros(shape: tuple[int, ...], dtype: np.dtype, context: Context) -> Atom:
+def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> Any:
     inexact = dtypes.issubdtype(dtype, np.inexact)
-    zero = -np.zeros((), dtype)[()] if inexact else np.zeros((), dtype)[()]
-    literal = Literal(zero, ShapedArray((), dtype))
-    return context.apply(BroadcastInDim(shape, ()), literal)
+    return BroadcastInDim(shape, ())(exact_scalar(-0.0 if inexact else 0, dtype))
 
 
-def _cut(x: Atom, start: int, stop: int, context: Context) -> Atom:
+def _cut(x: Any, start: int, stop: int) -> Any:
     """The slices of `x` from `start` to `stop` along dim 0."""
-    shape = x.aval.shape
+    shape = typeof(x).shape
     if (start, stop) == (0, shape[0]):
         return x
-    low, high = [0] * len(shape), list(shape)
-    low[0], high[0] = start, stop
-    return context.apply(Slice(tuple(low), tuple(high), None), x)
+    zeros = (0,) * (len(shape) - 1)
+    return Slice((start, *zeros), (stop, *shape[1:]), None)(x)
 
 
 @rewrites(ScatterAdd)
@@ -155,6 +158,3 @@ def _is_one_a_row(eqn: Eqn) -> bool:
         and numbers.scatter_indices_batching_dims == rows
         and isinstance(x.dtype, np.dtype)
     )
-
-
-in_pieces: Final = Rewriting(add_one_to_each_row, add_in_pieces)

@@ -23,6 +23,8 @@ from curta.compiler.graph.joins import (
     unstack_into_slices,
 )
 from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
+from curta.compiler.graph.routines import LibraryOp
+from curta.compiler.graph.scatters import add_one_to_each_row
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy, evaluate_op
@@ -34,7 +36,8 @@ from curta.primitives.elementwise.comparison import Eq
 from curta.primitives.elementwise.convert import ConvertElementType, Identity
 from curta.primitives.elementwise.powers import Pow, Sqrt
 from curta.primitives.elementwise.select import SelectN
-from curta.primitives.shape import Squeeze
+from curta.primitives.indexing.gather import Gather
+from curta.primitives.shape import Iota, Squeeze
 from curta.primitives.structure import BroadcastInDim, ReduceSum, Reshape, Transpose
 
 
@@ -267,6 +270,24 @@ def sum_of_one(eqn: Any, context: Context) -> Results | None:
     return reshaped(x, out.aval.shape, context)
 
 
+@rewrites(Gather)
+def order_of_iota(eqn: Any, context: Context) -> Results | None:
+    """iota taken in the order of rows (sorting.py) -> that order: `argsort`."""
+    numbers, (x, index), out = eqn.op.dimension_numbers, eqn.invars, eqn.outvars[0].aval
+    iota, order = context.made_by(x, Iota), context.made_by(index, Reshape)
+    made = order and context.made_by(order.invars[0], LibraryOp)
+    along = (out.ndim - 1,)
+    if iota is None or not made or not made.op.orders_rows:
+        return None
+    if not (iota.op.dimension,) == numbers.start_index_map == along:
+        return None
+    if numbers.operand_batching_dims != (*range(out.ndim - 1),):
+        return None
+    (result,) = reshaped(order.invars[0], out.shape, context)
+    same = result.aval.dtype == out.dtype
+    return [result if same else context.apply(ConvertElementType(out.dtype), result)]
+
+
 @rewrites(Scan)
 def no_iterations(eqn: Any, context: Context) -> Results | None:
     """scan of no iterations -> its first carry, and arrays without elements."""
@@ -316,5 +337,7 @@ simplify: Final = Rewriting(
     transpose_into_dot,
     transpose_of_dot,
     sum_of_one,
+    order_of_iota,
+    add_one_to_each_row,
     no_iterations,
 )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar
 
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.library.select import FirstIndices
 from curta.compiler.library.sort import LARGEST, RowSort
@@ -17,19 +16,20 @@ from curta.compiler.library.sort_keys import kind_of
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, Eqn, Literal
+from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
+from curta.core.stage import stage
+from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
-from curta.primitives.elementwise.complex import Imag, Real
-from curta.primitives.elementwise.convert import ConvertElementType
+from curta.primitives.elementwise.complex import imag, real
 from curta.primitives.factors import factors, kept
 from curta.primitives.indexing.gather import Gather
 from curta.primitives.indexing.numbers import GatherDimensionNumbers
+from curta.primitives.linalg.matrices import columns
 from curta.primitives.relation import Avals, Factors
-from curta.primitives.shape import Iota
-from curta.primitives.slicing import Slice
 from curta.primitives.sorting import Sort, TopK
-from curta.primitives.structure import Reshape, Transpose
+from curta.primitives.structure import Reshape, move_dim
 
 _INT32 = np.dtype("int32")
 
@@ -59,6 +59,7 @@ class OrderOfRows(LibraryOp):
     """
 
     name: ClassVar[str] = "order_of_rows"
+    orders_rows: ClassVar[bool] = True
     descending: bool = False
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -82,6 +83,7 @@ class GreatestOfRows(LibraryOp):
     """The indices, along the last dim, of the `count` greatest elements, as `top_k`."""
 
     name: ClassVar[str] = "greatest_of_rows"
+    orders_rows: ClassVar[bool] = True
     count: int
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
@@ -101,31 +103,64 @@ def _rows_apart(op: Op, avals: Avals, outs: Avals) -> Factors:
     return kept(avals, outs, [avals[0].ndim - 1])
 
 
-@rewrites(Sort)
-def sort_by_library(eqn: Eqn, context: Context) -> Results | None:
+def sorted_by_library(op: Sort, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """sort x y -> x and y taken in the order of x."""
-    op = cast(Sort, eqn.op)
-    if not _fits(eqn.invars[0].aval, op.dimension):
-        return None
-    if any(isinstance(v, Literal) for v in eqn.invars):
-        return None
-    transposed = [_transposed(v, op.dimension, context) for v in eqn.invars]
-    keys = [part for v in transposed[: op.num_keys] for part in _keys(v, context)]
-    if any(kind_of(k.aval.dtype) is None for k in keys):
-        return None
-    if len(transposed) == 1 and keys == transposed:
-        return [
-            _transposed_back(context.apply(SortedRows(), *keys), op.dimension, context)
-        ]
-    order = context.apply(OrderOfRows(), *keys)
-    return [
-        _transposed_back(_taken(v, order, context), op.dimension, context)
-        for v in transposed
-    ]
+    keys = avals[: op.num_keys]
+    fits = _fits(avals[0], op.dimension) and all(map(_has_keys, keys))
+    return _sorted(op, tuple(avals)) if fits else None
+
+
+@kept_by_settings(maxsize=64)
+def _sorted(op: Sort, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    dim, last = op.dimension, avals[0].ndim - 1
+
+    def run(*xs: Any) -> list[Any]:
+        rows = [move_dim(x, dim, last) for x in xs]
+        keys = [part for x in rows[: op.num_keys] for part in _keys(x)]
+        if len(rows) == len(keys) == 1:
+            return [move_dim(SortedRows()(*keys), last, dim)]
+        order = OrderOfRows()(*keys)
+        return [move_dim(_taken(x, order), last, dim) for x in rows]
+
+    return stage(run, avals)
+
+
+def top_k_by_library(op: TopK, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    """top_k x -> x taken at the indices of the greatest."""
+    (x,) = avals
+    fits = op.k and _fits(x, op.axis) and kind_of(x.dtype) is not None
+    return _greatest(op, x) if fits else None
+
+
+@kept_by_settings(maxsize=64)
+def _greatest(op: TopK, aval: ShapedArray) -> ClosedJaxpr:
+    last, size = aval.ndim - 1, aval.shape[op.axis]
+
+    def run(x: Any) -> list[Any]:
+        rows = move_dim(x, op.axis, last)
+        if size <= max(config.tuning.sorted_by_insertion, 2 * op.k):
+            indices = columns(OrderOfRows(descending=True)(rows), 0, op.k)
+        else:
+            indices = GreatestOfRows(op.k)(rows)
+        return [move_dim(y, last, op.axis) for y in (_taken(rows, indices), indices)]
+
+    return stage(run, [aval])
 
 
 def _fits(aval: ShapedArray, dimension: int) -> bool:
     return 1 < aval.shape[dimension] <= LARGEST and aval.size > 0
+
+
+def _has_keys(aval: ShapedArray) -> bool:
+    """Whether there are keys that order as the elements do."""
+    is_complex = dtypes.issubdtype(aval.dtype, np.complexfloating)
+    return is_complex or kind_of(aval.dtype) is not None
+
+
+def _keys(x: Any) -> list[Any]:
+    """Arrays of which there are keys, that together order as `x` does."""
+    is_complex = dtypes.issubdtype(typeof(x).dtype, np.complexfloating)
+    return [real(x), imag(x)] if is_complex else [x]
 
 
 def _rows(aval: ShapedArray) -> tuple[int, int]:
@@ -141,68 +176,10 @@ def _kinds(*avals: ShapedArray) -> tuple[str, ...]:
     return tuple(str(kind_of(a.dtype)) for a in avals)
 
 
-def _keys(x: Atom, context: Context) -> list[Atom]:
-    """Arrays of which there are keys, that together order as `x` does."""
-    dtype = x.aval.dtype
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        return [context.apply(Real(), x), context.apply(Imag(), x)]
-    return [x]
-
-
-def _transposed(x: Atom, dimension: int, context: Context) -> Atom:
-    """`x` with a dim last."""
-    rank = x.aval.ndim
-    if dimension == rank - 1:
-        return x
-    order = (*(d for d in range(rank) if d != dimension), dimension)
-    return context.apply(Transpose(order), x)
-
-
-def _transposed_back(x: Atom, dimension: int, context: Context) -> Atom:
-    rank = x.aval.ndim
-    if dimension == rank - 1:
-        return x
-    order = [*range(rank - 1)]
-    order.insert(dimension, rank - 1)
-    return context.apply(Transpose(tuple(order)), x)
-
-
-def _taken(x: Atom, indices: Atom, context: Context) -> Atom:
-    """The elements of the rows of `x` at indices of them."""
-    source = context.made_by(x, Iota)
-    if source is not None and source.op.dimension == x.aval.ndim - 1:
-        return _converted(indices, x.aval.dtype, context)
-    rank = x.aval.ndim
+def _taken(x: Any, indices: Any) -> Any:
+    """The elements of the rows of `x` at indices of them (`order_of_iota`)."""
+    rank = typeof(x).ndim
     outer = tuple(range(rank - 1))
     numbers = GatherDimensionNumbers((), (rank - 1,), (rank - 1,), outer, outer)
-    index = context.apply(Reshape((*indices.aval.shape, 1)), indices)
-    return context.apply(Gather(numbers, (1,) * rank), x, index)
-
-
-def _converted(x: Atom, dtype: Any, context: Context) -> Atom:
-    return x if x.aval.dtype == dtype else context.apply(ConvertElementType(dtype), x)
-
-
-@rewrites(TopK)
-def top_k_by_library(eqn: Eqn, context: Context) -> Results | None:
-    """top_k x -> x taken at the indices of the greatest."""
-    op, (x,) = cast(TopK, eqn.op), eqn.invars
-    if not op.k or not _fits(x.aval, op.axis):
-        return None
-    transposed = _transposed(x, op.axis, context)
-    (key,) = _keys(transposed, context)
-    if kind_of(key.aval.dtype) is None:
-        return None
-    if x.aval.shape[op.axis] <= max(config.tuning.sorted_by_insertion, 2 * op.k):
-        order = context.apply(OrderOfRows(descending=True), key)
-        shape = (*transposed.aval.shape[:-1], op.k)
-        indices = context.apply(Slice((0,) * len(shape), shape, None), order)
-    else:
-        indices = context.apply(GreatestOfRows(op.k), key)
-    return [
-        _transposed_back(part, op.axis, context)
-        for part in (_taken(transposed, indices, context), indices)
-    ]
-
-
-by_library: Final = Rewriting(sort_by_library, top_k_by_library)
+    index = Reshape((*typeof(indices).shape, 1))(indices)
+    return Gather(numbers, (1,) * rank)(x, index)
