@@ -289,3 +289,61 @@ def test_mistakes_are_noticed():
         b.loop(0, 2, carried=[n]) as loop,
     ):
         loop.next(v)
+
+
+@pytest.fixture
+def function():
+    return target.host().module().function("f", [PTR, I64])
+
+
+def test_constants_are_folded(function):
+    """LLVM's code generator would compute them at run time."""
+    b = function
+    _, n = b.arguments
+    two, seven = b.const(I64, 2), b.const(I64, 7)
+    known = {
+        "9": [two + seven, b.sub(11, two), b.max(b.const(I64, 9), two)],
+        "2": [b.min(two, 7), b.urem(b.const(I64, 9), seven), b.udiv(seven, 3)],
+        str(-(2**63)): [b.const(I64, 2**63 - 1) + 1],
+        n.text: [n + 0, 0 + n, n - 0, n * 1, 1 * n, b.udiv(n, 1)],
+        "true": [b.compare("lt", two, seven), b.ne(two, 7)],
+        "false": [b.compare("ge", two, seven), b.eq(two, 7)],
+    }
+    for text, values in known.items():
+        assert [v.text for v in values] == [text] * len(values)
+    pointer = b.arguments[0]
+    assert b.offset(pointer, 0, F32) is pointer
+    assert b.select(b.eq(two, 2), n, two) is n
+    assert b.text().count("\n") == 2  # no instruction
+
+
+@pytest.mark.parametrize(("x", "y"), [(7, 0), (-7, 2), (7, -2)])
+def test_divisions_that_are_not_folded(function, x, y):
+    """Of what is undefined, or rounds otherwise for negative numbers."""
+    b = function
+    assert b.urem(b.const(I64, x), y).text.startswith("%")
+    assert b.udiv(b.const(I64, x), y).text.startswith("%")
+
+
+def test_loops_of_known_bounds(function):
+    """One that never runs leaves no code, one that runs once no loop."""
+    b = function
+    pointer, n = b.arguments
+    before = b.text()
+    with b.loop(b.const(I64, 5), 5, carried=[n]) as never:
+        b.store(never.index, pointer)
+        never.next(never.carried[0] + 1)
+    with b.when(b.eq(b.const(I64, 1), 2)):
+        b.store(n, pointer)
+    assert b.text() == before
+    assert never.results == [n]
+    with b.loop(b.const(I64, 4), b.const(I64, 5), carried=[n]) as once:
+        once.next(once.carried[0] + once.index)
+    assert "br " not in b.text()
+    assert once.index.text == "4"
+    assert once.results[0] is not n
+
+
+def test_masks_of_known_lanes(function):
+    mask = function.first_lanes(function.const(I64, 2), 4)
+    assert mask.text == "<i1 true, i1 true, i1 false, i1 false>"

@@ -1,7 +1,10 @@
 """Maps that read neighbours in another order than they write them: in tiles."""
 
+import itertools
+
 import numpy as np
 import pytest
+from tests.compiler.native import Native
 from tests.compiler.programs import staged
 
 import curta
@@ -10,6 +13,10 @@ from curta.compiler.graph.fuse import fuse
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.graph.simplify import simplify
+from curta.compiler.library.packing import RowTranspose
+from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.types import Type
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.schedule import schedule
@@ -119,3 +126,23 @@ def test_products_without_sums_whose_batch_is_not_in_front():
         lambda x, y: curta.lax.dot_general(x, y, (((), ()), ((1,), (1,))))
     )
     np.testing.assert_array_equal(product(x, y), np.einsum("ib,jb->bij", x, y))
+
+
+@pytest.mark.parametrize("kind", ["f32", "i64"])
+@pytest.mark.parametrize("assembles", [True, False])
+def test_rows_to_columns(kind, assembles):
+    """Whole squares, ones that overlap, short rows; rows that are missing."""
+    width = target.host().vector_bytes
+    vector = Type(kind, width // Type(kind).size)
+    module = Module(True, width, True, assembles and target.host().module().assembles)
+    what = RowTranspose(vector)
+    what.emit(module)
+    transpose, lanes = Native(module, what.name), vector.lanes
+    for last, steps in itertools.product((0, lanes - 2, lanes - 1), (0, 3, lanes, 41)):
+        rows = np.arange(lanes * (steps + 2)).reshape(lanes, steps + 2)
+        rows = np.ascontiguousarray(rows, {"f32": "f4", "i64": "i8"}[kind])
+        columns = np.full((steps + 1, lanes + 3), -1, rows.dtype)
+        transpose(columns, lanes + 3, rows, steps + 2, last, steps)
+        expected = rows[np.minimum(np.arange(lanes), last), :steps].T
+        np.testing.assert_array_equal(columns[:steps, :lanes], expected)
+        assert (columns[:, lanes:] == -1).all() and (columns[steps:] == -1).all()

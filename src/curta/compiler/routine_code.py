@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from curta.compiler.library import lines, packing, quicksort
+from curta.compiler.library import lines, packing, quicksort, transpose_assembly
 from curta.compiler.library.lines import LineTranspose
 from curta.compiler.library.packing import RowTranspose
 from curta.compiler.library.quicksort import Quicksort
@@ -60,5 +60,6 @@ def function_code(what: LineTranspose | RowTranspose | Quicksort, level: int) ->
     if isinstance(what, Quicksort):
         return Source.fixed(what.emit, level, [quicksort], what.names)
     if isinstance(what, RowTranspose):
-        return Source.fixed(what.emit, target.QUICK, [packing], [what.name])
+        sources = [packing, transpose_assembly]
+        return Source.fixed(what.emit, target.QUICK, sources, [what.name])
     return Source.fixed(what.emit, target.GOOD, [lines, packing], [what.name])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from curta.compiler.library.transpose_assembly import has_assembly, transpose_assembly
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
 from curta.lazy_dataclass import dataclass
@@ -117,6 +118,10 @@ class RowTranspose:
         registers; the last one may overlap the one before.
         """
         vector = self.vector
+        if self._is_assembly(module):
+            size, wide = vector.size, module.vector_bytes
+            module.assembly += transpose_assembly(self.name, size, wide)
+            return
         b = module.function(self.name, [PTR, I64, PTR, I64, I64, I64])
         to, width, source, row, last, steps = b.arguments
         element, lanes = vector.with_lanes(1), vector.lanes
@@ -143,6 +148,12 @@ class RowTranspose:
         b.if_(steps >= lanes, squares, elements)
         b.ret()
 
+    def _is_assembly(self, module: Module) -> bool:
+        """Whether it is written in assembly for the module's processor."""
+        size, wide = self.vector.size, module.vector_bytes
+        fills = self.vector.lanes * size == wide
+        return module.assembles and fills and has_assembly(size, wide)
+
 
 def transpose_rows(
     b: Builder, vector: Type, to: Rows, source: Rows, steps: int
@@ -167,17 +178,64 @@ def transpose_columns(
 
 
 def transposed(b: Builder, square: Values) -> Values:
-    """The columns of squares side by side in some vectors, by swapping blocks."""
+    """The columns of squares side by side in some vectors.
+
+    A square that fills its vectors goes through shuffles for each of which x86-64 has
+    an instruction: rows are zipped within parts of 16 bytes, then parts are picked.
+    """
+    lanes, size = square[0].lanes, len(square)
+    part = 16 // square[0].type.size
+    if size < lanes or size < part:
+        return _swapped(b, square)
+    rows, distance = list(square), 1
+    while distance < size:
+        if distance < part:
+            low, high = (_zip(lanes, part, distance, h) for h in (0, part // 2))
+        else:
+            low = [i for i in range(2 * lanes) if not i & part]
+            high = [i for i in range(2 * lanes) if i & part]
+        rows = _butterflies(b, rows, distance, low, high)
+        distance *= 2
+    order = bit_reversed(part)
+    return [rows[first + j] for first in range(0, size, part) for j in order]
+
+
+def bit_reversed(count: int) -> list[int]:
+    """The numbers below a power of two, each with its bits in reverse order."""
+    bits = count.bit_length() - 1
+    return [
+        sum((i >> k & 1) << (bits - 1 - k) for k in range(bits)) for i in range(count)
+    ]
+
+
+def _butterflies(
+    b: Builder, rows: Values, distance: int, low: list[int], high: list[int]
+) -> Values:
+    """Pairs of rows so far apart, each replaced by two shuffles of both."""
+    result = list(rows)
+    for i, j in ((i, i + distance) for i in range(len(rows)) if not i & distance):
+        result[i] = b.shuffle(rows[i], rows[j], low)
+        result[j] = b.shuffle(rows[i], rows[j], high)
+    return result
+
+
+def _zip(lanes: int, part: int, count: int, half: int) -> list[int]:
+    """Lanes of two vectors in turns, so many at a time, of half of each part."""
+    in_part = range(half, half + part // 2, count)
+    both = (*range(count), *range(lanes, lanes + count))
+    return [
+        first + i + k for first in range(0, lanes, part) for i in in_part for k in both
+    ]
+
+
+def _swapped(b: Builder, square: Values) -> Values:
+    """The columns of squares, by swapping blocks of half the size, a quarter, ..."""
     lanes, size = square[0].lanes, len(square)
     rows = list(square)
     distance = size // 2
     while distance:
         low = [c if not c & distance else lanes + c - distance for c in range(lanes)]
         high = [c + distance if not c & distance else lanes + c for c in range(lanes)]
-        for i in range(size):
-            if not i & distance:
-                x, y = rows[i], rows[i + distance]
-                rows[i] = b.shuffle(x, y, low)
-                rows[i + distance] = b.shuffle(x, y, high)
+        rows = _butterflies(b, rows, distance, low, high)
         distance //= 2
     return rows

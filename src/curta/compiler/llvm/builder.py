@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from curta.compiler.llvm.folding import HOLDS, known
 from curta.compiler.llvm.types import I1, I64, PTR, Operand, Type, Value, literal
 from curta.compiler.llvm.vectors import VectorInstructions
 from curta.compiler.sized import Slots
@@ -331,17 +332,19 @@ class Builder(VectorInstructions):
         Bounds are i64 values or ints. `loop.carried` are the values from the iteration
         before; the body says what follows by `loop.next(...)`; after it,
         `loop.results` are the last ones (the given ones when there was no iteration).
-        A loop known to run once is no loop at all. `runs` says that it runs at least
-        once.
+        A loop known to run once is no loop at all, and one known never to run is
+        dropped. `runs` says that it runs at least once.
         """
-        if isinstance(start, int) and isinstance(stop, int) and start < stop:
-            runs = True
-            if stop <= start + step:
-                once = LoopBuilder(self._operand(start, I64), list(carried))
-                yield once
-                once.results = once._next
-                return
         first, last = self._operand(start, I64), self._operand(stop, I64)
+        begin, end = known(first), known(last)
+        if begin is not None and end is not None:
+            runs = begin < end
+            if end <= begin + step:
+                once = LoopBuilder(first, list(carried))
+                with self._kept_if(runs):
+                    yield once
+                once.results = once._next if runs else list(carried)
+                return
         body, done, before = self._label(), self._label(), self._block
         if runs:
             self._jump(body)
@@ -365,6 +368,15 @@ class Builder(VectorInstructions):
             joined = zip(carried, loop._next, strict=True)
             loop.results = [self._join((a, before), (b, latch)) for a, b in joined]
 
+    @contextmanager
+    def _kept_if(self, runs: bool) -> Iterator[None]:
+        """Keep the lines that the `with` body adds, or drop them."""
+        count, block = len(self._lines), self._block
+        yield
+        if not runs:
+            del self._lines[count:]
+            self._block = block
+
     def _join(self, *incoming: tuple[Value, str]) -> Value:
         result = self._new(incoming[0][0].type)
         self.emit(self._phi(result, *incoming))
@@ -373,6 +385,10 @@ class Builder(VectorInstructions):
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:
         """Run the `with` body only if the condition, one `i1`, holds."""
+        if (holds := HOLDS.get(condition.text)) is not None:
+            with self._kept_if(holds):
+                yield
+            return
         body, done = self._label(), self._label()
         self._branch(condition, body, done)
         self._begin(body)

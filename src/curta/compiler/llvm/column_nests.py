@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
-from curta.compiler.llvm.nest_body import NestLoops, Values, known_bounds
+from curta.compiler.llvm.nest_body import NestLoops, Values
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.costs import weight
@@ -59,7 +59,8 @@ class ColumnNests(NestLoops):
         with ExitStack() as loops:
             self._enter_kept(nest, loops)
             for fold in nest.folds:
-                with self._each_vector(lanes):
+                # Rows of accumulators are whole vectors: no mask.
+                with self._vectors_between(self._bounds(self.column), lanes, False):
                     self._put_row(
                         fold, [constant(self.b, c, lanes) for c in fold.initial]
                     )
@@ -77,7 +78,7 @@ class ColumnNests(NestLoops):
         self.values.hoist(nest.body, inside, 1)
         first, last = self._bounds(dims[0])
         if len(dims) > 1:
-            with self.b.loop(*known_bounds(first, last)) as loop, self.values.scope():
+            with self.b.loop(first, last) as loop, self.values.scope():
                 self.values.bind(dims[0], loop.index)
                 self._column_nest(nest, dims[1:], lanes)
             return
@@ -110,7 +111,7 @@ class ColumnNests(NestLoops):
             with self._vectors_between((whole, end), lanes, True):
                 self._add_to_row(nest, dim, indices)
         elif rest:
-            with self.b.loop(first, self.b.add(first, rows)) as row:
+            with self.b.loop(first, self.b.add(first, rows), runs=True) as row:
                 with self._vectors_between((whole, end), lanes, True):
                     self._add_to_row(nest, dim, [row.index])
 
@@ -139,7 +140,7 @@ class ColumnNests(NestLoops):
         self, bounds: tuple[Value, Value], lanes: int, masked: bool
     ) -> Iterator[None]:
         first, last = bounds
-        with self.b.loop(*known_bounds(first, last), lanes) as loop:
+        with self.b.loop(first, last, lanes) as loop:
             mask = None
             if masked:
                 mask = self.b.first_lanes(self.b.sub(last, loop.index), lanes)

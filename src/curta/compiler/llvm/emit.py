@@ -15,7 +15,7 @@ from functools import partial, reduce
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.column_nests import ColumnNests
 from curta.compiler.llvm.expressions import Evaluator, Streams
-from curta.compiler.llvm.nest_body import NestLoops, chunk_bounds, known_bounds
+from curta.compiler.llvm.nest_body import NestLoops, chunk_bounds
 from curta.compiler.llvm.outer_vectors import OuterVectors
 from curta.compiler.llvm.scalar_instructions import constant
 from curta.compiler.llvm.streams import streamed, unaligned_head
@@ -203,7 +203,7 @@ class _KernelEmitter(NestLoops):
         if len(dims) == 1:
             return self._lane_loop(nest, dims[0], vectors, carried)
         first, last = self._bounds(dims[0])
-        with self.b.loop(*known_bounds(first, last), carried=carried) as loop:
+        with self.b.loop(first, last, carried=carried) as loop:
             with self.values.scope():
                 self.values.bind(dims[0], loop.index)
                 loop.next(*self._nest(nest, dims[1:], vectors, loop.carried))
@@ -255,7 +255,7 @@ class _KernelEmitter(NestLoops):
     ) -> Values:
         """A loop over vectors along `lane`, none of which goes beyond its end."""
         first, last = bounds
-        with self.b.loop(*known_bounds(first, last), lanes, carried) as loop:
+        with self.b.loop(first, last, lanes, carried) as loop:
             mask, index = None, loop.index
             if masked:
                 left = self.b.sub(last, loop.index)
@@ -280,7 +280,7 @@ class _KernelEmitter(NestLoops):
         )
         chosen = slot_for_choice(b)
         most = config.tuning.indices_at_once
-        with b.loop(*known_bounds(first, last), most) as loop:
+        with b.loop(first, last, most) as loop:
             end = b.min(b.add(loop.index, most), last)
             count = choose(self.values, lane, guard, (loop.index, end), chosen)
             with b.loop(0, count) as each:
@@ -295,7 +295,7 @@ class _KernelEmitter(NestLoops):
         most = config.tuning.updates_at_once
         whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
         for start, end, count in ((first, whole, most), (whole, last, 1)):
-            with self.b.loop(*known_bounds(start, end), count) as loop:
+            with self.b.loop(start, end, count) as loop:
                 for k in range(count):
                     index = self.b.add(loop.index, k)
                     with self.values.vectorised(lane, index, 1, None):

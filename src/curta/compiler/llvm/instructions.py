@@ -15,7 +15,8 @@ from functools import reduce
 from typing import Any, ClassVar
 
 from curta.compiler.llvm import half
-from curta.compiler.llvm.types import I1, Operand, Type, Value, literal
+from curta.compiler.llvm.folding import HOLDS, compared, folded
+from curta.compiler.llvm.types import I1, I64, Operand, Type, Value, literal
 from curta.core.dim import SymbolicDim
 
 _FLOAT_PREDICATE = {
@@ -134,11 +135,15 @@ class Instructions(ABC):
 
     def _binary(self, opcode: str, x: Operand, y: Operand) -> Value:
         a, b = self._pair(x, y)
+        if a.type is I64 and (result := folded(opcode, a, b)) is not None:
+            return self._operand(result, I64)
         return self.instruction(f"{opcode} {a.type.text} {a.text}, {b.text}", a.type)
 
     def _arithmetic(self, name: str, x: Operand, y: Operand) -> Value:
         a, b = self._pair(x, y)
-        opcode = f"f{name} {self.flags}" if a.type.is_float else name
+        if not a.type.is_float:
+            return self._binary(name, a, b)
+        opcode = f"f{name} {self.flags}"
         return self.instruction(f"{opcode} {a.type.text} {a.text}, {b.text}", a.type)
 
     add: ClassVar[_Binary] = _of_numbers("add")
@@ -208,6 +213,8 @@ class Instructions(ABC):
     ) -> Value:
         """eq ne lt le gt ge. With a NaN, `ne` is true and the others are false."""
         a, b = self._pair(x, y)
+        if not unsigned and (holds := compared(predicate, a, b)) is not None:
+            return self.const(I1, holds)
         if a.type.is_float:
             opcode = f"fcmp {_FLOAT_PREDICATE[predicate]}"
         elif predicate in ("eq", "ne"):
@@ -227,6 +234,8 @@ class Instructions(ABC):
     def select(self, condition: Value, x: Operand, y: Operand) -> Value:
         """x where the condition holds, y elsewhere; the condition may be one lane."""
         a, b = self._pair(x, y)
+        if condition.text in HOLDS:
+            return a if HOLDS[condition.text] else b
         text = f"select {condition.type} {condition.text}, "
         return self.instruction(f"{text}{a.type} {a.text}, {b.type} {b.text}", a.type)
 
@@ -264,7 +273,10 @@ class Instructions(ABC):
         a, b = self._pair(x, y)
         if a.type.is_float:
             return self.intrinsic(f"{name}imum", a.type, a, b)
-        return self.intrinsic(("u" if unsigned else "s") + name, a.type, a, b)
+        opcode = ("u" if unsigned else "s") + name
+        if (result := folded(opcode, a, b)) is not None:
+            return self._operand(result, I64)
+        return self.intrinsic(opcode, a.type, a, b)
 
     def ldexp(self, x: Value, exponent: Value) -> Value:
         """x * 2**exponent with one rounding; the exponent is i32."""

@@ -25,13 +25,6 @@ def chunk_bounds(b: Builder, plan: Schedule, chunk: Value) -> tuple[Value, Value
     return first, b.min(b.add(first, plan.grain), plan.iterations)
 
 
-def known_bounds(first: Value, last: Value) -> tuple[Value | int, Value | int]:
-    """Bounds as plain numbers where they are constants, which makes simpler loops."""
-    return tuple(  # type: ignore[return-value]
-        int(v.text) if v.text.lstrip("-").isdigit() else v for v in (first, last)
-    )
-
-
 class NestBody:
     """What the loops of a nest have in them, whichever way they go."""
 
@@ -208,7 +201,6 @@ class NestLoops(NestBody):
     def _enter_kept(self, nest: LoopNest, loops: ExitStack) -> None:
         """Begin the loops of a nest that are outside of its folds."""
         for variable in nest.dims[: nest.kept]:
-            bounds = known_bounds(*self._bounds(variable))
-            loop = loops.enter_context(self.b.loop(*bounds))
+            loop = loops.enter_context(self.b.loop(*self._bounds(variable)))
             loops.enter_context(self.values.scope())
             self.values.bind(variable, loop.index)

@@ -13,7 +13,7 @@ from typing import Any
 
 from curta.compiler.library.packing import transpose_columns, transpose_rows
 from curta.compiler.llvm.builder import Builder, Module
-from curta.compiler.llvm.nest_body import NestBody, chunk_bounds, known_bounds
+from curta.compiler.llvm.nest_body import NestBody, chunk_bounds
 from curta.compiler.llvm.polls import (
     iterations_between,
     poll,
@@ -181,7 +181,7 @@ class _RegionEmitter(NestBody):
         both: Value | int = length - 1  # the first index and the last one
         if loop.bounds is not None:
             first, stop = map(self.values.index, loop.bounds)
-            bounds, both = known_bounds(first, stop), b.sub(b.add(first, stop), 1)
+            bounds, both = (first, stop), b.sub(b.add(first, stop), 1)
         if loop.independent:
             self._hoist(loop)
         last = self._flat([c.first for c in carries])

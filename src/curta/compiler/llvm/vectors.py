@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
+from curta.compiler.llvm.folding import known
 from curta.compiler.llvm.instructions import Instructions
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Operand, Type, Value
 
@@ -121,6 +122,8 @@ class VectorInstructions(Instructions, ABC):
         """The mask of the first `count` lanes (an i64, zero or more)."""
         if lanes == 1:
             return self.compare("gt", count, 0)
+        if (number := known(count)) is not None:
+            return self.vector(Type("i1", lanes), [i < number for i in range(lanes)])
         few = self.convert(self.min(count, lanes), "i32")
         index = self.lane_index(I32.with_lanes(lanes))
         return self.compare("lt", index, self.splat(few, lanes))
@@ -130,6 +133,8 @@ class VectorInstructions(Instructions, ABC):
     def offset(self, pointer: Value, index: Operand, element: Type) -> Value:
         """The address of element `index`; a vector of indices gives addresses."""
         i = index if isinstance(index, Value) else self.const(I64, index)
+        if i.text == "0":
+            return pointer
         text = f"getelementptr {element.with_lanes(1)}, ptr {pointer.text}, "
         return self.instruction(f"{text}{i.type} {i.text}", PTR.with_lanes(i.lanes))
 
