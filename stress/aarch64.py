@@ -34,12 +34,12 @@ from curta.compiler.support import (
     atomics,
     call_code,
     cancellation_code,
-    entry,
     entry_code,
     invoke_code,
     queue_code,
     thread_code,
 )
+from curta.compiler.support.loader import native_text
 from curta.config import backend, enable_x64
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
@@ -97,7 +97,7 @@ def cross_compile() -> CrossCompiler:
     patches: list[tuple[Any, str, Callable[..., Any]]] = [
         (binding, "llvm", lambda: compiler),
         (target, "host", lambda: there),
-        (cache, "_folder", lambda: None),
+        (cache, "usable_folder", lambda: None),
         (linked, "load", Assembled),
         (blas_buffers, "call", call_here),
     ]
@@ -128,17 +128,12 @@ def of_op(cls: type) -> ClosedJaxpr:
 
 def of_runtime() -> Iterator[tuple[str, str]]:
     """Name and IR of the native code of the runtime."""
-    module, system = target.host().module, atomics.SYSTEMS[MACHINE]
-    yield "queue", queue_code.queue_module(module(), system)
-    yield "pool", thread_code.pool_module(module(), system)
-    # The clock is a number of the system, not of the processor.
-    yield "cancellation", cancellation_code.cancellation_module(module(), 1)
-    yield "semaphore of BLAS", blas_buffers_code.buffers_module(module())
-    yield "arenas", arena_code.arena_module(module(), 1 << 28)
-    if (header := entry.known_header()) is not None:
-        yield "entry", entry_code.entry_module(module(), header)
-    if (layout := native_call.known_layout()) is not None:
-        yield "call", call_code.call_module(module(), layout)
+    written = [arena_code, blas_buffers_code, cancellation_code, queue_code]
+    for code in (*written, thread_code, entry_code):
+        yield code.__name__, native_text(code.EXPORTS)
+    layout = native_call.known_layout()
+    if layout is not None:
+        yield call_code.__name__, native_text(call_code.EXPORTS, layout)
 
 
 def programs(
@@ -165,14 +160,11 @@ def programs(
 
 def _of_python() -> Iterator[str]:
     """What the runtime looks up by itself: functions of Python and of the system."""
-    written = arena_code, call_code, cancellation_code, entry_code, queue_code
-    for module in (*written, thread_code):
-        yield from module.CALLS
-    yield from cancellation_code.EXPORTS
-    yield cancellation_code.STATE
-    yield from (*blas_buffers_code.CALLS, blas_buffers_code.STATE)
-    yield from (*call_code.OBJECTS, *invoke_code.ARENAS)
-    yield from (arena_code.PARKED, arena_code.TAKE, arena_code.GIVE, atomics.STATE)
+    yield from link.SYSTEM_NAMES
+    yield from (f.name for f in cancellation_code.EXPORTS)
+    yield from (cancellation_code.STATE, blas_buffers_code.STATE, atomics.STATE)
+    yield from (arena_code.PARKED, arena_code.TAKE, arena_code.GIVE)
+    yield from (*native_call.OBJECTS, entry_code.ARRAY_TYPE, *invoke_code.ARENAS)
 
 
 def main() -> int:

@@ -10,7 +10,12 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.support import call_code, device_call_code, invoke_code
+from curta.compiler.support import (
+    call_code,
+    device_call_code,
+    entry_code,
+    invoke_code,
+)
 from curta.compiler.support.entry import builtin_function
 from curta.config import config
 from curta.core.avals import placed_aval
@@ -197,8 +202,8 @@ def _function(client: Client, name: str) -> bytes:
 @once
 def _code() -> Any:
     """The native code, if there is any."""
-    write, layout = device_call_code.device_call_module, _known_layout()
-    return code_of_calls(write, device_call_code, [call_code], layout, _OBJECTS)
+    sources = call_code, entry_code
+    return code_of_calls(device_call_code, sources, _known_layout(), _OBJECTS)
 
 
 _OBJECTS: dict[str, Any] = {

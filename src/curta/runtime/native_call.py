@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 
 from curta.compiler import calls
-from curta.compiler.llvm.builder import Module
 from curta.compiler.native import NativeProgram
 from curta.compiler.support import (
     argument_code,
@@ -33,10 +32,11 @@ from curta.compiler.support import (
     donation_code,
     entry_code,
     invoke_code,
+    objects,
     result_code,
 )
 from curta.compiler.support.arenas import native_arenas
-from curta.compiler.support.entry import builtin_function, known_header
+from curta.compiler.support.entry import arrays_are_known, builtin_function
 from curta.compiler.support.loader import native_module
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -284,16 +284,14 @@ def _code() -> Any:
         name = invoke_code.CANCELLATION
         return {**native_arenas(), name: cancellation.addresses()[name]}
 
-    write = call_code.call_module
-    return code_of_calls(write, call_code, sources, known_layout(), _OBJECTS, functions)
+    return code_of_calls(call_code, sources, known_layout(), OBJECTS, functions)
 
 
 def code_of_calls(
-    write: Callable[[Module, Any], None],
     source: ModuleType,
     sources: Sequence[ModuleType],
     layout: Any,
-    objects: Mapping[str, Any],
+    known: Mapping[str, Any],
     functions: Callable[[], Mapping[str, int]] = dict,
 ) -> Any:
     """The code of `source`, which uses objects that are laid out so.
@@ -306,20 +304,19 @@ def code_of_calls(
         return None
     try:
         return native_module(
-            lambda module: write(module, layout),
             source,
             argument_code,
             call_record,
             invoke_code,
             *sources,
-            given={**{name: id(x) for name, x in objects.items()}, **functions()},
-            depends=repr(layout),
+            given={**{name: id(x) for name, x in known.items()}, **functions()},
+            layout=layout,
         )
     except (ImportError, LookupError, OSError, ValueError):
         return None
 
 
-_OBJECTS: dict[str, Any] = {
+OBJECTS: dict[str, Any] = {
     "array_type": ArrayImpl,
     "base_trace": BASE,
     "block_type": Block,
@@ -337,21 +334,19 @@ _OBJECTS: dict[str, Any] = {
 
 def known_layout() -> call_record.ObjectLayout | None:
     """Where the fields of arrays lie; None if they are not found or not as needed."""
-    header = known_header()
-    if header is None or not getattr(sys, "_is_gil_enabled", lambda: True)():
+    if not arrays_are_known() or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return None
     fields: tuple[Any, ...] = np.zeros(1), object(), object(), object()
     sample = object.__new__(ArrayImpl)
     sample._data, sample.aval, sample._sharding, sample._pending = fields
     offsets = [field_offset(sample, x) for x in fields]
-    items = tuple.__basicsize__
-    known_items = _word(fields, items) == id(fields[0])
+    known_items = _word(fields, objects.ITEMS) == id(fields[0])
     if None in offsets or not known_items or not _counts_are_known():
         return None
     known = [p or 0 for p in offsets]
     weak = ArrayImpl.__weakrefoffset__
     layout: Any = call_record.ObjectLayout
-    return layout(header, *known, weak, items)
+    return layout(*known, weak)
 
 
 def field_offset(sample: Any, field: Any) -> int | None:

@@ -148,14 +148,10 @@ class _Queue:
         self._submitted = count(self._state + queue_code.SUBMITTED)
         self._finished = count(self._state + queue_code.FINISHED)
         self._started = ctypes.c_uint32.from_address(self._state + queue_code.STARTED)
-        system = atomics.SYSTEMS[target.host().machine]
-        self._code = native_module(
-            lambda module: queue_code.queue_module(module, system),
-            queue_code,
-            atomics,
-            given={atomics.STATE: self._state},
-        )
-        submit, wait, self._skip = map(self._code.address, queue_code.EXPORTS)
+        given = {atomics.STATE: self._state}
+        self._code = native_module(queue_code, atomics, given=given)
+        names = [f.name for f in queue_code.EXPORTS]
+        submit, wait, self._skip = map(self._code.address, names)
         word, pointer = ctypes.c_int64, ctypes.c_void_p
         submitting = ctypes.PYFUNCTYPE(None, pointer, ctypes.c_char_p, pointer)
         self._submit = submitting(submit)

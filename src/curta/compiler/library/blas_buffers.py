@@ -46,13 +46,12 @@ class Buffers:
     def _bound(self, library: ctypes.CDLL, start: int) -> None:
         slot = _slot(library, b"mmap") if sys.platform == "linux" else None
         if slot is None:
-            exports = code.ENTER, code.LEAVE
             self._code = native_module(
-                code.unlimited_module, code, depends="unlimited", exports=exports
+                code, depends="unlimited", exports=code.UNLIMITED
             )
         else:
             given = {code.STATE: start}
-            self._code = native_module(code.buffers_module, code, given=given)
+            self._code = native_module(code, given=given)
             self._memory = self._take()
             slot.value = self._code.address("map_buffer")
             self._watch_forks()
@@ -119,11 +118,10 @@ def _most_calls() -> int:
 @once
 def _caller(count: int, enter: int = 0, leave: int = 0) -> tuple[Any, LoadedCode]:
     loaded = native_module(
-        lambda module: code.caller_module(module, count),
         code,
         given={code.ENTER: enter, code.LEAVE: leave},
         depends=str(count),
-        exports=["call"],
+        exports=[code.caller(count)],
     )
     return _CALL(loaded.address("call")), loaded
 

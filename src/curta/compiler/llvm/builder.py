@@ -39,8 +39,11 @@ class Module:
     half precision, `vector_bytes` how wide its registers are, `assembles` that code may
     be written in assembly of x86-64 and the System V ABI: all from the target. Lines of
     `assembly` define functions of their own; `library` has what is called of functions
-    that programs share, by name, and `sizes` the numbers that depend on sizes.
+    that programs share, by name, and `sizes` the numbers that depend on sizes. Code
+    that reads fields of objects finds them by the `layout`.
     """
+
+    layout: Any = None
 
     def __init__(
         self,
@@ -271,15 +274,6 @@ class Builder(VectorInstructions):
         self.module.externals[name] = None
         return Value(f"@{name}", PTR, self)
 
-    @property
-    def null(self) -> Value:
-        """The address of nothing."""
-        return Value("null", PTR, self)
-
-    def is_null(self, x: Value) -> Value:
-        """Whether an address is that of nothing."""
-        return self.eq(x, self.null)
-
     def variable_scratch(self, size: Value, align: int = 64) -> Value:
         """The same of a size that is known when the function runs; not in a loop."""
         return self.instruction(f"alloca i8, i64 {size.text}, align {align}", PTR)
@@ -335,7 +329,7 @@ class Builder(VectorInstructions):
         A loop known to run once is no loop at all, and one known never to run is
         dropped. `runs` says that it runs at least once.
         """
-        first, last = self._operand(start, I64), self._operand(stop, I64)
+        first, last = self.operand(start, I64), self.operand(stop, I64)
         begin, end = known(first), known(last)
         if begin is not None and end is not None:
             runs = begin < end
@@ -384,28 +378,37 @@ class Builder(VectorInstructions):
 
     @contextmanager
     def when(self, condition: Value) -> Iterator[None]:
-        """Run the `with` body only if the condition, one `i1`, holds."""
+        """Run the `with` body only if the condition, one `i1`, holds.
+
+        It may end with a return.
+        """
         if (holds := HOLDS.get(condition.text)) is not None:
             with self._kept_if(holds):
                 yield
+            if self._has_returned:
+                self._begin(self._label())  # of what is never reached
             return
         body, done = self._label(), self._label()
         self._branch(condition, body, done)
         self._begin(body)
         yield
-        self._jump(done)
+        if not self._has_returned:
+            self._jump(done)
         self._begin(done)
 
-    def return_when(self, condition: Value, number: int = 0) -> None:
-        """Return from the function if the condition holds.
+    @property
+    def _has_returned(self) -> bool:
+        """Whether the current block ends with a return."""
+        return bool(self._lines) and self._lines[-1].startswith("  ret ")
 
-        With the number, where the function has a result.
-        """
-        leave, stay = self._label(), self._label()
-        self._branch(condition, leave, stay)
-        self._begin(leave)
-        self.ret(self.const(self._result, number) if self._result else None)
-        self._begin(stay)
+    def return_when(self, condition: Value, result: Operand = 0) -> None:
+        """Return from the function, with a result if it has one, if that holds."""
+        with self.when(condition):
+            self.ret(self.operand(result, self._result) if self._result else None)
+
+    def return_unless(self, condition: Value, result: Operand = 0) -> None:
+        """Return from the function, with a result if it has one, unless that holds."""
+        self.return_when(self.not_(condition), result)
 
     def if_(
         self,
@@ -425,6 +428,28 @@ class Builder(VectorInstructions):
         (left, from_left), (right, from_right) = ends
         pairs = zip(left, right, strict=True)
         return [self._join((a, from_left), (b, from_right)) for a, b in pairs]
+
+    def choose(
+        self,
+        condition: Value,
+        then: Callable[[], Value],
+        otherwise: Callable[[], Value],
+    ) -> Value:
+        """What one of two bodies gives, of which only that one runs."""
+        return self.if_(condition, lambda: [then()], lambda: [otherwise()])[0]
+
+    @contextmanager
+    def forever(self, carried: Sequence[Value] = ()) -> Iterator[LoopBuilder]:
+        """Repeat the `with` body, from which only a return leads out."""
+        again, before = self._label(), self._block
+        self._jump(again)
+        self._begin(again)
+        hole = len(self._lines)
+        loop = LoopBuilder(self.const(I64, 0), [self._new(v.type) for v in carried])
+        yield loop
+        self._jump(again)
+        self._fill(hole, loop.carried, (carried, before), (loop._next, self._block))
+        self._begin(self._label())  # of what is never reached
 
     def while_loop(
         self,

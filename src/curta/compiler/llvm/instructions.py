@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from curta.compiler.llvm import half
 from curta.compiler.llvm.folding import HOLDS, compared, folded
-from curta.compiler.llvm.types import I1, I64, Operand, Type, Value, literal
+from curta.compiler.llvm.types import I1, I64, PTR, Operand, Type, Value, literal
 from curta.core.dim import SymbolicDim
 
 _FLOAT_PREDICATE = {
@@ -117,7 +117,17 @@ class Instructions(ABC):
             return self.const(type_, 0)
         return self.vector(type_, range(type_.lanes))
 
-    def _operand(self, x: Operand, type_: Type) -> Value:
+    @property
+    def null(self) -> Value:
+        """The address of nothing."""
+        return Value("null", PTR, self)
+
+    def is_null(self, x: Value) -> Value:
+        """Whether an address is that of nothing."""
+        return self.eq(x, self.null)
+
+    def operand(self, x: Operand, type_: Type) -> Value:
+        """A value of a type, which a number takes."""
         if isinstance(x, Value):
             if x.type != type_:
                 raise TypeError(f"operand is {x.type}, expected {type_}")
@@ -126,9 +136,9 @@ class Instructions(ABC):
 
     def _pair(self, x: Operand, y: Operand) -> tuple[Value, Value]:
         if isinstance(x, Value):
-            return x, self._operand(y, x.type)
+            return x, self.operand(y, x.type)
         if isinstance(y, Value):
-            return self._operand(x, y.type), y
+            return self.operand(x, y.type), y
         raise TypeError("one of the two operands must be a Value")
 
     # --------------------------------------------------------------- arithmetic
@@ -136,7 +146,7 @@ class Instructions(ABC):
     def _binary(self, opcode: str, x: Operand, y: Operand) -> Value:
         a, b = self._pair(x, y)
         if a.type is I64 and (result := folded(opcode, a, b)) is not None:
-            return self._operand(result, I64)
+            return self.operand(result, I64)
         return self.instruction(f"{opcode} {a.type.text} {a.text}, {b.text}", a.type)
 
     def _arithmetic(self, name: str, x: Operand, y: Operand) -> Value:
@@ -180,11 +190,11 @@ class Instructions(ABC):
 
     def _triple(self, *operands: Operand) -> list[Value]:
         type_ = next(v.type for v in operands if isinstance(v, Value))
-        return [self._operand(v, type_) for v in operands]
+        return [self.operand(v, type_) for v in operands]
 
     def horner(self, x: Value, coefficients: Sequence[Operand]) -> Value:
         """A polynomial of x; coefficients from the highest degree to the constant."""
-        first = self._operand(coefficients[0], x.type)
+        first = self.operand(coefficients[0], x.type)
         return reduce(lambda p, c: self.muladd(p, x, c), coefficients[1:], first)
 
     # -------------------------------------------------------------------- bits
@@ -258,7 +268,7 @@ class Instructions(ABC):
     population_count: ClassVar[_Unary] = _intrinsic("ctpop")
 
     def copysign(self, magnitude: Operand, sign: Value) -> Value:
-        x = self._operand(magnitude, sign.type)
+        x = self.operand(magnitude, sign.type)
         return self.intrinsic("copysign", sign.type, x, sign)
 
     def max(self, x: Operand, y: Operand, unsigned: bool = False) -> Value:
@@ -275,7 +285,7 @@ class Instructions(ABC):
             return self.intrinsic(f"{name}imum", a.type, a, b)
         opcode = ("u" if unsigned else "s") + name
         if (result := folded(opcode, a, b)) is not None:
-            return self._operand(result, I64)
+            return self.operand(result, I64)
         return self.intrinsic(opcode, a.type, a, b)
 
     def ldexp(self, x: Value, exponent: Value) -> Value:

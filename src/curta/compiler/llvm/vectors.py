@@ -91,15 +91,15 @@ class VectorInstructions(Instructions, ABC):
     def extract(self, x: Value, lane: int | Value) -> Value:
         if x.lanes == 1:
             return x
-        index = self._operand(lane, I64)
+        index = self.operand(lane, I64)
         text = f"extractelement {x.type} {x.text}, i64 {index.text}"
         return self.instruction(text, x.type.with_lanes(1))
 
     def insert(self, x: Value, element: Operand, lane: int | Value) -> Value:
-        value = self._operand(element, x.type.with_lanes(1))
+        value = self.operand(element, x.type.with_lanes(1))
         if x.lanes == 1:
             return value
-        index = self._operand(lane, I64)
+        index = self.operand(lane, I64)
         operands = f"{x.type} {x.text}, {value.type} {value.text}, i64 {index.text}"
         return self.instruction(f"insertelement {operands}", x.type)
 
@@ -178,7 +178,7 @@ class VectorInstructions(Instructions, ABC):
         Memory under a false lane is not touched.
         """
         name = f"llvm.masked.load.{_many(type_).suffix}.p0"
-        other = self._operand(default, type_)
+        other = self.operand(default, type_)
         return self.call(name, type_, self._aligned(pointer, type_), mask, other)
 
     def masked_store(self, value: Value, pointer: Value, mask: Value) -> None:
@@ -195,7 +195,7 @@ class VectorInstructions(Instructions, ABC):
             return self.load(type_, pointers)
         name = f"llvm.masked.gather.{_many(type_).suffix}.v{type_.lanes}p0"
         mask = mask or self.const(type_.as_mask, 1)
-        other = self._operand(default, type_)
+        other = self.operand(default, type_)
         return self.call(name, type_, self._aligned(pointers, type_), mask, other)
 
     def scatter(self, value: Value, pointers: Value, mask: Value | None = None) -> None:
@@ -248,12 +248,12 @@ class VectorInstructions(Instructions, ABC):
 
     def copy(self, to: Value, source: Value, count: Operand) -> None:
         """Copy bytes between addresses that do not overlap (or are the same)."""
-        size = self._operand(count, I64)
+        size = self.operand(count, I64)
         self.call("llvm.memcpy.p0.p0.i64", None, to, source, size, self.const(I1, 0))
 
     def fill(self, to: Value, byte: Operand, count: Operand) -> None:
         """Set bytes to one value."""
-        value, size = self._operand(byte, I8), self._operand(count, I64)
+        value, size = self.operand(byte, I8), self.operand(count, I64)
         self.call("llvm.memset.p0.i64", None, to, value, size, self.const(I1, 0))
 
 

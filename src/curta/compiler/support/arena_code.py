@@ -10,71 +10,52 @@ Callers hold the GIL, if there is one.
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder, Module, Values
-from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.functions import function
+from curta.compiler.llvm.types import I8, I64, PTR, Value
+from curta.compiler.support.objects import drop, field
+from curta.config import config
 
 HEADER = 64  # bytes before an arena; its size is the first word
 
-EXPORTS = ("take_arena", "give_arena", "exchange_arena")
 PARKED = "parked"  # the word
 TAKE, GIVE = "take", "give"  # Python functions
 
 
-def arena_module(module: Module, most_parked: int) -> None:
-    """IR with the functions; no arena of more than so many bytes is parked.
-
-    `ptr take_arena(i64 size)` gives the address of an arena, or null where a Python
-    exception is set. `void give_arena(ptr)` gives one back. `ptr exchange_arena(ptr)`
-    parks an arena, or none, and returns what was parked.
-    """
-    _exchange_arena(module)
-    _take_arena(module)
-    _give_arena(module, most_parked)
+@function(PTR, result=PTR)
+def exchange_arena(b: Builder, new: Value) -> Value:
+    """Park an arena, or none; what was parked."""
+    text = f"atomicrmw xchg ptr {b.external(PARKED)}, ptr {new} seq_cst"
+    return b.instruction(text, PTR)
 
 
-def _exchange_arena(module: Module) -> None:
-    b = module.function("exchange_arena", [PTR], PTR)
-    b.ret(_exchange(b, b.arguments[0]))
+@function(I64, result=PTR)
+def take_arena(b: Builder, size: Value) -> Value:
+    """The address of an arena, or null where a Python exception is set."""
+    parked = exchange_arena(b, b.null)
+    with b.when(~b.is_null(parked)):
+        b.return_when(b.compare("le", size, _size(parked), unsigned=True), parked)
+    given = b.instruction(f"ptrtoint ptr {parked} to i64", I64)
+    answer = _call(b, TAKE, "KK", given, size)
+    b.return_when(b.is_null(answer), b.null)
+    address = b.call("PyLong_AsUnsignedLongLong", I64, answer)
+    drop(answer)
+    return b.instruction(f"inttoptr i64 {address} to ptr", PTR)
 
 
-def _take_arena(module: Module) -> None:
-    b = module.function("take_arena", [I64], PTR)
-    (size,) = b.arguments
-    result = _exchange(b, b.null)
-
-    def there() -> Values:
-        return [b.compare("le", size, _size(b, result), unsigned=True)]
-
-    def ask() -> Values:
-        given = b.instruction(f"ptrtoint ptr {result} to i64", I64)
-        answer = _call(b, TAKE, "KK", given, size)
-
-        def read() -> Values:
-            address = b.call("PyLong_AsUnsignedLongLong", I64, answer)
-            b.call("Py_DecRef", None, answer)
-            return [b.instruction(f"inttoptr i64 {address} to ptr", PTR)]
-
-        return b.if_(b.is_null(answer), lambda: [b.null], read)
-
-    none = b.is_null(result)
-    fits = b.if_(none, lambda: [b.const(I1, 0)], there)[0]
-    b.ret(b.if_(fits, lambda: [result], ask)[0])
-
-
-def _give_arena(module: Module, most_parked: int) -> None:
-    b = module.function("give_arena", [PTR])
-    (arena,) = b.arguments
-    small = b.compare("le", _size(b, arena), most_parked, unsigned=True)
-    left = b.if_(small, lambda: [_exchange(b, arena)], lambda: [arena])[0]
-    with b.when(~b.is_null(left)):
-        address = b.instruction(f"ptrtoint ptr {left} to i64", I64)
-        answer = _call(b, GIVE, "K", address)
-        b.if_(
-            b.is_null(answer),
-            lambda: [b.call("PyErr_Clear", None)],
-            lambda: [b.call("Py_DecRef", None, answer)],
-        )
-    b.ret()
+@function(PTR)
+def give_arena(b: Builder, arena: Value) -> None:
+    """Give an arena back; none of more than so many bytes is parked."""
+    most = config.tuning.idle_bytes
+    small = b.compare("le", _size(arena), most, unsigned=True)
+    left = b.choose(small, lambda: exchange_arena(b, arena), lambda: arena)
+    b.return_when(b.is_null(left))
+    address = b.instruction(f"ptrtoint ptr {left} to i64", I64)
+    answer = _call(b, GIVE, "K", address)
+    with b.when(b.is_null(answer)):
+        b.call("PyErr_Clear", None)
+        b.ret()
+    drop(answer)
 
 
 def _call(b: Builder, name: str, kinds: str, *words: Value) -> Value:
@@ -86,10 +67,8 @@ def _call(b: Builder, name: str, kinds: str, *words: Value) -> Value:
     return b.instruction(f"call ptr (ptr, ptr, ...) {text}", PTR)
 
 
-def _exchange(b: Builder, new: Value) -> Value:
-    parked = b.external(PARKED)
-    return b.instruction(f"atomicrmw xchg ptr {parked}, ptr {new} seq_cst", PTR)
+def _size(arena: Value) -> Value:
+    return field(arena, -HEADER, I64)
 
 
-def _size(b: Builder, arena: Value) -> Value:
-    return b.load(I64, b.offset(arena, -HEADER, I8))
+EXPORTS = (take_arena, give_arena, exchange_arena)

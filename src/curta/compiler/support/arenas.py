@@ -34,7 +34,8 @@ class _Arenas:
         self._blocks: dict[int, NDArray] = {}
         self._parked = ctypes.c_void_p()
         self._code = self._load()
-        take, give, exchange = map(self._code.address, arena_code.EXPORTS)
+        names = [f.name for f in arena_code.EXPORTS]
+        take, give, exchange = map(self._code.address, names)
         self.functions = {"take_arena": take, "give_arena": give}
         pointer = ctypes.c_void_p
         self._exchange: Callable[[int | None], int | None]
@@ -44,17 +45,12 @@ class _Arenas:
             os.register_at_fork(after_in_child=self._in_child)
 
     def _load(self) -> Any:
-        most = config.tuning.idle_bytes
         # Bound methods are made anew at each access.
         self._functions = self._take, self._give
         given = {arena_code.PARKED: ctypes.addressof(self._parked)}
         given[arena_code.TAKE], given[arena_code.GIVE] = map(id, self._functions)
-        return native_module(
-            lambda module: arena_code.arena_module(module, most),
-            arena_code,
-            given=given,
-            depends=str(most),
-        )
+        most = str(config.tuning.idle_bytes)
+        return native_module(arena_code, given=given, depends=most)
 
     def _take(self, parked: int, size: int) -> int:
         """The address of an arena, where the one that was parked is too small."""

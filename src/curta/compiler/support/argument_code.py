@@ -1,18 +1,18 @@
 """Native code that recognises the arguments of a call.
 
-    i1 match(ptr record, ptr table)               stores the arrays among them
-    i1 collect(ptr record, ptr given, ptr table)  stores the addresses of their data
-
-`match` walks through the arguments as the record says, in the manner of a stack
-machine. Nodes of other classes than Python's own are taken apart by functions of
-Python, which may change any container: so children are held until the end of the call.
+`take` stores the arrays among them in a table, `collect` the addresses of their data.
+Arguments are walked through as the record says, in the manner of a stack machine. Nodes
+of other classes than Python's own are taken apart by functions of Python, which may
+change any container: so children are held until the end of the call.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
-from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.functions import Function, function
 from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
 from curta.compiler.support import entry_code
 from curta.compiler.support.call_record import (
@@ -33,244 +33,161 @@ from curta.compiler.support.call_record import (
     STACK_AT,
     TUPLE,
     CallRecord,
-    ObjectLayout,
-    load,
 )
-from curta.compiler.support.invoke_code import at, word
+from curta.compiler.support.objects import (
+    CLASS as CLASS_OF,
+    at,
+    drop_all,
+    field,
+    hold,
+    is_none,
+    is_of,
+    item_of,
+    pointer,
+    put,
+    word,
+)
 
 _EQUAL = 2  # Py_EQ
 _USABLE = entry_code.C_CONTIGUOUS | entry_code.ALIGNED
 
 
-class Arguments:
-    """What recognises the arguments; that for arrays on devices derives from it."""
+def taking(match_array: Function) -> Function:
+    """`i1 take(ptr record, ptr arguments, ptr table)`: whether all is as expected.
 
-    def __init__(self, layout: ObjectLayout) -> None:
-        self.layout = layout
-
-    def emit(self, module: Module) -> None:
-        """Add `match` and `collect` to a module."""
-        self._match(module.function("match", [PTR, PTR], I1, exported=False))
-        self._collect(module.function("collect", [PTR, PTR, PTR], I1, exported=False))
-
-    def kind(self, b: Builder, item: Value) -> Value:
-        """The class of an object."""
-        return load(b, item, self.layout.header - 8)
-
-    def _match(self, b: Builder) -> None:
-        """Whether the stack of arguments is as the record says.
-
-        The arrays are stored one after the other.
-        """
-        record, table = b.arguments
-        head = CallRecord(b, record)
-        count, code = head.word(INSTRUCTIONS), head.instructions
-        held = head.area(table, HELD_AT)
-        stack, arrays = head.area(table, STACK_AT), head.area(table, LEAVES_AT)
-        zero, given = b.const(I64, 0), head.word(ARGUMENTS)
-        b.store(zero, held)
-
-        def expected(carried: Values) -> Value:
-            step, _, _, good = carried
-            return good & b.compare("lt", step, count)
-
-        def check(carried: Values) -> Values:
-            step, depth, leaves, _ = carried
-            instruction = at(b, code, step * INSTRUCTION_WORDS)
-            kind = word(b, instruction, 0)
-            top = at(b, stack, depth - 1)
-            item = b.load(PTR, top)
-            array = b.eq(kind, ARRAY)
-
-            def leaf() -> Values:
-                b.store(item, at(b, arrays, leaves))
-                good = self.match_array(b, item, record, instruction)
-                return [depth - 1, good]
-
-            def container() -> Values:
-                size = word(b, instruction, 1)
-                own = self.kind(b, item)
-                node = _Container(b, item, own, instruction, (record, top, held))
-                return [depth - 1 + size, node.match(kind)]
-
-            below, good = b.if_(array, leaf, container)
-            return [step + 1, below, leaves + b.convert(array, "i64"), good]
-
-        start = [zero, given, zero, b.const(I1, 1)]
-        b.ret(b.while_loop(start, expected, check)[3])
-
-    def match_array(
-        self, b: Builder, item: Value, record: Value, instruction: Value
-    ) -> Value:
-        """Whether an object is the array that an instruction expects."""
-
-        def fields() -> Values:
-            aval = load(b, item, self.layout.aval, I64)
-            device = load(b, item, self.layout.device)
-            good = b.eq(aval, word(b, instruction, 2))
-            return [good & b.eq(device, b.external("none"))]
-
-        is_array = b.eq(self.kind(b, item), b.external("array_type"))
-        return b.if_(is_array, fields, lambda: [b.const(I1, 0)])[0]
-
-    def _collect(self, b: Builder) -> None:
-        """Store where the arrays' elements are; whether all are at hand."""
-        record, _, table = b.arguments
-        head = CallRecord(b, record)
-        inputs, arrays = at(b, table, head.results), head.area(table, LEAVES_AT)
-        with b.loop(0, head.arrays, carried=[b.const(I1, 1)]) as loop:
-            item = b.load(PTR, at(b, arrays, loop.index))
-            good = self.store_data(b, item, at(b, inputs, loop.index))
-            loop.next(loop.carried[0] & good)
-        b.ret(loop.results[0])
-
-    def store_data(self, b: Builder, item: Value, slot: Value) -> Value:
-        """Store the address of an array's elements; whether they are at hand."""
-        data, header = load(b, item, self.layout.data), self.layout.header
-
-        def storage() -> Values:
-            address = load(b, data, header + entry_code.DATA, I64)
-            flags = load(b, data, header + entry_code.FLAGS, I32)
-            b.store(address, slot)
-            return [b.eq(flags & _USABLE, _USABLE)]
-
-        gone = b.eq(data, b.external("none"))
-        return b.if_(gone, lambda: [b.const(I1, 0)], storage)[0]
-
-
-class _Container:
-    """A container on top of the stack, to be replaced there by its children.
-
-    `places` are those of the record, of the top of the stack, and of held objects.
+    It stores the arrays one after the other. Whether one is as expected says `i1
+    match_array(ptr array, ptr record, ptr instruction)`.
     """
 
-    def __init__(
-        self, b: Builder, item: Value, own: Value, instruction: Value,
-        addresses: tuple[Value, Value, Value],
-    ) -> None:  # fmt: skip
-        self.b = b
-        self.item = item
-        self.own = own
-        self.size: Value = word(b, instruction, 1)
-        self.operand: Value = word(b, instruction, 2)
-        self.wanted: Value = b.load(PTR, at(b, instruction, 2))
-        self.record, self.top, self.held = addresses
+    @function(PTR, PTR, PTR, result=I1)
+    def take(b: Builder, record: Value, arguments: Value, table: Value) -> int:
+        head = CallRecord(record)
+        given, stack = head.word(ARGUMENTS), head.area(table, STACK_AT)
+        with b.loop(0, given) as loop:
+            put(stack, given - 1 - loop.index, pointer(arguments, loop.index))
+        held, leaves = head.area(table, HELD_AT), head.area(table, LEAVES_AT)
+        put(held, 0, 0)
+        start = [given, leaves]
+        with b.loop(0, head.word(INSTRUCTIONS), carried=start) as loop:
+            depth, leaf = loop.carried
+            instruction = at(head.instructions, loop.index * INSTRUCTION_WORDS)
+            top = at(stack, depth - 1)
+            is_array = b.eq(word(instruction, 0), ARRAY)
+            with b.when(is_array):
+                array = pointer(top, 0)
+                put(leaf, 0, array)
+                b.return_unless(match_array(b, array, record, instruction))
+            with b.when(~is_array):
+                b.return_unless(match_container(b, top, record, instruction, held))
+            after = at(leaf, b.convert(is_array, "i64", unsigned=True))
+            loop.next(depth - 1 + word(instruction, 1), after)
+        return 1
 
-    def match(self, kind: Value) -> Value:
-        """Whether it is what the instruction expects."""
-        b, none = self.b, self.b.external("none")
-        cases: list[Case] = [
-            (DICT, self._dictionary),
-            (TUPLE, lambda: self._sequence("PyTuple")),
-            (LIST, lambda: self._sequence("PyList")),
-            (NODE, self._node),
-            (NONE, lambda: b.eq(self.item, none)),
-        ]
-        return _select(b, kind, cases, b.const(I1, 0))
+    return take
 
-    def _when(self, condition: Value, then: Callable[[], Value]) -> Value:
-        b = self.b
-        return b.if_(condition, lambda: [then()], lambda: [b.const(I1, 0)])[0]
 
-    def _children(self, get: Callable[[Value], Value]) -> Value:
-        b = self.b
-        with b.loop(0, self.size, carried=[b.const(I1, 1)]) as loop:
+@function(PTR)
+def release(b: Builder, held: Value) -> None:
+    """Let go of what is held for a call."""
+    drop_all(at(held, 1), word(held, 0))
+
+
+@function(PTR, PTR, PTR, result=I1)
+def match_array(b: Builder, array: Value, record: Value, instruction: Value) -> Value:
+    """Whether an object is the array that an instruction expects."""
+    layout = b.module.layout
+    b.return_unless(is_of(array, "array_type"))
+    b.return_unless(b.eq(field(array, layout.aval, I64), word(instruction, 2)))
+    return is_none(field(array, layout.device))
+
+
+@function(PTR, PTR, PTR, result=I1)
+def collect(b: Builder, record: Value, _: Value, table: Value) -> int:
+    """Store where the arrays' elements are; whether all are at hand."""
+    head = CallRecord(record)
+    inputs, arrays = at(table, head.results), head.area(table, LEAVES_AT)
+    with b.loop(0, head.arrays) as loop:
+        data = field(pointer(arrays, loop.index), b.module.layout.data)
+        b.return_when(is_none(data))
+        usable = b.eq(field(data, entry_code.FLAGS, I32) & _USABLE, _USABLE)
+        b.return_unless(usable)
+        put(inputs, loop.index, field(data, entry_code.DATA))
+    return 1
+
+
+# ---- containers, which are replaced on the stack by their children
+
+
+@function(PTR, PTR, PTR, PTR, result=I1)
+def match_container(
+    b: Builder, top: Value, record: Value, instruction: Value, held: Value
+) -> Value:
+    """Whether a container is what an instruction expects.
+
+    It lies on `top` of the stack; `held` are the objects held, after their number.
+    """
+    item, kind = pointer(top, 0), word(instruction, 0)
+    size, wanted = word(instruction, 1), pointer(instruction, 2)
+    operand = at(record, word(instruction, 2))
+
+    def push(get: Callable[[Value], Value]) -> None:
+        with b.loop(0, size) as loop:
             child = get(loop.index)
-            b.store(child, at(b, self.top, self.size - 1 - loop.index))
-            there = ~b.is_null(child)
-            with b.when(there):
-                b.call("Py_IncRef", None, child)
-                self._hold(child)
-            loop.next(loop.carried[0] & there)
-        return loop.results[0]
+            b.return_when(b.is_null(child))
+            put(top, size - 1 - loop.index, child)
+            _keep(held, hold(child))
 
-    def _hold(self, item: Value) -> None:
-        """Keep a reference until the end of the call."""
-        b, held = self.b, self.held
-        count = word(b, held, 0) + 1
-        b.store(item, at(b, held, count))
-        b.store(count, held)
+    def sequence(prefix: str) -> None:
+        b.return_unless(b.eq(field(item, CLASS_OF), wanted))
+        b.return_unless(b.eq(b.call(f"{prefix}_Size", I64, item), size))
+        push(lambda i: b.call(f"{prefix}_GetItem", PTR, item, i))
 
-    def _sequence(self, prefix: str) -> Value:
-        b, item = self.b, self.item
+    def dictionary() -> None:
+        b.return_unless(is_of(item, "dict_type"))
+        b.return_unless(b.eq(b.call("PyDict_Size", I64, item), size))
+        name = "PyDict_GetItemWithError"
+        push(lambda i: b.call(name, PTR, item, pointer(operand, i)))
 
-        def of_class() -> Value:
-            right = b.eq(b.call(f"{prefix}_Size", I64, item), self.size)
-            return self._when(right, lambda: self._children(get))
+    def node() -> None:
+        parts = parts_of(b, item, size, operand, held)
+        b.return_when(b.is_null(parts))
+        push(lambda i: item_of(parts, i))
 
-        def get(i: Value) -> Value:
-            return b.call(f"{prefix}_GetItem", PTR, item, i)
-
-        return self._when(b.eq(self.own, self.wanted), of_class)
-
-    def _dictionary(self) -> Value:
-        b, item = self.b, self.item
-
-        def of_class() -> Value:
-            right = b.eq(b.call("PyDict_Size", I64, item), self.size)
-            return self._when(right, lambda: self._children(get))
-
-        keys = at(b, self.record, self.operand)
-
-        def get(i: Value) -> Value:
-            key = b.load(PTR, at(b, keys, i))
-            return b.call("PyDict_GetItemWithError", PTR, item, key)
-
-        return self._when(b.eq(self.own, b.external("dict_type")), of_class)
-
-    def _node(self) -> Value:
-        b = self.b
-        known = at(b, self.record, self.operand)
-
-        def take_apart() -> Value:
-            flatten = b.load(PTR, at(b, known, PARTS))
-            parts = b.call("PyObject_CallOneArg", PTR, flatten, self.item)
-            return self._when(~b.is_null(parts), lambda: read(parts))
-
-        def read(parts: Value) -> Value:
-            self._hold(parts)
-
-            def get(i: Value) -> Value:
-                return b.call("PyTuple_GetItem", PTR, parts, i)
-
-            alike = _same_metadata(b, parts, self.size, known)
-            return self._when(alike, lambda: self._children(get))
-
-        of_class = b.eq(self.own, b.load(PTR, at(b, known, CLASS)))
-        good = self._when(of_class, take_apart)
-        with b.when(~good):
-            b.call("PyErr_Clear", None)
-        return good
+    tuple_, list_ = partial(sequence, "PyTuple"), partial(sequence, "PyList")
+    cases = (DICT, dictionary), (TUPLE, tuple_), (LIST, list_), (NODE, node)
+    for code, match in cases:
+        with b.when(b.eq(kind, code)):
+            match()
+            b.ret(b.const(I1, 1))
+    return b.eq(kind, NONE) & is_none(item)
 
 
-def _same_metadata(b: Builder, parts: Value, size: Value, known: Value) -> Value:
-    """Whether a tuple has so many children, and then the metadata of a node."""
-    count = word(b, known, METADATA_COUNT)
+def _keep(held: Value, item: Value) -> None:
+    """Keep a reference until the end of the call."""
+    count = word(held, 0) + 1
+    put(held, count, item)
+    put(held, 0, count)
 
-    def rest(carried: Values) -> Value:
-        return carried[1] & b.compare("lt", carried[0], count)
 
-    def compare(carried: Values) -> Values:
-        i, _ = carried
-        own = b.call("PyTuple_GetItem", PTR, parts, size + i)
-        other = b.load(PTR, at(b, known, i + METADATA))
-        how = b.const(I32, _EQUAL)
+@function(PTR, I64, PTR, PTR, result=PTR)
+def parts_of(b: Builder, item: Value, size: Value, known: Value, held: Value) -> Value:
+    """A tuple that has a node's children, which are held, and its metadata.
+
+    Null if it is not of the class, or not with the metadata, that is known.
+    """
+    b.return_unless(b.eq(field(item, CLASS_OF), pointer(known, CLASS)), b.null)
+    parts = b.call("PyObject_CallOneArg", PTR, pointer(known, PARTS), item)
+    with b.when(b.is_null(parts)):
+        b.call("PyErr_Clear", None)
+        b.ret(b.null)
+    _keep(held, parts)
+    count = word(known, METADATA_COUNT)
+    b.return_unless(b.eq(b.call("PyTuple_Size", I64, parts), size + count), b.null)
+    with b.loop(0, count) as loop:
+        own = item_of(parts, size + loop.index)
+        other, how = pointer(known, loop.index + METADATA), b.const(I32, _EQUAL)
         equal = b.call("PyObject_RichCompareBool", I32, own, other, how)
-        return [i + 1, b.eq(equal, 1)]
-
-    right = b.eq(b.call("PyTuple_Size", I64, parts), size + count)
-    return b.while_loop([b.const(I64, 0), right], rest, compare)[1]
-
-
-Case = tuple[int, Callable[[], Value]]
-
-
-def _select(b: Builder, kind: Value, cases: list[Case], default: Value) -> Value:
-    if not cases:
-        return default
-    (number, run), *others = cases
-    return b.if_(
-        b.eq(kind, number),
-        lambda: [run()],
-        lambda: [_select(b, kind, others, default)],
-    )[0]
+        with b.when(b.ne(equal, 1)):
+            b.call("PyErr_Clear", None)
+            b.ret(b.null)
+    return parts

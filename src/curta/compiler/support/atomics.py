@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Builder
-from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
+from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
 from curta.lazy_dataclass import dataclass
 
 STATE = "state"
@@ -31,6 +32,11 @@ SYSTEMS = {
     "x86_64": System("llvm.x86.sse2.pause", 202, 203, 186),
     "aarch64": System("llvm.aarch64.hint", 98, 122, 178),
 }
+
+
+def system() -> System:
+    """What the processor at hand has."""
+    return SYSTEMS[target.host().machine]
 
 
 def at(b: Builder, field: int) -> Value:
@@ -62,21 +68,20 @@ def swap(b: Builder, field: int, expected: Value, new: Value) -> Value:
     pair = Type(f"{{ {new.type}, i1 }}")
     operands = f"{new.type} {expected}, {new.type} {new} seq_cst seq_cst"
     result = b.instruction(f"cmpxchg ptr {at(b, field)}, {operands}", pair)
-    return b.instruction(f"extractvalue {{ {new.type}, i1 }} {result}, 1", Type("i1"))
+    return b.instruction(f"extractvalue {{ {new.type}, i1 }} {result}, 1", I1)
 
 
-def pause(b: Builder, system: System) -> None:
-    argument = [b.const(I32, 1)] if "aarch64" in system.pause else []
-    b.call(system.pause, None, *argument)
+def pause(b: Builder) -> None:
+    name = system().pause
+    argument = [b.const(I32, 1)] if "aarch64" in name else []
+    b.call(name, None, *argument)
 
 
-def spin_while(
-    b: Builder, system: System, waiting: Callable[[], Value], most: int
-) -> None:
+def spin_while(b: Builder, waiting: Callable[[], Value], most: int) -> None:
     """Pause while `waiting()` holds, so many times at most."""
 
     def spin(spins: Sequence[Value]) -> list[Value]:
-        pause(b, system)
+        pause(b)
         return [spins[0] + 1]
 
     b.while_loop([b.const(I32, 0)], lambda s: waiting() & (s[0] < most), spin)
@@ -93,17 +98,16 @@ def syscall(b: Builder, number: int, *arguments: Value) -> Value:
     return b.instruction(f"call i64 (i64, ...) @syscall({values})", I64)
 
 
-def sleep(
-    b: Builder, system: System, field: int, value: Value, timeout: Value | None = None
-) -> None:
+def sleep(b: Builder, field: int, value: Value, timeout: Value | None = None) -> None:
     """Sleep while the i32 field has this value, no longer than a `timespec` says."""
     limit = [] if timeout is None else [timeout]
-    syscall(b, system.futex, at(b, field), b.const(I32, _FUTEX_WAIT), value, *limit)
+    wait = b.const(I32, _FUTEX_WAIT)
+    syscall(b, system().futex, at(b, field), wait, value, *limit)
 
 
-def wake_all(b: Builder, system: System, field: int) -> None:
+def wake_all(b: Builder, field: int) -> None:
     everybody = b.const(I32, 0x7FFFFFFF)
-    syscall(b, system.futex, at(b, field), b.const(I32, _FUTEX_WAKE), everybody)
+    syscall(b, system().futex, at(b, field), b.const(I32, _FUTEX_WAKE), everybody)
 
 
 def timespec(b: Builder, nanoseconds: int) -> Value:
@@ -112,3 +116,13 @@ def timespec(b: Builder, nanoseconds: int) -> Value:
     b.store(b.const(I64, 0), timespec)
     b.store(b.const(I64, nanoseconds), b.offset(timespec, 1, I64))
     return timespec
+
+
+def start_thread(b: Builder, code: Value) -> Value:
+    """Start a thread that runs a function for ever; whether there is one."""
+    thread, null = b.scratch(8), b.null
+    failed = b.call("pthread_create", I32, thread, null, code, null)
+    started = b.eq(failed, 0)
+    with b.when(started):
+        b.call("pthread_detach", I32, b.load(I64, thread))
+    return started

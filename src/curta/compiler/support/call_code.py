@@ -24,10 +24,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from curta.compiler.llvm.builder import Builder, Module, Values
-from curta.compiler.llvm.types import I1, I64, PTR, Value
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.functions import Function, function
+from curta.compiler.llvm.types import I64, PTR, Value
 from curta.compiler.support import invoke_code
-from curta.compiler.support.argument_code import Arguments
+from curta.compiler.support.argument_code import (
+    collect,
+    match_array,
+    release,
+    taking,
+)
 from curta.compiler.support.call_record import (
     ARGUMENTS,
     BUILD,
@@ -37,212 +43,150 @@ from curta.compiler.support.call_record import (
     RECORD,
     RINGS,
     SIZE,
-    STACK_AT,
     CallRecord,
-    ObjectLayout,
-    item_of,
 )
-from curta.compiler.support.donation_code import emit_donation
-from curta.compiler.support.invoke_code import (
+from curta.compiler.support.donation_code import claim, hand_over
+from curta.compiler.support.invoke_code import invoke
+from curta.compiler.support.objects import (
     at,
-    emit_invoke,
+    drop,
+    hold,
+    is_none,
+    item_of,
+    pointer,
     word,
     words,
 )
-from curta.compiler.support.result_code import emit_results
+from curta.compiler.support.result_code import result, results
 
 # Words of a table that may lie on the stack: threads have little.
 _STACK_WORDS = 1 << 12
 
-EXPORTS = ("fast_call", "run_entry")
-# The parameters of what runs an entry: it, its record after the first word, the
-# arguments, how many there are, the settings.
-_RUN = [PTR, PTR, PTR, I64, PTR]
+
+@function(PTR, PTR, I64, result=PTR)
+def fast_call(b: Builder, entries: Value, arguments: Value, given: Value) -> Value:
+    """The results of the first entry that fits, or MISS."""
+    miss = b.external("miss")
+    trace = attribute(b, b.external("thread_state"), b.external("trace_name"))
+    with b.when(b.eq(trace, b.external("base_trace"))):
+        context = attribute(b, b.external("config"), b.external("context_name"))
+        out = first_that_fits(b, entries, arguments, given, context)
+        b.return_when(b.ne(out, miss), out)
+    return hold(miss)
 
 
-def call_module(module: Module, layout: ObjectLayout) -> None:
-    """IR with `fast_call`."""
-    CallCode(module, layout).emit()
+@function(PTR, PTR, result=PTR)
+def attribute(b: Builder, item: Value, name: Value) -> Value:
+    """Read an attribute, for its address alone: the reference is given back."""
+    found = b.call("PyObject_GetAttr", PTR, item, name)
+    with b.when(b.is_null(found)):
+        b.call("PyErr_Clear", None)
+        b.ret(found)
+    drop(found)
+    return found
 
 
-class CallCode:
-    """The functions of a module; those for devices derive from it."""
+@function(PTR, PTR, I64, PTR, result=PTR)
+def first_that_fits(
+    b: Builder, entries: Value, arguments: Value, given: Value, context: Value
+) -> Value:
+    miss = b.external("miss")
+    with b.forever([b.const(I64, 0)]) as loop:
+        (i,) = loop.carried
+        # Asked every time: the list may change while an entry runs.
+        b.return_unless(i < b.call("PyList_Size", I64, entries), miss)
+        entry = hold(b.call("PyList_GetItem", PTR, entries, i))
+        first = b.call("PyBytes_AsString", PTR, item_of(entry, RECORD))
+        run, record = pointer(first, 0), at(first, 1)
+        out = b.call(run, PTR, entry, record, arguments, given, context)
+        drop(entry)
+        b.return_when(b.ne(out, miss), out)
+        loop.next(i + 1)
+    return b.null
 
-    def __init__(self, module: Module, layout: ObjectLayout) -> None:
-        self.module = module
-        self.layout = layout
-        self.arguments: Arguments = Arguments(layout)
 
-    def emit(self) -> None:
-        emit_invoke(self.module)
-        self._attribute()
-        emit_results(self.module, self.layout)
-        self.arguments.emit(self.module)
-        self._take()
-        self._release()
-        emit_donation(self.module, self.layout)
-        self._run()
-        self._fast_call()
+def running(
+    name: str,
+    match_array: Function,
+    compute: Function,
+    is_ready: Callable[[CallRecord], Value] | None = None,
+) -> Function:
+    """What runs an entry on its arguments; MISS if they are not of its signature.
 
-    def _attribute(self) -> None:
-        """Read an attribute, for its address alone: the reference is given back."""
-        b = self.module.function("attribute", [PTR, PTR], PTR, exported=False)
-        result = b.call("PyObject_GetAttr", PTR, *b.arguments)
+        ptr name(ptr entry, ptr record, ptr arguments, i64 given, ptr settings)
 
-        def none() -> Values:
-            b.call("PyErr_Clear", None)
-            return [result]
+    Arrays are looked at twice: making results, or room for temporaries, may run
+    Python code, which may delete them. `match_array` recognises one, `ptr compute(ptr
+    entry, ptr record, ptr arguments, ptr table)` gives the results.
+    """
+    take = taking(match_array)
 
-        def some() -> Values:
-            b.call("Py_DecRef", None, result)
-            return [result]
-
-        b.ret(b.if_(b.is_null(result), none, some)[0])
-
-    # ---- the call
-
-    def _take(self) -> None:
-        """Store the arrays; whether all is as expected."""
-        b = self.module.function("take", [PTR, PTR, PTR], I1, exported=False)
-        record, arguments, table = b.arguments
-        head = CallRecord(b, record)
-        given, stack = head.word(ARGUMENTS), head.area(table, STACK_AT)
-        with b.loop(0, given) as loop:
-            argument = b.load(PTR, at(b, arguments, loop.index))
-            b.store(argument, at(b, stack, given - 1 - loop.index))
-        b.ret(b.call("match", I1, record, table))
-
-    def _release(self) -> None:
-        """Let go of what is held for a call."""
-        b = self.module.function("release", [PTR], exported=False)
-        (held,) = b.arguments
-        with b.loop(0, word(b, held, 0)) as loop:
-            b.call("Py_DecRef", None, b.load(PTR, at(b, held, loop.index + 1)))
-        b.ret()
-
-    def _run(self, name: str = "run_entry") -> None:
-        """Run an entry on its arguments; MISS if they are not of its signature.
-
-        Arrays are looked at twice: making results, or room for temporaries, may run
-        Python code, which may delete them.
-        """
-        b = self.module.function(name, _RUN, PTR)
-        entry, record, arguments, given, context = b.arguments
-        head, miss = CallRecord(b, record), b.external("miss")
-        fits = b.eq(head.word(ARGUMENTS), given)
-        fits = fits & b.eq(head.context, context)
-        fits = fits & self._is_ready(b, head)
-
-        def attempt(table: Value) -> Values:
-            taken = b.call("take", I1, record, arguments, table)
-
-            def compute() -> Values:
-                return [self._compute(b, entry, record, arguments, table)]
-
-            out = b.if_(taken, compute, lambda: [miss])[0]
-            b.call("release", None, head.area(table, HELD_AT))
-            return [out]
-
-        def attempt_with_room() -> Values:
-            size = head.word(SIZE)
-
-            def on_heap() -> Values:
-                room = b.call("PyMem_RawMalloc", PTR, size * 8)
-
-                def use() -> Values:
-                    (out,) = attempt(room)
-                    b.call("PyMem_RawFree", None, room)
-                    return [out]
-
-                def refuse() -> Values:
-                    return [b.call("PyErr_NoMemory", PTR)]
-
-                return b.if_(b.is_null(room), refuse, use)
-
-            small = b.compare("le", size, _STACK_WORDS)
-            return b.if_(small, lambda: attempt(words(b, size)), on_heap)
-
-        b.ret(b.if_(fits, attempt_with_room, lambda: [miss])[0])
-
-    def _is_ready(self, b: Builder, head: CallRecord) -> Value:
-        """Whether the program may be called now."""
-        return b.const(I1, 1)
-
-    def _compute(
-        self, b: Builder, entry: Value, record: Value, arguments: Value, table: Value
+    @function(PTR, PTR, PTR, PTR, result=PTR)
+    def attempt(
+        b: Builder, entry: Value, record: Value, arguments: Value, table: Value
     ) -> Value:
-        build = item_of(b, entry, BUILD)
-        head = CallRecord(b, record)
-        donates = b.ne(head.word(DONATED), 0)
+        out = b.choose(
+            take(b, record, arguments, table),
+            lambda: compute(b, entry, record, arguments, table),
+            lambda: b.external("miss"),
+        )
+        release(b, CallRecord(record).area(table, HELD_AT))
+        return out
 
-        def call(outs: Value, finish: Callable[[], Value]) -> Values:
-            def run() -> Values:
-                collect = b.function_address("collect")
-                collect = b.select(donates, b.function_address("claim"), collect)
-                status = b.call("invoke", I64, record, table, collect, arguments)
+    @function(PTR, PTR, PTR, I64, PTR, result=PTR, name=name)
+    def run_entry(
+        b: Builder,
+        entry: Value,
+        record: Value,
+        arguments: Value,
+        given: Value,
+        context: Value,
+    ) -> Value:
+        head, miss = CallRecord(record), b.external("miss")
+        b.return_unless(b.eq(head.word(ARGUMENTS), given), miss)
+        b.return_unless(b.eq(head.context, context), miss)
+        if is_ready is not None:
+            b.return_unless(is_ready(head), miss)
+        size = head.word(SIZE)
+        with b.when(size <= _STACK_WORDS):
+            b.ret(attempt(b, entry, record, arguments, words(b, size)))
+        room = b.call("PyMem_RawMalloc", PTR, size * 8)
+        with b.when(b.is_null(room)):
+            b.ret(b.call("PyErr_NoMemory", PTR))
+        out = attempt(b, entry, record, arguments, room)
+        b.call("PyMem_RawFree", None, room)
+        return out
 
-                def drop() -> Values:
-                    b.call("Py_DecRef", None, outs)
-                    missed = b.eq(status, invoke_code.MISSED)
-                    return [b.select(missed, b.external("miss"), b.null)]
+    return run_entry
 
-                def give() -> Values:
-                    with b.when(donates):
-                        rings = item_of(b, entry, RINGS)
-                        b.call("hand_over", I64, record, rings, table)
-                    return [finish()]
 
-                return b.if_(b.eq(status, invoke_code.RAN), give, drop)
+@function(PTR, PTR, PTR, PTR, result=PTR)
+def compute(
+    b: Builder, entry: Value, record: Value, arguments: Value, table: Value
+) -> Value:
+    build, head = item_of(entry, BUILD), CallRecord(record)
+    single = is_none(build)
+    outs = b.choose(
+        single,
+        lambda: result(
+            b, entry, table, head.area(table, MADE_AT), word(head.said, 0), 0
+        ),
+        lambda: results(b, entry, record, table),
+    )
+    b.return_when(b.is_null(outs), b.null)
+    donates = b.ne(head.word(DONATED), 0)
+    collecting = b.select(donates, claim.address(b), collect.address(b))
+    status = invoke(b, record, table, collecting, arguments)
+    with b.when(b.ne(status, invoke_code.RAN)):
+        drop(outs)
+        missed = b.eq(status, invoke_code.MISSED)
+        b.ret(b.select(missed, b.external("miss"), b.null))
+    with b.when(donates):
+        hand_over(b, record, item_of(entry, RINGS), table)
+    b.return_when(single, outs)
+    tree = b.call("PyObject_CallOneArg", PTR, build, outs)
+    drop(outs)
+    return tree
 
-            return b.if_(b.is_null(outs), lambda: [b.null], run)
 
-        def single() -> Values:
-            made, waits = head.area(table, MADE_AT), word(b, head.waiting, 0)
-            given = entry, table, made, waits, b.const(I64, 0)
-            made = b.call("result", PTR, *given)
-            return call(made, lambda: made)
-
-        def several() -> Values:
-            outs = b.call("results", PTR, entry, record, table)
-
-            def finish() -> Value:
-                tree = b.call("PyObject_CallOneArg", PTR, build, outs)
-                b.call("Py_DecRef", None, outs)
-                return tree
-
-            return call(outs, finish)
-
-        return b.if_(b.eq(build, b.external("none")), single, several)[0]
-
-    def _fast_call(self) -> None:
-        b = self.module.function("fast_call", [PTR, PTR, I64], PTR)
-        entries, arguments, given = b.arguments
-        miss = b.external("miss")
-        state = b.external("thread_state")
-        trace = b.call("attribute", PTR, state, b.external("trace_name"))
-        evaluating = b.eq(trace, b.external("base_trace"))
-
-        def search() -> Values:
-            config = b.external("config")
-            context = b.call("attribute", PTR, config, b.external("context_name"))
-
-            def missing(carried: Values) -> Value:
-                # Asked every time: the list may change while an entry runs.
-                count = b.call("PyList_Size", I64, entries)
-                return b.compare("lt", carried[0], count) & b.eq(carried[1], miss)
-
-            def attempt(carried: Values) -> Values:
-                entry = b.call("PyList_GetItem", PTR, entries, carried[0])
-                b.call("Py_IncRef", None, entry)
-                first = b.call("PyBytes_AsString", PTR, item_of(b, entry, RECORD))
-                run, record = b.load(PTR, first), at(b, first, 1)
-                out = b.call(run, PTR, entry, record, arguments, given, context)
-                b.call("Py_DecRef", None, entry)
-                return [carried[0] + 1, out]
-
-            return [b.while_loop([b.const(I64, 0), miss], missing, attempt)[1]]
-
-        out = b.if_(evaluating, search, lambda: [miss])[0]
-        with b.when(b.eq(out, miss)):
-            b.call("Py_IncRef", None, miss)
-        b.ret(out)
+EXPORTS = (fast_call, running("run_entry", match_array, compute))

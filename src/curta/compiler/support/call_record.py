@@ -14,16 +14,14 @@ The table of a call begins as `invoke_code` has it; further areas follow.
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder
-from curta.compiler.llvm.types import I8, I64, PTR, Type, Value
+from curta.compiler.llvm.types import Value
 from curta.compiler.support.invoke_code import (
     ARRAYS,
     CONSTANTS,
     HEAD_WORDS,
     RESULTS,
-    at,
-    word,
 )
+from curta.compiler.support.objects import at, pointer, word
 from curta.lazy_dataclass import dataclass
 
 # Words of a record, after what `invoke_code` wants of the program and its constants.
@@ -65,78 +63,59 @@ RING = 4  # results kept for each output
 
 @dataclass(frozen=True)
 class ObjectLayout:
-    """Where the fields of objects lie: bytes from the beginning of the object.
+    """Where the fields of arrays lie: bytes from the beginning of the object."""
 
-    Those of arrays; `header` is the end of any object's head, `items` are a tuple's.
-    """
-
-    header: int
     data: int
     aval: int
     device: int
     pending: int
     weak_references: int
-    items: int
 
 
 class CallRecord:
     """A record as code reads it: what is asked for is loaded there and then."""
 
-    def __init__(self, b: Builder, record: Value) -> None:
-        self.b = b
+    def __init__(self, record: Value) -> None:
         self.address = record
-        constants = word(b, record, CONSTANTS)
-        self._own: Value = at(b, record, constants + HEAD_WORDS)
+        self._own: Value = at(record, word(record, CONSTANTS) + HEAD_WORDS)
 
     def word(self, offset: int) -> Value:
         """One of the words that are not of `invoke_code`."""
-        return word(self.b, self._own, offset)
+        return word(self._own, offset)
 
     def area(self, table: Value, offset: int) -> Value:
         """The address of an area of the table, of which a word says the offset."""
-        return at(self.b, table, self.word(offset))
+        return at(table, self.word(offset))
 
     @property
     def results(self) -> Value:
         """The number of results."""
-        return word(self.b, self.address, RESULTS)
+        return word(self.address, RESULTS)
 
     @property
     def arrays(self) -> Value:
         """How many arrays there are among the arguments."""
-        return word(self.b, self.address, ARRAYS) - self.results
+        return word(self.address, ARRAYS) - self.results
 
     @property
     def context(self) -> Value:
         """The settings that the record is good for."""
-        return self.b.load(PTR, at(self.b, self._own, CONTEXT))
+        return pointer(self._own, CONTEXT)
 
     @property
     def instructions(self) -> Value:
         """Where the instructions begin."""
-        return at(self.b, self._own, OWN_WORDS)
+        return at(self._own, OWN_WORDS)
 
     @property
-    def waiting(self) -> Value:
-        """The address of flags that tell which results share storage with arguments."""
-        return at(self.b, self.address, self.word(DONATIONS))
+    def said(self) -> Value:
+        """Where what is said of donated arguments begins.
+
+        First are the flags that tell which results share storage with arguments.
+        """
+        return at(self.address, self.word(DONATIONS))
 
     @property
     def donations(self) -> Value:
         """Where the words of donated arguments begin."""
-        return at(self.b, self.waiting, self.results)
-
-
-def load(b: Builder, item: Value, offset: int, type_: Type = PTR) -> Value:
-    """A field of an object."""
-    return b.load(type_, field(b, item, offset))
-
-
-def field(b: Builder, item: Value, offset: int) -> Value:
-    """The address of a field of an object."""
-    return b.offset(item, offset, I8)
-
-
-def item_of(b: Builder, entry: Value, index: int) -> Value:
-    """A borrowed reference to an item of an entry."""
-    return b.call("PyTuple_GetItem", PTR, entry, b.const(I64, index))
+        return at(self.said, self.results)

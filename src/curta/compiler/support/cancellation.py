@@ -19,7 +19,6 @@ from curta.compiler.support import cancellation_code as code
 from curta.compiler.support.loader import keep_for_process, native_module
 from curta.once import once
 
-_CLOCKS = {"linux": 1, "darwin": 6}  # CLOCK_MONOTONIC
 _PLAIN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 
 
@@ -52,14 +51,10 @@ class _Code:
     def __init__(self) -> None:
         self._state = ctypes.create_string_buffer(code.STATE_SIZE)
         self._find_main()
-        clock = _CLOCKS[sys.platform]
-        self._loaded = native_module(
-            lambda module: code.cancellation_module(module, clock),
-            code,
-            given={code.STATE: ctypes.addressof(self._state)},
-            depends=str(clock),
-        )
-        self.addresses = {name: self._loaded.address(name) for name in code.EXPORTS}
+        given = {code.STATE: ctypes.addressof(self._state)}
+        self._loaded = native_module(code, given=given, depends=sys.platform)
+        names = [f.name for f in code.EXPORTS]
+        self.addresses = {name: self._loaded.address(name) for name in names}
         pointer, word = ctypes.c_void_p, ctypes.c_int64
         # Of this kind, because that raises an exception which was set meanwhile.
         kind = ctypes.PYFUNCTYPE(word, pointer, pointer, word)
@@ -76,7 +71,7 @@ class _Code:
 
 @once
 def _code() -> _Code | None:
-    if sys.platform not in _CLOCKS:
+    if sys.platform not in ("linux", "darwin"):
         return None
     try:
         return _Code()

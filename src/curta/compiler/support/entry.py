@@ -27,7 +27,7 @@ import numpy as np
 from curta.compiler import calls
 from curta.compiler.link import LoadedCode
 from curta.compiler.native import NativeProgram
-from curta.compiler.support import cancellation, entry_code, invoke_code
+from curta.compiler.support import cancellation, entry_code, invoke_code, objects
 from curta.compiler.support.arenas import native_arenas
 from curta.compiler.support.loader import keep_for_process, native_module
 from curta.once import once
@@ -100,38 +100,30 @@ def plain_entry(program: NativeProgram, alone: bool = False) -> Entry:
 @once
 def _builtin_makers() -> tuple[Callable[[tuple[Any, ...]], Any], ...] | None:
     """What make built-in functions of a program's record, if that is possible."""
-    header = known_header()
-    if header is None:
+    if not arrays_are_known():
         return None
     try:
         name = invoke_code.CANCELLATION
         given = {name: cancellation.addresses()[name], **native_arenas()}
-        code = native_module(
-            lambda module: entry_code.entry_module(module, header),
-            entry_code,
-            invoke_code,
-            given={entry_code.ARRAY_TYPE: id(np.ndarray), **given},
-            depends=str(header),
-        )
+        given[entry_code.ARRAY_TYPE] = id(np.ndarray)
+        code = native_module(entry_code, invoke_code, given=given)
     except (ImportError, LookupError, OSError, ValueError):
         return None
     return tuple(
-        builtin_function(name.encode(), code, code.address(name))
-        for name in entry_code.EXPORTS
+        builtin_function(f.name.encode(), code, code.address(f.name))
+        for f in entry_code.EXPORTS
     )
 
 
 @once
-def known_header() -> int | None:
-    """The bytes of an object's header, if array objects are laid out as expected."""
+def arrays_are_known() -> bool:
+    """Whether array objects are laid out as the native code reads them."""
     if sys.implementation.name != "cpython" or struct.calcsize("P") != 8:
-        return None
-    header = object.__basicsize__
+        return False
     try:
-        known = all(_layout_is_known(a, header) for a in _samples())
+        return all(map(_layout_is_known, _samples()))
     except (AttributeError, ValueError):
-        return None
-    return header if known else None
+        return False
 
 
 def builtin_function(
@@ -154,20 +146,20 @@ def _samples() -> list[np.ndarray[Any, Any]]:
     return [np.zeros((), np.float32), np.zeros(5, np.bool_), read_only, strided]
 
 
-def _layout_is_known(array: np.ndarray[Any, Any], header: int) -> bool:
+def _layout_is_known(array: np.ndarray[Any, Any]) -> bool:
     """Whether the fields of an array object lie where the native code reads them."""
-    if np.ndarray.__basicsize__ < header + entry_code.FLAGS + 4:
+    if np.ndarray.__basicsize__ < entry_code.FLAGS + 4:
         return False
 
     def word(address: int) -> int:
         return ctypes.c_uint64.from_address(address).value
 
-    start = id(array) + header
+    start = id(array)
     dimensions = word(start + entry_code.DIMENSIONS)
     flags = word(start + entry_code.FLAGS) & 0xFFFFFFFF
     rank = word(start + entry_code.RANK) & 0xFFFFFFFF
     return (
-        word(id(array) + header - 8) == id(np.ndarray)
+        word(start + objects.CLASS) == id(np.ndarray)
         and word(start + entry_code.DATA) == array.ctypes.data
         and rank == array.ndim
         and all(word(dimensions + 8 * i) == n for i, n in enumerate(array.shape))

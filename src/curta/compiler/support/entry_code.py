@@ -17,130 +17,91 @@ verifies before it uses any of this.
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder, Module, Values
-from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
-from curta.compiler.support import invoke_code
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.functions import function
+from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
 from curta.compiler.support.invoke_code import (
     ARRAYS,
     CONSTANTS,
+    FAILED,
     HEAD_WORDS,
+    MISSED,
+    RAN,
     RESULTS,
+    invoke,
+    put_constants,
+)
+from curta.compiler.support.objects import (
     at,
-    emit_constants,
-    emit_invoke,
+    field,
+    is_of,
+    item_of,
+    pointer,
+    put,
     word,
     words,
 )
 
-# Fields of an array object, from the end of the object's header.
-DATA, RANK, DIMENSIONS, BASE, DTYPE, FLAGS = 0, 8, 16, 32, 40, 48
+HEADER = object.__basicsize__
+# Fields of an array object.
+DATA, RANK, DIMENSIONS = HEADER, HEADER + 8, HEADER + 16
+BASE, DTYPE, FLAGS = HEADER + 32, HEADER + 40, HEADER + 48
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
 
-EXPORTS = ("call_entry", "table_entry")
 ARRAY_TYPE = "array_type"
 
 
-def entry_module(module: Module, header: int) -> None:
-    """IR of both functions, for arrays whose object header has this many bytes."""
-    emit_invoke(module)
-    _collect(module, header)
-    _table_entry(module)
-    b = module.function("call_entry", [PTR, PTR, I64], PTR)
-    owner, arguments, given = b.arguments
-    record = _record(b, owner)
-    arrays = word(b, record, ARRAYS)
-
-    def run() -> Values:
-        table = words(b, arrays + word(b, record, CONSTANTS))
-        collect = b.function_address("collect")
-        return [b.call("invoke", I64, record, table, collect, arguments)]
-
-    missed = b.const(I64, invoke_code.MISSED)
-    status = b.if_(b.eq(given, arrays), run, lambda: [missed])[0]
-
-    def answer() -> Values:
-        ran = b.convert(b.eq(status, invoke_code.RAN), "i64")
-        return [b.call("PyBool_FromLong", PTR, ran)]
-
-    failed = b.eq(status, invoke_code.FAILED)
-    b.ret(b.if_(failed, lambda: [b.null], answer)[0])
+@function(PTR, PTR, I64, result=PTR)
+def call_entry(b: Builder, owner: Value, arguments: Value, given: Value) -> Value:
+    record = record_of(owner)
+    arrays, status = word(record, ARRAYS), b.scratch(8, align=8)
+    put(status, 0, MISSED)
+    with b.when(b.eq(given, arrays)):
+        table = words(b, arrays + word(record, CONSTANTS))
+        put(status, 0, invoke(b, record, table, collect.address(b), arguments))
+    b.return_when(b.eq(word(status, 0), FAILED), b.null)
+    ran = b.convert(b.eq(word(status, 0), RAN), "i64")
+    return b.call("PyBool_FromLong", PTR, ran)
 
 
-def _record(b: Builder, owner: Value) -> Value:
-    item = b.call("PyTuple_GetItem", PTR, owner, b.const(I64, 0))
-    return b.call("PyBytes_AsString", PTR, item)
+@function(PTR, PTR, I64, result=PTR)
+def table_entry(b: Builder, owner: Value, arguments: Value, given: Value) -> Value:
+    record = record_of(owner)
+    count = word(record, ARRAYS) + word(record, CONSTANTS)
+    make, nothing = "PyByteArray_FromStringAndSize", b.const(I64, 0)
+    with b.when(b.ne(given, word(record, ARRAYS))):
+        b.ret(b.call(make, PTR, b.null, nothing))
+    table = words(b, count)
+    fits = collect(b, record, arguments, table)
+    put_constants(record, table)
+    return b.call(make, PTR, table, b.select(fits, count * 8, nothing))
 
 
-def _table_entry(module: Module) -> None:
-    b = module.function("table_entry", [PTR, PTR, I64], PTR)
-    owner, arguments, given = b.arguments
-    record = _record(b, owner)
-    arrays, constants = word(b, record, ARRAYS), word(b, record, CONSTANTS)
-
-    def fill() -> Values:
-        count = arrays + constants
-        table = words(b, count)
-        fits = b.call("collect", I1, record, arguments, table)
-        emit_constants(b, record, table)
-        size = b.select(fits, count * 8, 0)
-        return [b.call("PyByteArray_FromStringAndSize", PTR, table, size)]
-
-    def missed() -> Values:
-        name, zero = "PyByteArray_FromStringAndSize", b.const(I64, 0)
-        return [b.call(name, PTR, b.null, zero)]
-
-    b.ret(b.if_(b.eq(given, arrays), fill, missed)[0])
+def record_of(owner: Value, index: int = 0) -> Value:
+    """The words of a bytes object in a tuple."""
+    return owner.builder.call("PyBytes_AsString", PTR, item_of(owner, index))
 
 
-def _field(b: Builder, item: Value, offset: int, type_: Type) -> Value:
-    return b.load(type_, b.offset(item, offset, I8))
-
-
-def _collect(module: Module, header: int) -> None:
+@function(PTR, PTR, PTR, result=I1)
+def collect(b: Builder, record: Value, arguments: Value, table: Value) -> int:
     """Store the data addresses; whether every array is as its signature says."""
-    b = module.function("collect", [PTR, PTR, PTR], I1, exported=False)
-    record, arguments, table = b.arguments
-    results = word(b, record, RESULTS)
-    signature = at(b, record, word(b, record, CONSTANTS) + HEAD_WORDS)
-    start = [b.const(I1, 1), b.const(I64, 0)]
-    with b.loop(0, word(b, record, ARRAYS), carried=start) as loop:
-        good, word_number = loop.carried
-        item = b.load(PTR, b.offset(arguments, loop.index, PTR))
-        kind = _field(b, item, header - 8, PTR)
-        is_array = b.eq(kind, b.external(ARRAY_TYPE))
-        rank = word(b, signature, word_number + 1)
-        dimensions = at(b, signature, word_number + 2)
-
-        def check() -> Values:
-            dtype = _field(b, item, header + DTYPE, I64)
-            flags = _field(b, item, header + FLAGS, I32)
-            is_result = b.compare("lt", loop.index, results)
-            needed = b.select(
-                is_result,
-                b.const(I32, C_CONTIGUOUS | ALIGNED | WRITEABLE),
-                C_CONTIGUOUS | ALIGNED,
-            )
-            right = b.eq(dtype, word(b, signature, word_number))
-            right = right & b.eq(flags & needed, needed)
-            own_rank = b.convert(_field(b, item, header + RANK, I32), "i64")
-            right = right & b.eq(own_rank, rank)
-            own = _field(b, item, header + DIMENSIONS, PTR)
-            right = b.if_(
-                right,
-                lambda: [_equal_words(b, own, dimensions, rank)],
-                lambda: [b.const(I1, 0)],
-            )[0]
-            data = _field(b, item, header + DATA, I64)
-            b.store(data, at(b, table, loop.index))
-            return [right]
-
-        right = b.if_(is_array, check, lambda: [b.const(I1, 0)])[0]
-        loop.next(good & right, word_number + rank + 2)
-    b.ret(loop.results[0])
+    results = word(record, RESULTS)
+    start = at(record, word(record, CONSTANTS) + HEAD_WORDS)
+    with b.loop(0, word(record, ARRAYS), carried=[start]) as loop:
+        (signature,), item = loop.carried, pointer(arguments, loop.index)
+        b.return_unless(is_of(item, ARRAY_TYPE))
+        b.return_unless(b.eq(field(item, DTYPE, I64), word(signature, 0)))
+        usable = b.const(I32, C_CONTIGUOUS | ALIGNED)
+        needed = b.select(loop.index < results, usable | WRITEABLE, usable)
+        b.return_unless(b.eq(field(item, FLAGS, I32) & needed, needed))
+        rank, own = word(signature, 1), field(item, DIMENSIONS)
+        b.return_unless(b.eq(b.convert(field(item, RANK, I32), "i64"), rank))
+        with b.loop(0, rank) as dim:
+            expected = word(signature, dim.index + 2)
+            b.return_unless(b.eq(word(own, dim.index), expected))
+        put(table, loop.index, field(item, DATA))
+        loop.next(at(signature, rank + 2))
+    return 1
 
 
-def _equal_words(b: Builder, x: Value, y: Value, count: Value) -> Value:
-    with b.loop(0, count, carried=[b.const(I1, 1)]) as loop:
-        equal = b.eq(word(b, x, loop.index), word(b, y, loop.index))
-        loop.next(loop.carried[0] & equal)
-    return loop.results[0]
+EXPORTS = (call_entry, table_entry)

@@ -13,8 +13,10 @@ want of memory, or from the handler of a signal, which ended the program.
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I64, PTR, Value
+from curta.compiler.support.objects import at, copy_words, pointer, put, word
 
 # Words of a record; then come the constants, and what `collect` reads.
 (
@@ -37,95 +39,56 @@ ARENAS = ("take_arena", "give_arena")
 CANCELLATION = "call_cancellable"
 
 
-def emit_invoke(module: Module) -> None:
-    """Add `invoke` to a module."""
-    _run(module)
-    b = module.function("invoke", [PTR, PTR, PTR, PTR], I64, exported=False)
-    record, table, collect, given = b.arguments
-    arrays = word(b, record, ARRAYS)
-    emit_constants(b, record, table)
-    needed = word(b, record, ARENA_BYTES)
-
-    def call() -> Values:
-        fits = b.call(collect, I1, record, given, table)
-        return b.if_(
-            fits,
-            lambda: [b.call("run", I64, record, table)],
-            lambda: [b.const(I64, MISSED)],
-        )
-
-    def call_with_arena() -> Values:
-        arena = b.call("take_arena", PTR, needed)
-
-        def go() -> Values:
-            b.store(arena, at(b, table, arrays + word(b, record, ARENA_WORD)))
-            (status,) = call()
-            raised = b.eq(status, FAILED)
-            errors = b.scratch(24, align=8)
-            error = [b.offset(errors, i, PTR) for i in range(3)]
-            with b.when(raised):  # Python may be called
-                b.call("PyErr_Fetch", None, *error)
-            b.call("give_arena", None, arena)
-            with b.when(raised):
-                b.call("PyErr_Restore", None, *(b.load(PTR, x) for x in error))
-            return [status]
-
-        return b.if_(b.is_null(arena), lambda: [b.const(I64, FAILED)], go)
-
-    b.ret(b.if_(b.eq(needed, 0), call, call_with_arena)[0])
+@function(PTR, PTR, PTR, PTR, result=I64)
+def invoke(
+    b: Builder, record: Value, table: Value, collect: Value, given: Value
+) -> Value:
+    """Call the program of a record; its table is filled in."""
+    put_constants(record, table)
+    needed = word(record, ARENA_BYTES)
+    with b.when(b.eq(needed, 0)):
+        b.ret(collect_and_run(b, record, table, collect, given))
+    arena = b.call("take_arena", PTR, needed)
+    b.return_when(b.is_null(arena), FAILED)
+    put(table, word(record, ARRAYS) + word(record, ARENA_WORD), arena)
+    status = collect_and_run(b, record, table, collect, given)
+    raised = b.eq(status, FAILED)
+    error = [b.scratch(8, align=8) for _ in range(3)]
+    with b.when(raised):  # Python may be called
+        b.call("PyErr_Fetch", None, *error)
+    b.call("give_arena", None, arena)
+    with b.when(raised):
+        b.call("PyErr_Restore", None, *(b.load(PTR, x) for x in error))
+    return status
 
 
-def emit_constants(b: Builder, record: Value, table: Value) -> None:
+def put_constants(record: Value, table: Value) -> None:
     """Copy the constants of a record to its table."""
-    arrays = word(b, record, ARRAYS)
-    with b.loop(0, word(b, record, CONSTANTS)) as loop:
-        constant = word(b, record, loop.index + HEAD_WORDS)
-        b.store(constant, at(b, table, arrays + loop.index))
+    to = at(table, word(record, ARRAYS))
+    copy_words(to, at(record, HEAD_WORDS), word(record, CONSTANTS))
 
 
-def _run(module: Module) -> None:
+@function(PTR, PTR, PTR, PTR, result=I64)
+def collect_and_run(
+    b: Builder, record: Value, table: Value, collect: Value, given: Value
+) -> Value:
+    b.return_unless(b.call(collect, I1, record, given, table), MISSED)
+    return run(b, record, table)
+
+
+@function(PTR, PTR, result=I64)
+def run(b: Builder, record: Value, table: Value) -> int:
     """Call the function of a record on a complete table, as the record says."""
-    b = module.function("run", [PTR, PTR], I64, exported=False)
-    record, table = b.arguments
-    function, mode = b.load(PTR, record), word(b, record, MODE)
-    ran = b.const(I64, RAN)
-
-    def with_gil() -> Values:
-        b.call(function, I64, table)
-        return [ran]
-
-    def without_gil() -> Values:
+    code, mode = pointer(record, FUNCTION), word(record, MODE)
+    with b.when(b.eq(mode, CALL)):
+        b.call(code, I64, table)
+        b.ret(b.const(I64, RAN))
+    with b.when(b.eq(mode, CALL_WITHOUT_GIL)):
         state = b.call("PyEval_SaveThread", PTR)
-        b.call(function, I64, table)
+        b.call(code, I64, table)
         b.call("PyEval_RestoreThread", None, state)
-        return [ran]
-
-    def cancellable() -> Values:
-        token_at = word(b, record, ARRAYS) + word(b, record, TOKEN_WORD)
-        b.call(
-            CANCELLATION, I64, function, table, token_at
-        )  # it may have come too late
-        raised = b.call("PyErr_Occurred", PTR)
-        return [b.select(b.is_null(raised), ran, FAILED)]
-
-    def released() -> Values:
-        return b.if_(b.eq(mode, CALL_CANCELLABLE), cancellable, without_gil)
-
-    b.ret(b.if_(b.eq(mode, CALL), with_gil, released)[0])
-
-
-# ---- small pieces
-
-
-def at(b: Builder, base: Value, index: Value | int) -> Value:
-    """The address of a word."""
-    return b.offset(base, index, I64)
-
-
-def word(b: Builder, base: Value, index: Value | int) -> Value:
-    return b.load(I64, at(b, base, index))
-
-
-def words(b: Builder, count: Value) -> Value:
-    """Room for so many words on the stack."""
-    return b.instruction(f"alloca i64, i64 {count}, align 16", PTR)
+        b.ret(b.const(I64, RAN))
+    token_at = word(record, ARRAYS) + word(record, TOKEN_WORD)
+    b.call(CANCELLATION, I64, code, table, token_at)  # it may have come too late
+    b.return_unless(b.is_null(b.call("PyErr_Occurred", PTR)), FAILED)
+    return RAN

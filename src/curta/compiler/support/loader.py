@@ -1,54 +1,63 @@
-"""The one loader of native modules: what a `*_code` module writes, in memory.
+"""The one loader of native modules: the functions of a `*_code` module, in memory.
 
-    code = native_module(queue_code.queue_module, queue_code)
+    code = native_module(queue_code)
     code.address("submit")
 
-Such a module names its functions in EXPORTS.
+Such a module has the functions that others call in EXPORTS.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
 from curta.compiler import cache
 from curta.compiler.link import LoadedCode, load
-from curta.compiler.llvm import target
-from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm import functions, target
+from curta.compiler.llvm.functions import Function
+from curta.compiler.support import objects
 
 
 def native_module(
-    write: Callable[[Module], None],
     *sources: ModuleType,
     given: Mapping[str, int] = {},
     depends: str = "",
-    exports: Sequence[str] | None = None,
+    layout: Any = None,
+    exports: Sequence[Function] = (),
 ) -> LoadedCode:
-    """The code that `write` writes as IR: from the kernel cache, or compiled.
+    """Functions of native code: from the kernel cache, or compiled.
 
     Args:
-        write: adds the functions to a module.
-        sources: the modules that the IR comes from, the first of which names what it
-            exports.
+        sources: the modules that the functions come from, which the first one exports.
         given: addresses of further names, objects of Python say.
-        depends: what else the IR depends on.
-        exports: its functions where they are others than usual.
+        depends: what else they depend on.
+        layout: where fields of objects lie, as the functions need to know.
+        exports: the functions, where they are others than usual.
 
     Raises:
-        ImportError: it is not in the cache and llvmlite is not installed.
-        LookupError: this Python, or this system, does not have what it calls.
+        ImportError: they are not in the cache and llvmlite is not installed.
+        LookupError: this Python, or this system, does not have what they call.
     """
+    exports = exports or sources[0].EXPORTS
+    names = [s.__name__ for s in (functions, objects, *sources)]
+    parts = depends, repr(layout), f"{objects.CLASS} {objects.ITEMS}"
 
     def text() -> str:
-        module = target.host().module()
-        write(module)
-        return module.text()
+        return native_text(exports, layout)
 
-    names = [source.__name__ for source in sources]
-    data = cache.fixed_object_file(text, target.QUICK, names, depends)
-    return load(data, exports or sources[0].EXPORTS, given)
+    data = cache.fixed_object_file(text, target.QUICK, names, *parts)
+    return load(data, [f.name for f in exports], given)
+
+
+def native_text(exports: Sequence[Function], layout: Any = None) -> str:
+    """The IR of functions."""
+    module = target.host().module()
+    module.layout = layout
+    for f in exports:
+        f.export(module)
+    return module.text()
 
 
 def keep_for_process(*owners: Any) -> None:

@@ -10,11 +10,11 @@ Python. A model of the protocol is explored in tests/runtime/test_protocols.py.
 
 from __future__ import annotations
 
-from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
 from curta.compiler.native import STOPPED
 from curta.compiler.support import atomics
-from curta.compiler.support.atomics import System
 
 # Offsets of the fields.
 SUBMITTED = 0  # jobs that came
@@ -27,8 +27,6 @@ STARTED = 384  # whether there is the thread
 JOBS = 448  # function and table of each
 MOST_JOBS = 32
 STATE_SIZE = JOBS + 16 * MOST_JOBS
-
-EXPORTS = ("submit", "wait", "skip")
 _SPINS = 100
 # In nanoseconds: a caller has this long to wait for its job before the thread begins,
 _GRACE = 30_000
@@ -36,132 +34,110 @@ _GRACE = 30_000
 _PATIENCE = 50_000_000
 
 
-def queue_module(module: Module, system: System) -> None:
-    """IR with the functions of the queue; it imports `state`.
-
-    `submit(function, table, number)` stores the number of the job, for which there
-    must be room. `i64 wait(number, helps)` waits until it is done, and returns 0 if it
-    is not after a while; who `helps` runs it if nobody does. Only one thread at a time
-    may submit. `i64 skip(table)` stands for a job that is not wanted any more.
-    """
-    _run_until(module, system)
-    _serve(module, system)
-    _submit(module, system)
-    _wait(module, system)
-    skip = module.function("skip", [PTR], I64)
-    skip.ret(skip.const(I64, STOPPED))
-
-
-def _run_until(module: Module, system: System) -> None:
-    """Run jobs until the one of a number is done, if nobody else runs any."""
-    b = module.function("run_until", [I64], I1, exported=False)
-    (number,) = b.arguments
-    free = atomics.swap(b, RUNNER, b.const(I32, 0), b.const(I32, 1))
-
-    def unfinished(_: Values) -> Value:
-        return b.compare("lt", atomics.load(b, FINISHED, I64), number)
-
-    def run(_: Values) -> Values:
+@function(I64, result=I1)
+def run_until(b: Builder, number: Value) -> int:
+    """Run jobs until the one of a number is done; 0 if somebody else runs any."""
+    b.return_unless(atomics.swap(b, RUNNER, b.const(I32, 0), b.const(I32, 1)))
+    with b.forever():
+        with b.when(~_is_unfinished(b, number)):
+            atomics.set(b, RUNNER, I32, 0)
+            with b.when(_has_work(b)):
+                wake_thread(b)
+            b.ret(b.const(I1, 1))
         slot = atomics.load(b, FINISHED, I64) & (MOST_JOBS - 1)
         job = b.offset(atomics.at(b, JOBS), slot * 2, I64)
         b.call(b.load(PTR, job), I64, b.load(PTR, b.offset(job, 1, I64)))
         atomics.add(b, FINISHED, I64, 1)
         with b.when(b.ne(atomics.load(b, WAITING, I32), 0)):
-            atomics.wake_all(b, system, FINISHED)
-        return []
+            atomics.wake_all(b, FINISHED)
+    return 0
 
-    with b.when(free):
-        b.while_loop([], unfinished, run)
-        atomics.set(b, RUNNER, I32, 0)
-        with b.when(_has_work(b)):
-            _wake_thread(b, system)
-    b.ret(free)
+
+def _is_unfinished(b: Builder, number: Value) -> Value:
+    return b.compare("lt", atomics.load(b, FINISHED, I64), number)
 
 
 def _has_work(b: Builder) -> Value:
     return b.ne(atomics.load(b, SUBMITTED, I64), atomics.load(b, FINISHED, I64))
 
 
-def _wake_thread(b: Builder, system: System) -> None:
+@function()
+def wake_thread(b: Builder) -> None:
     atomics.add(b, WAKE, I32, 1)
     with b.when(b.ne(atomics.load(b, THREAD_SLEEPS, I32), 0)):
-        atomics.wake_all(b, system, WAKE)
+        atomics.wake_all(b, WAKE)
 
 
-def _serve(module: Module, system: System) -> None:
+@function(PTR, result=PTR)
+def serve(b: Builder, _: Value) -> Value:
     """The thread: run what comes, or sleep; for ever."""
-    b = module.function("serve", [PTR], PTR, exported=False)
-
-    def iteration(carried: Values) -> Values:
+    with b.forever():
         seen = atomics.load(b, WAKE, I32)
         with b.when(_has_work(b)):
-            b.call("run_until", I1, atomics.load(b, SUBMITTED, I64))
+            run_until(b, atomics.load(b, SUBMITTED, I64))
 
         def idle() -> Value:
             return b.eq(atomics.load(b, WAKE, I32), seen)
 
-        atomics.spin_while(b, system, idle, _SPINS)
+        atomics.spin_while(b, idle, _SPINS)
         with b.when(idle()):
             atomics.set(b, THREAD_SLEEPS, I32, 1)
-            atomics.sleep(b, system, WAKE, seen)
+            atomics.sleep(b, WAKE, seen)
             atomics.set(b, THREAD_SLEEPS, I32, 0)
             woken = atomics.load(b, WAKE, I32)
-            atomics.sleep(b, system, WAKE, woken, atomics.timespec(b, _GRACE))
-        return carried
-
-    b.while_loop([b.const(I1, 1)], lambda carried: carried[0], iteration)
-    b.ret(b.null)
+            atomics.sleep(b, WAKE, woken, atomics.timespec(b, _GRACE))
+    return b.null
 
 
-def _submit(module: Module, system: System) -> None:
-    b = module.function("submit", [PTR, PTR, PTR])
-    function, table, number_at = b.arguments
+@function(PTR, PTR, PTR)
+def submit(b: Builder, code: Value, table: Value, number_at: Value) -> None:
+    """Add a job, for which there must be room, and store its number.
+
+    Only one thread at a time may submit.
+    """
     number = atomics.load(b, SUBMITTED, I64)
     job = b.offset(atomics.at(b, JOBS), (number & (MOST_JOBS - 1)) * 2, I64)
-    b.store(function, job)
+    b.store(code, job)
     b.store(table, b.offset(job, 1, I64))
     b.store(number + 1, number_at)
     atomics.add(b, SUBMITTED, I64, 1)
     with b.when(b.eq(atomics.load(b, STARTED, I32), 0)):
         atomics.set(b, STARTED, I32, 1)
-        thread, null = b.scratch(8), b.null
-        serve = b.function_address("serve")
-        failed = b.call("pthread_create", I32, thread, null, serve, null)
-        b.if_(
-            b.eq(failed, 0),
-            lambda: [b.call("pthread_detach", I32, b.load(I64, thread))],
-            lambda: [atomics.add(b, STARTED, I32, -1)],
-        )
-    _wake_thread(b, system)
-    b.ret()
+        with b.when(~atomics.start_thread(b, serve.address(b))):
+            atomics.add(b, STARTED, I32, -1)
+    wake_thread(b)
 
 
-def _wait(module: Module, system: System) -> None:
-    b = module.function("wait", [I64, I64], I64)
-    number, helps = b.arguments
+@function(I64, I64, result=I64)
+def wait(b: Builder, number: Value, helps: Value) -> Value:
+    """Wait until a job is done; 0 if it is not after a while.
+
+    Who `helps` runs it if nobody does.
+    """
 
     def unfinished() -> Value:
-        return b.compare("lt", atomics.load(b, FINISHED, I64), number)
+        return _is_unfinished(b, number)
 
-    def left_alone() -> Values:
-        with b.when(b.eq(atomics.load(b, RUNNER, I32), 0)):
-            _wake_thread(b, system)  # which need not leave the job to anybody
-        return [b.const(I1, 0)]
-
+    b.return_unless(unfinished(), 1)
+    helping = b.ne(helps, 0) | b.eq(atomics.load(b, STARTED, I32), 0)
+    with b.when(helping):
+        b.return_when(run_until(b, number), 1)
+    with b.when(~helping & b.eq(atomics.load(b, RUNNER, I32), 0)):
+        wake_thread(b)  # which need not leave the job to anybody
+    atomics.spin_while(b, unfinished, _SPINS)
+    atomics.add(b, WAITING, I32, 1)
+    # The low half of the count, which is where little-endian memory begins.
+    seen = atomics.load(b, FINISHED, I32)
     with b.when(unfinished()):
-        alone = b.eq(atomics.load(b, STARTED, I32), 0)
-        ran = b.if_(
-            b.ne(helps, 0) | alone,
-            lambda: [b.call("run_until", I1, number)],
-            left_alone,
-        )[0]
-        with b.when(~ran):
-            atomics.spin_while(b, system, unfinished, _SPINS)
-            atomics.add(b, WAITING, I32, 1)
-            # The low half of the count, which is where little-endian memory begins.
-            seen = atomics.load(b, FINISHED, I32)
-            with b.when(unfinished()):
-                timeout = atomics.timespec(b, _PATIENCE)
-                atomics.sleep(b, system, FINISHED, seen, timeout)
-            atomics.add(b, WAITING, I32, -1)
-    b.ret(b.convert(~unfinished(), "i64"))
+        atomics.sleep(b, FINISHED, seen, atomics.timespec(b, _PATIENCE))
+    atomics.add(b, WAITING, I32, -1)
+    return b.convert(~unfinished(), "i64")
+
+
+@function(PTR, result=I64)
+def skip(b: Builder, _: Value) -> int:
+    """Stands for a job that is not wanted any more."""
+    return STOPPED
+
+
+EXPORTS = (submit, wait, skip)

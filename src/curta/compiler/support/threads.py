@@ -55,18 +55,14 @@ class Pool:
             os.register_at_fork(after_in_child=self.reset)
 
     def _make(self) -> tuple[int, object]:
-        system = atomics.SYSTEMS.get(target.host().machine)
-        if sys.platform != "linux" or system is None:
+        known = target.host().machine in atomics.SYSTEMS
+        if sys.platform != "linux" or not known:
             return _serial()
         ctypes.CDLL(None).pthread_key_create(ctypes.byref(self._key), None)
         try:
             poll = cancellation.addresses()[thread_code.POLL]
-            code = native_module(
-                lambda module: thread_code.pool_module(module, system),
-                thread_code,
-                atomics,
-                given={atomics.STATE: self._state, thread_code.POLL: poll},
-            )
+            given = {atomics.STATE: self._state, thread_code.POLL: poll}
+            code = native_module(thread_code, atomics, given=given)
         except ImportError:
             return _serial()
         return code.address("parallel_for"), code
