@@ -172,6 +172,11 @@ P_LOG_PAIR = _series(
     2 / 5, 1e-15)  # fmt: skip
 add("LOG_PAIR", "f64", P_LOG_PAIR, 0, 0.0295, 8, lambda z: z**2 / 2 + 1e-30)
 
+# log2(1+f) = s*p(s*s), s = f/(2+f), and 2**r = p(r): in doubles, for powers of singles
+P_LOG2 = _series(lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / LN2, float(2 / LN2))
+add("LOG2_OF_SINGLE", "f64", P_LOG2, 0, 0.0401, 6)
+add("EXP2_OF_SINGLE", "f64", lambda r: 2**r, -0.501, 0.501, 8, lambda r: 2**-r)
+
 # sin(r) = r + r**3*p(r*r), cos(r) = 1 - z/2 + z*z*p(z)
 P_SIN = _series(lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, -1 / 6, 1e-20)
 P_COS = _series(lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, 1 / 24, 1e-16)

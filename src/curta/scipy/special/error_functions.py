@@ -401,10 +401,9 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"x.dtype={x.dtype} is not supported.")
     lower = -20 if x.dtype == np.float64 else -10
-    tail = _ndtr(jnp.maximum(-jnp.abs(x), lower))
+    tail = 0.5 * lax.erfc(jnp.abs(jnp.maximum(x, lower)) * math.sqrt(0.5))
+    high = jnp.where(x > 0, jnp.log1p(-tail), jnp.log(tail))
     low = _log_ndtr_series(jnp.minimum(x, lower), series_order)
-    middle = jnp.where(x > 0, jnp.log1p(-tail), jnp.log(tail))
-    high = jnp.where(x > -lower, -_ndtr(-x), middle)
     return jnp.where(x > lower, high, low).astype(x.dtype)
 
 
@@ -423,8 +422,7 @@ def _log_ndtr_series(x: Any, order: int) -> Any:
     for n in range(1, order + 1):
         term = -term * (2 * n - 1) / square
         series = series + term
-    scale = -0.5 * square - jnp.log(-x) - 0.5 * math.log(2 * np.pi)
-    return scale + jnp.log(series)
+    return jnp.log(series / -x) - 0.5 * (square + math.log(2 * np.pi))
 
 
 # --- Owen's T -----------------------------------------------------------------------

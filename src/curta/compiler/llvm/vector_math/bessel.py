@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from curta.compiler.llvm.types import Value
-from curta.compiler.llvm.vector_math.common import exact
+from curta.compiler.llvm.vector_math.common import exact, through_doubles
 from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.on_demand import late
 from curta.primitives.elementwise.bessel_values import (
@@ -20,11 +20,13 @@ chebyshev: late = late("numpy.polynomial.chebyshev")
 _LEAST = 2.0**-32  # smaller coefficients do not show in a float
 
 
+@through_doubles
 def bessel_i0e(b: MathBuilder, x: Value) -> Value:
     """exp(-|x|) I0(x)."""
     return b.convert(_scaled(b, x, I0_NEAR, I0_FAR), x.type.kind)
 
 
+@through_doubles
 def bessel_i1e(b: MathBuilder, x: Value) -> Value:
     """exp(-|x|) I1(x)."""
     scaled = _scaled(b, x, I1_NEAR, I1_FAR)

@@ -10,7 +10,7 @@ alone, so it is the same in a full vector, in a masked tail and in a scalar.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import wraps
+from functools import partial, wraps
 from itertools import zip_longest
 from typing import Any, Concatenate, ParamSpec
 
@@ -131,6 +131,23 @@ def by_parts(
         parts.append(function(*(_lanes(b, x, chosen) for x in values)))
     whole = _joined(b, parts)
     return whole if whole.lanes == count else _lanes(b, whole, range(count))
+
+
+def through_doubles(rule: Rule[P]) -> Rule[P]:
+    """Give a rule two registers of singles at a time, which are four of doubles."""
+
+    @wraps(rule)
+    def emit(b: Any, /, *args: P.args, **kwargs: P.kwargs) -> Value:
+        values = [x for x in args if isinstance(x, Value)]
+        if not b.vector_bytes or values[0].type.kind == "f64":
+            return rule(b, *args, **kwargs)
+        lanes = 2 * b.vector_bytes // values[0].type.size
+        if values[0].lanes <= lanes:
+            return rule(b, *args, **kwargs)
+        of_part: Callable[..., Value] = partial(rule, b)
+        return by_parts(b, lanes, of_part, *values)
+
+    return emit
 
 
 def _lanes(b: Any, x: Value, chosen: Sequence[int]) -> Value:

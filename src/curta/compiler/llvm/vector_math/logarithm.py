@@ -51,6 +51,9 @@ def log_reduced(b: MathBuilder, f: Value, k: Value) -> Value:
 def split(b: MathBuilder, x: Value) -> tuple[Value, Value]:
     """f and k (a float) with x = 2**k * (1 + f), for positive finite x."""
     kind = x.type.kind
+    if _has_instructions(b, x):
+        m = avx512.mantissa(b, x)
+        return m - 1.0, avx512.exponent(b, x) - avx512.exponent(b, m)
     bits = MANTISSA[kind]
     tiny = x < SMALLEST_NORMAL[kind]
     x = b.select(tiny, x * 2.0**bits, x)
@@ -61,13 +64,16 @@ def split(b: MathBuilder, x: Value) -> tuple[Value, Value]:
     return f, k
 
 
+def _has_instructions(b: MathBuilder, x: Value) -> bool:
+    """Whether 1 + f is a mantissa, and k infinite or one of them NaN at the poles."""
+    return x.type.kind == "f32" and avx512.available(b)
+
+
 @exact
 def log(b: MathBuilder, x: Value) -> Value:
-    if x.type.kind == "f32" and avx512.available(b):
-        m = avx512.mantissa(b, x)
-        return log_reduced(b, m - 1.0, avx512.exponent(b, x) - avx512.exponent(b, m))
     f, k = split(b, x)
-    return _with_poles(b, x, x, log_reduced(b, f, k))
+    result = log_reduced(b, f, k)
+    return result if _has_instructions(b, x) else with_poles(b, x, x, result)
 
 
 @exact
@@ -87,10 +93,10 @@ def log1p(b: MathBuilder, x: Value, low: Value | None = None) -> Value:
     if low is not None:
         f = b.fma(low, power, f)
     k = b.to_float(e) * 2.0 ** -MANTISSA[kind]
-    return b.copysign(_with_poles(b, x, total, log_reduced(b, f, k)), x)
+    return b.copysign(with_poles(b, x, total, log_reduced(b, f, k)), x)
 
 
-def _with_poles(b: MathBuilder, x: Value, total: Value, result: Value) -> Value:
+def with_poles(b: MathBuilder, x: Value, total: Value, result: Value) -> Value:
     """-inf where the total is 0, NaN below; infinity and NaN as they are."""
     if avx512.available(b):
         return avx512.fixed(b, result, total, avx512.POLES_OF_LOG)

@@ -8,20 +8,26 @@ from curta.compiler.llvm.vector_math.common import (
     INF,
     NAN,
     SMALLEST_NORMAL,
+    clamp,
     exact,
+    nearest_multiple,
     polynomial,
+    power_of_two,
     sign_bits,
     square_error,
+    through_doubles,
 )
-from curta.compiler.llvm.vector_math.exponential import exp_of_pair, scaled_exp
+from curta.compiler.llvm.vector_math.exponential import exp_of_pair
 from curta.compiler.llvm.vector_math.interface import MathBuilder
-from curta.compiler.llvm.vector_math.logarithm import log, split
+from curta.compiler.llvm.vector_math.logarithm import split, with_poles
 
 # A third of the bits of a float plus this are the bits of about its cube root.
 _CBRT_START = {"f32": 0x2A512CE3, "f64": 0x2A9F7893782DA1CE}
 # ln2 with zeros at its end, so that its product with an exponent is exact.
 _LN2_SHORT = 6.93147180369123816490e-01
 _LN2_REST = 1.90821492927058770002e-10
+# 2 to this power is infinite in f32, and to the other side 0.
+_OVERFLOWS = 200.0
 _TWO_THIRDS, _TWO_THIRDS_REST = 0.6666666666666666, 3.700743415417188e-17
 
 
@@ -71,15 +77,31 @@ def power(b: MathBuilder, x: Value, y: Value) -> Value:
 
 
 def _magnitude(b: MathBuilder, a: Value, y: Value) -> Value:
-    """e**(y*log(a)) for a >= 0; f32 through f64, f64 through pairs of f64."""
+    """a**y for a >= 0; f32 through f64, f64 through pairs of f64."""
     if a.type.kind == "f32":
-        wide = b.convert(y, "f64") * log(b, b.convert(a, "f64"))
-        return b.convert(scaled_exp(b, wide), "f32")
+        return _of_singles(b, a, y)
     high, low = _log_pair(b, a)
     product = y * high
     rest = b.fma(y, high, -product) + y * low
     rest = b.select(b.abs(product) < 1e4, rest, 0.0)
     return exp_of_pair(b, product, rest)
+
+
+@through_doubles
+def _of_singles(b: MathBuilder, a: Value, y: Value) -> Value:
+    """2**(y*log2(a)) for a >= 0, in doubles with some 34 exact bits.
+
+    log2(1 + f) is s*p(s*s), s = f/(2 + f).
+    """
+    f, k = split(b, a)
+    k = with_poles(b, a, a, k)
+    f, k, y = (b.convert(v, "f64") for v in (f, k, y))
+    s = f / (f + 2.0)
+    logarithm = b.fma(s, polynomial(b, s * s, coefficients.LOG2_OF_SINGLE), k)
+    x = clamp(b, y * logarithm, -_OVERFLOWS, _OVERFLOWS)
+    n, integer = nearest_multiple(b, x, 1.0)
+    p = polynomial(b, x - n, coefficients.EXP2_OF_SINGLE)
+    return b.convert(p * power_of_two(b, integer, "f64"), "f32")
 
 
 def _log_pair(b: MathBuilder, a: Value) -> tuple[Value, Value]:
