@@ -260,6 +260,16 @@ def test_other_axes_for_the_devices_in_scope():
     np.testing.assert_allclose(out, 2 * np.sin(X), rtol=1e-6)
 
 
+def test_shardings_without_devices_are_over_those_in_scope():
+    mesh = auto_mesh()
+    with curta.set_mesh(mesh):
+        place = NamedSharding(curta.sharding.get_abstract_mesh(), P("x"))
+        x = curta.jit(lambda x: 2 * x, out_shardings=place)(X)
+        y = curta.jit(lambda x: x + 1, in_shardings=place)(x)
+    assert x.sharding == y.sharding == NamedSharding(mesh, P("x"))
+    np.testing.assert_array_equal(y, 2 * X + 1)
+
+
 @pytest.mark.parametrize("dims", [0, 1, 2])
 def test_specs_that_say_nothing_of_further_dims(dims):
     mesh, shape = auto_mesh(), (8, 2)[:dims]

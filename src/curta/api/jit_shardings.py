@@ -8,7 +8,13 @@ from typing import Any, NamedTuple
 from curta import tree_util
 from curta.core.array_layout import Format, Layout, layout_of
 from curta.core.avals import ShapedArray, placed_aval
-from curta.core.mesh import EMPTY_ABSTRACT_MESH, EMPTY_MESH, AbstractMesh, Mesh
+from curta.core.mesh import (
+    EMPTY_ABSTRACT_MESH,
+    EMPTY_MESH,
+    AbstractMesh,
+    Mesh,
+    retyped,
+)
 from curta.core.mesh_scope import scope
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.shape_struct import ShapeDtypeStruct
@@ -151,7 +157,19 @@ def flat_shardings(
     except ValueError:
         raise ValueError(_mismatch(what, specs, value)) from None
     whole = None if mesh is None else NamedSharding(mesh, PartitionSpec())
-    return [whole if x is None else resolved(user, what, x, mesh) for x in result]
+    given_or_whole = (whole if x is None else x for x in result)
+    return [_on_devices(resolved(user, what, x, mesh)) for x in given_or_whole]
+
+
+def _on_devices(sharding: Sharding | None) -> Sharding | None:
+    """One over a mesh without devices has those in scope, if they are as many."""
+    around = scope().concrete
+    if around is None or not isinstance(sharding, NamedSharding):
+        return sharding
+    mesh = sharding.mesh
+    if not isinstance(mesh, AbstractMesh) or mesh.size != around.size:
+        return sharding
+    return sharding.update(mesh=retyped(around, mesh))
 
 
 def check_fits(
