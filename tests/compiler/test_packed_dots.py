@@ -8,6 +8,9 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.graph.items import LoopItem
 from curta.compiler.graph.packed_dots import packed_kind
 from curta.compiler.library.tile_shape import PACKED
 from curta.compiler.llvm import target
@@ -42,6 +45,20 @@ def test_products(m, k, n, dtype):
     assert np.array_equal(wide(x, y), wrapped(wanted, "int32"))
     upright = curta.jit(lambda x, y: jnp.einsum("ki,jk->ij", x, y))
     assert np.array_equal(upright(x.T, y.T), wrapped(wanted, dtype))
+
+
+@pytest.mark.parametrize("kind, dtype", [("i8x4", "int8"), ("bf16x2", "bfloat16")])
+def test_steps_beside_the_last_word_are_packed_without_conditions(
+    kind, dtype, monkeypatch
+):
+    host = dataclasses.replace(target.host(), words=frozenset([kind]))
+    monkeypatch.setattr(target, "host", lambda: host)
+    x, y = (jnp.zeros(shape, dtype) for shape in ((100, 11), (11, 30)))
+    program = lower_to_items(inline_calls(curta.make_jaxpr(jnp.matmul)(x, y)).jaxpr)
+    loops = [i for i in program.items if isinstance(i, LoopItem)]
+    packs = [i for i in loops if i.label == "pack" and i.stores]
+    conditional = [i for i in packs if any(load.where is not None for load in i.loads)]
+    assert len(packs) == 4 and not conditional
 
 
 @pytest.mark.usefixtures("machine")

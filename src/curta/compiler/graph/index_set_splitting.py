@@ -10,10 +10,11 @@ at `(i - 1) % n` is cut where the condition changes under which each of two sums
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.loops.complexes import parts
+from curta.compiler.loops.index import Affine, as_index
+from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Expr, Load, walk
 from curta.compiler.loops.value_bounds import decided_by
 from curta.core.jaxpr import Eqn, Jaxpr, Var
@@ -80,10 +81,22 @@ def _distances(eqn: Eqn) -> list[tuple[int, Dims]]:
     return result
 
 
-def seams(value: Any, index: Sequence[Any]) -> Cuts:
-    """Where the conditions change under which a map loads its elements."""
-    loads = (e for e in walk(parts(value)) if isinstance(e, Load))
-    return cuts_along(index, [e.where for e in loads if e.where is not None])
+def index_regions(
+    shape: Dims, values: Callable[[tuple[Any, ...]], Sequence[Expr]]
+) -> list[tuple[Affine, ...]]:
+    """The index of a map, for each of the regions between its seams.
+
+    Seams are where the conditions change under which `values(index)` are loaded.
+    """
+    index = loop_dims(shape)
+    loads = (e for e in walk(values(index)) if isinstance(e, Load))
+    cuts = cuts_along(index, [e.where for e in loads if e.where is not None])
+    result = []
+    for region in regions(cuts, shape):
+        index = loop_dims(tuple(high - low for low, high in region))
+        starts = (low for low, _ in region)
+        result.append(tuple(as_index(i) + low for i, low in zip(index, starts)))
+    return result
 
 
 def cuts_along(index: Sequence[Any], conditions: Sequence[Expr]) -> Cuts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from curta.compiler.graph.folds import FoldCode
@@ -13,7 +13,7 @@ from curta.compiler.graph.values import Values
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import component
-from curta.compiler.loops.index import Affine, row_major
+from curta.compiler.loops.index import Affine, LoopVar, row_major
 from curta.compiler.loops.lower import Elements, variables
 from curta.compiler.loops.nodes import Buffer, Fold, Store
 from curta.compiler.native import NativeProgram
@@ -103,6 +103,13 @@ class ItemBuilder:
             return
         stores = self.stores(buffer, row_major(index, shape), value)
         self.items.append(LoopItem(variables(index), stores, (), label=label))
+
+    def emit_part(
+        self, index: Sequence[Affine], stores: tuple[Store, ...], label: str
+    ) -> None:
+        """Add an item that stores part of a buffer, in the order of `index`."""
+        dims = tuple(a for x in index for a in x.terms if isinstance(a, LoopVar))
+        self.items.append(LoopItem(dims, stores, (), label=label, partial=True))
 
     def dtype(self, buffer: Buffer) -> Any:
         """The physical dtype of the value in a buffer, which may be complex."""

@@ -17,7 +17,7 @@ from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
 from curta.compiler.graph.folds import fold_code, reduced_index
-from curta.compiler.graph.index_set_splitting import regions, seams
+from curta.compiler.graph.index_set_splitting import index_regions
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
 from curta.compiler.graph.items import Item, LoopItem
@@ -40,7 +40,6 @@ from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import (
     Affine,
-    LoopVar,
     Quotient,
     Remainder,
     as_index,
@@ -316,21 +315,15 @@ class ItemLowering(ItemBuilder):
         """The indices of a map's elements, for each region between seams."""
         if not isinstance(var, Var) or var in self.buffers:
             return [tuple(map(as_index, loop_dims(var.aval.shape)))]
-        index, result = loop_dims(var.aval.shape), []
-        cuts = seams(self.elements.computed(var, index), index)
-        for region in regions(cuts, var.aval.shape):
-            index = loop_dims(tuple(high - low for low, high in region))
-            lows = [low for low, _ in region]
-            result.append(tuple(as_index(i) + low for i, low in zip(index, lows)))
-        return result
+        return index_regions(
+            var.aval.shape, lambda index: parts(self.elements.computed(var, index))
+        )
 
     def _part(
         self, buffer: Buffer, source: Sequence[Affine], offset: Affine, value: Any
     ) -> None:
         """An item that stores some elements of a buffer, in the order of `source`."""
-        dims = tuple(a for x in source for a in x.terms if isinstance(a, LoopVar))
-        stores = self.stores(buffer, offset, value)
-        self.items.append(LoopItem(dims, stores, (), label="part", partial=True))
+        self.emit_part(source, self.stores(buffer, offset, value), "part")
 
     def _join(self, eqn: Eqn, buffer: Buffer) -> None:
         """A concatenation: items for each part, which store its rows."""

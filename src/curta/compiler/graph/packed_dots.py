@@ -11,13 +11,14 @@ is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from curta import dtypes
 from curta.compiler.graph.folds import simple_fold
+from curta.compiler.graph.index_set_splitting import index_regions
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem, LoopItem
 from curta.compiler.library.gemm import Dot
@@ -126,12 +127,16 @@ class _Packing:
         there = left.lies(self.dtype)
         if there is not None and k % count == 0 and self.kind != "i8x4":
             return there
-        buffer = self._buffer((batch, m, -(-k // count) * count), "left")
-        index = loop_dims(self.lowering.avals[buffer].shape)
-        value = self._inside(left, index, index[2])
-        if self.kind == "i8x4":
-            value = b.xor(value, b.const(-128, self.dtype))
-        self.lowering.emit_map(buffer, index, value, "pack")
+        shape = batch, m, -(-k // count) * count
+        buffer = self._buffer(shape, "left")
+
+        def pack(index: tuple[Any, ...]) -> tuple[Store, ...]:
+            value = self._inside(left, index, index[2])
+            if self.kind == "i8x4":
+                value = b.xor(value, b.const(-128, self.dtype))
+            return self.lowering.stores(buffer, row_major(index, shape), value)
+
+        self._in_regions(shape, pack)
         return buffer
 
     def columns(self, right: _Matrix) -> Buffer:
@@ -140,15 +145,25 @@ class _Packing:
         count = PACKED[self.kind]
         words = batch, -(-k // count), n
         buffer = self._buffer((*words, count), "right")
-        index, stores = loop_dims(words), list[Store]()
-        for i in range(count):
-            step = as_index(index[1]) * count + i
-            value = self._inside(right, (index[0], step, index[2]), step)
-            offset = row_major((*index, i), (*words, count))
-            stores += self.lowering.stores(buffer, offset, value)
-        item = LoopItem(variables(index), tuple(stores), (), label="pack")
-        self.lowering.items.append(item)
+
+        def pack(index: tuple[Any, ...]) -> tuple[Store, ...]:
+            stores = list[Store]()
+            for i in range(count):
+                step = as_index(index[1]) * count + i
+                value = self._inside(right, (index[0], step, index[2]), step)
+                offset = row_major((*index, i), (*words, count))
+                stores += self.lowering.stores(buffer, offset, value)
+            return (*stores,)
+
+        self._in_regions(words, pack)
         return buffer
+
+    def _in_regions(
+        self, shape: tuple[int, ...], pack: Callable[[Any], tuple[Store, ...]]
+    ) -> None:
+        """Pack what lies inside of a matrix, and what lies beyond its steps."""
+        for index in index_regions(shape, lambda i: [s.value for s in pack(i)]):
+            self.lowering.emit_part(index, pack(index), "pack")
 
     def take_off(self, more: Buffer, right: _Matrix, result: Buffer) -> None:
         """The product without 128 times the sum of each column."""
