@@ -44,9 +44,10 @@ NOT_LIMITS = {
     # The machine: cache lines, pages, vectors.
     ("compiler/library/select.py", "16"): "the lanes of a vector of keys",
     ("compiler/llvm/column_nests.py", "WIDEST"): "the lanes of the widest vector",
+    ("compiler/llvm/row_blocks.py", "_CHUNK"): "the bytes that shuffles stay within",
+    ("compiler/llvm/row_nests.py", "_FEWEST"): "the lanes of the least register",
     ("compiler/llvm/vectors.py", "LINE"): "the bytes of a cache line",
     ("compiler/loops/bufferize.py", "ALIGNMENT"): "the bytes of a cache line",
-    ("compiler/loops/outer_vectorisation.py", "32"): "vectors that have masks",
     ("core/buffers.py", "ALIGNMENT"): "the bytes of a cache line",
     ("core/buffers.py", "4096"): "the bytes of a page",
     ("core/buffers.py", "_HUGE_PAGE"): "the bytes of a huge page",

@@ -77,12 +77,10 @@ class Tuning:
     light_body: int = limit(24, shrunk=4)
     # The same for two vectors: heavier bodies would spill.
     heavy_body: int = limit(160, shrunk=12)
-    # Maximum elements of a row for which an outer dim is vectorised instead.
-    outer_row: int = limit(64, shrunk=8)
-    # Minimum extent of that outer dim, in vectors.
-    outer_blocks: int = limit(4, shrunk=0)
-    # Maximum bytes of stack that its rows take, as columns of lanes.
-    outer_bytes: int = limit(1 << 16, shrunk=1 << 12)
+    # Maximum elements of rows of which a block ends its folds together.
+    short_row: int = limit(64, shrunk=8)
+    # Minimum blocks of such rows.
+    row_blocks: int = limit(4, shrunk=0)
     # Kernels of fewer operations run sooner than the optimiser would be done.
     little_cost: int = limit(1 << 17, shrunk=0)
 

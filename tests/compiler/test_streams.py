@@ -5,7 +5,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.llvm import emit, streams
+from curta.compiler.llvm import row_nests, streams
 
 SIZES = [1 << 14, (1 << 14) + 5, 1 << 16, 70_003]
 
@@ -21,7 +21,7 @@ def streamed(monkeypatch, limits):
         return chosen
 
     limits(streamed_bytes=1 << 10)
-    monkeypatch.setattr(emit, "streamed", record)
+    monkeypatch.setattr(row_nests, "streamed", record)
     return found
 
 

@@ -73,9 +73,7 @@ def _folds_in_a_loop(nest: LoopNest, vectors: Vectors, plan: Schedule) -> bool:
     if not nest.folds or plan.column:
         return False
     *around, last = (v.extent for v in nest.dims) if nest.dims else (1,)
-    return (
-        plan.outer_lanes or any(n != 1 for n in around) or typical(last) > vectors.lanes
-    )
+    return any(n != 1 for n in around) or typical(last) > vectors.lanes
 
 
 def _is_heavy(nest: LoopNest) -> bool:

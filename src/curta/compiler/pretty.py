@@ -79,6 +79,8 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
     kernel, plan, placement = scheduled.kernel, scheduled.plan, scheduled.placement
     split = f" split {plan.split.name} by {plan.piece}" if plan.split else ""
     counts = f"{plan.iterations} iterations, {plan.chunks} chunks"
+    if plan.together:
+        counts += f", folds of {plan.block} rows end together"
     memory = "  memory " + " ".join(b.name for b in placement.arguments)
     if isinstance(kernel, Region):
         body, parts = _block_lines(kernel.body, "  "), kernel.parts
@@ -94,7 +96,6 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
         lines.append(f"  row {buffer.name}: {size} bytes")
     for nest, vectors in zip(kernel.nests, plan.vectors, strict=True):
         lane = plan.column or (nest.dims[-1] if nest.dims else None)
-        lane = plan.outer[-1] if plan.outer_lanes else lane
         loops = " ".join(f"{v.name}:{v.extent}" for v in nest.dims)
         width = f" by {vectors.lanes} lanes of {lane.name}" if lane else ""
         lines.append(f"  for {loops}{width}:" if loops else f"  once{width}:")

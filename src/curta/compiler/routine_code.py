@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from curta.compiler.library import lines, packing, quicksort, transpose_assembly
-from curta.compiler.library.lines import LineTranspose
+from curta.compiler.library import packing, quicksort, transpose_assembly
 from curta.compiler.library.packing import RowTranspose
 from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.routine import Routine
@@ -55,11 +54,9 @@ def shared_code(module: Module, level: int) -> list[Source]:
 
 
 @lru_cache(maxsize=64)
-def function_code(what: LineTranspose | RowTranspose | Quicksort, level: int) -> Source:
+def function_code(what: RowTranspose | Quicksort, level: int) -> Source:
     """Such a function, or several."""
     if isinstance(what, Quicksort):
         return Source.fixed(what.emit, level, [quicksort], what.names)
-    if isinstance(what, RowTranspose):
-        sources = [packing, transpose_assembly]
-        return Source.fixed(what.emit, target.QUICK, sources, [what.name])
-    return Source.fixed(what.emit, target.GOOD, [lines, packing], [what.name])
+    sources = [packing, transpose_assembly]
+    return Source.fixed(what.emit, target.QUICK, sources, [what.name])

@@ -52,7 +52,7 @@ from curta.compiler.loops.costs import block_cost, is_cancellable, kernel_cost
 from curta.compiler.loops.moves import by_width
 from curta.compiler.loops.narrow_rows import widen_rows
 from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
-from curta.compiler.loops.outer_vectorisation import vectorise_outer
+from curta.compiler.loops.row_blocks import in_blocks_of_rows
 from curta.compiler.loops.schedule import region_schedule, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.pretty import pretty_work
@@ -133,7 +133,7 @@ def _scheduled(
     kernel: Kernel, machine: target.Target, shared: set[Buffer], often: bool
 ) -> Scheduled:
     plan = schedule(kernel, machine.vector_bytes, often)
-    plan = vectorise_outer(kernel, plan, machine.vector_bytes, often)
+    plan = in_blocks_of_rows(kernel, plan, machine.vector_bytes, often)
     if os.environ.get("CURTA_CHECK"):
         check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
     return Scheduled(kernel, plan, placement_of(kernel, plan, shared))

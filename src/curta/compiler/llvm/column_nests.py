@@ -123,7 +123,7 @@ class ColumnNests(NestLoops):
                 self._store_all(nest.stores)
                 for i, fold in enumerate(nest.folds):
                     inputs = [self.values.compute_lanes(x) for x in fold.inputs]
-                    kept[i] = self._combine(fold, kept[i], inputs, in_order=True)
+                    kept[i] = self.combine(fold, kept[i], inputs, in_order=True)
         for fold, values in zip(nest.folds, kept, strict=True):
             self._put_row(fold, values)
 

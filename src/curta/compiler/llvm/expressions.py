@@ -167,10 +167,6 @@ class Evaluator(IndexValues):
         self._pointers[buffer] = pointer
         self._origin[buffer] = origin
 
-    def is_argument(self, buffer: Buffer) -> bool:
-        """Whether a buffer is memory that others see, not a row on the stack."""
-        return self.in_memory(buffer) and not self._origin.get(buffer)
-
     def in_memory(self, buffer: Buffer) -> bool:
         """Whether a buffer lies in memory, not in registers."""
         return buffer in self._pointers
@@ -264,7 +260,7 @@ class Evaluator(IndexValues):
 
     def _has_lanes(self, buffer: Buffer) -> bool:
         """Whether a vector can be read from where a buffer begins."""
-        known = not self._origin.get(buffer) and not is_symbolic_dim(buffer.size)
+        known = buffer not in self._origin and not is_symbolic_dim(buffer.size)
         return known and buffer.size >= self.lanes
 
     def _picks(self, stride: int) -> bool:
@@ -274,9 +270,10 @@ class Evaluator(IndexValues):
 
     def _column(self, buffer: Buffer, offset: Affine, wide: Type, count: int) -> Value:
         """A column of a few; the others are at hand, if they are all in the array."""
-        column = 0 if self._origin.get(buffer) else offset.const % count
+        on_stack = buffer in self._origin
+        column = 0 if on_stack else offset.const % count
         low, high = (offset - column).bounds
-        ends = low < 0 or may_exceed(high + count, buffer.size)
+        ends = on_stack or low < 0 or may_exceed(high + count, buffer.size)
         key = ("columns", buffer, offset if ends else offset - column)
         parts = self._memo.get(key)
         if parts is None:

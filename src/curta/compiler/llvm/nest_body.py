@@ -46,12 +46,20 @@ class NestBody:
             if fold.running:
                 result += self._run(fold, old, inputs)
                 continue
-            new = self._combine(fold, old, inputs, in_order=True)
-            if self.values.mask is not None:
-                mask = self.values.mask
-                new = [self.b.select(mask, n, o) for n, o in zip(new, old, strict=True)]
-            result += new
+            result += self._masked(fold, old, inputs)
         return result
+
+    def _masked(self, fold: Fold, old: Values, inputs: Values) -> Values:
+        """Accumulators with inputs taken in, which the last vector may have less of."""
+        b, mask, lanes = self.b, self.values.mask, old[0].lanes
+        if mask is not None and mask.lanes < lanes:
+            first = [min(i, mask.lanes) for i in range(lanes)]
+            inputs = [b.shuffle(x, None, first) for x in inputs]
+            mask = b.shuffle(mask, b.const(mask.type, 0), first)
+        new = self.combine(fold, old, inputs, in_order=True)
+        if mask is None:
+            return new
+        return [b.select(mask, n, o) for n, o in zip(new, old, strict=True)]
 
     def _update(self, stores: Sequence[Store]) -> None:
         """Stores that may meet: all is read before anything is written."""
@@ -75,17 +83,18 @@ class NestBody:
         while distance < lanes:
             order = [*range(distance), *range(lanes - distance)]
             shifted = [b.shuffle(x, None, order) for x in running]
-            both = self._combine(fold, shifted, running)
+            both = self.combine(fold, shifted, running)
             mask = b.vector(Type("i1", lanes), [i >= distance for i in range(lanes)])
             running = [b.select(mask, n, o) for n, o in zip(both, running, strict=True)]
             distance *= 2
-        running = self._combine(fold, before, running)
+        running = self.combine(fold, before, running)
         self._store_results(fold, running)
         return [b.splat(b.extract(x, lanes - 1), lanes) for x in running]
 
-    def _combine(
+    def combine(
         self, fold: Fold, left: Values, right: Values, in_order: bool = False
     ) -> Values:
+        """Two accumulators of a fold as one; `in_order` if the left one comes first."""
         with self.values.scope():
             for hole, value in zip(fold.left, left, strict=True):
                 self.values.define(hole, value)
@@ -104,14 +113,18 @@ class NestBody:
 
     def _finish_row(self, fold: Fold, accumulators: Values) -> None:
         """Reduce all lanes to one, and store the results."""
-        while accumulators[0].lanes > 1:
+        self._store_results(fold, self._halved(fold, accumulators, 1))
+
+    def _halved(self, fold: Fold, accumulators: Values, most: int) -> Values:
+        """Accumulators of at most so many lanes: each with one half further on."""
+        while accumulators[0].lanes > most:
             half = accumulators[0].lanes // 2
             low = [self.b.shuffle(a, None, range(half)) for a in accumulators]
             high = [
                 self.b.shuffle(a, None, range(half, 2 * half)) for a in accumulators
             ]
-            accumulators = self._combine(fold, low, high)
-        self._store_results(fold, accumulators)
+            accumulators = self.combine(fold, low, high)
+        return accumulators
 
     def _store_results(self, fold: Fold, accumulators: Values) -> None:
         with self.values.scope():

@@ -60,7 +60,7 @@ def placement_of(
         if size is not None and size <= most:
             size = most if is_symbolic_dim(size) else size
             left -= size
-            scratch[buffer] = size, frozenset(plan.outer)
+            scratch[buffer] = size, frozenset(_around_rows(plan))
     loaded = [e.buffer for e in kernel.loads()]
     memory = dict.fromkeys([*stored, *loaded])
     arguments = [b for b in memory if b not in registers and b not in scratch]
@@ -85,7 +85,7 @@ def _forwarded(stored: tuple[int, LoopNest, Store], at: int, plan: Schedule) -> 
     stored_at, nest, store = stored
     if stored_at == at:
         return True
-    if plan.column is not None:
+    if plan.column is not None or plan.together:
         return False
     if store in nest.stores:
         return not nest.dims
@@ -104,7 +104,18 @@ def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int | None:
     high = max(r.bounds[1] for r in rows)
     if low < 0 or any(not _same_outer(o, offsets[0], outer) for o in offsets):
         return None
-    return (high + 1) * max(1, int(buffer.dtype.itemsize))
+    size = high + 1
+    if plan.together:
+        apart = offsets[0].coefficient(plan.outer[-1])
+        if is_symbolic_dim(size) or apart < size:
+            return None
+        size = (plan.block - 1) * apart + size
+    return size * max(1, int(buffer.dtype.itemsize))
+
+
+def _around_rows(plan: Schedule) -> tuple[LoopVar, ...]:
+    """The outer variables that rows on the stack go without: a block has several."""
+    return plan.outer[:-1] if plan.together else plan.outer
 
 
 def _same_outer(a: Affine, b: Affine, outer: frozenset[LoopVar]) -> bool:

@@ -72,7 +72,7 @@ class Schedule:
     `column` is the outer dim walked by vectors, or None; `vectors` has the width of the
     vectors of each nest. With a `block` of more than one, an iteration takes so many
     indices of the last outer dim and a piece of the split dim: the tile of a transpose;
-    or, with `outer_lanes`, these are the lanes of vectors (outer_vectorisation.py).
+    or, `together`, rows whose folds end in one vector (row_blocks.py).
     """
 
     outer: tuple[LoopVar, ...]
@@ -82,7 +82,7 @@ class Schedule:
     vectors: tuple[Vectors, ...]
     grain: int
     block: int = 1
-    outer_lanes: bool = False
+    together: bool = False
 
     @property
     def pieces(self) -> int:
