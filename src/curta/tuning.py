@@ -294,6 +294,8 @@ class Tuning:
     gemm_rows: int = limit(192, shrunk=5)
     # The same with a wide one.
     gemm_wide_rows: int = limit(512, shrunk=12)
+    # Maximum calls of tiles that a program makes itself, without the loops around them.
+    tiles_in_entry: int = limit(4, shrunk=1)
     # Minimum multiplications of a chunk of a convolution.
     contraction_chunk_work: int = limit(1 << 22, shrunk=8)
     # Maximum multiplications for which no thread is woken.

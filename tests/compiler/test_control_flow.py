@@ -206,7 +206,7 @@ def test_an_update_that_overlaps_what_it_is_made_of() -> None:
 
 
 def test_an_operand_that_is_read_with_its_update_is_copied() -> None:
-    x, i = normal(6, 4), np.asarray(np.int32(2))
+    x, i = normal(6, 4) + 3, np.asarray(np.int32(2))  # sums that do not cancel
 
     def before(x: Any, i: Any) -> list[Any]:
         total = ReduceSum((0, 1))(x)

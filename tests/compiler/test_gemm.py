@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import itertools
 
@@ -11,6 +12,7 @@ import pytest
 from tests.compiler.native import Native
 
 import curta
+import curta.numpy as jnp
 from curta.compiler.library import blas
 from curta.compiler.library.contraction import Contraction, contraction_plan
 from curta.compiler.library.gemm import Blocking, Dot, dot_plan
@@ -18,10 +20,12 @@ from curta.compiler.library.packing import RowTranspose, even_parts
 from curta.compiler.library.product import Loops
 from curta.compiler.library.product_plan import Axis
 from curta.compiler.library.tile import emit_tile
+from curta.compiler.library.tile_calls import tile_calls
 from curta.compiler.library.tile_shape import Tile
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
+from curta.config import config, tuning
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
 _LAUNCH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
@@ -295,3 +299,38 @@ class TestBlas:
     def test_the_kernels_are_those_of_the_processor(self):
         if target.host().vector_bytes == 64:
             assert blas.core_type() in ("SkylakeX", "Cooperlake", "SapphireRapids")
+
+
+@pytest.mark.parametrize(
+    "equation, shapes",
+    [
+        ("ij,jk->ik", [(13, 5), (5, 40)]),
+        ("ji,kj->ki", [(7, 24), (3, 7)]),
+        ("bij,bjk->bik", [(3, 12, 9), (3, 9, 8)]),
+        ("ij,jk->ik", [(600, 3), (3, 33)]),  # more tiles than an entry calls
+    ],
+)
+def test_tiles_that_entries_call(equation, shapes):
+    """The same tiles in the same order as `product` runs, so the same bits."""
+    x, y = (np.sin(np.arange(np.prod(s), dtype="f4")).reshape(s) for s in shapes)
+    results = []
+    for most in (-1, 4):
+        limits = dataclasses.replace(config.tuning, tiles_in_entry=most)
+        with tuning(limits):
+            results.append(curta.jit(lambda x, y: jnp.einsum(equation, x, y))(x, y))
+    np.testing.assert_array_equal(*results)
+    np.testing.assert_allclose(results[0], np.einsum(equation, x, y), atol=1e-5)
+
+
+def test_tiles_are_called_where_they_are_few():
+    few = dot_plan(Dot(1, 13, 16, 5, "f32"), 64)
+    calls = tile_calls(few.numbers, 4)
+    tiles = few.code[1:]
+    assert sum(tiles[c.code].rows * c.count for c in calls) == 13
+    assert tile_calls(few.numbers, len(calls) - 1) is None
+    threads, packed = (
+        Dot(1, 600, 600, 600, "f32"),
+        Dot(1, 40, 40, 8, "f32", False, True),
+    )
+    assert tile_calls(dot_plan(threads, 64).numbers, 1000) is None
+    assert tile_calls(dot_plan(packed, 64).numbers, 1000) is None

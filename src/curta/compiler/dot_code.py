@@ -19,6 +19,7 @@ from curta.compiler.library.packing import Pack, RowTranspose
 from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import Code
 from curta.compiler.library.tile import emit_tile, is_assembly
+from curta.compiler.library.tile_calls import tile_calls
 from curta.compiler.library.tile_shape import Tile
 from curta.compiler.linked import Source, link
 from curta.compiler.llvm import target
@@ -31,6 +32,20 @@ from curta.tuning import Tuning
 def dot_call(dot: Dot | Contraction) -> LibraryCall:
     """The code of a product, and what it is called with besides c, a and b."""
     return _dot_call(dot, config.tuning)
+
+
+def entry_call(dot: Dot | Contraction) -> LibraryCall:
+    """The same for an entry, which calls the tiles itself if they are few."""
+    return _entry_call(dot, config.tuning)
+
+
+@lru_cache(maxsize=1024)
+def _entry_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
+    call = _dot_call(dot, tuning)
+    tiles = tile_calls(call.numbers, tuning.tiles_in_entry)
+    if tiles is None:
+        return call
+    return LibraryCall(call.code[1:], call.numbers, False, tiles)  # not `product`
 
 
 @lru_cache(maxsize=1024)

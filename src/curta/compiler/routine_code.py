@@ -12,6 +12,7 @@ from curta.compiler.library import packing, quicksort, transpose_assembly
 from curta.compiler.library.packing import RowTranspose
 from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.routine import Routine
+from curta.compiler.library.tile_calls import TileCall
 from curta.compiler.linked import Source
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
@@ -27,12 +28,14 @@ class LibraryCall:
     """The code that a product or a routine is run by, the first of which is called.
 
     With `numbers` it is called with two addresses more: theirs, and that of the list of
-    the addresses of all code. If it is `parallel`, it may run on threads.
+    the addresses of all code. If it is `parallel`, it may run on threads. With `tiles`
+    these are called instead, one after the other.
     """
 
     code: tuple[Source, ...]
     numbers: tuple[int, ...] = ()
     parallel: bool = True
+    tiles: tuple[TileCall, ...] = ()
 
 
 def routine_call(routine: Routine, level: int) -> LibraryCall:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from curta.compiler.dot_code import dot_call
+from curta.compiler.dot_code import dot_call, entry_call
 from curta.compiler.dump import dump
 from curta.compiler.executable import Launcher, NativeCode
 from curta.compiler.graph.fuse import FusionPlan
@@ -222,7 +222,7 @@ def is_parallel(work: Work) -> bool:
 def _library_call(key: LibraryKey, often: bool) -> LibraryCall:
     if isinstance(key, Routine):
         return routine_call(key, routine_level(key, often))
-    return dot_call(key)
+    return entry_call(key)
 
 
 def _entry_code(

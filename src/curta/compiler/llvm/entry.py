@@ -209,10 +209,22 @@ class _LibraryCalls:
             return self._of_sizes(key, arguments)
         b, first, numbers = self.b, self.first[key], self.library[key].numbers
         given = list(arguments)
+        if self.library[key].tiles:
+            return self._tiles(self.library[key], first, given)
         if numbers:
             given += [b.table(I64, numbers), b.offset(self.table, first, PTR)]
         b.call(_word(b, self.table, first), None, *given)
         return None
+
+    def _tiles(self, call: LibraryCall, first: int, arrays: Sequence[Value]) -> None:
+        """The tiles of a small product, one after the other."""
+        b, numbers = self.b, self.b.table(I64, call.numbers)
+        for tile in call.tiles:
+            offsets = zip(arrays[:3], (tile.c, tile.a, tile.b), strict=True)
+            given = [b.offset(array, by, I8) for array, by in offsets]
+            given += [b.const(I64, n) for n in (tile.count, tile.begun)]
+            given.append(b.offset(numbers, tile.numbers, I64))
+            b.call(_word(b, self.table, first + tile.code), None, *given)
 
     def _of_sizes(self, key: LibraryKey, arguments: Sequence[Value]) -> None:
         """A call whose code and numbers are found when the sizes are known."""
