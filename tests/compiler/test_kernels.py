@@ -12,6 +12,8 @@ from tests.compiler.test_fuse import layernorm, plan_of, softmax
 
 import curta
 import curta.numpy as jnp
+from curta.compiler.graph.fuse import fuse
+from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.streams import unaligned_head
@@ -39,6 +41,17 @@ def test_normalisation(fun: Callable[..., object], golden: Callable[..., None]) 
     golden(
         pretty_scheduled(Scheduled(kernel, plan_, placement_of(kernel, plan_, ends)))
     )
+
+
+@pytest.mark.parametrize("spec, by_columns", [("ij,j->i", False), ("i,ij->j", True)])
+def test_products_of_complex_matrices_and_vectors_go_along_memory(
+    spec: str, by_columns: bool
+) -> None:
+    args = [np.zeros((500,) * len(x), "complex64") for x in spec[:-3].split(",")]
+    closed = staged(lambda x, y: [jnp.einsum(spec, x, y)], *args)
+    program = lower_to_items(inline_calls(closed).jaxpr)
+    kernel = assemble(fuse(program).groups[-1], program.builder)
+    assert (schedule(kernel, 64).column is not None) == by_columns
 
 
 def copying(size: int, extent: int, value_dtype: str = "float32") -> Kernel:

@@ -211,19 +211,20 @@ def prefers_columns(kernel: Kernel) -> bool:
     if any(map(is_running, kernel.nests)):
         return False
     last = kernel.dims[-1]
-    rows = columns = 0  # the loads that would jump with every lane
+    rows = columns = 0
     for nest in kernel.nests:
         for load in nest.loads if nest.dims else ():
-            rows += _jumps(load.offset, nest.dims[-1], 1)
-            # A stride of 2 is two vector loads and a shuffle.
-            columns += _jumps(load.offset, last, 2)
+            rows += _load_cost(load.offset, nest.dims[-1])
+            columns += _load_cost(load.offset, last)
     return rows > columns
 
 
-def _jumps(offset: Affine, lane: LoopVar, most: int) -> bool:
-    """Whether lanes lie further apart than so much, or wherever data says."""
-    apart = typical(abs(offset.coefficient(lane))) > most
-    return apart or any(lane in _varies(x) for x in index_operands(offset))
+def _load_cost(offset: Affine, lane: LoopVar) -> int:
+    """What a vector costs more than one load: a shuffle, or a load for each lane."""
+    apart = typical(abs(offset.coefficient(lane)))
+    if apart > 2 or any(lane in _varies(x) for x in index_operands(offset)):
+        return 4
+    return 1 if apart == 2 else 0
 
 
 def is_running(nest: LoopNest) -> bool:
