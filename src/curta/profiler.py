@@ -51,8 +51,8 @@ class ProfileOptions:
     """What a trace is to hold.
 
     With a `device_tracer_level` of 2 or more, the kernels of compiled programs: those
-    that give no memory away and run on this CPU are compiled kernel by kernel, and the
-    kernels run one after the other. The other levels change nothing.
+    that give no memory away and run on this CPU are compiled once more, with the clock
+    read between their kernels. The other levels change nothing.
 
     >>> from curta import profiler
     >>> profiler.ProfileOptions().host_tracer_level

@@ -50,8 +50,6 @@ def test_bytes_flops_and_lines_of_one_kernel():
 
 def test_results_of_the_kernels_are_those_of_the_program():
     """Kernels are timed on what the kernels before them leave."""
-    from curta.compiler import report as reports
-    from curta.compiler.support.threads import parallel_for_address
 
     def f(x, i):
         y = jnp.sort(jnp.tanh(x @ x), 1)
@@ -59,13 +57,10 @@ def test_results_of_the_kernels_are_those_of_the_program():
 
     x = np.random.default_rng(0).uniform(size=(40, 40)).astype(np.float32)
     i = np.array([3, 39, 0], np.int32)
-    made = reports.report(curta.jit(f).trace(x, i).jaxpr)
-    memory = reports._memory(made, [x, i])
-    for kernel in made.kernels:
-        reports._bound(kernel.works, memory, parallel_for_address)()
-    for buffer, wanted in zip(made.program.outputs, curta.jit(f)(x, i)):
-        got = memory[buffer].view(np.float32)[: wanted.size]
-        np.testing.assert_array_equal(got, np.asarray(wanted).ravel())
+    made = report(curta.jit(f).trace(x, i).jaxpr)
+    found = clocked(made, parallel_for_address).executable(x, i)
+    for got, wanted in zip(found, curta.jit(f)(x, i), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_times_add_up_to_that_of_a_call():

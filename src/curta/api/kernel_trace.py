@@ -1,4 +1,4 @@
-"""Programs whose kernels run one by one, each an event of the trace."""
+"""Programs with the clock read between their kernels, each an event of the trace."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from curta.api.explain_costs import line
 from curta.compiler.llvm import binding
-from curta.compiler.report import KernelReport, kernel_calls, report
+from curta.compiler.report import KernelReport, clocked, report
 from curta.compiler.support.threads import parallel_for_address
 from curta.config import config
 from curta.core.evaluate import const_as_numpy
@@ -23,7 +21,7 @@ from curta.runtime.dispatch import CompiledCall, is_placed
 def with_kernels(
     recorder: Recorder, compiled: Any, leaves: Sequence[Any]
 ) -> Callable[[Sequence[Any]], Any]:
-    """A runner of a program that records its kernels, where they can run one by one.
+    """A runner of a program that records its kernels, where they can be timed.
 
     Programs that overwrite arguments, or run on other devices or several, are recorded
     as a whole.
@@ -47,31 +45,23 @@ def is_one_program(compiled: Any, leaves: Sequence[Any]) -> bool:
 
 
 class KernelTrace:
-    """A program with memory of its own, in which its kernels run."""
+    """A program that reads the clock between its kernels."""
 
     def __init__(self, recorder: Recorder, compiled: CompiledCall):
         self._recorder, self._compiled = recorder, compiled
-        self._made = made = report(compiled.closed, parallel_for_address)
-        zeros = [np.zeros(b.nbytes, np.uint8) for b in made.program.inputs]
-        self._memory, calls = kernel_calls(made, zeros, parallel_for_address)
-        self._kernels = [*zip(made.kernels, calls, strict=True)]
+        self._made = report(compiled.closed, parallel_for_address)
+        self._program = clocked(self._made, parallel_for_address)
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:
-        program, memory = self._made.program, self._memory
-        avals = self._compiled.in_avals
-        for buffer, x, aval in zip(program.inputs, leaves, avals, strict=True):
-            array = np.ascontiguousarray(const_as_numpy(x, aval))
-            flat = array.reshape(-1).view(np.uint8)
-            memory[buffer][: flat.size] = flat
-        for kernel, call in self._kernels:
-            start = time.perf_counter()
-            call()
+        compiled, start = self._compiled, time.perf_counter()
+        given = map(const_as_numpy, leaves, compiled.in_avals)
+        outs = self._program.executable(*given)
+        times = self._program.kernels()
+        for kernel, spent in zip(self._made.kernels, times, strict=True):
             kind = "python" if kernel.in_python else "kernel"
-            self._recorder.add(_title(kernel), kind, start, **_details(kernel))
-        return [
-            wrap(memory[b][: b.nbytes].copy().view(b.dtype).reshape(a.shape), a)
-            for b, a in zip(program.outputs, self._compiled.out_avals, strict=True)
-        ]
+            self._recorder.add(_title(kernel), kind, start, spent, **_details(kernel))
+            start += spent
+        return list(map(wrap, outs, compiled.out_avals))
 
 
 def _title(kernel: KernelReport) -> str:

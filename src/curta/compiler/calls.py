@@ -5,7 +5,6 @@ arguments, then the constants, two of which come with each call: the address of 
 arena, the memory of temporaries, and that of a cancellation token.
 
     call(program, addresses)        # now, on arrays at these addresses
-    bound(program, addresses)()     # the same, as often as one likes
     table(program, addresses, ...)  # for a call by somebody else: the queue
     head(program)                   # for calls by native code (support/invoke_code.py)
 """
@@ -64,26 +63,14 @@ def call(program: NativeProgram, addresses: Sequence[int], alone: bool = False) 
         OutOfMemoryError: there is no memory for its arena.
         BaseException: what the handler of a signal raised, or Python that it calls.
     """
-    bound(program, addresses, alone)()
-
-
-def bound(
-    program: NativeProgram, addresses: Sequence[int], alone: bool = False
-) -> Callable[[], None]:
-    """A call of a program on arrays at these addresses, which may be repeated."""
     arena = workspace(program.arena_bytes) if program.arena_bytes else None
     address = 0 if arena is None else arena.ctypes.data
     words = table(program, addresses, address, alone=alone)
     function = _function(program, len(addresses))
-    kept = words, arena  # as long as the call
-
-    def run() -> None:
-        if program.runs_python:
-            host_call.call(function, kept[0])
-        else:
-            function(ctypes.addressof(kept[0]))
-
-    return run
+    if program.runs_python:
+        host_call.call(function, words)
+    else:
+        function(ctypes.addressof(words))
 
 
 def _function(program: NativeProgram, arrays: int) -> Callable[[int], int]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.calls import bound, call
+from curta.compiler.calls import call
 from curta.compiler.linked import Linked
 from curta.compiler.native import NativeProgram
 from curta.compiler.sized import Sizes, Slots, number
@@ -163,13 +163,6 @@ class Executable:
         results = [empty(a.shape, physical_dtype(a.dtype)) for a in self.out_avals]
         call(self._own_program, _addresses(results + given))
         return results
-
-    def bound(self, arrays: Sequence[NDArray]) -> Callable[[], None]:
-        """A call on results and arguments that are there; it may be repeated.
-
-        The arrays must be kept as long as it.
-        """
-        return bound(self.native, _addresses(arrays))
 
 
 def _addresses(arrays: Sequence[NDArray]) -> list[int]:

@@ -22,6 +22,7 @@ from curta.compiler.graph.item_builder import InPlace
 from curta.compiler.graph.item_lowering import Program
 from curta.compiler.graph.items import LibraryItem, RegionItem, written
 from curta.compiler.graph.replace import replaceable_temporaries
+from curta.compiler.jobs import in_jobs
 from curta.compiler.library.clock import ReadClock, function_address
 from curta.compiler.llvm.entry import Job, Work, buffers, called_programs, works_in
 from curta.compiler.loops.nodes import Buffer
@@ -29,8 +30,7 @@ from curta.compiler.native import NativeProgram
 from curta.compiler.pipeline import generated, planned
 from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_work
-from curta.compiler.steps import ends_of, jobs_of, native_code, work_cost, works_of
-from curta.core.buffers import empty
+from curta.compiler.steps import arena_of, ends_of, native_code, work_cost, works_of
 from curta.core.dim import typical
 from curta.core.evaluate import const_as_numpy
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
@@ -122,14 +122,14 @@ def _report(
         kernels.append(_kernel(group, eqns, own, reasons, parts))
     all_works = [w for own in works for w in own]
     replaceable, ends = replaceable_temporaries(plan), ends_of(program)
-    code = native_code(all_works, ends, often, replaceable)
-    jobs = jobs_of(all_works, ends, often, replaceable)
+    arena = arena_of(all_works, ends, replaceable)
+    jobs = in_jobs(all_works, arena, {}, often)
     return ProgramReport(
         flat,
         program,
         tuple(kernels),
         _together(works, jobs),
-        code.arena_bytes,
+        arena.needed,
         sum(b.nbytes for b in program.outputs),
         sum(b.nbytes for b in program.inputs),
         sum(b.nbytes for b in program.consts),
@@ -256,8 +256,7 @@ T = TypeVar("T")
 class Times:
     """Seconds of the call that took least: of each kernel in it, and of all of it.
 
-    `typical` is the median of all calls. Both are None where kernels were run one by
-    one.
+    `typical` is the median of all calls. Both are None where there was one call.
     """
 
     kernels: tuple[float, ...]
@@ -279,12 +278,17 @@ class ClockedProgram:
     clock: int
     shares: tuple[tuple[float, ...], ...]
 
-    def sample(self, call: Callable[[], object]) -> tuple[float, tuple[float, ...]]:
-        """The seconds of a call of the executable, and of the kernels in it."""
-        spent = _seconds(call, self.clock)
+    def kernels(self) -> tuple[float, ...]:
+        """The seconds of the kernels in the last call."""
         seconds, rest = np.diff(self.readings, axis=0).T
         times = zip((seconds + 1e-9 * rest).tolist(), self.shares, strict=True)
-        return spent, tuple(time * share for time, shares in times for share in shares)
+        return tuple(time * share for time, shares in times for share in shares)
+
+    def sample(self, call: Callable[[], object]) -> tuple[float, tuple[float, ...]]:
+        """The seconds of a call of the executable, and of the kernels in it."""
+        start = time.clock_gettime(self.clock)
+        call()
+        return time.clock_gettime(self.clock) - start, self.kernels()
 
 
 def clocked(
@@ -323,17 +327,15 @@ def measure(
     The program is called as often as the time given allows, with the clock read between
     its kernels; all times are those of the one call that took least, so that they add
     up. `call_of` gives a user's call of an executable; without it that is called as it
-    is. Programs that run Python are run once, kernel by kernel; the other kernels are
-    then repeated by themselves.
+    is. Programs that run Python are called once.
     """
-    if any(k.in_python for k in made.kernels):
-        end = time.perf_counter() + seconds
-        return Times(_apart(made, args, parallel_for, end, time.CLOCK_MONOTONIC))
     program = clocked(made, parallel_for)
     executable = program.executable
     call: Callable[[], object] = functools.partial(executable, *args)
     if call_of is not None:
         call = call_of(executable)
+    if any(k.in_python for k in made.kernels):
+        return Times(program.sample(call)[1])
     samples = [*_for_a_while(functools.partial(program.sample, call), seconds)]
     least, kernels = min(samples)
     return Times(kernels, least, statistics.median(s for s, _ in samples))
@@ -351,74 +353,9 @@ def _for_a_while(measured: Callable[[], T], seconds: float) -> Iterator[T]:
         yield measured()
 
 
-def _apart(
-    made: ProgramReport,
-    args: Sequence[NDArray],
-    parallel_for: Launcher,
-    end: float,
-    clock: int,
-) -> tuple[float, ...]:
-    """The least times of kernels by themselves, those in Python of one call."""
-    memory, calls = kernel_calls(made, args, parallel_for)
-    nothing = _bound((), memory, parallel_for)
-    overhead = min(_seconds(nothing, clock) for _ in range(20))
-    best = [_seconds(call, clock) for call in calls]
-    again = [i for i, k in enumerate(made.kernels) if not k.in_python]
-    left = _ROUNDS
-    while again and (left > 0 or time.perf_counter() < end):
-        for i in again:
-            best[i] = min(best[i], _seconds(calls[i], clock))
-        left -= 1
-    return tuple(max(0.0, t - overhead) for t in best)
-
-
 _ROUNDS = 3  # at least
-
-
-def _seconds(call: Callable[[], object], clock: int) -> float:
-    start = time.clock_gettime(clock)
-    call()
-    return time.clock_gettime(clock) - start
-
-
-Memory = dict[Buffer, NDArray]
-
-
-def kernel_calls(
-    made: ProgramReport, args: Sequence[NDArray], parallel_for: Launcher
-) -> tuple[Memory, list[Callable[[], None]]]:
-    """Memory that holds arguments, and calls of the kernels on it, in their order."""
-    memory = _memory(made, args)
-    return memory, [_bound(k.works, memory, parallel_for) for k in made.kernels]
-
-
-def _memory(made: ProgramReport, args: Sequence[NDArray]) -> Memory:
-    """Memory for all buffers of a program; arguments and constants are copied in."""
-    program = made.program
-    used = [b for k in made.kernels for w in k.works for b in buffers(w)]
-    memory: Memory = {}
-    for buffer in dict.fromkeys([*ends_of(program), *used]):
-        memory[buffer] = empty((max(1, buffer.nbytes),), np.dtype(np.uint8))
-        memory[buffer][:] = 0
-    consts = _consts(made)
-    given = [*zip(program.inputs, args), *zip(program.consts, consts)]
-    for buffer, array in given:
-        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        memory[buffer][: flat.size] = flat
-    return memory
 
 
 def _consts(made: ProgramReport) -> list[NDArray]:
     avals = [v.aval for v in made.flat.jaxpr.constvars]
     return [*map(const_as_numpy, made.flat.consts, avals)]
-
-
-def _bound(
-    works: Sequence[Work], memory: Memory, parallel_for: Launcher
-) -> Callable[[], None]:
-    """A call of some works on the arrays of `memory`."""
-    pointers = list(dict.fromkeys(b for w in works for b in buffers(w)))
-    code = native_code([*works], pointers, False)
-    # All arrays are passed as constants: there are no arguments.
-    arrays = [memory[b] for b in pointers]
-    return Executable((), (), code, arrays, parallel_for).bound(())

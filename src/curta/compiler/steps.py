@@ -150,11 +150,12 @@ def _scheduled_region(item: RegionItem, machine: target.Target) -> Scheduled:
 def temporary_bytes(plan: FusionPlan, program: Program) -> int:
     """The bytes that a program takes besides its ends, without making its code."""
     works = [work for works in works_of(plan, program, False) for work in works]
-    arena = _arena(works, ends_of(program), replaceable_temporaries(plan))
+    arena = arena_of(works, ends_of(program), replaceable_temporaries(plan))
     return total(_temporaries(works, arena))
 
 
-def _arena(works: list[Work], ends: list[Buffer], replaceable: Replaceable) -> Arena:
+def arena_of(works: list[Work], ends: list[Buffer], replaceable: Replaceable) -> Arena:
+    """Where works have what does not lie in the arrays of the caller."""
     return plan_arena([buffers(w) for w in works], set(ends), replaceable)
 
 
@@ -162,16 +163,6 @@ def _temporaries(works: list[Work], arena: Arena) -> list[Any]:
     """The bytes of the arena, and of programs that have theirs elsewhere."""
     programs = called_programs(works)
     return [arena.size, *(p.temporaries for p in programs if not p.arena_bytes)]
-
-
-def jobs_of(
-    works: list[Work],
-    pointers: list[Buffer],
-    often: bool,
-    replaceable: Replaceable = MappingProxyType({}),
-) -> list[Work | Job]:
-    """Works in order, with jobs in place of those that threads share out together."""
-    return in_jobs(works, _arena(works, pointers, replaceable), {}, often)
 
 
 def native_code(
@@ -186,7 +177,7 @@ def native_code(
     What is `replaceable` is memory for results of kernels (graph/replace.py). Results
     may lie in the `same` memory as arguments.
     """
-    arena = _arena(works, pointers, replaceable)
+    arena = arena_of(works, pointers, replaceable)
     jobs = in_jobs(works, arena, same, often)
     keys = library_keys(works)
     fixed = [key for key in keys if not depends_on_sizes(key)]

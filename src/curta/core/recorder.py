@@ -36,8 +36,20 @@ class Recorder:
         self.began: float = time.perf_counter()
         self._names: dict[int, str] = {}
 
-    def add(self, name: str, kind: str, start: float, **details: Any) -> None:
-        """An event that began at `start`, a `time.perf_counter()`, and ends now."""
+    def add(
+        self,
+        name: str,
+        kind: str,
+        start: float,
+        spent: float | None = None,
+        **details: Any,
+    ) -> None:
+        """An event from `start` on, a `time.perf_counter()`, that ends now.
+
+        Or it ends so many seconds after the start as were `spent`.
+        """
+        if spent is None:
+            spent = time.perf_counter() - start
         thread = threading.current_thread()
         number = thread.ident or 0
         self._names[number] = thread.name
@@ -49,7 +61,7 @@ class Recorder:
                 "pid": os.getpid(),
                 "tid": number,
                 "ts": (start - self.began) * 1e6,
-                "dur": (time.perf_counter() - start) * 1e6,
+                "dur": spent * 1e6,
                 "args": {k: str(v) for k, v in details.items()},
             }
         )
