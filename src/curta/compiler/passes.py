@@ -16,7 +16,6 @@ from curta.compiler.dump import dump
 from curta.compiler.graph.aliases import without_aliases
 from curta.compiler.graph.dead_results import without_dead_results
 from curta.compiler.graph.dots import outer_products
-from curta.compiler.graph.gamma import gammas_in_loops
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.graph.recomputation import without_idle_barriers
@@ -40,7 +39,6 @@ class Pass(NamedTuple):
 PROGRAM = (
     Pass("barriers", without_idle_barriers),  # that nothing needs
     Pass("simplify", simplify),  # algebra, equal eqns, constants
-    Pass("gamma", gammas_in_loops),  # iterated special functions to loops
     Pass("dce", dce_jaxpr),
 )
 
@@ -48,7 +46,6 @@ LOOPS = (
     Pass("aliases", without_aliases),  # one name for each value
     Pass("dead-results", without_dead_results),
     Pass("sink", sunk),  # cheap rows and indices into the loops that read them
-    Pass("dce", dce_jaxpr),
     Pass("dead-results", without_dead_results),
     Pass("licm", moved_out_of_loops),  # invariant code, products and sums; strip mining
     Pass("simplify", simplify),

@@ -6,18 +6,17 @@ what one of them hoists can be hoisted further by the next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 from curta.compiler.dump import dump
 from curta.compiler.graph.counted_consts import with_iotas
 from curta.compiler.graph.expansions import natively, natively_in_loop
-from curta.compiler.graph.inline import called, inline_calls
+from curta.compiler.graph.inline import inline_calls, with_variables
 from curta.compiler.graph.loop import Loop
 from curta.compiler.passes import LOOPS, PROGRAM, run_passes
 from curta.control.cond import Cond
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
+from curta.core.jaxpr import ClosedJaxpr, Eqn, Var
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -43,28 +42,12 @@ def unplaced(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with types that say nothing of where arrays are, as memory is one."""
     jaxpr = closed.jaxpr
     made = (v for eqn in jaxpr.eqns for v in eqn.outvars)
-    names: dict[Var, Atom] = {
+    names = {
         v: Var(v.aval.unplaced())
         for v in (*jaxpr.constvars, *jaxpr.invars, *made)
         if isinstance(v.aval, ShapedArray) and v.aval.placement is not None
     }
-    if not names:
-        return closed
-
-    def renamed(atoms: Sequence[Atom]) -> tuple[Any, ...]:
-        return tuple(called(v, names) for v in atoms)
-
-    eqns = [
-        e.replace(invars=renamed(e.invars), outvars=renamed(e.outvars))
-        for e in jaxpr.eqns
-    ]
-    result = jaxpr.replace(
-        constvars=renamed(jaxpr.constvars),
-        invars=renamed(jaxpr.invars),
-        eqns=tuple(eqns),
-        outvars=renamed(jaxpr.outvars),
-    )
-    return ClosedJaxpr(result, closed.consts)
+    return closed.replace(jaxpr=with_variables(jaxpr, names)) if names else closed
 
 
 def _with_prepared_parts(eqn: Eqn, consts: dict[Var, Any], in_loop: bool) -> Eqn:

@@ -9,17 +9,16 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any
 
+from curta.compiler.graph.inline import Function
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.stage import stage
 from curta.primitives.host_collectives import HostBucket
 from curta.primitives.joining import Concatenate
 from curta.primitives.slicing import Slice
 from curta.primitives.structure import Reshape
 
 
-def together(op: HostBucket, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The jaxpr that a bucket stands for."""
+def together(op: HostBucket, avals: Sequence[ShapedArray]) -> Function:
+    """The function that a bucket stands for."""
     ends = list(accumulate(a.size for a in avals))
 
     def joined(*args: Any) -> list[Any]:
@@ -30,4 +29,4 @@ def together(op: HostBucket, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None
             for end, a in zip(ends, avals, strict=True)
         ]
 
-    return stage(joined, avals)
+    return joined

@@ -12,48 +12,37 @@ from curta.core.jaxpr import Eqn, Var
 from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
 
 
-class CollectiveItems:
-    """Makes the items of collectives of one jaxpr.
+def collective_items(lowering: ItemBuilder, eqn: Eqn) -> None:
+    """Add the item of a collective, or of a part of one.
 
     MPI fills the result of what was begun while others compute. So its memory is that
     of the start as well, and the done is another item that writes to it.
     """
+    calls: Any = importlib.import_module("curta.compiler.mpi_call")
+    made, program, buffers = eqn.outvars, None, lowering.buffers
+    if isinstance(eqn.op, HostStart):
+        (number,) = eqn.outvars
+        result = _done(lowering, number)
+        program = calls.mpi_start(eqn, result)
+        if program is not None:
+            made = (number, result)
+    elif not isinstance(eqn.op, (HostDone, HostPoll)):
+        program = calls.mpi_call(eqn)
+    elif _done(lowering, eqn.invars[-1]) in buffers:  # MPI has begun it
+        program = calls.mpi_call(eqn)
+    operands = tuple(buffers[v] for v in eqn.invars if isinstance(v, Var))
+    results = tuple(
+        buffers[v] if v in buffers else lowering.result_buffer(v) for v in made
+    )
+    program = program or host_call(eqn)
+    lowering.items.append(python_item(eqn, operands, results, program))
 
-    def __init__(self, lowering: ItemBuilder) -> None:
-        self._lowering = lowering
-        self._begun: set[Any] = set()  # the numbers of what MPI has begun
 
-    def add(self, eqn: Eqn) -> None:
-        """The item of an eqn."""
-        lowering = self._lowering
-        calls: Any = importlib.import_module("curta.compiler.mpi_call")
-        made = eqn.outvars
-        program = None
-        if isinstance(eqn.op, HostStart):
-            (number,) = eqn.outvars
-            result = self._done(number)
-            program = calls.mpi_start(eqn, result)
-            if program is not None:
-                self._begun.add(number)
-                made = (number, result)
-        elif not isinstance(eqn.op, (HostDone, HostPoll)):
-            program = calls.mpi_call(eqn)
-        elif eqn.invars[-1] in self._begun:
-            program = calls.mpi_call(eqn)
-            self._begun.update(made)
-        buffers = lowering.buffers
-        operands = tuple(buffers[v] for v in eqn.invars if isinstance(v, Var))
-        results = tuple(
-            buffers[v] if v in buffers else lowering.result_buffer(v) for v in made
-        )
-        program = program or host_call(eqn)
-        lowering.items.append(python_item(eqn, operands, results, program))
-
-    def _done(self, number: Any) -> Var:
-        """The result of what was begun, behind any polls."""
-        while True:
-            (eqn,) = self._lowering.values.uses[number]
-            (number,) = eqn.outvars
-            if isinstance(eqn.op, HostDone):
-                result: Var = number
-                return result
+def _done(lowering: ItemBuilder, number: Any) -> Var:
+    """The result of what was begun, behind any polls."""
+    while True:
+        (eqn,) = lowering.values.uses[number]
+        (number,) = eqn.outvars
+        if isinstance(eqn.op, HostDone):
+            result: Var = number
+            return result

@@ -7,11 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from curta.compiler.graph.inline import Function
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.memo import kept_by_settings
-from curta.core.stage import stage
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.arithmetic import add, sub
@@ -21,36 +19,33 @@ from curta.primitives.elementwise.convert import convert_element_type
 
 def convolution_by_parts(
     op: ConvGeneralDilated, avals: Sequence[ShapedArray]
-) -> ClosedJaxpr | None:
-    """The jaxpr of four real convolutions; None if real, or with little to do."""
+) -> Function | None:
+    """Four real convolutions; None if real, or with little to do."""
     if _are_real(avals):
         return None
     features = avals[1].shape[op.dimension_numbers.rhs_spec[0]]
     terms = avals[1].size // max(1, features)
-    return _by_parts(op, tuple(avals), terms, config.tuning.complex_convolution_work)
+    return _by_parts(op, avals, terms, config.tuning.complex_convolution_work)
 
 
-def product_by_parts(
-    op: DotGeneral, avals: Sequence[ShapedArray]
-) -> ClosedJaxpr | None:
-    """The jaxpr of four real products; None if real, or where a fold does as well."""
+def product_by_parts(op: DotGeneral, avals: Sequence[ShapedArray]) -> Function | None:
+    """Four real products; None if real, or where a fold does as well."""
     if _are_real(avals):
         return None
     terms = op.terms(*avals)
     batch = math.prod(avals[0].shape[d] for d in op.dimension_numbers[1][0])
     if terms <= 1 or any(a.size <= batch * terms for a in avals):
         return None
-    return _by_parts(op, tuple(avals), terms, config.tuning.called_dot_work)
+    return _by_parts(op, avals, terms, config.tuning.called_dot_work)
 
 
 def _are_real(avals: Sequence[ShapedArray]) -> bool:
     return all(a.dtype.kind != "c" for a in avals)
 
 
-@kept_by_settings(maxsize=64)
 def _by_parts(
-    op: Any, avals: tuple[ShapedArray, ...], terms: int, least: int
-) -> ClosedJaxpr | None:
+    op: Any, avals: Sequence[ShapedArray], terms: int, least: int
+) -> Function | None:
     out = op.aval(*avals)
     if out.dtype.kind != "c" or out.size * terms < least:
         return None
@@ -63,4 +58,4 @@ def _by_parts(
         im = add(each(a, d), each(b, c))
         return [complex_(re, im)]
 
-    return stage(run, avals)
+    return run

@@ -152,11 +152,12 @@ def _matrix(
     if known is not None:
         return known, False
     aval = ShapedArray(tuple(shape[d] for d in order), dtype)
-    copy = lowering.new_buffer(aval, f"copy{len(lowering.items)}")
-    index = loop_dims(aval.shape)
-    source = [index[order.index(d)] for d in range(len(order))]
-    value = lowering.builder.convert(lowering.elements.at(x, tuple(source)), dtype)
-    lowering.emit_map(copy, index, value, "copy")
+
+    def element(index: tuple[Any, ...]) -> Any:
+        source = tuple(index[order.index(d)] for d in range(len(order)))
+        return lowering.builder.convert(lowering.elements.at(x, source), dtype)
+
+    copy = lowering.stored(aval, f"copy{len(lowering.items)}", element, "copy")
     lowering.copies[x, order, dtype] = copy
     return copy, False
 

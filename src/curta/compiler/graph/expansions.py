@@ -17,13 +17,16 @@ from curta.compiler.graph.complex_products import (
     convolution_by_parts,
     product_by_parts,
 )
+from curta.compiler.graph.inline import Function
 from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.written_out import written_out
 from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
+from curta.core.memo import kept_by_settings
 from curta.core.op import Op
+from curta.core.stage import stage
 from curta.primitives.convolution.op import ConvGeneralDilated
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.dot import DotGeneral
@@ -31,15 +34,29 @@ from curta.primitives.fft import Fft
 from curta.primitives.host_collectives import HostBucket
 from curta.primitives.indexing.gather import ScatterAdd
 from curta.primitives.linalg.family import MatrixOp
+from curta.primitives.random_bits.gamma import RandomGamma
 from curta.primitives.sorting import Sort, TopK
 
-Rule = Callable[..., ClosedJaxpr | None]
+Rule = Callable[..., ClosedJaxpr | Function | None]
+"""Gives what an op stands for on operands of some types: a jaxpr, or a function, which
+is traced once; None if it stays."""
 
 
 def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr with routines of the library that an op stands for, if there is one."""
     rule = by_class(_RULES, op)
-    return None if rule is None else rule(op, avals)
+    if rule is None:
+        return None
+    result = rule(op, avals)
+    if result is not None and not isinstance(result, ClosedJaxpr):
+        result = _traced(rule, op, tuple(avals))
+    return result
+
+
+@kept_by_settings(maxsize=256)
+def _traced(rule: Rule, op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    function: Any = rule(op, avals)
+    return stage(function, avals)
 
 
 def natively_in_loop(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -47,7 +64,7 @@ def natively_in_loop(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | Non
 
     Many that are too large for registers are better off in lanes.
     """
-    if by_class(_RULES, op) is not _decomposed:
+    if by_class(_RULES, op) is not _RULES[MatrixOp]:
         return natively(op, avals)
     small = expanded(op, avals)
     result = None if small and _are_lanes(op, avals) else _in_lanes(op, avals)
@@ -64,21 +81,21 @@ def _are_lanes(op: Any, avals: Sequence[ShapedArray]) -> bool:
 
 
 def _decomposed(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    return _in_lanes(op, avals) or _by_lapack(op, avals)
+    result: ClosedJaxpr | None = _in_lanes(op, avals) or _by_lapack(op, avals)
+    return result
 
 
-def _of(module: str, name: str) -> Rule:
+def _of(module: str, name: str) -> Callable[..., Any]:
     """A rule in a module that is imported when a program has such an op."""
 
-    def rule(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+    def rule(op: Any, avals: Sequence[ShapedArray]) -> Any:
         found = importlib.import_module(f"curta.compiler.graph.{module}")
-        result: ClosedJaxpr | None = getattr(found, name)(op, avals)
-        return result
+        return getattr(found, name)(op, avals)
 
     return rule
 
 
-def _convolution(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def _convolution(op: Any, avals: Sequence[ShapedArray]) -> Function | None:
     return convolution_by_parts(op, avals) or _by_winograd(op, avals)
 
 
@@ -94,6 +111,7 @@ _RULES: dict[type[Op], Rule] = {
     TopK: _of("sorting", "top_k_by_library"),
     Cumulative: _of("scans", "in_blocks"),
     ScatterAdd: _of("scatters", "in_pieces"),
+    RandomGamma: _of("gamma", "by_draws"),
     HostBucket: together,
     Scan: written_out,
 }

@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.compiler.graph.inline import Function
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.library.butterflies import radices
 from curta.compiler.library.fourier import Transform
@@ -26,9 +27,7 @@ from curta.compiler.library.stockham import roots
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_by_settings
-from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.dot import DotGeneral
@@ -84,15 +83,11 @@ def _complex_shape(aval: ShapedArray) -> tuple[int, ...]:
     return (*aval.shape[:-1], aval.shape[-1] // 2)
 
 
-def transformed(op: Fft, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The jaxpr that an `Fft` stands for; None if there is nothing to transform."""
-    if not avals[0].size or not op.aval(*avals).size or not op.fft_lengths:
+def transformed(op: Fft, avals: Sequence[ShapedArray]) -> Function | None:
+    """What an `Fft` stands for; None if there is nothing to transform."""
+    (aval,) = avals
+    if not aval.size or not op.aval(aval).size or not op.fft_lengths:
         return None
-    return _transformed(op, avals[0])
-
-
-@kept_by_settings(maxsize=256)
-def _transformed(op: Fft, aval: ShapedArray) -> ClosedJaxpr:
     axes = range(aval.ndim - len(op.fft_lengths), aval.ndim)
     inverse = op.fft_type in _INVERSE
 
@@ -108,7 +103,7 @@ def _transformed(op: Fft, aval: ShapedArray) -> ClosedJaxpr:
             x = _to_real(x, op.fft_lengths[-1])
         return [x]
 
-    return stage(run, (aval.strip_weak_type(),))
+    return run
 
 
 def _along(x: Any, axis: int, inverse: bool) -> Any:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any, Final, cast
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.graph.rewriting import Context, Results, Rewriting, rewrites
+from curta.compiler.graph.inline import Function
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, Eqn
+from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
@@ -40,22 +41,22 @@ from curta.primitives.structure import BroadcastInDim, Reshape
 _KINDS = (np.float32, np.float64, np.float16, dtypes.bfloat16)
 
 
-@rewrites(RandomGamma)
-def gamma_by_draws(eqn: Eqn, context: Context) -> Results | None:
+def by_draws(op: RandomGamma, avals: Sequence[ShapedArray]) -> Function | None:
     """random_gamma keys a -> loops that draw for all elements."""
-    op = cast(RandomGamma, eqn.op)
-    if not op.impl.lowers:
+    _, a = avals
+    if not op.impl.lowers or a.dtype not in _KINDS or not a.size:
         return None
-    keys, a = (v.aval for v in eqn.invars)
-    if a.dtype not in _KINDS or not a.size:
-        return None
-    return context.inline(gamma_program(op, keys, a).jaxpr, eqn.invars)
+    return _draws(op, a.dtype)
 
 
 def gamma_program(op: RandomGamma, keys: ShapedArray, a: ShapedArray) -> ClosedJaxpr:
     """The op as a jaxpr of loops."""
+    return stage(_draws(op, a.dtype), [keys, a])
+
+
+def _draws(op: RandomGamma, dtype: Any) -> Function:
     each = dataclasses.replace(op, impl=op.impl.one_by_one())
-    return stage(lambda *args: [_Draws(each, a.dtype).gamma(*args)], [keys, a])
+    return lambda *args: [_Draws(each, dtype).gamma(*args)]
 
 
 class _Draws:
@@ -177,6 +178,3 @@ def _loop(condition: Any, body: Any, consts: Any, carry: Any) -> Any:
     given = [*(typeof(x) for x in consts), *avals]
     op = While(stage(condition, avals), stage(body, given), 0, len(consts))
     return op(*consts, *carry)
-
-
-gammas_in_loops: Final = Rewriting(gamma_by_draws)

@@ -8,7 +8,7 @@ from typing import Any
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
+from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.core.op import Op
 from curta.core.stage import stage
 from curta.core.user_op import NoMLIR, UserOp, lowering_rules
@@ -16,6 +16,8 @@ from curta.primitives.barrier import RecomputationBarrier
 from curta.primitives.composed import Composed
 
 Expand = Callable[[Op, Sequence[ShapedArray]], ClosedJaxpr | None]
+Function = Callable[..., Sequence[Any]]
+"""A function of arrays to a sequence of them."""
 
 
 def inline_calls(
@@ -124,6 +126,23 @@ def lowered(op: UserOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
         except NoMLIR:
             op.bodies[key] = None
     return op.bodies[key]
+
+
+def with_variables(jaxpr: Jaxpr, names: Mapping[Var, Var]) -> Jaxpr:
+    """The jaxpr with other variables for some, where they are bound and read."""
+
+    def named(atoms: Sequence[Atom]) -> Any:
+        return tuple(called(a, names) for a in atoms)
+
+    return jaxpr.replace(
+        constvars=named(jaxpr.constvars),
+        invars=named(jaxpr.invars),
+        outvars=named(jaxpr.outvars),
+        eqns=[
+            e.replace(invars=named(e.invars), outvars=named(e.outvars))
+            for e in jaxpr.eqns
+        ],
+    )
 
 
 def called(atom: Atom, names: Mapping[Var, Atom]) -> Atom:

@@ -14,7 +14,7 @@ from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import component
 from curta.compiler.loops.index import Affine, LoopVar, row_major
-from curta.compiler.loops.lower import Elements, variables
+from curta.compiler.loops.lower import Elements, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Fold, Store
 from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
@@ -110,6 +110,19 @@ class ItemBuilder:
         """Add an item that stores part of a buffer, in the order of `index`."""
         dims = tuple(a for x in index for a in x.terms if isinstance(a, LoopVar))
         self.items.append(LoopItem(dims, stores, (), label=label, partial=True))
+
+    def stored(
+        self,
+        aval: ShapedArray,
+        name: str,
+        element: Callable[[tuple[Any, ...]], Any],
+        label: str,
+    ) -> Buffer:
+        """A new buffer with an element for each index, and the item that stores it."""
+        buffer = self.new_buffer(aval, name)
+        index = loop_dims(aval.shape)
+        self.emit_map(buffer, index, element(index), label)
+        return buffer
 
     def dtype(self, buffer: Buffer) -> Any:
         """The physical dtype of the value in a buffer, which may be complex."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from curta.compiler.graph.batched_matrix_loops import (
@@ -11,7 +12,7 @@ from curta.compiler.graph.batched_matrix_loops import (
     matrix_loop_item,
 )
 from curta.compiler.graph.by_class import by_class
-from curta.compiler.graph.collectives import CollectiveItems
+from curta.compiler.graph.collectives import collective_items
 from curta.compiler.graph.control import control_item, python_item
 from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
@@ -130,7 +131,6 @@ class ItemLowering(ItemBuilder):
         self.jaxpr = jaxpr
         self.host = host
         self.in_place = in_place
-        self.collectives: CollectiveItems = CollectiveItems(self)
         self.outputs: list[Buffer] = []
         self.barriers = 0  # passed so far
         self.behind: dict[Atom, int] = {}  # value -> number of the barrier it is behind
@@ -363,9 +363,8 @@ class ItemLowering(ItemBuilder):
             buffer = self.buffer_of(atom)
             there = buffer is replaced.get(position)
             if buffer is None or (buffer in taken and not there):
-                buffer = self.new_buffer(atom.aval, f"out{len(self.outputs)}")
-                index = loop_dims(atom.aval.shape)
-                self.emit_map(buffer, index, self.elements.at(atom, index), "copy")
+                element, name = partial(self.elements.at, atom), len(self.outputs)
+                buffer = self.stored(atom.aval, f"out{name}", element, "copy")
             taken.add(buffer)
             self.outputs.append(buffer)
 
@@ -409,7 +408,7 @@ ITEMS: dict[type[Op], Callable[[ItemLowering, Eqn], bool | None]] = {
     BatchedMatrixLoops: matrix_loop_item,
     OptimizationBarrier: ItemLowering.barrier,
     LUPivotsToPermutation: permutation_items,
-    HostCollective: lambda lowering, eqn: lowering.collectives.add(eqn),
+    HostCollective: collective_items,
 }
 """What adds the items of ops that are loops; False if an op has no code after all.
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from curta.compiler.graph.inline import with_variables
 from curta.compiler.graph.values import is_virtual, op_cost
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -213,24 +214,15 @@ class _Rows:
 def _shrunk(body: Jaxpr, row_dims: dict[Var, int], rows: int) -> Jaxpr:
     """The body for a chunk of rows."""
     small = {v: Var(_with_rows(v.aval, d, rows)) for v, d in row_dims.items()}
+    made, result = {*small.values()}, with_variables(body, small)
 
-    def smaller(atom: Atom) -> Atom:
-        return small.get(atom, atom) if isinstance(atom, Var) else atom
+    def of_rows(eqn: Eqn) -> Eqn:
+        if made.isdisjoint(eqn.outvars):
+            return eqn
+        shapes = [[v.aval.shape for v in side] for side in (eqn.invars, eqn.outvars)]
+        return eqn.replace(op=local_op(eqn.op, *shapes))
 
-    eqns = []
-    for eqn in body.eqns:
-        outs = tuple(small.get(v, v) for v in eqn.outvars)
-        args = tuple(map(smaller, eqn.invars))
-        if outs != eqn.outvars:
-            shapes = [[v.aval.shape for v in side] for side in (args, outs)]
-            eqn = eqn.replace(op=local_op(eqn.op, *shapes))
-        eqns.append(eqn.replace(invars=args, outvars=outs))
-    return Jaxpr(
-        (),
-        [small.get(v, v) for v in body.invars],
-        [smaller(v) for v in body.outvars],
-        eqns,
-    )
+    return result.replace(eqns=[*map(of_rows, result.eqns)])
 
 
 def _with_rows(aval: ShapedArray, dim: int, rows: int) -> ShapedArray:

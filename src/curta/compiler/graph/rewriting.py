@@ -4,10 +4,10 @@ A rewrite looks at an eqn (and at what its operands are made of) and gives what
 its results are instead: an operand, a literal, or the result of other ops. A pass is a
 few of them:
 
-    @rewrites(Cumulative)
-    def scan_in_blocks(eqn, context): ...
+    @rewrites(Neg)
+    def negated_twice(eqn, context): ...
 
-    in_blocks = Rewriting(scan_in_blocks)  # a function from jaxpr to jaxpr
+    signs = Rewriting(negated_twice)  # a function from jaxpr to jaxpr
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler.graph.inline import called
-from curta.compiler.graph.loop import copied, renamed
+from curta.compiler.graph.loop import renamed
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.memo import has_hash
 from curta.core.op import Op
@@ -47,13 +47,6 @@ class Context:
     def add(self, eqn: Eqn) -> None:
         self.eqns.append(eqn)
         self.definition.update((v, eqn) for v in eqn.outvars)
-
-    def inline(self, jaxpr: Jaxpr, args: Sequence[Atom]) -> Results:
-        """The results of a jaxpr without constants, whose eqns are added."""
-        env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
-        for eqn in copied(jaxpr.eqns, env):
-            self.add(eqn)
-        return [called(v, env) for v in jaxpr.outvars]
 
 
 @dataclass(frozen=True)

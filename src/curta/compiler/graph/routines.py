@@ -6,6 +6,7 @@ Expansions (sorting.py, ...) express ops of the language by these; no user sees 
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import ClassVar, cast
 
 import numpy as np
@@ -13,7 +14,6 @@ import numpy as np
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library.routine import Routine
-from curta.compiler.loops.lower import loop_dims
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn
@@ -42,9 +42,7 @@ def routine_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -
 
 def in_memory(lowering: ItemBuilder, atom: Atom) -> Buffer:
     """The buffer of an operand; a literal is stored for it."""
-    result = lowering.buffer_of(atom)
-    if result is None:
-        result = lowering.new_buffer(atom.aval, f"literal{len(lowering.avals)}")
-        index = loop_dims(atom.aval.shape)
-        lowering.emit_map(result, index, lowering.elements.at(atom, index), "literal")
-    return result
+    name = f"literal{len(lowering.avals)}"
+    element = partial(lowering.elements.at, atom)
+    there = lowering.buffer_of(atom)
+    return there or lowering.stored(atom.aval, name, element, "literal")

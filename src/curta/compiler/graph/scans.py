@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.graph.inline import Function
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.memo import kept_by_settings
-from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.cumulative import Cumulative
 from curta.primitives.elementwise.comparison import eq
@@ -27,18 +25,13 @@ from curta.primitives.slicing import Pad, Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar
 
 
-def in_blocks(op: Cumulative, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def in_blocks(op: Cumulative, avals: Sequence[ShapedArray]) -> Function | None:
     """cumsum x -> cumsum of rows of x, plus what came before each, if x is long."""
     (x,) = avals
     wide = x.dtype.kind == "c" or x.dtype.itemsize >= 4
     if op.axis != x.ndim - 1 or x.shape[-1] < config.tuning.scan_long or not wide:
         return None
-    return _staged(op, x)
-
-
-@kept_by_settings(maxsize=64)
-def _staged(op: Cumulative, aval: ShapedArray) -> ClosedJaxpr:
-    return stage(lambda x: [_in_blocks(op, x)], [aval])
+    return lambda x: [_in_blocks(op, x)]
 
 
 def _in_blocks(op: Cumulative, x: Any) -> Any:

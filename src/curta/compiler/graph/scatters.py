@@ -15,13 +15,12 @@ from typing import Any, cast
 import numpy as np
 
 from curta import dtypes
+from curta.compiler.graph.inline import Function
 from curta.compiler.graph.rewriting import Context, Results, rewrites
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
-from curta.core.jaxpr import ClosedJaxpr, Eqn
-from curta.core.memo import kept_by_settings
-from curta.core.stage import stage
+from curta.core.jaxpr import Eqn
 from curta.core.trace import typeof
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.elementwise.comparison import eq
@@ -37,26 +36,17 @@ from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar
 
 
-def in_pieces(op: ScatterAdd, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def in_pieces(op: ScatterAdd, avals: Sequence[ShapedArray]) -> Function | None:
     """scatter-add x i u -> x + the sums of pieces of u, if many are added to few."""
-    x, _, updates = avals
-    if not _adds_rows(op, *avals) or is_symbolic_dim(updates.shape[0]):
+    x, _, given = avals
+    if not _adds_rows(op, *avals) or is_symbolic_dim(given.shape[0]):
         return None  # pieces have a static number of updates
-    count, rows = updates.shape[0], x.shape[0]
+    count, row, rows = given.shape[0], given.shape[1:], x.shape[0]
     pieces = config.tuning.scatter_pieces
     while pieces > 1 and count < config.tuning.scatter_per_element * pieces * rows:
         pieces //= 2
-    if pieces == 1 or updates.size < config.tuning.scatter_pieces_work:
+    if pieces == 1 or given.size < config.tuning.scatter_pieces_work:
         return None
-    return _in_pieces(op, tuple(avals), pieces)
-
-
-@kept_by_settings(maxsize=64)
-def _in_pieces(
-    op: ScatterAdd, avals: tuple[ShapedArray, ...], pieces: int
-) -> ClosedJaxpr:
-    x, _, updates = avals
-    count, row = updates.shape[0], updates.shape[1:]
     each = count // pieces
     whole = pieces * each
 
@@ -72,7 +62,7 @@ def _in_pieces(
             total = op(total, *(_cut(v, whole, count) for v in (indices, updates)))
         return [total]
 
-    return stage(run, avals)
+    return run
 
 
 def _adds_rows(

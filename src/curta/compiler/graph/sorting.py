@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.compiler.graph.inline import Function
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.library.select import FirstIndices
 from curta.compiler.library.sort import LARGEST, RowSort
@@ -16,10 +17,7 @@ from curta.compiler.library.sort_keys import kind_of
 from curta.compiler.llvm import target
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.memo import kept_by_settings
 from curta.core.op import Op
-from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.complex import imag, real
@@ -103,16 +101,11 @@ def _rows_apart(op: Op, avals: Avals, outs: Avals) -> Factors:
     return kept(avals, outs, [avals[0].ndim - 1])
 
 
-def sorted_by_library(op: Sort, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def sorted_by_library(op: Sort, avals: Sequence[ShapedArray]) -> Function | None:
     """sort x y -> x and y taken in the order of x."""
-    keys = avals[: op.num_keys]
-    fits = _fits(avals[0], op.dimension) and all(map(_has_keys, keys))
-    return _sorted(op, tuple(avals)) if fits else None
-
-
-@kept_by_settings(maxsize=64)
-def _sorted(op: Sort, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     dim, last = op.dimension, avals[0].ndim - 1
+    if not _fits(avals[0], dim) or not all(map(_has_keys, avals[: op.num_keys])):
+        return None
 
     def run(*xs: Any) -> list[Any]:
         rows = [move_dim(x, dim, last) for x in xs]
@@ -122,19 +115,15 @@ def _sorted(op: Sort, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
         order = OrderOfRows()(*keys)
         return [move_dim(_taken(x, order), last, dim) for x in rows]
 
-    return stage(run, avals)
+    return run
 
 
-def top_k_by_library(op: TopK, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def top_k_by_library(op: TopK, avals: Sequence[ShapedArray]) -> Function | None:
     """top_k x -> x taken at the indices of the greatest."""
-    (x,) = avals
-    fits = op.k and _fits(x, op.axis) and kind_of(x.dtype) is not None
-    return _greatest(op, x) if fits else None
-
-
-@kept_by_settings(maxsize=64)
-def _greatest(op: TopK, aval: ShapedArray) -> ClosedJaxpr:
+    (aval,) = avals
     last, size = aval.ndim - 1, aval.shape[op.axis]
+    if not op.k or not _fits(aval, op.axis) or kind_of(aval.dtype) is None:
+        return None
 
     def run(x: Any) -> list[Any]:
         rows = move_dim(x, op.axis, last)
@@ -144,7 +133,7 @@ def _greatest(op: TopK, aval: ShapedArray) -> ClosedJaxpr:
             indices = GreatestOfRows(op.k)(rows)
         return [move_dim(y, last, op.axis) for y in (_taken(rows, indices), indices)]
 
-    return stage(run, [aval])
+    return run
 
 
 def _fits(aval: ShapedArray, dimension: int) -> bool:

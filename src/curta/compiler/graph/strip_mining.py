@@ -19,7 +19,6 @@ from curta.compiler.graph.loop import Carried, Loop
 from curta.compiler.graph.loop_sums import sum_after
 from curta.config import config
 from curta.control.scan import Scan
-from curta.core.avals import ShapedArray
 from curta.core.dim import is_same, is_symbolic_dim, typical
 from curta.core.jaxpr import Atom, Eqn, Jaxpr, Var
 from curta.primitives.structure import Reshape
@@ -99,30 +98,27 @@ def _blocked(eqn: Eqn, iterations: int) -> list[Eqn]:
     count = inner.length // iterations
     before, after = list[Eqn](), list[Eqn]()
 
-    def cut(aval: ShapedArray) -> tuple[int, ...]:
-        return (count, iterations, *aval.shape[1:])
+    def cut(array: Atom) -> tuple[Var, Var]:
+        """An array in blocks, and a block of it."""
+        shape = iterations, *array.aval.shape[1:]
+        blocks, block = (array.aval.update(shape=s) for s in ((count, *shape), shape))
+        return Var(blocks), Var(block)
 
     outer = Loop(_with_length(eqn, count), [], [], [], [])
     for part in inner.carry:
         start, end = Var(part.start.aval), Var(part.result.aval)
         outer.carry.append(Carried(start, part.start, end, part.result))
         part.start, part.result = start, end
-    rows: list[tuple[Var, Atom]] = []
-    for v, array in inner.rows:
-        blocks = Var(array.aval.update(shape=cut(array.aval)))
+    for i, (v, array) in enumerate(inner.rows):
+        blocks, block = cut(array)
         before.append(Eqn(Reshape(blocks.aval.shape), (array,), (blocks,)))
-        block = Var(array.aval.update(shape=blocks.aval.shape[1:]))
         outer.rows.append((block, blocks))
-        rows.append((v, block))
-    inner.rows = rows
-    stacked: list[tuple[Atom, Var]] = []
-    for atom, array in inner.stacked:
-        blocks = Var(array.aval.update(shape=cut(array.aval)))
+        inner.rows[i] = v, block
+    for i, (atom, array) in enumerate(inner.stacked):
+        blocks, block = cut(array)
         after.append(Eqn(Reshape(array.aval.shape), (blocks,), (array,)))
-        block = Var(array.aval.update(shape=blocks.aval.shape[1:]))
         outer.stacked.append((block, blocks))
-        stacked.append((atom, block))
-    inner.stacked = stacked
+        inner.stacked[i] = atom, block
     inner.source = _with_length(eqn, iterations)
     _move(inner, inner.to_eqn())
     outer.eqns = inner.all_eqns()

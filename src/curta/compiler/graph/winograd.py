@@ -22,11 +22,10 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.graph.inline import Function
 from curta.config import config
 from curta.control.cond import Cond
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr
-from curta.core.memo import kept_by_settings
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.primitives.convolution.op import ConvGeneralDilated
@@ -52,13 +51,10 @@ _OF_PRODUCTS: Matrix = ((1, 1, 1, 0), (0, 1, -1, -1))
 
 def by_winograd(
     op: ConvGeneralDilated, avals: Sequence[ShapedArray]
-) -> ClosedJaxpr | None:
+) -> Function | None:
     """conv x w -> sums of 16 products of sums of x and of w, if they are large."""
-    return _by_winograd(op, tuple(avals)) if _fits(op, *avals) else None
-
-
-@kept_by_settings(maxsize=64)
-def _by_winograd(op: ConvGeneralDilated, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
+    if not _fits(op, *avals):
+        return None
     lhs_spec, rhs_spec, out_spec = op.dimension_numbers
     out: ShapedArray = op.aval(*avals)
     size = taken(out.shape, out_spec)[2:]
@@ -83,7 +79,7 @@ def _by_winograd(op: ConvGeneralDilated, avals: tuple[ShapedArray, ...]) -> Clos
         y = _transposed(y, tuple(standard.index(d) for d in range(4)))
         return [_finite(y, op, lhs, rhs)]
 
-    return stage(run, avals)
+    return run
 
 
 def _finite(y: Any, op: ConvGeneralDilated, *operands: Any) -> Any:

@@ -10,12 +10,11 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
+from curta.compiler.graph.inline import Function
 from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
-from curta.core.memo import kept_by_settings
-from curta.core.stage import stage
+from curta.core.jaxpr import eval_jaxpr
 from curta.core.trace import typeof
 from curta.primitives.base import Elementwise
 from curta.primitives.joining import Stack
@@ -23,8 +22,8 @@ from curta.primitives.slicing import Slice
 from curta.primitives.structure import AddAny, BroadcastInDim, Reshape
 
 
-def written_out(op: Scan, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The jaxpr of all iterations; None if it is to be a loop, or better is one."""
+def written_out(op: Scan, avals: Sequence[ShapedArray]) -> Function | None:
+    """All iterations; None if it is to be a loop, or better is one."""
     _, carry, _ = op.parts(avals)
     eqns, tuning = op.jaxpr.eqns, config.tuning
     if not op.length or op.length > op.unroll:
@@ -36,11 +35,6 @@ def written_out(op: Scan, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     by_element = (Elementwise, AddAny, BroadcastInDim, Reshape)
     if not all(isinstance(e.op, by_element) for e in eqns):
         return None
-    return _written_out(op, tuple(avals))
-
-
-@kept_by_settings(maxsize=64)
-def _written_out(op: Scan, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     step = functools.partial(eval_jaxpr, op.jaxpr.jaxpr, op.jaxpr.consts)
 
     def run(*args: Any) -> list[Any]:
@@ -51,7 +45,7 @@ def _written_out(op: Scan, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
             carry, rows[i] = outs[: op.num_carry], outs[op.num_carry :]
         return [*carry, *(Stack(0)(*ys) for ys in zip(*rows, strict=True))]
 
-    return stage(run, avals)
+    return run
 
 
 def _row(x: Any, i: int) -> Any:
