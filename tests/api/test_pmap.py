@@ -79,6 +79,10 @@ class TestValues:
         out = pmap(lambda x: x + 1, donate_argnums=0)(x)
         np.testing.assert_array_equal(out, X + 1)
         assert x.is_deleted()
+        leaves = [jnp.array(X) for _ in range(3)]
+        outs = pmap(lambda xs: [x + 1 for x in xs], donate_argnums=0)(leaves)
+        np.testing.assert_array_equal(outs, [X + 1] * 3)
+        assert all(x.is_deleted() for x in leaves)
         text = pmap(lambda x: x).lower(X).as_text("jaxpr")
         assert "shard_map" in text
 

@@ -5,6 +5,7 @@ It is `jit` of `shard_map` over a mesh of one axis, with axes in the words of `v
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -287,6 +288,7 @@ class _Options:
             out_axes = _out_axes(front, out)
             return tree_util.tree_unflatten(tree, [*map(_expanded, outs, out_axes)])
 
+        shard.__signature__ = _SIGNATURE_OF_LEAVES  # type: ignore[attr-defined]
         mapped = shard_map(
             shard,
             mesh=mesh,
@@ -325,6 +327,10 @@ class _Options:
             return self.fun(*full, **kwargs)
 
         return call
+
+
+# Of what takes the leaves of another function's arguments.
+_SIGNATURE_OF_LEAVES = inspect.signature(lambda *leaves: None)
 
 
 def _with_local_arrays(
