@@ -52,7 +52,7 @@ def test_the_compiler_seldom_asks_for_the_class_of_an_op():
 # Imports for type checkers that close a circle; none is to be added.
 CLOSING = {
     ("library.fourier_code", "library.fourier"),
-    ("library.radix", "library.sort"),
+    ("library.sort_code", "library.sort"),
     ("llvm.half", "llvm.instructions"),
     ("llvm.types", "llvm.instructions"),
     ("stablehlo.dims", "stablehlo.lowering"),

@@ -158,7 +158,7 @@ class Transform(Routine):
 
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr c, ptr x, ptr table, ptr scratch, ptr parallel_for)`."""
-        FourierCode(module, self).emit(name)
+        FourierCode(self).emit(module, name)
 
 
 def _power(number: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from curta.compiler.library import blas
 from curta.compiler.library.blas_buffers_code import ENTER, LEAVE
-from curta.compiler.library.routine import Routine, emit_chunks
+from curta.compiler.library.routine import Routine, part, share
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Value
 from curta.config import config
@@ -152,41 +152,33 @@ class BatchedCall(Routine):
         """
         if any(isinstance(a, int) and a > _LARGEST for a in self.arguments):
             raise ValueError(f"LAPACK has 32-bit indices, too few for {self}")
-        count = len(self.results) + len(self.operands) + 1
-        emit_chunks(module, name, _emit_chunk(module, self), count, self.chunks)
+        b = module.function(name, [PTR] * (len(self.results) + len(self.operands) + 2))
+        *given, launcher = b.arguments
+        share(b, launcher, "matrices", self.chunks, given, self._matrices)
+        b.ret()
 
-
-def _emit_chunk(module: Module, call: BatchedCall) -> str:
-    """`void matrices(ptr table, i64 chunk)`."""
-    b = module.function("matrices", [PTR, I64], exported=False)
-    table, chunk = b.arguments
-    sizes = (*call.results, *call.operands)
-    *arrays, scratch = (
-        b.load(PTR, b.offset(table, i, PTR)) for i in range(len(sizes) + 1)
-    )
-    memory = b.offset(scratch, chunk * call.spaces[-1], I8)
-    given = _fixed(b, call, memory)
-    b.call(ENTER, None)
-    first, last = (b.udiv((chunk + i) * call.batch, call.chunks) for i in (0, 1))
-    with b.loop(first, last) as loop:
-        here = [
-            b.offset(x, loop.index * size, I8)
-            for x, size in zip(arrays, sizes, strict=True)
-        ]
-        results, operands = here[: len(call.results)], here[len(call.results) :]
-        for i, j in call.copied:
-            b.copy(results[i], operands[j], call.results[i])
-        for i in call.cleared:
-            b.fill(results[i], 0, call.results[i])
-        pointers = [
-            results[x.index] if isinstance(x, Result)
-            else operands[x.index] if isinstance(x, Operand) else x
-            for x in given
-        ]  # fmt: skip
-        b.call(call.name, None, *pointers)
-    b.call(LEAVE, None)
-    b.ret()
-    return b.name
+    def _matrices(self, b: Builder, chunk: Value, *given: Value) -> None:
+        *arrays, scratch = given
+        memory = b.offset(scratch, chunk * self.spaces[-1], I8)
+        arguments, sizes = _fixed(b, self, memory), (*self.results, *self.operands)
+        b.call(ENTER, None)
+        with b.loop(*part(chunk, self.batch, self.chunks)) as loop:
+            here = [
+                b.offset(x, loop.index * size, I8)
+                for x, size in zip(arrays, sizes, strict=True)
+            ]
+            results, operands = here[: len(self.results)], here[len(self.results) :]
+            for i, j in self.copied:
+                b.copy(results[i], operands[j], self.results[i])
+            for i in self.cleared:
+                b.fill(results[i], 0, self.results[i])
+            pointers = [
+                results[x.index] if isinstance(x, Result)
+                else operands[x.index] if isinstance(x, Operand) else x
+                for x in arguments
+            ]  # fmt: skip
+            b.call(self.name, None, *pointers)
+        b.call(LEAVE, None)
 
 
 def _fixed(

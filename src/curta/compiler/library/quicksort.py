@@ -1,4 +1,4 @@
-"""Quicksort by vectors, of unsigned integers in end.
+"""Quicksort by vectors, of unsigned integers.
 
 A vector is compared with the pivot, and its lanes are packed to either side: those
 below it stay, the others go to spare memory and follow. Where a pivot of samples has
@@ -10,10 +10,10 @@ counted. Segments that wait lie on a stack; the larger one waits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
-from curta.compiler.llvm.builder import Builder, Module, Values
-from curta.compiler.llvm.types import I1, I64, PTR, Type, Value
+from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.functions import Function
+from curta.compiler.llvm.types import I1, I64, PTR, Operand, Type, Value
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 
@@ -61,69 +61,61 @@ class Quicksort:
         `spread` splits into segments of at most `limit` elements, to be sorted one by
         one.
         """
-        _Code(module, self).emit()
+        code = _Code(self)
+        code.sort.export(module)
+        code.spread.export(module)
 
 
 class _Code:
-    def __init__(self, module: Module, what: Quicksort) -> None:
-        self.module = module
+    def __init__(self, what: Quicksort) -> None:
         self.what = what
         self.key: Type = what.key
         # As many keys as fill a register.
         self.vector: Type = what.key.with_lanes(64 // what.key.size)
-
-    def emit(self) -> None:
-        self._partition()
-        self._middle()
-        self._ranks()
-        self._sort()
-        self._spread()
+        array, range_ = (PTR, PTR), (I64, I64)
+        sort, spread = what.names
+        self.sort = Function(self._sort, (*array, *range_), None, sort)
+        self.spread = Function(self._spread, (*array, *range_, PTR), None, spread)
+        parameters = (*array, *range_, self.key)
+        self.partition = Function(self._partition, parameters, I64, "partition")
+        self.middle = Function(self._middle, (PTR, *range_), self.key, "middle")
+        self.ranks = Function(self._ranks, (*array, *range_), None, "ranks")
 
     # ------------------------------------------------------------ the segments
 
-    def _sort(self) -> None:
-        b = self.module.function(self.what.names[0], [PTR, PTR, I64, I64])
-        keys, spare, first, last = b.arguments
-
+    def _sort(
+        self, b: Builder, keys: Value, spare: Value, first: Value, last: Value
+    ) -> None:
         def finish(start: Value, size: Value) -> None:
-            b.call("ranks", None, keys, spare, start, size)
+            self.ranks(b, keys, spare, start, size)
 
-        self._segments(b, (keys, spare), (first, last), b.const(I64, _FEW), finish)
-        b.ret()
+        self._segments(b, (keys, spare), (first, last), _FEW, finish)
 
-    def _spread(self) -> None:
-        sort, name = self.what.names
-        b = self.module.function(name, [PTR, PTR, I64, I64, PTR])
-        keys, spare, size, limit, segments = b.arguments
+    def _spread(
+        self, b: Builder, keys: Value, spare: Value, size: Value, limit: Value,
+        segments: Value,
+    ) -> None:  # fmt: skip
         count = b.offset(segments, 2 * self.what.segments, I64)
         b.store(b.const(I64, 0), count)
 
         def finish(start: Value, size: Value) -> None:
-            number = b.load(I64, count)
-            end = start + size
-
-            def add() -> Values:
+            number, end = b.load(I64, count), start + size
+            there = number < self.what.segments
+            with b.when(there):
                 b.store(start, b.offset(segments, number * 2, I64))
                 b.store(end, b.offset(segments, number * 2 + 1, I64))
                 b.store(number + 1, count)
-                return []
+            with b.when(~there):
+                self.sort(b, keys, spare, start, end)
 
-            def at_once() -> Values:
-                b.call(sort, None, keys, spare, start, end)
-                return []
-
-            b.if_(number < self.what.segments, add, at_once)
-
-        bounds = b.const(I64, 0), size
-        self._segments(b, (keys, spare), bounds, limit, finish)
-        b.ret()
+        self._segments(b, (keys, spare), (b.const(I64, 0), size), limit, finish)
 
     def _segments(
         self,
         b: Builder,
         arrays: tuple[Value, Value],
         bounds: tuple[Value, Value],
-        limit: Value,
+        limit: Operand,
         finish: Callable[[Value, Value], None],
     ) -> None:
         """Split segments until they have at most `limit` elements, then finish them."""
@@ -137,27 +129,20 @@ class _Code:
                 b.store(word, b.offset(stack, depth * 3 + i, I64))
             b.store(depth + 1, top)
 
-        def iteration(_: Values) -> Values:
+        push(*bounds, b.const(I1, 0))
+        with b.forever():
             depth = b.load(I64, top) - 1
+            b.return_when(depth < 0)
             b.store(depth, top)
             first, last, bad = (
                 b.load(I64, b.offset(stack, depth * 3 + i, I64)) for i in range(3)
             )
             size = last - first
-
-            def split() -> Values:
-                self._split(b, arrays, (first, last), bad, push)
-                return []
-
-            def done() -> Values:
+            small = size <= limit
+            with b.when(small):
                 finish(first, size)
-                return []
-
-            b.if_(b.compare("gt", size, limit), split, done)
-            return []
-
-        push(*bounds, b.const(I1, 0))
-        b.while_loop([], lambda _: b.load(I64, top) > 0, iteration)
+            with b.when(~small):
+                self._split(b, arrays, (first, last), bad, push)
 
     def _split(
         self,
@@ -167,26 +152,20 @@ class _Code:
         bad: Value,
         push: Callable[[Value, Value, Value], None],
     ) -> None:
-        first, last = bounds
+        keys, (first, last) = arrays[0], bounds
         size = last - first
-        partition = partial(b.call, "partition", I64, *arrays, first, last)
-
-        def middle() -> Values:
-            return [b.call("middle", self.key, arrays[0], first, last)]
-
-        (pivot,) = b.if_(
-            b.ne(bad, 0), middle, lambda: [self._sample(b, arrays[0], first, size)]
+        pivot = b.choose(
+            b.ne(bad, 0),
+            lambda: self.middle(b, keys, first, last),
+            lambda: self._sample(b, keys, first, size),
         )
-        cut = partition(pivot)
+        cut = self.partition(b, *arrays, first, last, pivot)
         none_below = b.eq(cut, first)
-
-        def equals() -> Values:
-            """No key is below the pivot: keys equal to it come first."""
-            with b.when(b.ne(pivot, -1)):
-                push(partition(pivot + 1), last, b.const(I1, 1))
-            return []
-
-        def both() -> Values:
+        with b.when(none_below), b.when(b.ne(pivot, -1)):
+            # No key is below the pivot: keys equal to it come first.
+            equal = self.partition(b, *arrays, first, last, pivot + 1)
+            push(equal, last, b.const(I1, 1))
+        with b.when(~none_below):
             low, high = cut - first, last - cut
             least = b.udiv(size, self.what.bad_split)
             small = b.compare("lt", b.min(low, high), least)
@@ -195,9 +174,6 @@ class _Code:
             smaller = b.select(swap, cut, first), b.select(swap, last, cut)
             push(*larger, small)
             push(*smaller, small)
-            return []
-
-        b.if_(none_below, equals, both)
 
     def _sample(self, b: Builder, keys: Value, first: Value, size: Value) -> Value:
         """The median of three medians of three."""
@@ -215,15 +191,15 @@ class _Code:
 
     # ------------------------------------------------------------ the elements
 
-    def _partition(self) -> None:
-        """`i64 partition(ptr keys, spare, i64 first, last, pivot)`: where it cuts."""
+    def _partition(
+        self, b: Builder, keys: Value, spare: Value, first: Value, last: Value,
+        pivot: Value,
+    ) -> Value:  # fmt: skip
+        """Where the keys that are not below the pivot begin, once they are behind."""
         key, vector = self.key, self.vector
-        parameters = [PTR, PTR, I64, I64, key]
-        b = self.module.function("partition", parameters, I64, False)
-        keys, spare, first, last, pivot = b.arguments
         limit, lanes = b.splat(pivot, vector.lanes), vector.lanes
 
-        def step(ends: Values, x: Value, there: Value | None) -> Values:
+        def step(ends: list[Value], x: Value, there: Value | None) -> list[Value]:
             below = b.compare("lt", x, limit, unsigned=True)
             above = b.not_(below)
             if there is not None:
@@ -248,16 +224,14 @@ class _Code:
         low, high = step(loop.results, x, there)
         source = b.offset(spare, first, key)
         b.copy(b.offset(keys, low, key), source, (high - first) * key.size)
-        b.ret(low)
+        return low
 
-    def _middle(self) -> None:
-        """`middle(ptr keys, i64 first, last)`: halfway from the least to the greatest.
+    def _middle(self, b: Builder, keys: Value, first: Value, last: Value) -> Value:
+        """Halfway from the least key to the greatest.
 
         All ones if they are equal, and else a number that splits them.
         """
         key = self.key
-        b = self.module.function("middle", [PTR, I64, I64], key, False)
-        keys, first, last = b.arguments
         start = b.load(key, b.offset(keys, first, key))
         ends = [b.splat(start, self.vector.lanes)] * 2
         whole = first + b.and_(last - first, -self.vector.lanes)
@@ -273,14 +247,13 @@ class _Code:
             loop.next(b.min(least, x, True), b.max(most, x, True))
         least, most = loop.results
         half = least + b.lshr(most - least, 1) + 1
-        b.ret(b.select(b.eq(least, most), least, half))
+        return b.select(b.eq(least, most), least, half)
 
-    def _ranks(self) -> None:
-        """`void ranks(ptr keys, spare, i64 first, size)`: sort a few elements."""
+    def _ranks(
+        self, b: Builder, keys: Value, spare: Value, first: Value, size: Value
+    ) -> None:
+        """Sort a few elements."""
         key, many = self.key, self.key.with_lanes(_FEW)
-        parameters = [PTR, PTR, I64, I64]
-        b = self.module.function("ranks", parameters, exported=False)
-        keys, spare, first, size = b.arguments
         keys, spare = b.offset(keys, first, key), b.offset(spare, first, key)
         there = b.first_lanes(size, _FEW)
         every = b.masked_load(many, keys, there, -1)
@@ -296,4 +269,3 @@ class _Code:
             rank = b.convert(b.population_count(before), "i64", unsigned=True)
             b.store(x, b.offset(spare, rank, key))
         b.copy(keys, spare, size * key.size)
-        b.ret()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I64, PTR, Value
-from curta.core.dim import is_symbolic_dim
 
 
 class Routine(ABC):
@@ -37,27 +36,44 @@ class Routine(ABC):
         """Add `void name(ptr results.., operands.., scratch, parallel_for)`."""
 
 
-def emit_chunks(
-    module: Module, name: str, chunk: str, pointers: int, chunks: int
+def share(
+    b: Builder,
+    launcher: Value,
+    name: str,
+    count: int | Value,
+    given: Sequence[Value],
+    body: Callable[..., None],
 ) -> None:
-    """Add `void name(ptr pointers.., parallel_for)`, which runs chunks on threads.
+    """Run `body(b, number, *given)` for each number below the count, on threads.
 
-    A chunk is `void chunk(ptr table, i64 number)`; the table has all that is given.
+    It is the code of a function of its own, which finds what it is given in a table;
+    all of one name are one.
     """
-    b = module.function(name, [PTR] * (pointers + 1))
-    table = b.scratch(8 * (pointers + 1), align=8)
-    for i, pointer in enumerate(b.arguments):
-        b.store(pointer, b.offset(table, i, PTR))
-    run_chunks(b, b.arguments[-1], chunk, table, chunks)
-    b.ret()
+    module = b.module
+    if not module.defines(name):
+        f = module.function(name, [PTR, I64], exported=False)
+        table, number = f.arguments
+        own = [f.load(x.type, f.offset(table, i, PTR)) for i, x in enumerate(given)]
+        body(f, number, *own)
+        f.ret()
+    table = b.scratch(8 * len(given), align=8)
+    for i, x in enumerate(given):
+        b.store(x, b.offset(table, i, PTR))
+    run_chunks(b, launcher, name, table, count)
 
 
 def run_chunks(
-    b: Builder, launcher: Value, function: str, table: Value, count: int
+    b: Builder, launcher: Value, function: str, table: Value, count: int | Value
 ) -> None:
     """Call `void function(ptr table, i64 number)` for each number, on threads."""
-    if not is_symbolic_dim(count) and count == 1:
+    if isinstance(count, int) and count == 1:
         b.call(function, None, table, b.const(I64, 0))
     else:
         code = b.function_address(function)
-        b.call(launcher, None, code, table, b.const(I64, count))
+        b.call(launcher, None, code, table, b.operand(count, I64))
+
+
+def part(number: Value, total: int, parts: int) -> tuple[Value, Value]:
+    """The bounds of one of `parts` nearly equal parts of a range."""
+    b: Builder = number.builder
+    return b.udiv(number * total, parts), b.udiv((number + 1) * total, parts)

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import functools
 
-from curta.compiler.library.routine import Routine, run_chunks
+from curta.compiler.library.routine import Routine, part, share
 from curta.compiler.library.sort import RowSort
 from curta.compiler.library.sort_keys import bits_of, encode_total
 from curta.compiler.llvm.builder import Builder, Module, Values
+from curta.compiler.llvm.functions import Function
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 from curta.config import config
 from curta.lazy_dataclass import dataclass
@@ -69,178 +70,123 @@ class FirstIndices(Routine):
         return Type(f"i{bits_of(self.kind)}")
 
     @property
-    def _list(self) -> int:
-        """The bytes of a list: keys, indices, and its length and bound."""
-        lanes = 64
-        parts = self.key.size * (self.room + lanes), 4 * (self.room + lanes), 64
-        return sum(-(-p // 64) * 64 for p in parts)
+    def list_parts(self) -> tuple[int, int, int, int]:
+        """Where in a list its keys, its indices and its length begin, and it ends.
+
+        After the length stands the bound.
+        """
+        room = self.room + 64
+        indices = _aligned(self.key.size * room)
+        length = indices + _aligned(4 * room)
+        return 0, indices, length, length + 64
 
     @property
-    def indices_at(self) -> int:
-        """Where in a list the indices begin."""
-        return -(-self.key.size * (self.room + 64) // 64) * 64
-
-    @property
-    def length_at(self) -> int:
-        """Where in a list its length stands, and the bound after it."""
-        return self.indices_at + -(-4 * (self.room + 64) // 64) * 64
-
-    @property
-    def lists(self) -> int:
-        """The number of lists."""
-        return self.chunks * self.pieces
-
-    @property
-    def kept(self) -> tuple[int, int, int]:
-        """The bytes of what is kept of all rows: keys, indices, and their order."""
+    def parts(self) -> tuple[int, int, int, int]:
+        """Where keys, indices and order of all rows begin, and the lists."""
         total = self.rows * self.count
-        return tuple(-(-total * n // 64) * 64 for n in (self.key.size, 4, 4))  # type: ignore[return-value]
+        keys, indices = _aligned(total * self.key.size), _aligned(4 * total)
+        return 0, keys, keys + indices, keys + 2 * indices
 
     @property
     def scratch(self) -> int:
         """The bytes of memory it needs."""
-        return sum(self.kept) + max(self.lists * self._list, self.sort.scratch)
+        lists = self.chunks * self.pieces * self.list_parts[-1]
+        return self.parts[-1] + max(lists, self.sort.scratch)
 
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr indices, ptr keys, ptr scratch, ptr parallel_for)`."""
-        _Emitter(module, self).emit(name)
+        _Code(self, module).emit(module, name)
 
 
-# Words of the table that the functions share.
-_SOURCE, _LISTS, _KEYS, _INDICES, _LAUNCHER, _ROW = range(6)
+def _aligned(size: int) -> int:
+    return -(-size // 64) * 64
 
 
-class _Emitter:
-    def __init__(self, module: Module, what: FirstIndices) -> None:
-        self.module = module
+class _Code:
+    def __init__(self, what: FirstIndices, module: Module) -> None:
         self.what = what
-        self.key = what.key
-        self.vector = self.key.with_lanes(min(64 // self.key.size, 16))
+        self.key: Type = what.key
+        self.vector: Type = self.key.with_lanes(min(64 // self.key.size, 16))
         # Candidates are collected by vectors where registers can compress lanes.
-        self.packs = self.vector if module.vector_bytes == 64 else self.key
+        self.packs: Type = self.vector if module.vector_bytes == 64 else self.key
+        self.cut = Function(self._cut, (PTR,), None, "cut")
 
-    def emit(self, name: str) -> None:
-        what = self.what
-        sorter = f"{name}.sort"
-        what.sort.emit(self.module, sorter)
-        cut = self._cut()
-        piece = self._piece(cut)
-        rows = self._rows(piece, cut)
-        b = self.module.function(name, [PTR] * 4)
+    def emit(self, module: Module, name: str) -> None:
+        what, sorter = self.what, f"{name}.sort"
+        what.sort.emit(module, sorter)
+        b = module.function(name, [PTR] * 4)
         result, source, scratch, launcher = b.arguments
-        keys, indices, order = what.kept
-        at = [b.offset(scratch, sum((keys, indices, order)[:i]), I8) for i in range(4)]
-        table = b.scratch(64, align=8)
-        for word, value in (
-            (_SOURCE, source), (_LISTS, at[3]), (_KEYS, at[0]), (_INDICES, at[1]),
-            (_LAUNCHER, launcher),
-        ):  # fmt: skip
-            b.store(value, b.offset(table, word, PTR))
-        run_chunks(b, launcher, rows, table, what.chunks)
-        b.call(sorter, None, at[2], at[0], at[3], launcher)
+        keys, indices, order, lists = (b.offset(scratch, x, I8) for x in what.parts)
+        given = [source, lists, keys, indices, launcher]
+        share(b, launcher, "chunk", what.chunks, given, self._chunk)
+        b.call(sorter, None, order, keys, lists, launcher)
         with b.loop(0, what.rows) as row, b.loop(0, what.count) as loop:
-            to = row.index * what.count + loop.index
-            number = b.load(I32, b.offset(at[2], to, I32))
-            chosen = row.index * what.count + b.convert(number, "i64")
-            b.store(
-                b.load(I32, b.offset(at[1], chosen, I32)),
-                b.offset(result, to, I32),
-            )
+            first = row.index * what.count
+            number = b.load(I32, b.offset(order, first + loop.index, I32))
+            chosen = b.offset(indices, first + b.convert(number, "i64"), I32)
+            b.store(b.load(I32, chosen), b.offset(result, first + loop.index, I32))
         b.ret()
 
-    def _parts(self, b: Builder, lists: Value, number: Value) -> tuple[Value, ...]:
+    def _list(self, b: Builder, lists: Value, number: Value) -> Values:
         """The keys, the indices and the length of a list."""
-        what = self.what
-        start = b.offset(lists, number * what._list, I8)
-        offsets = what.indices_at, what.length_at
-        return start, *(b.offset(start, offset, I8) for offset in offsets)
+        *parts, size = self.what.list_parts
+        start = b.offset(lists, number * size, I8)
+        return [b.offset(start, x, I8) for x in parts]
 
-    def _rows(self, piece: str, cut: str) -> str:
-        """`void rows(ptr table, i64 chunk)`: one row of a chunk after the other."""
-        what = self.what
-        b = self.module.function("rows", [PTR, I64], exported=False)
-        table, chunk = b.arguments
-        own = b.scratch(64, align=8)
-        b.copy(own, table, 64)
-        lists = b.load(PTR, b.offset(table, _LISTS, PTR))
-        first = b.udiv(chunk * what.rows, what.chunks)
-        last = b.udiv((chunk + 1) * what.rows, what.chunks)
-        kept_keys, kept_indices = (
-            b.load(PTR, b.offset(table, word, PTR)) for word in (_KEYS, _INDICES)
-        )
-        with b.loop(first, last) as row:
-            b.store(row.index, b.offset(own, _ROW, I64))
-            start = chunk * what.pieces
-            if what.pieces == 1:
-                b.call(piece, None, own, start)
-            else:
-                launcher = b.load(PTR, b.offset(table, _LAUNCHER, PTR))
-                code, pieces = b.function_address(piece), b.const(I64, what.pieces)
-                b.call(launcher, None, code, own, pieces)
-                self._join(b, lists, cut)
-            keys, indices, _ = self._parts(b, lists, start)
-            at = row.index * what.count
-            b.copy(b.offset(kept_keys, at, self.key), keys, what.count * self.key.size)
-            b.copy(b.offset(kept_indices, at, I32), indices, what.count * 4)
-        b.ret()
-        return b.name
-
-    def _join(self, b: Builder, lists: Value, cut: str) -> None:
-        """Add the lists of all pieces to that of the first, and cut it."""
-        what = self.what
-        keys, indices, length = self._parts(b, lists, b.const(I64, 0))
-        with b.loop(1, what.pieces) as loop:
-            other = self._parts(b, lists, loop.index)
-            count, more = b.load(I64, length), b.load(I64, other[2])
-            b.copy(b.offset(keys, count, self.key), other[0], more * self.key.size)
-            b.copy(b.offset(indices, count, I32), other[1], more * 4)
-            b.store(count + more, length)
-            b.call(cut, None, keys)
-        return None
-
-    def _piece(self, cut: str) -> str:
-        """`void piece(ptr table, i64 list)`: collect from a piece of a row."""
+    def _chunk(
+        self, b: Builder, chunk: Value, source: Value, lists: Value, all_keys: Value,
+        all_indices: Value, launcher: Value,
+    ) -> None:  # fmt: skip
+        """One row after the other."""
         what, key = self.what, self.key
-        b = self.module.function("piece", [PTR, I64], exported=False)
-        table, number = b.arguments
-        source = b.load(PTR, b.offset(table, _SOURCE, PTR))
-        row = b.load(I64, b.offset(table, _ROW, I64))
-        source = b.offset(source, row * what.size, key)
-        lists = b.load(PTR, b.offset(table, _LISTS, PTR))
-        parts = self._parts(b, lists, number)
+        keys, indices, length = self._list(b, lists, chunk * what.pieces)
+        with b.loop(*part(chunk, what.rows, what.chunks)) as row:
+            here = b.offset(source, row.index * what.size, key)
+            share(b, launcher, "piece", what.pieces, [here, keys], self._piece)
+            if what.pieces > 1:
+                self._join(b, keys, indices, length)
+            at = row.index * what.count
+            b.copy(b.offset(all_keys, at, key), keys, what.count * key.size)
+            b.copy(b.offset(all_indices, at, I32), indices, what.count * 4)
+
+    def _join(self, b: Builder, keys: Value, indices: Value, length: Value) -> None:
+        """Add the lists of all pieces to that of the first, and cut it."""
+        with b.loop(1, self.what.pieces) as loop:
+            others, their_indices, their_length = self._list(b, keys, loop.index)
+            count, more = b.load(I64, length), b.load(I64, their_length)
+            b.copy(b.offset(keys, count, self.key), others, more * self.key.size)
+            b.copy(b.offset(indices, count, I32), their_indices, more * 4)
+            b.store(count + more, length)
+            self.cut(b, keys)
+
+    def _piece(self, b: Builder, number: Value, source: Value, lists: Value) -> None:
+        """Collect from a piece of a row, to a list of its own."""
+        what, lanes = self.what, self.vector.lanes
+        collector = _Collector(b, self, source, self._list(b, lists, number))
         width = -(-what.size // what.pieces)
         first = b.const(I64, 0) if what.pieces == 1 else number * width
         last = b.min(first + width, what.size)
-        b.store(b.const(I64, 0), parts[2])
-        collector = _Collector(b, what, source, parts, cut)
-        lanes = self.vector.lanes
         whole = first + b.and_(last - first, -4 * lanes)
         with b.loop(first, whole, 4 * lanes) as loop:
             result = collector.any_collected(self.vector, loop.index, 4)
             with b.when(result), b.loop(0, 4 * lanes, self.packs.lanes) as inner:
                 collector.collect(self.packs, loop.index + inner.index)
         with b.loop(whole, last) as rest:
-            collector.collect(key, rest.index)
-        b.call(cut, None, parts[0])
-        b.ret()
-        return b.name
+            collector.collect(self.key, rest.index)
+        self.cut(b, collector.keys)
 
-    def _cut(self) -> str:
-        """`void cut(ptr list)`: keep the least keys, the first ones of equals."""
+    def _cut(self, b: Builder, keys: Value) -> None:
+        """Keep the least keys of a list, the first ones of equals."""
         what, key = self.what, self.key
-        b = self.module.function("cut", [PTR], exported=False)
-        (keys,) = b.arguments
-        length = b.offset(keys, what.length_at, I8)
+        _, indices, length = self._list(b, keys, b.const(I64, 0))
         count = b.load(I64, length)
-        with b.when(b.compare("gt", count, what.count)):
-            # Pad the last vector with the largest key, which is never among the least.
-            b.store(b.const(self.vector, -1), b.offset(keys, count, key))
-            bound, equals = self._bound(b, keys, count)
-            b.store(bound, b.offset(length, 8, I8))
-            _Keeper(b, what, keys, bound, count).emit(self.packs, equals)
-            b.store(b.const(I64, what.count), length)
-        b.ret()
-        return b.name
+        b.return_unless(count > what.count)
+        # Pad the last vector with the largest key, which is never among the least.
+        b.store(b.const(self.vector, -1), b.offset(keys, count, key))
+        bound, equals = self._bound(b, keys, count)
+        b.store(bound, b.offset(length, 1, I64))
+        _Keeper(b, (keys, indices), bound, count).emit(self.packs, equals)
+        b.store(b.const(I64, what.count), length)
 
     def _bound(self, b: Builder, keys: Value, count: Value) -> tuple[Value, Value]:
         """The key that stands last among the least, and how many of it are kept.
@@ -278,12 +224,11 @@ class _Keeper:
     """Code that moves what is kept of a list to its beginning, in order."""
 
     def __init__(
-        self, b: Builder, what: FirstIndices, keys: Value, bound: Value, count: Value
+        self, b: Builder, lists: tuple[Value, Value], bound: Value, count: Value
     ) -> None:
-        self.b, self.key, self.keys, self.bound, self.count = (
-            b, what.key, keys, bound, count,
-        )  # fmt: skip
-        self.indices = b.offset(keys, what.indices_at, I8)
+        self.b, (self.keys, self.indices) = b, lists
+        self.bound, self.count = bound, count
+        self.key: Type = bound.type
 
     def emit(self, type_: Type, equals: Value) -> None:
         """Keep what is less than the bound, and the first `equals` that equal it."""
@@ -319,15 +264,8 @@ class _Keeper:
         less = b.compare("lt", x, limit, unsigned=True)
         numbers = I32.with_lanes(x.lanes)
         position = b.load(numbers, b.offset(self.indices, first, I32))
-        for value, to, type_ in (
-            (x, self.keys, self.key),
-            (position, self.indices, I32),
-        ):
-            at = b.offset(to, kept, type_)
-            if x.lanes > 1:
-                b.compress(value, at, less)
-            else:
-                b.store(value, at)
+        b.compress(x, b.offset(self.keys, kept, self.key), less)
+        b.compress(position, b.offset(self.indices, kept, I32), less)
         return [kept + b.count_lanes(less), equals]
 
 
@@ -337,28 +275,22 @@ class _Collector:
     There is no bound until the list is full for the first time.
     """
 
-    def __init__(
-        self,
-        b: Builder,
-        what: FirstIndices,
-        source: Value,
-        parts: tuple[Value, ...],
-        cut: str,
-    ) -> None:
-        self.b, self.what, self.source, self.cut = b, what, source, cut
+    def __init__(self, b: Builder, code: _Code, source: Value, parts: Values) -> None:
+        self.b, self.code, self.source = b, code, source
         self.keys, self.indices, self.length = parts
         self.bound, self.bounded = b.scratch(8), b.scratch(1)
-        b.store(b.const(what.key, -1), self.bound)
+        b.store(b.const(code.key, -1), self.bound)
         b.store(b.const(I8, 0), self.bounded)
+        b.store(b.const(I64, 0), self.length)
 
     def _read(self, type_: Type, index: Value) -> Value:
         b = self.b
         x = b.load(type_, b.offset(self.source, index, type_))
-        return b.not_(encode_total(b, x, self.what.kind))
+        return b.not_(encode_total(b, x, self.code.what.kind))
 
     def _beats(self, new: Value) -> Value:
         b = self.b
-        limit = b.splat(b.load(self.what.key, self.bound), new.lanes)
+        limit = b.splat(b.load(self.code.key, self.bound), new.lanes)
         free = b.splat(b.eq(b.load(I8, self.bounded), 0), new.lanes)
         return b.or_(b.compare("lt", new, limit, unsigned=True), free)
 
@@ -372,26 +304,19 @@ class _Collector:
 
     def collect(self, type_: Type, index: Value) -> None:
         """Add the elements of a vector that beat the bound, in order."""
-        b, what = self.b, self.what
+        b, key = self.b, self.code.key
         new = self._read(type_, index)
         mask = self._beats(new)
         with b.when(b.any_lane(mask)):
             count = b.load(I64, self.length)
             number = b.splat(b.convert(index, "i32"), new.lanes)
             number = number + b.lane_index(number.type)
-            keys = b.offset(self.keys, count, what.key)
-            indices = b.offset(self.indices, count, I32)
-            if new.lanes > 1:
-                b.compress(new, keys, mask)
-                b.compress(number, indices, mask)
-                count = count + b.count_lanes(mask)
-            else:
-                b.store(new, keys)
-                b.store(number, indices)
-                count = count + 1
+            b.compress(new, b.offset(self.keys, count, key), mask)
+            b.compress(number, b.offset(self.indices, count, I32), mask)
+            count = count + b.count_lanes(mask)
             b.store(count, self.length)
-            with b.when(count >= what.room):
-                b.call(self.cut, None, self.keys)
-                bound = b.load(what.key, b.offset(self.length, 8, I8))
+            with b.when(count >= self.code.what.room):
+                self.code.cut(b, self.keys)
+                bound = b.load(key, b.offset(self.length, 1, I64))
                 b.store(bound, self.bound)
                 b.store(b.const(I8, 1), self.bounded)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from curta.compiler.library.quicksort import segments_size
 from curta.compiler.library.radix import DIGITS, RadixSort
 from curta.compiler.library.routine import Routine
+from curta.compiler.library.sort_code import InsertionSort, SortCode
 from curta.compiler.library.sort_keys import bits_of
 from curta.compiler.library.vector_sort import VectorSort
 from curta.compiler.llvm.builder import Module
@@ -89,5 +90,7 @@ class RowSort(Routine):
 
     def emit(self, module: Module, name: str) -> None:
         """Add `void name(ptr result, ptr keys.., ptr scratch, ptr parallel_for)`."""
-        how = VectorSort if self.by_vectors else RadixSort
-        how(module, self).emit(name)
+        how: type[SortCode] = VectorSort if self.by_vectors else RadixSort
+        if self.size <= config.tuning.sorted_by_insertion:
+            how = InsertionSort
+        how(self).emit(module, name)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.library.butterflies import Complex, butterfly, product, radices
-from curta.compiler.llvm.builder import Builder, Module
+from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.functions import Function, function
 from curta.compiler.llvm.types import I64, PTR, Operand, Type, Value
 from curta.lazy_dataclass import dataclass
 
@@ -69,8 +70,7 @@ def pass_roots(size: int, sign: int) -> NDArray:
 class Columns:
     """Writes transforms of columns; passes between blocks are functions."""
 
-    def __init__(self, module: Module, vector: Type, sign: int) -> None:
-        self.module = module
+    def __init__(self, vector: Type, sign: int) -> None:
         self.vector = vector
         self.element: Type = vector.with_lanes(1)
         self.sign = sign
@@ -107,8 +107,7 @@ class Columns:
             first = load if i == 0 else None
             last = store if i == len(steps) - 1 else None
             if p.roots and first is None:
-                sizes = (b.const(I64, p.count), b.const(I64, p.stride))
-                b.call(self._function(p.radix), None, there, here, table, *sizes)
+                self._function(p.radix)(b, there, here, table, p.count, p.stride)
             else:
                 read = first or partial(self.load, b, here)
                 write = last or partial(self.store, b, there)
@@ -119,17 +118,17 @@ class Columns:
             here, there = there, here
         return here
 
-    def _function(self, radix: int) -> str:
-        """`void pass(ptr to, ptr from, ptr table, i64 count, i64 stride)`."""
-        name = f"pass{radix}"
-        if not self.module.defines(name):
-            parameters = [PTR, PTR, PTR, I64, I64]
-            b = self.module.function(name, parameters, exported=False)
-            to, source, table, *sizes = b.arguments
+    def _function(self, radix: int) -> Function:
+        """A pass from one block to another, of so many groups of butterflies."""
+
+        @function(PTR, PTR, PTR, I64, I64, name=f"pass{radix}")
+        def run(
+            b: Builder, to: Value, source: Value, table: Value, *sizes: Value
+        ) -> None:
             read, write = partial(self.load, b, source), partial(self.store, b, to)
             self._pass(b, radix, (sizes[0], sizes[1]), table, read, write)
-            b.ret()
-        return name
+
+        return run
 
     def _pass(
         self, b: Builder, radix: int, sizes: tuple[Operand, Operand],

@@ -234,7 +234,8 @@ class VectorInstructions(Instructions, ABC):
 
         As many lanes are written as there are.
         """
-        self.store(self.packed(value, mask), pointer)
+        one = value.lanes == 1
+        self.store(value if one else self.packed(value, mask), pointer)
 
     def strided(self, pointer: Value, stride: Operand, element: Type) -> Value:
         """Addresses of lanes that lie `stride` elements apart, for gather, scatter."""
