@@ -40,7 +40,10 @@ _SECONDS_BETWEEN_TOUCHES = 86400.0
 # The modules whose code decides what any IR looks like.
 _IR_MODULES = tuple(
     f"curta.compiler.llvm.{name}"
-    for name in ("builder", "instructions", "types", "vectors")
+    for name in (
+        *("builder", "control_flow", "folding", "functions"),
+        *("instructions", "types", "vectors"),
+    )
 )
 
 

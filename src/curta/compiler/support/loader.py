@@ -15,7 +15,7 @@ from typing import Any
 
 from curta.compiler import cache
 from curta.compiler.link import LoadedCode, load
-from curta.compiler.llvm import functions, target
+from curta.compiler.llvm import target
 from curta.compiler.llvm.functions import Function
 from curta.compiler.support import objects
 
@@ -41,7 +41,7 @@ def native_module(
         LookupError: this Python, or this system, does not have what they call.
     """
     exports = exports or sources[0].EXPORTS
-    names = [s.__name__ for s in (functions, objects, *sources)]
+    names = [s.__name__ for s in (objects, *sources)]
     parts = depends, repr(layout), f"{objects.CLASS} {objects.ITEMS}"
 
     def text() -> str:
