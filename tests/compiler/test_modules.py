@@ -16,7 +16,7 @@ import curta
 import curta.numpy as jnp
 from curta.compiler import steps
 from curta.compiler.linked import Source
-from curta.compiler.llvm import target
+from curta.compiler.llvm import entry as entry_code, target
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support.threads import parallel_for_address
 from curta.config import config, tuning
@@ -189,3 +189,45 @@ def test_levels_by_what_kernels_gain(
     run(fun, LARGE)
     (entry,) = entries
     assert max(m.level for m in (entry, *entry.callees)) == level
+
+
+def test_kernels_of_one_form_are_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal but for their buffers: nothing else that the code follows from differs."""
+    written: list[str] = []
+    emit_kernel = entry_code.emit_kernel
+
+    def emitted(module: Any, name: str, *rest: Any) -> Any:
+        written.append(name)
+        return emit_kernel(module, name, *rest)
+
+    monkeypatch.setattr(entry_code, "emit_kernel", emitted)
+    monkeypatch.delenv("CURTA_CHECK", raising=False)
+    y, z = X - 0.5, X.T.copy()
+    cases: list[Any] = [
+        (jnp.floor, X),
+        (jnp.ceil, y),
+        (lambda x: jnp.where(x > 0.2, x, 0.0), X),
+        (lambda x: jnp.where(x > 0.2, x, -0.0), y),
+        (lambda x: jnp.where(x > 0.3, x, -0.0), y),
+        (lambda x: x[:, 1:] - x[:, :-1], X),
+        (lambda x: x[:, :-1] - x[:, 1:], X),
+        (lambda x: x.sum(1), X),
+        (lambda x: x.max(1), X),
+        (lambda x: jnp.cumsum(x, 1), X),
+        (lambda x: x.astype(np.int32) // 3, z),
+        (lambda x: x.astype(np.uint32) // 3, z),
+    ]
+
+    def all_of(arrays: Any) -> Any:
+        return [f(x) for (f, _), x in zip(cases, arrays, strict=True)]
+
+    arrays = [x for _, x in cases]
+    once = run(lambda *xs: all_of(xs), *arrays, fused=False)
+    alone = len(written)
+    assert len(set(written)) == alone
+    twice = run(lambda *xs: (all_of(xs), all_of(xs[::-1][::-1])), *arrays, fused=False)
+    assert len(written) == 2 * alone  # the second half of the second program is there
+    for i, (f, x) in enumerate(cases):
+        (expected,) = run(f, x, fused=False)
+        for found in (once[i], twice[i], twice[i + len(cases)]):
+            assert found.tobytes() == expected.tobytes()

@@ -12,7 +12,8 @@ STOPPED at once, as it does where long loops have seen that the call was cancell
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -28,12 +29,14 @@ from curta.compiler.llvm.program_calls import Callee
 from curta.compiler.llvm.regions import emit_region, run_region
 from curta.compiler.llvm.types import I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
+from curta.compiler.loops.canonical import canonical_form, outline
 from curta.compiler.loops.costs import is_cancellable
 from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region, memory_of
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.compiler.routine_code import LibraryCall
 from curta.config import config
+from curta.core.dim import is_symbolic_dim
 from curta.lazy_dataclass import dataclass
 
 ENTRY = "entry"
@@ -262,9 +265,14 @@ class KernelModules:
         self.functions: dict[Work, str] = {}
         self._current: dict[int, KernelModule] = {}
         self._known: dict[tuple[int, str], str] = {}
+        self._outlines: dict[Hashable, dict[Hashable, Scheduled]] = {}
 
     def add(self, work: Scheduled, level: int) -> None:
         """Emit a function; equal ones, as equal layers have, are one."""
+        same = self._of_same_form(work, level)
+        if same is not None and not os.environ.get("CURTA_CHECK"):
+            self.functions[work] = self.functions[same]
+            return
         part = self._part(level)
         module, name = part.module, f"kernel{len(self._known)}"
         kernel, plan, placement = work.kernel, work.plan, work.placement
@@ -274,11 +282,27 @@ class KernelModules:
             function = emit_kernel(module, name, kernel, plan, placement)
         _, _, body = function.text().partition("\n")
         self.functions[work] = self._known.setdefault((level, body), name)
+        assert same is None or self.functions[work] == self.functions[same]
         if self.functions[work] != name:
             module.drop(function)
         else:
             part.functions.append(name)
             part.size += len(body)
+
+    def _of_same_form(self, work: Scheduled, level: int) -> Scheduled | None:
+        """A kernel met before whose code is the same, though it is not written yet."""
+        kernel, plan = work.kernel, work.plan
+        if isinstance(kernel, Region) or _depends_on_sizes(kernel, work.placement):
+            return None
+        alike = self._outlines.setdefault((level, outline(kernel, plan)), {})
+        if not alike:  # most are alone: they need no form
+            alike[None] = work
+            return None
+        if None in alike:
+            first = alike.pop(None)
+            alike[_form_of(first)] = first
+        same = alike.setdefault(_form_of(work), work)
+        return None if same is work else same
 
     def _part(self, level: int) -> KernelModule:
         """The module of a level that is not full yet."""
@@ -287,6 +311,18 @@ class KernelModules:
             result = self._current[level] = KernelModule(level, self.new_module())
             self.modules.append(result)
         return result
+
+
+def _form_of(work: Scheduled) -> Hashable:
+    assert isinstance(work.kernel, Kernel)
+    return canonical_form(work.kernel, work.plan, work.placement)
+
+
+def _depends_on_sizes(kernel: Kernel, placement: BufferPlacement) -> bool:
+    """Whether sizes that are not known take part."""
+    dims = [*kernel.dims, *(v for nest in kernel.nests for v in nest.dims)]
+    sizes = [*(v.extent for v in dims), *(b.size for b in placement.arguments)]
+    return any(map(is_symbolic_dim, sizes))
 
 
 _SERIAL = "serial_for"
