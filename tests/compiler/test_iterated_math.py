@@ -32,8 +32,9 @@ CASES = {
         ops.random_gamma_grad, ops.random_gamma_grad.eval, SHAPE, BOUND
     ),
 }  # fmt: skip
+# Not -2.5, where terms of zeta cancel each other and only their errors are left.
 SPECIAL = np.array(
-    [0, -0.0, 1, -1, 2, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e-300, 1e300, -2.5, 20]
+    [0, -0.0, 1, -1, 2, 0.5, -0.5, np.inf, -np.inf, np.nan, 1e-300, 1e300, -2.25, 20]
 )
 
 
@@ -114,3 +115,14 @@ def test_inside_of_loops_and_derivatives():
     step = np.array([0, 1e-6, 0, 0, 0])
     difference = (total(a + step, x) - total(a - step, x)) / 2e-6
     np.testing.assert_allclose(slope(a, x)[1], difference, rtol=1e-5)
+
+
+def test_zeta_of_large_powers_and_far_from_zero():
+    """Against mpmath; the powers of terms lost two digits in their logarithms."""
+    s, q = np.array([78.60519698060405, 2.0]), np.array([1022.4423475992788, -500.5])
+    exact = [3.6548978692549225e-236, 9.867608393768008]
+    np.testing.assert_allclose(native(ops.zeta, s, q), exact, rtol=2e-15)
+    m, x = np.array([53.0]), np.array([390.9324523197896])
+    np.testing.assert_allclose(
+        native(ops.polygamma, m, x), [3.58406239372705e-70], rtol=2e-15
+    )
