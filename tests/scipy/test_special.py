@@ -170,6 +170,15 @@ SMOOTH = {
 }
 
 
+def test_slopes_of_ndtri():
+    """From its value; 0 at the ends, as JAX has them."""
+    p = jnp.array([0, 0.1, 0.5, 1, 2], jnp.float32)
+    slopes = curta.vmap(curta.grad(special.ndtri))(p)
+    np.testing.assert_allclose(slopes, [0, 5.6980597, 2.5066283, 0, np.nan], rtol=1e-6)
+    curved = curta.vmap(curta.grad(curta.grad(special.ndtri)))(p)
+    np.testing.assert_allclose(curved, [0, -41.60929, 0, 0, np.nan], rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", SMOOTH)
 def test_derivatives(name):
     with curta.enable_x64(True):

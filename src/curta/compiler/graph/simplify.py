@@ -217,6 +217,18 @@ def power_of_a_half(eqn: Any, context: Context) -> Results | None:
     return [root]
 
 
+@rewrites(Pow)
+def power_of_two(eqn: Any, context: Context) -> Results | None:
+    """x ** 2 -> mul x x, of floats."""
+    x, y = eqn.invars
+    number = _splat(y, context)
+    if number is None or number.aval.dtype != x.aval.dtype or number.val != 2:
+        return None
+    if not dtypes.issubdtype(x.aval.dtype, np.floating):
+        return None
+    return [context.apply(Mul(), x, x)]
+
+
 @rewrites(DotGeneral)
 def transpose_into_dot(eqn: Any, context: Context) -> Results | None:
     """dot (transpose x) y -> dot x y, over other dims; the same for y."""
@@ -327,6 +339,7 @@ simplify: Final = Rewriting(
     negated_twice,
     divided_by_power_of_two,
     power_of_a_half,
+    power_of_two,
     split_into_slices,
     unstack_into_slices,
     stack_into_concatenate,

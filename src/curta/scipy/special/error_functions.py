@@ -364,7 +364,11 @@ def ndtri(p: ArrayLike) -> Array:
     Array(0., dtype=float32)
     """
     dtypes.dtype(p)  # raises TypeError for lists and the like
-    p = only_f32_or_f64(p)
+    return _ndtri(only_f32_or_f64(p))
+
+
+@custom_jvp
+def _ndtri(p: Any) -> Any:
     upper = p > 1 - math.exp(-2.0)
     tail = jnp.where(p > -math.expm1(-2.0), 1 - p, p)
     safe = jnp.where(tail == 0, 0.5, tail)
@@ -378,6 +382,16 @@ def ndtri(p: ArrayLike) -> Array:
     size = jnp.where(safe > math.exp(-2.0), middle, jnp.where(z >= 8, far, near))
     x = jnp.where(upper, size, -size)
     return jnp.where(p == 0, -np.inf, jnp.where(p == 1, np.inf, x)).astype(p.dtype)
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
+    (p,), (t,) = primals, tangents
+    out = _ndtri(p)
+    end = (p == 0) | (p == 1)  # where the slope is taken to be 0
+    x = jnp.where(end, 0, out)
+    slope = math.sqrt(2 * np.pi) * jnp.exp(0.5 * x * x)
+    return out, t * jnp.where(end, 0, slope)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
