@@ -159,3 +159,11 @@ def test_orders_of_dims_may_be_arrays():
     for order in (2, 0, 1), [2, 0, 1], np.array([2, 0, 1]):
         assert x.transpose(order).shape == (4, 2, 3)
     assert x.transpose(None).shape == x.transpose().shape == (4, 3, 2)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_densities_have_the_dtype_of_the_points(dtype):
+    points = jnp.arange(4.0).astype(dtype)
+    density, edges = jnp.histogramdd(points[:, None], 2, density=True)
+    assert density.dtype == edges[0].dtype == dtype
+    assert jnp.histogramdd(points[:, None], 2)[0].dtype == "int32"

@@ -275,6 +275,7 @@ def histogramdd(
         for i, e in enumerate(edges):
             others = [j for j, _ in enumerate(edges) if j != i]
             counts = true_divide(counts, expand_dims(diff(e), others))
+        counts = lax.convert_element_type(counts, sample.dtype)
     return counts, edges
 
 

@@ -137,3 +137,22 @@ def test_complex_numbers_to_the_power_zero(dtype):
     with enable_x64(True):
         found = curta.jit(lambda x, y: x**y)(x, y)
     np.testing.assert_array_equal(found, np.ones(x.shape, dtype))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "expected"),
+    [
+        (1 + 2j, complex(INF, INF), 0),
+        (1 + 2j, complex(-INF, NAN), 0),
+        (complex(INF, INF), 2, complex(INF, INF)),
+        (complex(INF, -INF), 1j, complex(-INF, -INF)),
+        (complex(INF, NAN), 1 + 1j, complex(INF, -INF)),
+        (complex(INF, INF), complex(INF, INF), complex(NAN, NAN)),
+        (complex(INF, 1), 0, complex(INF, INF)),
+    ],
+)
+def test_complex_quotients_of_infinities(x, y, expected):
+    """By C99, annex G, where NumPy has NaN."""
+    x, y = np.complex64(x), np.complex64(y)
+    for divide in lax.div, curta.jit(lax.div):
+        np.testing.assert_array_equal(divide(x, y), np.complex64(expected))

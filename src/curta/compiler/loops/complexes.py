@@ -51,19 +51,61 @@ def scale(b: Any, z: ComplexExpr, factor: Any) -> ComplexExpr:
 
 
 def div(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
-    """Smith's division: by the larger part of the divisor."""
+    """Smith's division: by the larger part of the divisor.
+
+    As in C99, annex G, what is infinite over what is finite is infinite, and the other
+    way round 0: infinite parts count as 1 and the others as 0, times infinity or 0.
+    """
+    zero = is_zero(b, w)
+    up = b.and_(_is_infinite(b, z), b.and_(_is_finite(b, w), b.not_(zero)))
+    down = b.and_(_is_infinite(b, w), _is_finite(b, z))
+    dividend = _select(b, up, _direction(b, z), z)
+    re, im = _smith(b, dividend, _select(b, down, _direction(b, w), w), zero)
+    nothing, one, end = (b.const(v, re.dtype) for v in (0, 1, np.inf))
+    factor = b.select(up, end, b.select(down, nothing, one))
+    return ComplexExpr(b.mul(re, factor), b.mul(im, factor), z.dtype)
+
+
+def _smith(b: Any, z: ComplexExpr, w: ComplexExpr, zero: Any) -> tuple[Any, Any]:
+    """The parts of z / w, and of z / |re w| where `zero` holds."""
     by_real = b.compare("ge", b.abs(w.re), b.abs(w.im))
     large, small = b.select(by_real, w.re, w.im), b.select(by_real, w.im, w.re)
     first, second = b.select(by_real, z.re, z.im), b.select(by_real, z.im, z.re)
     ratio = b.div(small, large)
     divisor = b.add(large, b.mul(small, ratio))
-    re = b.div(b.add(first, b.mul(second, ratio)), divisor)
-    im = b.div(b.sub(second, b.mul(first, ratio)), divisor)
-    im = b.select(by_real, im, b.neg(im))
-    zero = is_zero(b, w)
-    by_zero = [b.div(part, b.abs(w.re)) for part in (z.re, z.im)]
-    re, im = b.select(zero, by_zero[0], re), b.select(zero, by_zero[1], im)
-    return ComplexExpr(re, im, z.dtype)
+    divisor = b.select(zero, b.abs(w.re), divisor)
+    re = b.add(first, b.mul(second, ratio))
+    rest = b.mul(first, ratio)
+    im = b.select(by_real, b.sub(second, rest), b.sub(rest, second))
+    re, im = b.select(zero, z.re, re), b.select(zero, z.im, im)
+    return b.div(re, divisor), b.div(im, divisor)
+
+
+def _direction(b: Any, z: ComplexExpr) -> ComplexExpr:
+    """1 for the infinite parts of z and 0 for the others, with their signs."""
+    part = z.re.dtype
+    one, nothing, end = (b.const(v, part) for v in (1, 0, np.inf))
+
+    def of(x: Any) -> Any:
+        infinite = b.compare("eq", b.abs(x), end)
+        return b.copysign(b.select(infinite, one, nothing), x)
+
+    return ComplexExpr(of(z.re), of(z.im), z.dtype)
+
+
+def _is_infinite(b: Any, z: ComplexExpr) -> Any:
+    end = b.const(np.inf, z.re.dtype)
+    return b.or_(*(b.compare("eq", b.abs(x), end) for x in (z.re, z.im)))
+
+
+def _is_finite(b: Any, z: ComplexExpr) -> Any:
+    end = b.const(np.inf, z.re.dtype)
+    return b.and_(*(b.compare("lt", b.abs(x), end) for x in (z.re, z.im)))
+
+
+def _select(b: Any, which: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
+    parts = b.select(which, z.re, w.re), b.select(which, z.im, w.im)
+    return ComplexExpr(*parts, z.dtype)
 
 
 def abs_(b: Any, z: ComplexExpr) -> Any:
@@ -168,9 +210,8 @@ def rsqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
     """1 / sqrt(z), which is 0 of infinities."""
     part = z.re.dtype
     result = div(b, b.const(1, z.dtype), sqrt(b, z))
-    end, zero = b.const(np.inf, part), b.const(0, part)
-    ends = [b.compare("eq", b.abs(x), end) for x in (z.re, z.im)]
-    infinite = b.or_(*ends)
+    zero = b.const(0, part)
+    infinite = _is_infinite(b, z)
     im = b.select(infinite, b.copysign(zero, b.neg(z.im)), result.im)
     return ComplexExpr(b.select(infinite, zero, result.re), im, z.dtype)
 

@@ -139,6 +139,30 @@ class Mul(LinearElementwise):
         return {} if self.out_type is None else self.params()
 
 
+def quotient(x: Any, y: Any) -> Any:
+    """x / y by NumPy, and by C99, annex G, where that makes NaN of infinities."""
+    result = np.true_divide(x, y)
+    if result.dtype.kind != "c" or not np.isnan(result).any():
+        return result
+    up = np.isinf(x) & np.isfinite(y) & (y != 0)
+    down = np.isinf(y) & np.isfinite(x)
+    part = result.real.dtype
+    factor = np.where(up, part.type(np.inf), np.where(down, part.type(0), part.type(1)))
+    x, y = np.where(up, _direction(x), x), np.where(down, _direction(y), y)
+    result = np.asarray(np.true_divide(x, y))
+    result.real *= factor
+    result.imag *= factor
+    return result
+
+
+def _direction(z: Any) -> Any:
+    """1 for the infinite parts of z and 0 for the others, with their signs."""
+    result = np.empty_like(z)
+    result.real = np.copysign(np.isinf(z.real), z.real)
+    result.imag = np.copysign(np.isinf(z.imag), z.imag)
+    return result
+
+
 class Div(LinearElementwise):
     """x / y; of integers, truncated, with x / 0 = -1 (all bits set)."""
 
@@ -150,10 +174,10 @@ class Div(LinearElementwise):
     def eval(self, *args: Any) -> Any:
         x, y = args
         if not dtypes.issubdtype(x.dtype, np.integer):
-            return np.true_divide(x, y)
+            return quotient(x, y)
         divisor = np.where(y == 0, np.ones((), y.dtype), y)
-        quotient = np.floor_divide(np.subtract(x, np.fmod(x, divisor)), divisor)
-        out = np.where(y == 0, np.invert(np.zeros((), x.dtype)), quotient)
+        whole = np.floor_divide(np.subtract(x, np.fmod(x, divisor)), divisor)
+        out = np.where(y == 0, np.invert(np.zeros((), x.dtype)), whole)
         return wrapped(out, x.dtype)
 
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:
@@ -234,8 +258,8 @@ class IntegerPow(Elementwise):
         if x.dtype.kind != "c":
             return np.true_divide(one, _power(x, -self.y, np.multiply))
         large = np.maximum(np.absolute(x.real), np.absolute(x.imag)) > 1
-        power = _power(np.where(large, 1 / x, x), -self.y, np.multiply)
-        return np.where(large, power, 1 / power)
+        power = _power(np.where(large, quotient(one, x), x), -self.y, np.multiply)
+        return np.where(large, power, quotient(one, power))
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         (x,) = xs
