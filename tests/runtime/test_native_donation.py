@@ -137,6 +137,26 @@ def test_an_array_donated_and_used_is_refused_and_kept():
     np.testing.assert_array_equal(x, value)
 
 
+def test_arguments_that_are_not_read_are_not_donated():
+    x, y = numbers(), numbers()
+    f = curta.jit(lambda x, y: y + 1, donate_argnums=0)
+    for _ in range(3):
+        f(x, y)
+    f(x, x)
+    assert not x.is_deleted()
+    curta.jit(lambda x, y: y + 1, donate_argnums=0, keep_unused=True)(x, y)
+    assert x.is_deleted()
+
+
+def test_an_array_donated_and_not_read_elsewhere_is_donated():
+    f, x = stepping(lambda x, y: x * 2, numbers(), numbers())
+    for _ in range(3):
+        value, given = np.array(x), x
+        x = f(x, x)
+        assert given.is_deleted()
+        np.testing.assert_array_equal(x, value * 2)
+
+
 def test_two_arrays_of_one_storage_are_one():
     f, _ = stepping(lambda pair: (pair[0] + 1, pair[1] * 2), (numbers(), numbers()))
     x = f((numbers(), numbers()))[0]

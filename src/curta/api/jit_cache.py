@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
@@ -28,6 +29,7 @@ from curta.partition.named_devices import Shardings
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import native_caller
 from curta.runtime.plans import Plan, PlanTable, forget_plans, plan_tables
+from curta.transforms.dce import used_inputs
 from curta.tree_util import tree_structure
 
 # Few programs say how arrays are stored.
@@ -176,13 +178,20 @@ class Staged(Plan):
         result: CompiledCall = make(
             self.closed,
             f"jit({name})",
-            self.donated,
+            self._consumed(),
             arg_shardings or self.in_shardings,
             self.out_shardings,
             self.mesh,
             self.moves,
         )
         return result
+
+    def _consumed(self) -> tuple[bool, ...]:
+        """The donated arguments, less those that the jaxpr does not read."""
+        if self.keep_unused or not self.donated:
+            return self.donated
+        read = used_inputs(self.closed.jaxpr)
+        return tuple(map(operator.and_, self.donated, read))
 
 
 class CacheStatistics(NamedTuple):

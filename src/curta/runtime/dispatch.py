@@ -40,6 +40,7 @@ from curta.runtime.plans import Plan
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array
+from curta.transforms.dce import used_inputs
 
 device_call: Any = late("curta.runtime.device_call")
 elsewhere: Any = late("curta.runtime.elsewhere")
@@ -70,6 +71,7 @@ class CompiledCall:
         checks = config.jax_debug_nans or config.jax_debug_infs
         self.closed = closed
         self.consumed: Any = find_donation(closed, donated) if any(donated) else {}
+        self._read: list[bool] = used_inputs(closed.jaxpr) if self.consumed else []
         self.watched: bool = bool(closed.effects)  # effects depend on the devices
         self.made_of: tuple[Any, ...] = (
             *(closed, name, donated, in_shardings, out_shardings, mesh, moves),
@@ -187,7 +189,7 @@ class CompiledCall:
         """A call that takes over donated arguments, unless there is no room for it."""
         taken: list[Pending] = []
         try:
-            donate(self.consumed, args, inputs, self.overwritten, taken)
+            donate(self.consumed, args, inputs, self.overwritten, taken, self._read)
             return self._run(args, inputs)
         except (MemoryError, CancelledError):  # raised before anything ran
             take_back(self.consumed, args, inputs, taken)

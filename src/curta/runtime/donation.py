@@ -57,15 +57,16 @@ def donate(
     inputs: list[Any],
     overwritten: Any,
     taken: list[Pending],
+    read: Sequence[bool],
 ) -> None:
     """Delete the donated arrays; `overwritten` inputs get memory of their own.
 
     That is the array's if nobody else can see it, and a copy of it otherwise; of
     results in the queue those that are the array's are added to `taken`. Raises
-    JaxRuntimeError where an input is donated and used, or donated twice, and
-    OutOfMemoryError where there is no room for a copy.
+    JaxRuntimeError where an input is donated and `read` elsewhere, or donated twice,
+    and OutOfMemoryError where there is no room for a copy.
     """
-    refuse_twice(donation, inputs)
+    refuse_twice(donation, inputs, read)
     give_up(donation, args)
     forget_finished()
     for i in overwritten:
@@ -105,15 +106,21 @@ def _copy(x: Any) -> Any:
     return out
 
 
-def refuse_twice(donation: Donation, inputs: Sequence[Any]) -> None:
-    """Raise JaxRuntimeError where an input is donated and used, or donated twice."""
+def refuse_twice(
+    donation: Donation, inputs: Sequence[Any], read: Sequence[bool] | None = None
+) -> None:
+    """Raise JaxRuntimeError where an input is donated and used, or donated twice.
+
+    Inputs that are not `read` are not used; all are, if nothing is said of them.
+    """
     if len({*map(id, inputs)}) == len(inputs):
         return
     positions: dict[int, list[int]] = {}
     for k, x in enumerate(inputs):
-        positions.setdefault(id(x), []).append(k)
+        if read is None or read[k]:
+            positions.setdefault(id(x), []).append(k)
     for i in donation:
-        for k in positions[id(inputs[i])]:
+        for k in positions.get(id(inputs[i]), ()):
             if k != i:
                 raise JaxRuntimeError(_twice(i, k, k in donation))
 
