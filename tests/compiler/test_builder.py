@@ -10,6 +10,7 @@ from tests.compiler.native import Native, elementwise
 
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.functions import function as native_function
 from curta.compiler.llvm.types import F32, F64, I1, I8, I32, I64, PTR, Type, literal
 
 X = np.array([0.0, -0.0, 1.5, -2.5, 3e9, -3e9, np.inf, -np.inf, np.nan, 7.0], "f4")
@@ -347,3 +348,40 @@ def test_loops_of_known_bounds(function):
 def test_masks_of_known_lanes(function):
     mask = function.first_lanes(function.const(I64, 2), 4)
     assert mask.text == "<i1 true, i1 true, i1 false, i1 false>"
+
+
+@native_function(PTR, I64, I64, result=I64)
+def index_of(b, words, count, number):
+    with b.loop(0, count) as loop:
+        word = b.load(I64, b.offset(words, loop.index, I64))
+        b.return_when(b.eq(word, number), loop.index)
+    return -1
+
+
+@native_function(I64, result=I64)
+def bits(b, number):
+    with b.forever([number, b.const(I64, 0)]) as loop:
+        left, count = loop.carried
+        with b.when(b.eq(left, 0)):
+            b.ret(count)
+        loop.next(b.lshr(left, 1), count + 1)
+    return 0
+
+
+@native_function(PTR, I64, I64, result=I64)
+def bits_of_index(b, words, count, number):
+    found = index_of(b, words, count, number)
+    b.return_unless(found >= 0, number)
+    with b.when(b.eq(b.const(I64, 1), 1)):  # known, so that it is no branch
+        b.ret(bits(b, found) + bits(b, index_of(b, words, count, 5)))
+    return 7
+
+
+def test_functions_that_return_early():
+    module = target.host().module()
+    bits_of_index.export(module)
+    run = Native(module, "bits_of_index")
+    words = np.array([2, 3, 5, 8, 13])
+    assert run(words, 5, 13, result=ctypes.c_int64) == 3 + 2
+    assert run(words, 5, 4, result=ctypes.c_int64) == 4
+    assert module.text().count("define ") == 3

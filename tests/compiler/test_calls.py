@@ -10,10 +10,21 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler import calls
+from curta.compiler.llvm import target
 from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.support import (
+    arena_code,
+    call_code,
+    cancellation_code,
+    entry_code,
+    queue_code,
+    thread_code,
+)
 from curta.compiler.support.cancellation import Token
+from curta.compiler.support.loader import native_text
 from curta.errors import JaxRuntimeError
+from curta.runtime import native_call
 
 PACKAGE = Path(curta.__file__).parent
 FLOAT = (np.dtype(np.float32), (3,))
@@ -112,3 +123,15 @@ def test_one_place_for_python_and_one_for_native_code_fill_tables_in():
 def test_native_modules_have_one_loader():
     fixed = users("fixed_object_file(")
     assert fixed == {"compiler/cache.py", "compiler/support/loader.py"}
+
+
+@pytest.mark.parametrize(
+    "code", [arena_code, cancellation_code, entry_code, queue_code, thread_code]
+)
+def test_native_code_is_what_llvm_accepts(code):
+    target.compile_text(native_text(code.EXPORTS), target.QUICK, verify=True)
+
+
+def test_native_code_of_calls_is_what_llvm_accepts():
+    text = native_text(call_code.EXPORTS, native_call.known_layout())
+    target.compile_text(text, target.QUICK, verify=True)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from curta.compiler.llvm.builder import Builder, Values
+from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.native import UNKNOWN
 from curta.compiler.support import cancellation_code
@@ -41,22 +42,13 @@ def is_cancelled(b: Builder, token: Value) -> Value:
     return b.ne(b.instruction(text, I64), 0)
 
 
+@function(PTR, result=I1)
 def poll(b: Builder, token: Value) -> Value:
     """Look whether the call was cancelled."""
-    module = b.module
-    if not module.defines("poll"):
-        f = module.function("poll", [PTR], I1, exported=False)
-        (given,) = f.arguments
-        code = f.load(PTR, f.offset(given, cancellation_code.POLL, I8))
-        none = f.is_null(code)
-        f.ret(
-            f.if_(
-                is_cancelled(f, given) | none,
-                lambda: [is_cancelled(f, given)],
-                lambda: [f.ne(f.call(code, I64, given), 0)],
-            )[0]
-        )
-    return b.call("poll", I1, token)
+    code = b.load(PTR, b.offset(token, cancellation_code.POLL, I8))
+    cancelled = is_cancelled(b, token)
+    b.return_when(cancelled | b.is_null(code), cancelled)
+    return b.ne(b.call(code, I64, token), 0)
 
 
 def polled_while(
@@ -97,4 +89,4 @@ def polled_loop(
 def _goes_on(b: Builder, done: Value, token: Value) -> Value:
     """Whether a loop that is not done is to go on."""
     no = b.const(I1, 0)
-    return b.if_(done, lambda: [no], lambda: [~poll(b, token)])[0]
+    return b.choose(done, lambda: no, lambda: ~poll(b, token))

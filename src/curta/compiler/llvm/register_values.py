@@ -16,6 +16,7 @@ import numpy as np
 from curta.compiler.llvm import vector_math
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
+from curta.compiler.llvm.functions import Function
 from curta.compiler.llvm.scalar_instructions import kind, memory_kind
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.index import ZERO, Affine, LoopVar, Quotient, Remainder
@@ -221,12 +222,9 @@ class RegisterValues(Evaluator):
 
     def _called(self, name: str, args: Values) -> Value:
         """A function of vector math as one of the module, so that code stays short."""
-        module, type_ = self.b.module, args[0].type
-        name = f"{name}.{type_.suffix}"
-        if not module.defines(name):
-            f = module.function(name, [a.type for a in args], type_, exported=False)
-            f.ret(vector_math.FUNCTIONS[name.split(".")[1]](f, *f.arguments))
-        return self.b.call(name, type_, *args)
+        type_, math = args[0].type, vector_math.FUNCTIONS[name.split(".")[1]]
+        types, own = tuple(a.type for a in args), f"{name}.{type_.suffix}"
+        return Function(math, types, type_, own)(self.b, *args)
 
     def _chosen(self, condition: Numbers, x: Expr, y: Expr) -> Value:
         """A choice that is known for every lane is a shuffle."""

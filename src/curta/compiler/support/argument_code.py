@@ -35,8 +35,8 @@ from curta.compiler.support.call_record import (
     CallRecord,
 )
 from curta.compiler.support.objects import (
-    CLASS as CLASS_OF,
     at,
+    class_of,
     drop_all,
     field,
     hold,
@@ -138,7 +138,7 @@ def match_container(
             _keep(held, hold(child))
 
     def sequence(prefix: str) -> None:
-        b.return_unless(b.eq(field(item, CLASS_OF), wanted))
+        b.return_unless(b.eq(class_of(item), wanted))
         b.return_unless(b.eq(b.call(f"{prefix}_Size", I64, item), size))
         push(lambda i: b.call(f"{prefix}_GetItem", PTR, item, i))
 
@@ -175,7 +175,7 @@ def parts_of(b: Builder, item: Value, size: Value, known: Value, held: Value) ->
 
     Null if it is not of the class, or not with the metadata, that is known.
     """
-    b.return_unless(b.eq(field(item, CLASS_OF), pointer(known, CLASS)), b.null)
+    b.return_unless(b.eq(class_of(item), pointer(known, CLASS)), b.null)
     parts = b.call("PyObject_CallOneArg", PTR, pointer(known, PARTS), item)
     with b.when(b.is_null(parts)):
         b.call("PyErr_Clear", None)

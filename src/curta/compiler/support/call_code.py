@@ -105,6 +105,25 @@ def first_that_fits(
     return b.null
 
 
+def attempting(match_array: Function, compute: Function) -> Function:
+    """What takes the arguments, and gives the results if they are as expected."""
+    take = taking(match_array)
+
+    @function(PTR, PTR, PTR, PTR, result=PTR)
+    def attempt(
+        b: Builder, entry: Value, record: Value, arguments: Value, table: Value
+    ) -> Value:
+        out = b.choose(
+            take(b, record, arguments, table),
+            lambda: compute(b, entry, record, arguments, table),
+            lambda: b.external("miss"),
+        )
+        release(b, CallRecord(record).area(table, HELD_AT))
+        return out
+
+    return attempt
+
+
 def running(
     name: str,
     match_array: Function,
@@ -119,19 +138,7 @@ def running(
     Python code, which may delete them. `match_array` recognises one, `ptr compute(ptr
     entry, ptr record, ptr arguments, ptr table)` gives the results.
     """
-    take = taking(match_array)
-
-    @function(PTR, PTR, PTR, PTR, result=PTR)
-    def attempt(
-        b: Builder, entry: Value, record: Value, arguments: Value, table: Value
-    ) -> Value:
-        out = b.choose(
-            take(b, record, arguments, table),
-            lambda: compute(b, entry, record, arguments, table),
-            lambda: b.external("miss"),
-        )
-        release(b, CallRecord(record).area(table, HELD_AT))
-        return out
+    attempt = attempting(match_array, compute)
 
     @function(PTR, PTR, PTR, I64, PTR, result=PTR, name=name)
     def run_entry(

@@ -51,10 +51,15 @@ def set_field(item: Value, offset: int, value: Value) -> None:
     item.builder.store(value, item.builder.offset(item, offset, I8))
 
 
+def class_of(item: Value) -> Value:
+    """The class of an object."""
+    return field(item, CLASS)
+
+
 def is_of(item: Value, kind: str) -> Value:
     """Whether an object is of the class that the code knows by a name."""
     b: Builder = item.builder
-    return b.eq(field(item, CLASS), b.external(kind))
+    return b.eq(class_of(item), b.external(kind))
 
 
 def none(b: Builder) -> Value:
