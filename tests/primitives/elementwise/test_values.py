@@ -149,10 +149,11 @@ def test_complex_numbers_to_the_power_zero(dtype):
         (complex(INF, NAN), 1 + 1j, complex(INF, -INF)),
         (complex(INF, INF), complex(INF, INF), complex(NAN, NAN)),
         (complex(INF, 1), 0, complex(INF, INF)),
+        (1e-40j, 1e-40j, 1),
     ],
 )
-def test_complex_quotients_of_infinities(x, y, expected):
-    """By C99, annex G, where NumPy has NaN."""
+def test_complex_quotients_at_the_ends(x, y, expected):
+    """By C99, annex G, where NumPy has NaN, or infinities for the smallest divisors."""
     x, y = np.complex64(x), np.complex64(y)
     for divide in lax.div, curta.jit(lax.div):
         np.testing.assert_array_equal(divide(x, y), np.complex64(expected))

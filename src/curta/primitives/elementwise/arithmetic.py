@@ -140,18 +140,27 @@ class Mul(LinearElementwise):
 
 
 def quotient(x: Any, y: Any) -> Any:
-    """x / y by NumPy, and by C99, annex G, where that makes NaN of infinities."""
+    """x / y by NumPy, and by C99, annex G, where that makes NaN of infinities.
+
+    NumPy takes 1 / y, too, which is infinite for the smallest y.
+    """
     result = np.true_divide(x, y)
-    if result.dtype.kind != "c" or not np.isnan(result).any():
+    if result.dtype.kind != "c" or np.isfinite(result).all():
         return result
     up = np.isinf(x) & np.isfinite(y) & (y != 0)
     down = np.isinf(y) & np.isfinite(x)
     part = result.real.dtype
-    factor = np.where(up, part.type(np.inf), np.where(down, part.type(0), part.type(1)))
+    size = np.maximum(np.absolute(y.real), np.absolute(y.imag))
+    larger = np.where(size < np.finfo(part).tiny, part.type(2.0**64), part.type(1))
     x, y = np.where(up, _direction(x), x), np.where(down, _direction(y), y)
-    result = np.asarray(np.true_divide(x, y))
-    result.real *= factor
-    result.imag *= factor
+    factor = np.where(up, part.type(np.inf), np.where(down, part.type(0), part.type(1)))
+    return _scaled(np.true_divide(_scaled(x, larger), _scaled(y, larger)), factor)
+
+
+def _scaled(z: Any, factor: Any) -> Any:
+    """z times real numbers, each part by itself."""
+    result = np.empty(np.broadcast_shapes(z.shape, factor.shape), z.dtype)
+    result.real, result.imag = z.real * factor, z.imag * factor
     return result
 
 
