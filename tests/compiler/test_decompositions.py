@@ -6,9 +6,9 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.graph.batched_matrix_loops import matrix_loop
 from curta.compiler.graph.decompositions import decomposed
 from curta.compiler.graph.lapack_ops import Lapack
+from curta.compiler.graph.matrix_loops import matrix_loop
 from curta.compiler.pipeline import compile_jaxpr
 from curta.primitives.linalg import (
     LU,
@@ -87,12 +87,12 @@ def assert_same(op, *args):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("batch", [(), (2, 3)])
 def test_factorisations(dtype, batch):
-    assert_same(Cholesky(), positive((*batch, 5, 5), dtype))
-    for m, n in ((4, 4), (6, 3), (3, 5)):
+    assert_same(Cholesky(), positive((*batch, 9, 9), dtype))
+    for m, n in ((9, 9), (11, 3), (3, 10)):
         x = numbers((*batch, m, n), dtype)
         assert_same(LU(), x)
         assert_same(Geqrf(), x)
-    packed, taus = Geqrf().eval(numbers((*batch, 6, 4), dtype))
+    packed, taus = Geqrf().eval(numbers((*batch, 9, 4), dtype))
     assert_same(HouseholderProduct(), packed, taus)
 
 
@@ -100,8 +100,8 @@ def test_factorisations(dtype, batch):
 @pytest.mark.parametrize("left", [True, False])
 @pytest.mark.parametrize("lower", [True, False])
 def test_triangular_solves(dtype, left, lower):
-    a = numbers((2, 4, 4), dtype) + 4 * np.eye(4, dtype=dtype)
-    b = numbers((2, 4, 3) if left else (2, 5, 4), dtype, 1)
+    a = numbers((2, 9, 9), dtype) + 9 * np.eye(9, dtype=dtype)
+    b = numbers((2, 9, 3) if left else (2, 5, 9), dtype, 1)
     for transposed, conjugated in ((0, 0), (1, 0), (1, 1), (0, 1)):
         for unit in (False, True):
             how = bool(transposed), bool(conjugated), unit
@@ -215,7 +215,6 @@ def test_many_small_matrices_are_lanes(dtype, batch, n):
     ):
         assert matrix_loop(op, [curta.typeof(a) for a in args]) is not None
         assert_same(op, *args)
-    assert matrix_loop(Cholesky(), [curta.typeof(x[:2])]) is None
 
 
 def test_pivots_to_permutations():
@@ -226,7 +225,7 @@ def test_pivots_to_permutations():
 
 
 def test_what_fails_is_nan():
-    x = positive((3, 4, 4), "float64")
+    x = positive((3, 9, 9), "float64")
     x[1] = -x[1]
     x[2, 0, 0] = np.nan
     factor = run(Cholesky(), x)[0]
@@ -239,8 +238,7 @@ def test_what_fails_is_nan():
 
 
 def test_singular_matrices():
-    x = np.ones((2, 3, 3))
-    assert_same(LU(), x)
+    assert_same(LU(), np.ones((2, 9, 9)))
     singular, b = np.array([[0.0, 0.0], [1.0, 2.0]]), np.ones((2, 1))
     found = run(TriangularSolve(True, True), singular, b)[0]
     assert not np.isfinite(found).all()

@@ -65,7 +65,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "SortedRows": "tests/compiler/test_sorting.py",
         "TransformAlong": "tests/compiler/test_fourier.py",
         "Lapack": "tests/compiler/test_decompositions.py",
-        "BatchedMatrixLoops": "tests/compiler/test_batched_matrix_loops.py",
+        "MatrixLoops": "tests/compiler/test_matrix_loops.py",
         "Scan": "tests/control/test_control_flow.py",
         "While": "tests/control/test_control_flow.py",
     }

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.register_blocks import (
     RegisterElements,
@@ -27,7 +28,6 @@ from curta.compiler.graph.register_blocks import (
 )
 from curta.compiler.graph.registers import RegisterLowering
 from curta.compiler.graph.simplify import simplify
-from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.loops.build import CannotLower, CannotUseRegisters
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import (
@@ -165,6 +165,7 @@ class BatchLowering(RegisterLowering):
         self.most_products: int = 8 * self.most_rows
         self._values = 0
         self.lane: LoopVar = LoopVar("example", extent)
+        self.examples = (self.lane,)
         self.dims: dict[Buffer, int | None] = {}
         self.rows: dict[Var, tuple[Any, Any]] = {}
         self.elements: LaneElements = LaneElements(self)
@@ -361,7 +362,7 @@ def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
 
 
 def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
-    flat = inline_calls(closed, expanded)
+    flat = inline_calls(closed, natively)
     return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr)), flat.consts)
 
 

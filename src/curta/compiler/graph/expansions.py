@@ -7,7 +7,6 @@ there. What looks at several eqns are rewrites (simplify.py).
 from __future__ import annotations
 
 import importlib
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,9 +17,7 @@ from curta.compiler.graph.complex_products import (
     product_by_parts,
 )
 from curta.compiler.graph.inline import Function
-from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.written_out import written_out
-from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -59,27 +56,6 @@ def _traced(rule: Rule, op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     return stage(function, avals)
 
 
-def natively_in_loop(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The same inside a loop, where small matrices are factored by ops.
-
-    Many that are too large for registers are better off in lanes.
-    """
-    if by_class(_RULES, op) is not _RULES[MatrixOp]:
-        return natively(op, avals)
-    small = expanded(op, avals)
-    result = None if small and _are_lanes(op, avals) else _in_lanes(op, avals)
-    return result or small or _decomposed(op, avals)
-
-
-def _are_lanes(op: Any, avals: Sequence[ShapedArray]) -> bool:
-    """Whether a loop over many examples may have a matrix of each in registers."""
-    count = math.prod(avals[0].shape[: avals[0].ndim - op.ranks[0]])
-    outs = op.aval(*avals)
-    values = (*avals, *(outs if op.multiple_results else [outs]))
-    most = count * config.tuning.lane_vectors
-    return count >= config.tuning.fewest_lanes and all(a.size <= most for a in values)
-
-
 def _decomposed(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     result: ClosedJaxpr | None = _in_lanes(op, avals) or _by_lapack(op, avals)
     return result
@@ -99,7 +75,7 @@ def _convolution(op: Any, avals: Sequence[ShapedArray]) -> Function | None:
     return convolution_by_parts(op, avals) or _by_winograd(op, avals)
 
 
-_in_lanes = _of("batched_matrix_loops", "matrix_loop")
+_in_lanes = _of("matrix_loops", "matrix_loop")
 _by_lapack = _of("decompositions", "decomposed")
 _by_winograd = _of("winograd", "by_winograd")
 _RULES: dict[type[Op], Rule] = {

@@ -7,10 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from curta.compiler.graph.batched_matrix_loops import (
-    BatchedMatrixLoops,
-    matrix_loop_item,
-)
 from curta.compiler.graph.by_class import by_class
 from curta.compiler.graph.collectives import collective_items
 from curta.compiler.graph.control import control_item, python_item
@@ -22,7 +18,7 @@ from curta.compiler.graph.index_set_splitting import index_regions
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
 from curta.compiler.graph.items import Item, LoopItem
-from curta.compiler.graph.loop_programs import permutation_items
+from curta.compiler.graph.matrix_loops import MatrixLoops, matrix_loop_item
 from curta.compiler.graph.routines import LibraryOp, in_memory, routine_item
 from curta.compiler.graph.updates import update_items
 from curta.compiler.graph.values import (
@@ -69,7 +65,6 @@ from curta.primitives.families import Reduction
 from curta.primitives.host_collectives import HostCollective
 from curta.primitives.indexing.windows import WindowUpdate
 from curta.primitives.joining import Concatenate
-from curta.primitives.linalg.lu import LUPivotsToPermutation
 from curta.primitives.reduction import ArgReduction
 from curta.primitives.structure import BroadcastInDim, Transpose
 from curta.primitives.windowed.reductions import WindowReduction
@@ -405,9 +400,8 @@ ITEMS: dict[type[Op], Callable[[ItemLowering, Eqn], bool | None]] = {
     SelectAndScatterAdd: in_one_buffer(selected_scatter_items),
     WindowUpdate: _update,
     LibraryOp: _routine,
-    BatchedMatrixLoops: matrix_loop_item,
+    MatrixLoops: matrix_loop_item,
     OptimizationBarrier: ItemLowering.barrier,
-    LUPivotsToPermutation: permutation_items,
     HostCollective: collective_items,
 }
 """What adds the items of ops that are loops; False if an op has no code after all.

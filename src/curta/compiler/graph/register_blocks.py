@@ -102,6 +102,7 @@ class RegisterBlocks:
         self.definitions: dict[Var, Eqn] = {}
         self.known: dict[Var, NDArray] = {}
         self.elements: RegisterElements = RegisterElements(self)
+        self.examples: tuple[LoopVar, ...] = ()  # if each has a lane
         self._memory: dict[Buffer, Buffer] = {}  # value -> its copy in memory
         self._level: dict[Var, int] = {}
         self._branch = 0

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.in_place_carries import InPlaceCarries, may_be_in_place
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.register_blocks import RegisterBlocks
 from curta.compiler.graph.simplify import simplify
-from curta.compiler.graph.small_matrices import expanded
 from curta.compiler.graph.unrolled import unroll
 from curta.compiler.graph.values import is_virtual, op_cost
 from curta.compiler.loops import nodes
@@ -89,7 +89,7 @@ class RegisterLowering(RegisterBlocks):
 
     def run(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> list[Atom]:
         """The statements of a jaxpr; what its results are."""
-        flat = inline_calls(closed, expanded)
+        flat = inline_calls(closed, natively)
         jaxpr = with_late_updates(dce_jaxpr(simplify(flat.jaxpr)))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, flat.consts, strict=True):

@@ -13,7 +13,9 @@ from typing import Any
 
 from curta.compiler.graph.by_class import by_class
 from curta.compiler.graph.folds import FoldCode, fold_code, reduced_index, simple_fold
+from curta.compiler.graph.matrix_loops import MatrixLoops
 from curta.compiler.graph.register_blocks import RegisterBlocks
+from curta.compiler.graph.small_matrices import decomposed
 from curta.compiler.loops.build import CannotLowerOp
 from curta.compiler.loops.element_types import INT32, computed_dtype
 from curta.compiler.loops.index import as_index, row_major, unravel
@@ -38,9 +40,14 @@ def unroll(
     args: Sequence[Atom],
     avals: Sequence[ShapedArray],
 ) -> list[Atom] | None:
-    """The result of such an op, computed; None for any other."""
+    """The results of such an op, computed; None for any other."""
     rule = by_class(_RULES, op)
-    return None if rule is None else [rule(lowering, op, args, avals[0])]
+    return None if rule is None else rule(lowering, op, args, avals)
+
+
+def _of_one(rule: Callable[..., Atom]) -> Callable[..., list[Atom]]:
+    """A rule for ops with one result, as one for several."""
+    return lambda lowering, op, args, avals: [rule(lowering, op, args, avals[0])]
 
 
 # ------------------------------------------------------------------ reductions
@@ -273,10 +280,11 @@ def _window(lowering: RegisterBlocks, args: Sequence[Atom], aval: ShapedArray) -
     return lowering.computed(aval, args, updated)
 
 
-_RULES: dict[type[Op], Callable[..., Atom]] = {
-    Reduction: _reduction,
-    ArgReduction: _reduction,
-    DotGeneral: _product,
-    Cumulative: _cumulative,
-    WindowUpdate: _updates,
+_RULES: dict[type[Op], Callable[..., list[Atom]]] = {
+    Reduction: _of_one(_reduction),
+    ArgReduction: _of_one(_reduction),
+    DotGeneral: _of_one(_product),
+    Cumulative: _of_one(_cumulative),
+    WindowUpdate: _of_one(_updates),
+    MatrixLoops: decomposed,
 }

@@ -30,8 +30,11 @@ def cholesky(p: Machine, a: Matrix) -> None:
         )
         return [good & (square > 0)]
 
+    def clear(i: Index) -> None:
+        a[i, i + 1 :] = 0
+
     (good,) = p.repeat(0, n, column, p.constant(True))
-    a.clear_above_diagonal()
+    p.repeat(0, n, clear)
     a.set_where(~good, np.nan)
 
 

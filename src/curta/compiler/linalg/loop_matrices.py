@@ -12,27 +12,32 @@ from curta.compiler.linalg.parts import Matrix, MatrixView, Part
 from curta.compiler.loops.build import Scalar, ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import INT32
-from curta.compiler.loops.index import ZERO, Affine, as_index
+from curta.compiler.loops.index import ZERO, Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.nodes import Buffer, Copy, Pack, Store, View
+from curta.config import config
 
 Value = tuple[Scalar, Index, Index]
 """An element, with its row and column."""
 
 
 class LoopMatrix(Matrix):
-    """A matrix whose elements lie row after row, and are seen as the view says."""
+    """A matrix whose elements lie row after row, and are seen as the view says.
+
+    Vectors may go along its rows; `row_lane` is the column then.
+    """
+
+    row_lane: LoopVar | None = None
 
     def __init__(
         self, p: LoopMachine, shape: tuple[int, int], dtype: Any, view: MatrixView
     ) -> None:
         self.p, self.dtype, self.view = p, dtype, view
-        self.shape = shape[::-1] if view.transposed else shape
-        self._strides = (1, shape[1]) if view.transposed else (shape[1], 1)
+        self.array, self.shape = shape, shape[::-1] if view.transposed else shape
         self.count: int = 2 if dtype.kind == "c" else 1
 
     @abstractmethod
-    def now(self) -> Callable[[Affine], Scalar]:
-        """What gives elements as they are now, by where they lie."""
+    def now(self) -> Callable[[Index, Index], Scalar]:
+        """What gives elements as they are now, by row and column."""
 
     @abstractmethod
     def stores(self, *values: Value) -> list[Store]:
@@ -47,18 +52,16 @@ class LoopMatrix(Matrix):
         """Put the matrices in memory, one after the other."""
 
     @abstractmethod
-    def exchange(self, k: Index, other: Scalar) -> None:
-        """Exchange row k with another one, which is read from data."""
+    def exchange(self, k: Index, other: Scalar, start: Index) -> None:
+        """Exchange row k with another one, which is read from data.
 
-    def offset(self, row: Index, column: Index) -> Affine:
-        """Where an element lies."""
-        offset = ZERO
-        for axis, index in enumerate((row, column)):
-            index = as_index(index)
-            if self.view.reversed[axis]:
-                index = self.shape[axis] - 1 - index
-            offset = offset + index * self._strides[axis]
-        return offset
+        It does not precede row `start`.
+        """
+
+    def placed(self, axis: int, index: Index) -> Affine:
+        """The index along a dim of the matrix as it lies, not as it is seen."""
+        index = as_index(index)
+        return self.shape[axis] - 1 - index if self.view.reversed[axis] else index
 
     def each_column(self) -> Any:
         """The columns of a loop, or all of them."""
@@ -80,8 +83,7 @@ class LoopMatrix(Matrix):
         now, b = self.now(), self.p.b
 
         def at(i: Index, j: Column) -> Scalar:
-            place = i if rows else row, j.index if columns else column
-            x = now(self.offset(*place))
+            x = now(i if rows else row, j.index if columns else column)
             return conj(b, x) if self.view.conjugated else x
 
         return self.p.known(at, rows, columns)
@@ -104,11 +106,6 @@ class LoopMatrix(Matrix):
                 values = ((part.at(i, c), i, c.index) for c in group)
                 self.p.put(self.stores(*values))
 
-    def clear_above_diagonal(self) -> None:
-        for i in self.p.each(self._selected(0, slice(None))):
-            for j in self.p.each(self._selected(1, slice(i + 1, None))):
-                self.p.put(self.stores((self.p.b.const(0, self.dtype), i, j)))
-
     def set_where(self, condition: Part, number: float) -> None:
         p, mask = self.p, self.p.part(condition).number
         new = p.b.const(number, self.dtype)
@@ -127,6 +124,8 @@ class MemoryMatrix(LoopMatrix):
     def __init__(self, memory: Buffer, *given: Any) -> None:
         super().__init__(*given)
         self.memory = memory
+        _, columns = self.array
+        self._strides = (1, columns) if self.view.transposed else (columns, 1)
 
     def _name(self) -> Buffer:
         """A further name of the memory, for what it holds at one time."""
@@ -134,19 +133,22 @@ class MemoryMatrix(LoopMatrix):
         name = f"{memory.name}.{self.p.b.fresh()}"
         return Buffer(name, memory.dtype, memory.size, View(memory, ZERO))
 
-    def _places(self, offset: Affine) -> list[Affine]:
-        p, count = self.p, self.count
+    def _places(self, row: Index, column: Index) -> list[Affine]:
+        """Where the parts of an element lie."""
+        p, count, offset = self.p, self.count, ZERO
+        for axis, index in enumerate((row, column)):
+            offset = offset + self.placed(axis, index) * self._strides[axis]
         return [(offset * count + i) * p.lanes + p.lane for i in range(count)]
 
-    def now(self) -> Callable[[Affine], Scalar]:
+    def now(self) -> Callable[[Index, Index], Scalar]:
         memory, b = self._name(), self.p.b
-        return lambda offset: _loaded(b, memory, self._places(offset))
+        return lambda i, j: _loaded(b, memory, self._places(i, j))
 
     def stores(self, *values: Value) -> list[Store]:
         memory, b = self._name(), self.p.b
         stores: list[Store] = []
         for x, *at in values:
-            places = self._places(self.offset(*at))
+            places = self._places(*at)
             stores += _stores(memory, places, b.convert(x, self.dtype))
         return stores
 
@@ -170,60 +172,144 @@ class MemoryMatrix(LoopMatrix):
             p.put(_stores(to, [second], _loaded(p.b, source, [first])))
         return None
 
-    def exchange(self, k: Index, other: Scalar) -> None:
+    def exchange(self, k: Index, other: Scalar, start: Index) -> None:
         b, now = self.p.b, self.now()
         # Whatever it is, only rows are touched.
         low, high = b.const(0, INT32), b.const(self.shape[0] - 1, INT32)
         there = b.min(b.max(other, low), high).as_index()
         for j in self.each_column():
-            x, y = (now(self.offset(i, j)) for i in (k, there))
+            x, y = (now(i, j) for i in (k, there))
             self.p.put(self.stores((y, k, j), (x, there, j)), ordered=True)
 
 
 class RegisterMatrix(LoopMatrix):
-    """A matrix of few elements, all of whose indices are known."""
+    """A matrix of few elements in registers: all indices are known.
 
-    def __init__(self, *given: Any) -> None:
+    There is one for each element, or `by_rows`, if these are not too short, a vector
+    for each row as it is seen.
+    """
+
+    def __init__(self, by_rows: bool, *given: Any) -> None:
         super().__init__(*given)
-        zero = self.p.b.const(0, self.dtype)
-        self.elements: list[Scalar] = [zero] * (self.shape[0] * self.shape[1])
+        m, n = self.shape
+        by_rows = by_rows and n > config.tuning.register_matrix
+        self.row_lane = LoopVar(f"column{n}", n) if by_rows else None
+        zero, count = self.p.b.const(0, self.dtype), m if self.row_lane else m * n
+        # By the number of the row, or the element; from the column.
+        self._held: dict[int, Callable[[Affine], Scalar]]
+        self._held = dict.fromkeys(range(count), lambda _: zero)
 
-    def now(self) -> Callable[[Affine], Scalar]:
-        return lambda offset: self.elements[offset.const]
+    def each_column(self) -> list[Affine]:
+        _, n = self.shape
+        return (
+            [as_index(self.row_lane)]
+            if self.row_lane
+            else [as_index(j) for j in range(n)]
+        )
+
+    def now(self) -> Callable[[Index, Index], Scalar]:
+        held, b = dict(self._held), self.p.b
+
+        def at(i: Index, j: Index) -> Scalar:
+            i, j = as_index(i), as_index(j)
+            place = i if self.row_lane else row_major((i, j), self.shape)
+            if place.is_constant:
+                return held[place.const](j)
+            value, *others = (element(j) for element in held.values())
+            for k, x in enumerate(others, 1):
+                value = b.select(b.compare("eq", place, k), x, value)
+            return value
+
+        return at
 
     def stores(self, *values: Value) -> list[Store]:
-        new = [self.p.b.convert(x, self.dtype) for x, *_ in values]
-        places = [self.offset(*at).const for _, *at in values]
-        for place, x in zip(places, self.p.registers(new), strict=True):
-            self.elements[place] = x
+        for x, i, j in values:
+            self._hold(as_index(i).const, as_index(j), self.p.b.convert(x, self.dtype))
         return []
 
-    def _places(self) -> list[list[Affine]]:
-        """Where elements lie among matrices in memory, one after the other."""
-        count, size = self.count, len(self.elements)
-        start = self.p.lane * (size * count)
-        return [[start + (i * count + k) for k in range(count)] for i in range(size)]
+    def _hold(self, i: int, j: Affine, x: Scalar) -> None:
+        """A new element, or row."""
+        if self.row_lane is None:
+            (x,) = self.p.registers([x])
+            self._held[i * self.shape[1] + j.const] = lambda _: x
+            return
+        b, old, lane = self.p.b, self._held[i], as_index(self.row_lane)
+        inside = b.compare("eq", lane, j) if j.is_constant else self.p.mask
+        if inside is not None:
+            x = b.select(inside, x, old(lane))
+        numbers = parts(x)
+        size = len(numbers) * self.row_lane.extent
+        row = Buffer(f"r{b.fresh()}", numbers[0].dtype, size, "vector")
+        places = [lane * len(numbers) + k for k in range(len(numbers))]
+        self.p.put(_stores(row, places, x), dims=(self.row_lane,))
+        self._held[i] = lambda j: b.load(row, j, self.dtype)
+
+    def _assign(self, index: Any, part: LoopPart, stop: Callable[..., Any]) -> None:
+        rows, columns = (self._selected(axis, x) for axis, x in enumerate(index))
+        if self.row_lane is None or type(columns) is not Range:
+            return super()._assign(index, part, stop)
+        b, lane = self.p.b, as_index(self.row_lane)
+        bounds = zip(("ge", "lt"), columns[:2], strict=True)
+        inside = b.and_(*(b.compare(how, lane, end) for how, end in bounds))
+        with self.p.along(self.row_lane, inside):
+            for i in self.p.each(rows):
+                self.stores((part.at(i, Column(lane)), i, lane))
+        return None
+
+    def exchange(self, k: Index, other: Scalar, start: Index) -> None:
+        b, now = self.p.b, self.now()
+        first, last = as_index(start).const, self.shape[0]
+        hits = {i: b.compare("eq", other, i) for i in range(first, last)}
+        for j in self.each_column():
+            here = chosen = now(k, j)
+            for i, hit in hits.items():
+                old = now(i, j)
+                chosen = b.select(hit, old, chosen)
+                self.stores((b.select(hit, here, old), i, j))
+            self.stores((chosen, k, j))
+
+    # ------------------------------------------------------------- arrays
+
+    def take(self, element: Callable[[Index, Index], Scalar]) -> None:
+        """Begin with the elements that an array has at its rows and columns."""
+        for i in range(self.shape[0]):
+            for j in self.each_column():
+                place = self.placed(0, i), self.placed(1, j)
+                place = place[::-1] if self.view.transposed else place
+                self.stores((element(*place), i, j))
+
+    def given(self) -> Callable[[Index, Index], Scalar]:
+        """What gives the elements of the array as they are now."""
+        now, back = self.now(), self.view.transposed
+
+        def at(*place: Index) -> Scalar:
+            seen = enumerate(place[::-1] if back else place)
+            return now(*(self.placed(axis, x) for axis, x in seen))
+
+        return at
+
+    def _places(self, row: Index, column: Index) -> list[Affine]:
+        """Where an element lies among matrices in memory, one after the other."""
+        m, n = self.array
+        offset = self.p.lane * (m * n) + row * n + column
+        return [offset * self.count + k for k in range(self.count)]
 
     def read(self, rows: Buffer) -> None:
-        values = [_loaded(self.p.b, rows, at) for at in self._places()]
-        self.elements = self.p.registers(values)
+        self.take(lambda i, j: _loaded(self.p.b, rows, self._places(i, j)))
 
     def write(self, rows: Buffer) -> None:
-        pairs = zip(self._places(), self.elements, strict=True)
-        self.p.put([s for at, x in pairs for s in _stores(rows, at, x)])
-
-    def exchange(self, k: Index, other: Scalar) -> None:
-        b, now, row = self.p.b, self.now(), as_index(k).const
-        hits = [b.compare("eq", other, i) for i in range(self.shape[0])]
-        for j in self.each_column():
-            here, chosen = now(self.offset(k, j)), now(self.offset(k, j))
-            values: list[Value] = []
-            for i, hit in enumerate(hits):
-                old = now(self.offset(i, j))
-                chosen = b.select(hit, old, chosen)
-                values.append((b.select(hit, here, old), i, j))
-            values[row] = chosen, k, j
-            self.stores(*values)
+        element, (m, n) = self.given(), self.array
+        lane = LoopVar(f"column{n}", n) if self.row_lane and n > 1 else None
+        columns = [as_index(lane)] if lane else [as_index(j) for j in range(n)]
+        for i in map(as_index, range(m)):
+            self.p.put(
+                [
+                    x
+                    for j in columns
+                    for x in _stores(rows, self._places(i, j), element(i, j))
+                ],
+                dims=(lane,) if lane else None,
+            )
 
 
 def _loaded(b: ScalarBuilder, memory: Buffer, at: Sequence[Affine]) -> Scalar:

@@ -8,7 +8,7 @@ assigns it, or of a reduction. What does not vary along them is computed before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, cast
 
@@ -155,13 +155,21 @@ class LoopMachine(Machine):
     """
 
     def __init__(
-        self, b: ScalarBuilder, lanes: int, dtype: Any, unrolled: bool, strip: int
+        self,
+        b: ScalarBuilder,
+        dtype: Any,
+        unrolled: bool,
+        lanes: int = 1,
+        strip: int = 1,
     ) -> None:
         self.b, self.dtype, self.unrolled, self.strip = b, dtype, unrolled, strip
         self.lanes = lanes
         lane = LoopVar("matrix", lanes)
         self.lane: Affine = as_index(lane if lanes > 1 else 0)
+        # What nests are over, and which element of a register is that of a lane.
         self.dims: tuple[LoopVar, ...] = (lane,) if lanes > 1 else ()
+        self._slot: Affine = self.lane
+        self.mask: Scalar = None  # the lanes that are meant, if not all are
         self.body: list[Statement] = []
 
     @property
@@ -206,18 +214,19 @@ class LoopMachine(Machine):
                 held.append(x)
                 continue
             register = self._register(x.dtype)
-            stores.append(Store(register, self.lane, x))
+            stores.append(Store(register, self._slot, x))
             held.append(self._held(register))
         self.put(stores)
         return self._together(values, held)
 
     def _register(self, dtype: Any) -> Buffer:
         name = f"r{self.b.fresh()}"
-        storage: Storage = "vector" if self.lanes > 1 else "register"
-        return Buffer(name, dtype, self.lanes, storage)
+        size = as_index(self._slot).bounds[1] + 1
+        storage: Storage = "vector" if size > 1 else "register"
+        return Buffer(name, dtype, size, storage)
 
     def _held(self, register: Buffer) -> Scalar:
-        return self.b.load_where(register, self.lane, None, register.dtype)
+        return self.b.load_where(register, self._slot, None, register.dtype)
 
     def _together(
         self, like: Sequence[Scalar], numbers: Sequence[Scalar]
@@ -231,11 +240,24 @@ class LoopMachine(Machine):
 
     # --------------------------------------------------------------- statements
 
-    def put(self, stores: Any, ordered: bool = False) -> None:
+    def put(
+        self,
+        stores: Iterable[Store],
+        ordered: bool = False,
+        dims: tuple[LoopVar, ...] | None = None,
+    ) -> None:
         """Add a nest of stores."""
-        stores = tuple(stores)
+        stores, dims = tuple(stores), self.dims if dims is None else dims
         if stores:
-            self.body.append(LoopNest(self.dims, stores, (), ordered=ordered))
+            self.body.append(LoopNest(dims, stores, (), ordered=ordered))
+
+    @contextmanager
+    def along(self, lane: LoopVar, mask: Scalar = None) -> Iterator[None]:
+        """Inside, vectors go along columns."""
+        before = self.dims, self._slot, self.mask
+        self.dims, self._slot, self.mask = (lane,), as_index(lane), mask
+        yield
+        self.dims, self._slot, self.mask = before
 
     @contextmanager
     def block(self) -> Iterator[list[Statement]]:
@@ -251,12 +273,11 @@ class LoopMachine(Machine):
         elif self.unrolled:
             yield from _indices(selected)
         elif columns and self.lanes == 1 < self.strip <= selected.stop.bounds[1]:
-            strip, before = LoopVar("strip", self.strip), self.dims
+            strip = LoopVar("strip", self.strip)
             steps, rest = self._in_steps(selected, self.strip)
-            self.dims = (strip,)
-            for i in steps:
-                yield i + strip
-            self.dims = before
+            with self.along(strip):
+                for i in steps:
+                    yield i + strip
             yield from self.each(rest)
         else:
             yield from self._loop_over(selected, self._variable(selected))
@@ -308,7 +329,7 @@ class LoopMachine(Machine):
     def _define(self, registers: Sequence[Buffer], values: Sequence[Scalar]) -> None:
         numbers = [n for x in values for n in parts(x)]
         self.put(
-            Store(r, self.lane, n) for r, n in zip(registers, numbers, strict=True)
+            Store(r, self._slot, n) for r, n in zip(registers, numbers, strict=True)
         )
 
     def repeat(
@@ -342,6 +363,10 @@ class LoopMachine(Machine):
         self.body.append(If(flags, ((), tuple(body)), ((), ()), ()))
 
     def by_columns(self, a: Matrix, start: Index, body: Callable[[Any], None]) -> None:
+        lane: LoopVar | None = cast(Any, a).row_lane
+        if lane:
+            with self.along(lane, self.b.compare("ge", as_index(lane), start)):
+                return body((Column(as_index(lane)),))
         size = config.tuning.lane_sums
         rest = Range(as_index(start), as_index(a.shape[1]))
         if a.shape[1] >= size and not self.unrolled:
@@ -368,7 +393,7 @@ class LoopMachine(Machine):
         chosen = self.part(other).number
         with self.where_any(self.b.compare("ne", chosen, self.row_number(k))):
             for a in matrices:
-                cast(Any, a).exchange(k, chosen)
+                cast(Any, a).exchange(k, chosen, k if start is None else start)
 
 
 def _indices(over: Range) -> list[Affine]:

@@ -10,8 +10,8 @@ What it reads is what was there before it, and besides the element itself nothin
 it writes. A part that was written to is read anew.
 
 An algorithm says what is computed. How is up to the `Machine` that it is given: loops
-over a matrix in every lane of vectors (loops.py), or ops on whole
-matrices, written out or in loops (ops.py).
+over one matrix, or one in every lane of vectors, in memory or written out in registers
+(loops.py), or ops on whole matrices (stablehlo/linalg/ops.py).
 """
 
 from __future__ import annotations
@@ -167,12 +167,9 @@ class Matrix(ABC):
     @abstractmethod
     def __setitem__(self, index: tuple[Any, Any], part: Any) -> None: ...
 
-    @abstractmethod
     def set_lower(self, index: tuple[Any, Any], part: Part) -> None:
         """Assign what is on and below the diagonal; what is above it is not needed."""
-
-    @abstractmethod
-    def clear_above_diagonal(self) -> None: ...
+        self[index] = part
 
     @abstractmethod
     def set_where(self, condition: Part, number: float) -> None:

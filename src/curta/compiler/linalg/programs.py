@@ -1,17 +1,12 @@
-"""Ops on matrices as programs of other ops."""
+"""Ops on matrices as programs of other ops, and what libraries say of results."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from curta.compiler.linalg.algorithms import ALGORITHMS
-from curta.compiler.linalg.ops import OpMachine
-from curta.compiler.linalg.parts import MatrixView
-from curta.compiler.linalg.tensors import EXAMPLES, INT, Tensor, filled
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
@@ -28,71 +23,9 @@ from curta.primitives.reduction import ReduceAnd
 from curta.primitives.slicing import Pad
 from curta.primitives.structure import (
     BroadcastInDim,
-    Reshape,
-    batch_dim_at,
     full,
     zeros,
 )
-from curta.transforms.vmap import BatchAxis, batch
-
-Program = Callable[..., Sequence[Tensor]]
-"""From an op and matrices, vectors as columns, to matrices."""
-
-
-def algorithm(cls: type, unrolled: bool) -> Program:
-    """The program of an op of a class, with its loops written out or not."""
-    describe = ALGORITHMS[cls]
-
-    def run(op: Any, *args: Tensor) -> Sequence[Tensor]:
-        found = describe(op, *(x.shape for x in args))
-        p = OpMachine(args[0].dtype, unrolled)
-        given = dict(zip(found.operands, args, strict=True))
-        matrices = [
-            p.matrix(_seen(given[i], array.view))
-            if i in given
-            else p.matrix(filled(*array.shape, INT if array.integer else p.dtype))
-            for i, array in enumerate(found.arrays)
-        ]
-        found.function(p, *matrices, *found.options)
-        return [_unseen(matrices[i].value, found.arrays[i].view) for i in found.results]
-
-    return run
-
-
-def _seen(x: Tensor, view: MatrixView) -> Tensor:
-    x = x.conj() if view.conjugated else x
-    return _reversed(x.T if view.transposed else x, view)
-
-
-def _unseen(x: Tensor, view: MatrixView) -> Tensor:
-    x = _reversed(x, view)
-    x = x.T if view.transposed else x
-    return x.conj() if view.conjugated else x
-
-
-def _reversed(x: Tensor, view: MatrixView) -> Tensor:
-    axes = [axis for axis, reverses in enumerate(view.reversed) if reverses]
-    return x.reversed(*axes) if axes else x
-
-
-def staged(function: Program, op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The jaxpr of a program on a batch of matrices, halves in single precision.
-
-    The batch may be of symbolic sizes.
-    """
-    outs = _outs(op, avals)
-    lead = avals[0].shape[: avals[0].ndim - op.ranks[0]]
-
-    def one(*args: Any) -> list[Any]:
-        return [x.value for x in function(op, *map(_matrix, args))]
-
-    def run(op: Any, *args: Any) -> list[Any]:
-        if not any(a.size for a in outs):
-            return [zeros(a) for a in outs]
-        result = _mapped(one, math.prod(lead), len(lead), args) if lead else one(*args)
-        return [Reshape(a.shape)(x) for x, a in zip(result, outs, strict=True)]
-
-    return staged_in_single(run, op, [a.strip_weak_type() for a in avals])
 
 
 def qr(
@@ -122,33 +55,19 @@ def staged_in_single(
 
     def run(*args: Any) -> Sequence[Any]:
         results = rule(op, *map(_in_single, args))
-        pairs = zip(results, _outs(op, avals), strict=True)
+        pairs = zip(results, outs_of(op, avals), strict=True)
         return [convert_element_type(x, a.dtype) for x, a in pairs]
 
     return stage(run, avals)
 
 
-def _outs(op: Any, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
+def outs_of(op: Any, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
     outs = op.aval(*avals)
     return list(outs) if op.multiple_results else [outs]
 
 
 def _in_single(x: Any) -> Any:
     return convert_element_type(x, working_dtype(typeof(x).dtype))
-
-
-def _matrix(x: Any) -> Tensor:
-    shape = typeof(x).shape
-    return Tensor(x if len(shape) == 2 else Reshape((*shape, 1))(x))
-
-
-def _mapped(
-    one: Callable[..., list[Any]], count: int, rank: int, args: Sequence[Any]
-) -> list[Any]:
-    """A function of single matrices on a batch, as one of `count`."""
-    flat = [Reshape((count, *typeof(x).shape[rank:]))(x) for x in args]
-    outs, dims = batch(one, BatchAxis(count, EXAMPLES), flat, [0] * len(flat))
-    return [batch_dim_at(x, d, count, 0) for x, d in zip(outs, dims, strict=True)]
 
 
 def conjugate_pairs(imaginary: Any, v: Any) -> Any:

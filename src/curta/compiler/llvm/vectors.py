@@ -36,9 +36,11 @@ class VectorInstructions(Instructions, ABC):
 
         A register's worth of each at a time: LLVM takes long over wider shuffles.
         """
-        size = math.gcd(columns[0].lanes, self.vector_bytes // columns[0].type.size)
+        lanes = columns[0].lanes
+        size = math.gcd(lanes, self.vector_bytes // columns[0].type.size)
+        size = lanes if size == 1 else size  # of an odd number, all at once
         result = []
-        for first in range(0, columns[0].lanes, size):
+        for first in range(0, lanes, size):
             parts = [self.shuffle(x, None, range(first, first + size)) for x in columns]
             two_by_two = len(parts) & (len(parts) - 1) == 0
             result += [self._merged(parts)] if two_by_two else self._woven(parts)

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta.compiler.linalg.parts import where
-from curta.compiler.linalg.tensors import (
+from curta.compiler.stablehlo.linalg.shifts import not_zero
+from curta.compiler.stablehlo.linalg.tensors import (
     INT,
     Tensor,
     column_numbers,
@@ -25,7 +26,6 @@ from curta.compiler.linalg.tensors import (
     repeat_while,
     row_numbers,
 )
-from curta.compiler.stablehlo.linalg.shifts import not_zero
 from curta.primitives.elementwise.rounding import ReducePrecision
 from curta.primitives.linalg.lu import permuted_rows
 

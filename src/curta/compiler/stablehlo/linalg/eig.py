@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.linalg.parts import where
-from curta.compiler.linalg.tensors import (
+from curta.compiler.stablehlo.linalg.balance import balanced
+from curta.compiler.stablehlo.linalg.pairs import eigenvalues, triangular
+from curta.compiler.stablehlo.linalg.schur import decomposed
+from curta.compiler.stablehlo.linalg.shifts import not_zero, quotient
+from curta.compiler.stablehlo.linalg.tensors import (
     INT,
     Tensor,
     column_numbers,
@@ -22,10 +26,6 @@ from curta.compiler.linalg.tensors import (
     row_numbers,
     scaled,
 )
-from curta.compiler.stablehlo.linalg.balance import balanced
-from curta.compiler.stablehlo.linalg.pairs import eigenvalues, triangular
-from curta.compiler.stablehlo.linalg.schur import decomposed
-from curta.compiler.stablehlo.linalg.shifts import not_zero, quotient
 from curta.primitives.elementwise.arithmetic import sub
 from curta.primitives.elementwise.complex import complex_
 from curta.primitives.linalg.eigen import Eig

@@ -19,7 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from curta.compiler.linalg.parts import where
-from curta.compiler.linalg.tensors import (
+from curta.compiler.stablehlo.linalg.householder import reflection
+from curta.compiler.stablehlo.linalg.shifts import AT_END, first_column
+from curta.compiler.stablehlo.linalg.tensors import (
     INT,
     Tensor,
     column_numbers,
@@ -30,8 +32,6 @@ from curta.compiler.linalg.tensors import (
     repeat_while,
     row_numbers,
 )
-from curta.compiler.stablehlo.linalg.householder import reflection
-from curta.compiler.stablehlo.linalg.shifts import AT_END, first_column
 from curta.primitives.elementwise.arithmetic import sub
 from curta.primitives.elementwise.magnitude import max_
 

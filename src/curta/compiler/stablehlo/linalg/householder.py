@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta.compiler.linalg import programs, reflections
-from curta.compiler.linalg.ops import OpMachine
 from curta.compiler.linalg.parts import where
-from curta.compiler.linalg.tensors import (
+from curta.compiler.stablehlo.linalg.ops import OpMachine, algorithm
+from curta.compiler.stablehlo.linalg.tensors import (
     INT,
     Tensor,
     column_numbers,
@@ -30,7 +30,7 @@ def reflection(x: Tensor, k: Any) -> tuple[Tensor, Tensor, Tensor]:
     """v, tau and the new element k, for the elements of a column from k on."""
     numbers = row_numbers(x.shape[0])
     alpha, below = where(numbers.equals(k), x, 0).sum(), where(numbers > k, x, 0)
-    p = OpMachine(x.dtype, unrolled=False)
+    p = OpMachine(x.dtype)
     beta, tau, v = reflections.reflection(p, alpha, below)
     return where(numbers.equals(k), 1, v), tau, beta
 
@@ -65,13 +65,13 @@ def _pivoted(a: Tensor) -> list[Tensor]:
 
 
 def _reduced(a: Tensor) -> Sequence[Tensor]:
-    return programs.algorithm(Geqrf, unrolled=False)(Geqrf(), a)
+    return algorithm(Geqrf)(Geqrf(), a)
 
 
 def product(a: Tensor, taus: Tensor) -> Tensor:
     """The first columns of the product of the reflections that `a` holds."""
     op = HouseholderProduct()
-    return programs.algorithm(HouseholderProduct, unrolled=False)(op, a, taus)[0]
+    return algorithm(HouseholderProduct)(op, a, taus)[0]
 
 
 def qr(op: QR, a: Tensor) -> Sequence[Tensor]:

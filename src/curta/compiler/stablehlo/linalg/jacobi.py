@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.linalg.parts import where
-from curta.compiler.linalg.tensors import (
+from curta.compiler.stablehlo.linalg.householder import hermitian, qr
+from curta.compiler.stablehlo.linalg.tensors import (
     INT,
     Tensor,
     column_numbers,
@@ -26,7 +27,6 @@ from curta.compiler.linalg.tensors import (
     repeat_while,
     scaled,
 )
-from curta.compiler.stablehlo.linalg.householder import hermitian, qr
 from curta.primitives.elementwise.arithmetic import add
 from curta.primitives.elementwise.complex import part_dtype
 from curta.primitives.linalg.eigen import Eigh

@@ -10,14 +10,14 @@ from typing import NamedTuple
 import numpy as np
 
 from curta.compiler.linalg.parts import where
-from curta.compiler.linalg.tensors import (
+from curta.compiler.stablehlo.linalg.shifts import not_zero
+from curta.compiler.stablehlo.linalg.tensors import (
     Tensor,
     column_numbers,
     filled,
     joined,
     row_numbers,
 )
-from curta.compiler.stablehlo.linalg.shifts import not_zero
 from curta.primitives.elementwise.complex import complex_
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from curta.compiler.linalg.parts import where
-from curta.compiler.linalg.tensors import (
+from curta.compiler.stablehlo.linalg.francis import Iterated, iterated
+from curta.compiler.stablehlo.linalg.householder import hessenberg, product
+from curta.compiler.stablehlo.linalg.pairs import standardised
+from curta.compiler.stablehlo.linalg.tensors import (
     Tensor,
     below_diagonal,
     eye,
@@ -13,9 +16,6 @@ from curta.compiler.linalg.tensors import (
     joined,
     scaled,
 )
-from curta.compiler.stablehlo.linalg.francis import Iterated, iterated
-from curta.compiler.stablehlo.linalg.householder import hessenberg, product
-from curta.compiler.stablehlo.linalg.pairs import standardised
 from curta.primitives.linalg.family import not_a_number
 from curta.primitives.linalg.schur import Schur
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta.compiler.linalg.parts import where
-from curta.compiler.linalg.tensors import INT, Tensor, joined
+from curta.compiler.stablehlo.linalg.tensors import INT, Tensor, joined
 from curta.primitives.elementwise.arithmetic import add, sub
 
 #: Of sweeps numbered 1, 2, ... 20, 1, ..., those whose shift is made up from the

@@ -1,10 +1,11 @@
-"""Many matrices decomposed at a time, by loops over lanes.
+"""Matrices decomposed by loops, many at a time over lanes, or a small one by itself.
 
 They are too small for LAPACK to be worth its calls. The ops stay themselves, on as many
 matrices as before, and are loop programs (linalg/loops.py): a block of as many matrices
 as a vector has lanes is transposed, so that a vector has the same element of each; the
 loops of an algorithm run on it; and what they make is transposed back. A last block
-that is not full overlaps the one before it.
+that is not full overlaps the one before it. Of one matrix a row is a vector. Loops over
+small matrices are written out, in registers.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ _KINDS = {"f": "f32", "d": "f64", "F": "f32", "D": "f64", "i": "i32"}
 
 
 @dataclass(frozen=True)
-class BatchedMatrixLoops(Op):
-    """An op on matrices, run for as many at a time as a vector has lanes."""
+class MatrixLoops(Op):
+    """An op on matrices, as a loop program."""
 
-    name: ClassVar[str] = "batched_matrix_loops"
+    name: ClassVar[str] = "matrix_loops"
     multiple_results: ClassVar[bool] = True
-    op: Op
+    op: MatrixOp
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         outs = self.op.aval(*avals)
@@ -61,14 +62,15 @@ class BatchedMatrixLoops(Op):
 
 
 def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
-    """Add the item of a `BatchedMatrixLoops`."""
-    op = cast(MatrixOp, cast(BatchedMatrixLoops, eqn.op).op)
-    batch, ends = _batch_and_ends(op, [v.aval for v in eqn.invars])
-    count, dtype = math.prod(batch), eqn.invars[0].aval.dtype
-    algorithm = ALGORITHMS[type(op)](op, *(e if e[1:] else (*e, 1) for e in ends))
+    """Add the item of a `MatrixLoops`."""
+    op = cast(MatrixLoops, eqn.op).op
+    avals = [v.aval for v in eqn.invars]
+    batch, _ = batch_and_ends(op, avals)
+    count, dtype = math.prod(batch), avals[0].dtype
+    algorithm = algorithm_of(op, avals)
     operands = tuple(in_memory(lowering, v) for v in eqn.invars)
     results = lowering.results(eqn)
-    lanes, strip = _vectors(op, [v.aval for v in eqn.invars])
+    lanes, strip = _vectors(op, avals)
     block = LoopVar("block", -(-count // lanes))
     chunk = LoopVar("chunk", _chunks(algorithm, count, block.extent, dtype))
     b = lowering.builder
@@ -81,11 +83,11 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
         size = array.size // count
         return Buffer(array.name, array.dtype, lanes * size, View(array, first * size))
 
-    small = lanes > 1 and _are_small(algorithm)
-    machine = LoopMachine(b, lanes, dtype, small, strip)
+    unrolled = _fit_registers(algorithm) if lanes > 1 else is_small(op, avals)
+    machine = LoopMachine(b, dtype, unrolled, lanes, strip)
     # A matrix that is alone is changed where the result lies.
     written = dict(zip(algorithm.results, map(rows, results), strict=True))
-    there = written if lanes == 1 else {}
+    there = written if lanes == 1 and not unrolled else {}
     arrays, memory = _matrices(lowering, machine, algorithm, chunk, there)
     for i, operand in zip(algorithm.operands, operands, strict=True):
         arrays[i].read(rows(operand))
@@ -97,8 +99,8 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
     lowering.items.append(RegionItem(eqn, operands, results, region, memory))
 
 
-def _are_small(algorithm: Algorithm) -> bool:
-    """Whether the matrices fit registers, and loops are written out."""
+def _fit_registers(algorithm: Algorithm) -> bool:
+    """Whether registers have room for the matrices of a block."""
     tuning, (first, *_) = config.tuning, algorithm.arrays
     if max(first.shape) > tuning.register_matrix:
         return False
@@ -122,7 +124,7 @@ def _matrices(
         dtype = INT32 if array.integer else machine.dtype
         given = machine, array.shape, dtype, array.view
         if machine.unrolled:
-            matrices.append(RegisterMatrix(*given))
+            matrices.append(RegisterMatrix(machine.lanes == 1, *given))
             continue
         if i in there:
             matrices.append(MemoryMatrix(there[i], *given))
@@ -151,9 +153,10 @@ def matrix_loop(op: MatrixOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | Non
         return None
     if not all(0 < d for a in avals for d in a.shape):
         return None
-    # LAPACK has no rotations of whole rows, and does not perturb.
-    alone = type(op) is CholeskyUpdate or op.params().get("perturb_singular")
-    if not alone and not _are_lanes(op, avals):
+    # LAPACK has none of these, and does not perturb.
+    only_here = type(op) in (CholeskyUpdate, LUPivotsToPermutation)
+    only_here |= bool(op.params().get("perturb_singular"))
+    if not only_here and not _are_lanes(op, avals) and not is_small(op, avals):
         return None
     return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))
 
@@ -161,15 +164,29 @@ def matrix_loop(op: MatrixOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | Non
 def _vectors(op: MatrixOp, avals: Sequence[ShapedArray]) -> tuple[int, int]:
     """The lanes, of a matrix each, or one, and the columns of a strip."""
     strip = target.host().lanes(_KINDS[avals[0].dtype.char])
-    if not _are_lanes(op, avals):
+    if not _are_lanes(op, avals) and not is_small(op, avals):
         return 1, strip
-    batch, _ = _batch_and_ends(op, avals)
+    batch, _ = batch_and_ends(op, avals)
     return 1 << (min(math.prod(batch), strip).bit_length() - 1), strip
+
+
+def algorithm_of(op: MatrixOp, avals: Sequence[ShapedArray]) -> Algorithm:
+    """The algorithm for one matrix of a batch; vectors are columns."""
+    _, ends = batch_and_ends(op, avals)
+    return ALGORITHMS[type(op)](op, *(e if e[1:] else (*e, 1) for e in ends))
+
+
+def is_small(op: MatrixOp, avals: Sequence[ShapedArray]) -> bool:
+    """Whether loops over a matrix are worth being written out, even if it is alone."""
+    _, ends = batch_and_ends(op, avals)
+    return type(op) in _WRITTEN_OUT and all(
+        d <= config.tuning.small_matrix for end in ends for d in end
+    )
 
 
 def _are_lanes(op: MatrixOp, avals: Sequence[ShapedArray]) -> bool:
     """Whether there are many matrices, and not too large for a lane."""
-    batch, ends = _batch_and_ends(op, avals)
+    batch, ends = batch_and_ends(op, avals)
     lanes = target.host().lanes("f64" if avals[0].dtype.char in "dD" else "f32")
     many = lanes > 1 and math.prod(batch) >= config.tuning.lane_blocks * lanes
     if 1 in op.ranks[:-1]:  # given by diagonals, of any length that lies near
@@ -179,7 +196,7 @@ def _are_lanes(op: MatrixOp, avals: Sequence[ShapedArray]) -> bool:
     return many and fits
 
 
-def _batch_and_ends(
+def batch_and_ends(
     op: MatrixOp, avals: Sequence[ShapedArray]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """The dims of the batch, and those of one matrix of each operand."""
@@ -194,8 +211,8 @@ def _in_lanes(op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
     return staged_in_single(_RULES[type(op)], op, avals)
 
 
-def _itself(op: Op, *args: Any) -> Sequence[Any]:
-    return BatchedMatrixLoops(op)(*args)
+def _itself(op: MatrixOp, *args: Any) -> Sequence[Any]:
+    return MatrixLoops(op)(*args)
 
 
 def _reduced(a: Any) -> Sequence[Any]:
@@ -205,6 +222,16 @@ def _reduced(a: Any) -> Sequence[Any]:
 def _product(*args: Any) -> Any:
     return _itself(HouseholderProduct(), *args)[0]
 
+
+_WRITTEN_OUT = (
+    Cholesky,
+    LU,
+    LUPivotsToPermutation,
+    TriangularSolve,
+    Geqrf,
+    HouseholderProduct,
+    QR,
+)
 
 _RULES: dict[type[Op], Callable[..., Sequence[Any]]] = {
     **dict.fromkeys((Cholesky, LU, LUPivotsToPermutation, TriangularSolve), _itself),

@@ -1,4 +1,4 @@
-"""Many matrices decomposed at a time, one in every lane, against the `eval` rules."""
+"""Matrices decomposed by loops, many at a time in lanes, against the `eval` rules."""
 
 import numpy as np
 import pytest
@@ -15,8 +15,8 @@ from tests.compiler.test_decompositions import (
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.graph.batched_matrix_loops import matrix_loop
 from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.graph.matrix_loops import matrix_loop
 from curta.compiler.linalg.loop_matrices import MemoryMatrix
 from curta.compiler.linalg.loops import LoopMachine
 from curta.compiler.linalg.parts import MatrixView
@@ -32,6 +32,7 @@ from curta.primitives.linalg import (
     Cholesky,
     Geqrf,
     HouseholderProduct,
+    LUPivotsToPermutation,
     TriangularSolve,
     TridiagonalSolve,
 )
@@ -46,7 +47,7 @@ def _wide():
         yield
 
 
-def assert_in_lanes(op, *args):
+def assert_by_loops(op, *args):
     if target.host().lanes("f64") > 1:
         assert matrix_loop(op, [curta.typeof(a) for a in args]) is not None
     assert_same(op, *args)
@@ -55,12 +56,12 @@ def assert_in_lanes(op, *args):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("n", [1, 5, 17])
 def test_factorisations(dtype, n):
-    assert_in_lanes(Cholesky(), positive((BATCH, n, n), dtype))
+    assert_by_loops(Cholesky(), positive((BATCH, n, n), dtype))
     for m in (n, n + 3):
         for shape in ((m, n), (n, m)):
             x = numbers((BATCH, *shape), dtype)
-            assert_in_lanes(LU(), x)
-            assert_in_lanes(Geqrf(), x)
+            assert_by_loops(LU(), x)
+            assert_by_loops(Geqrf(), x)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -68,10 +69,10 @@ def test_orthogonal_factors(dtype):
     for shape in ((6, 6), (7, 5), (5, 7)):
         x = numbers((4, 10, *shape), dtype)
         for full in (True, False):
-            assert_in_lanes(QR(False, full), x)
+            assert_by_loops(QR(False, full), x)
     packed, taus = Geqrf().eval(numbers((BATCH, 7, 5), dtype))
-    assert_in_lanes(HouseholderProduct(), packed, taus)
-    assert_in_lanes(HouseholderProduct(), packed, taus[:, :2])
+    assert_by_loops(HouseholderProduct(), packed, taus)
+    assert_by_loops(HouseholderProduct(), packed, taus[:, :2])
     assert matrix_loop(QR(True), [curta.typeof(packed)]) is None
 
 
@@ -84,7 +85,31 @@ def test_triangular_solves(dtype, left, width):
     for lower in (True, False):
         for transposed, conjugated in ((0, 0), (1, 0), (1, 1), (0, 1)):
             how = bool(transposed), bool(conjugated), transposed == conjugated
-            assert_in_lanes(TriangularSolve(left, lower, *how), a, b)
+            assert_by_loops(TriangularSolve(left, lower, *how), a, b)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("shape", [(1, 3), (3, 2), (4, 4), (2, 5, 3), (3, 3, 3)])
+def test_few_small_matrices(dtype, shape):
+    x = numbers(shape, dtype)
+    assert_by_loops(LU(), x)
+    assert_by_loops(QR(False, False), x)
+    *batch, m, n = shape
+    if m == n:
+        assert_by_loops(Cholesky(), positive(shape, dtype))
+        for left in (True, False):
+            b = numbers((*batch, *((n, 2) if left else (2, n))), dtype, 1)
+            assert_by_loops(TriangularSolve(left, True), x, b)
+            assert_by_loops(TriangularSolve(left, False, True, True, True), x, b)
+
+
+def test_a_small_matrix_without_factors():
+    x = np.array([[0.0, 1, 2], [0, 3, 4], [5, 6, 7]])
+    assert_by_loops(LU(), x)
+    assert_by_loops(LU(), np.zeros((3, 3)))
+    assert_by_loops(LU(), np.full((3, 3), np.nan))
+    assert_by_loops(Cholesky(), np.array([[1.0, 9], [2.0, 1.0]]))
+    assert_by_loops(LUPivotsToPermutation(4), np.array([3, 1, 2], np.int32))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -95,10 +120,10 @@ def test_tridiagonal_solves(dtype, perturb):
         b = numbers((BATCH, n, width), dtype, 3)
         upper[:, -1] = lower[:, 0] = np.nan  # outside of the matrix
         op = TridiagonalSolve(perturb)
-        assert_in_lanes(op, lower, diagonal, upper, b)
+        assert_by_loops(op, lower, diagonal, upper, b)
         if perturb:  # LAPACK does not, so that few matrices are lanes as well
-            assert_in_lanes(op, lower[0], diagonal[0], upper[0], b[0])
-            assert_in_lanes(op, lower[:3], diagonal[:3], upper[:3], b[:3])
+            assert_by_loops(op, lower[0], diagonal[0], upper[0], b[0])
+            assert_by_loops(op, lower[:3], diagonal[:3], upper[:3], b[:3])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -143,7 +168,7 @@ def test_what_fails_is_nan(dtype):
 def test_singular_matrices(dtype):
     x = numbers((BATCH, 5, 5), dtype)
     x[0], x[1, :, 2], x[2, 4] = 0, 0, x[2, 1]
-    assert_in_lanes(LU(), x)
+    assert_by_loops(LU(), x)
     x[5, 1, 1] = np.nan
     factors, pivots, order = run(LU(), x)
     assert np.isnan(factors[5]).any() and not np.isnan(np.delete(factors, 5, 0)).any()
@@ -175,7 +200,7 @@ def test_reflections_of_extreme_numbers(dtype):
 
 def test_few_lanes_are_a_vector_that_a_loop_carries():
     double, lanes = np.dtype("float64"), 4  # as many are else kept one by one
-    machine = LoopMachine(ScalarBuilder(), lanes, double, False, lanes)
+    machine = LoopMachine(ScalarBuilder(), double, False, lanes, lanes)
     memory = Buffer("matrix", double, 3 * lanes)
     matrix = MemoryMatrix(memory, machine, (3, 1), double, MatrixView())
     matrix[0, 0] = matrix[:, 0].sum()
@@ -186,7 +211,7 @@ def test_few_lanes_are_a_vector_that_a_loop_carries():
 
 
 def test_few_or_large_matrices_go_to_lapack():
-    for shape in ((3, 6, 6), (100, 40, 40), (6, 6), (0, 6, 6), (100, 0, 0)):
+    for shape in ((3, 9, 9), (100, 40, 40), (9, 9), (0, 6, 6), (100, 0, 0)):
         aval = curta.typeof(np.zeros(shape, "float32"))
         assert matrix_loop(Cholesky(), [aval]) is None
 

@@ -1,7 +1,7 @@
 """Matrices in programs, written as NumPy writes them.
 
 All are of rank 2, so that shapes broadcast without a word: a column is (m, 1), a row
-(1, n), a number (1, 1). Batches come from the batching rules (`programs.py`).
+(1, n), a number (1, 1). Batches come from the batching rules (`staged`).
 """
 
 from __future__ import annotations
@@ -54,11 +54,6 @@ class Range(NamedTuple):
     start: Index | None
     stop: Index | None
 
-    @property
-    def is_known(self) -> bool:
-        """Whether all bounds are."""
-        return not any(isinstance(x, Iteration) for x in self)
-
 
 def scalar(index: Index) -> Any:
     """An index as a number of the program."""
@@ -84,8 +79,8 @@ def both(x: Tensor | None, y: Tensor | None) -> Tensor | None:
 class Tensor(ElementwiseArithmetic["Tensor"]):
     """A matrix of the program; operands of size 1 along a dim are repeated.
 
-    Of a part of a matrix (`parts.py`) the rows in a range are meant: if that is known
-    they are there alone, else there are all rows. There are always all columns.
+    Of a part of a matrix (`linalg/parts.py`) all rows and columns are there, and those
+    in a range of `rows` are meant.
     """
 
     def __init__(self, value: Any, rows: Range | None = None) -> None:
@@ -146,10 +141,7 @@ class Tensor(ElementwiseArithmetic["Tensor"]):
 
     @property
     def H(self) -> Tensor:
-        value = self.T.conj()
-        if self.rows and self.rows.is_known and self.rows.start:
-            value = joined(1, filled(1, self.rows.start, value.dtype), value)
-        return value
+        return self.T.conj()
 
     # ------------------------------------------------------------ parts
 
@@ -172,14 +164,12 @@ class Tensor(ElementwiseArithmetic["Tensor"]):
 
     def _masked(self, neutral: float | bool) -> Tensor:
         """The elements, and something else in rows that are not meant."""
-        if not self.rows or self.rows.is_known:
-            return self
-        mask = inside(row_numbers(self.shape[0]), self.rows)
+        mask = self.rows and inside(row_numbers(self.shape[0]), self.rows)
         return self if mask is None else where(mask, Tensor(self.value), neutral)
 
     def largest(self) -> Tensor:
         """The greatest of numbers >= 0 in the rows; 0 of none."""
-        return self.max(0) if self.shape[0] else filled(1, self.shape[1], self.dtype)
+        return self.max(0)
 
     def all(self) -> Tensor:
         """Whether all of conditions hold."""
@@ -188,9 +178,7 @@ class Tensor(ElementwiseArithmetic["Tensor"]):
     def argmax(self, axis: int = 0) -> Tensor:
         """The index of the greatest element, not negative, of a column or row."""
         index = ArgMax((axis,), INT)(self._masked(-1).value)
-        result = Tensor(Reshape((1, 1))(index))
-        known = self.rows is not None and self.rows.is_known and self.rows.start
-        return result + INT.type(known) if known else result
+        return Tensor(Reshape((1, 1))(index))
 
     def part(self, axis: int, start: int, limit: int) -> Tensor:
         """The rows (axis 0) or columns from `start` to `limit`."""
