@@ -10,6 +10,7 @@ from curta.compiler.graph.decompositions import decomposed
 from curta.compiler.graph.lapack_ops import Lapack
 from curta.compiler.graph.matrix_loops import matrix_loop
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.prepare import prepare
 from curta.primitives.linalg import (
     LU,
     QR,
@@ -215,6 +216,32 @@ def test_many_small_matrices_are_lanes(dtype, batch, n):
     ):
         assert matrix_loop(op, [curta.typeof(a) for a in args]) is not None
         assert_same(op, *args)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("shape", [(128, 33), (33, 128), (2, 65, 64)])
+def test_orthogonal_factors_by_blocks(dtype, shape):
+    assert_same(QR(False, False), numbers(shape, dtype))
+
+
+def test_columns_a_power_of_two_apart():
+    x = numbers((128, 20), "float64")
+    assert_same(Geqrf(), x)
+    assert_same(SVD(False, False), x)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_vectors_that_nobody_wants_are_not_computed(dtype):
+    x = numbers((20, 20), dtype)
+    for take, wanted in (
+        (lambda x: Eigh()(x + adjoint(x))[1], np.linalg.eigvalsh(x + adjoint(x))),
+        (lambda x: SVD(True, True)(x)[0], np.linalg.svd(x)[1]),
+        (lambda x: jnp.sort(Eig()(x)[0]), np.sort(np.linalg.eigvals(x))),
+    ):
+        closed = curta.make_jaxpr(take)(x)
+        (call,) = [e.op for e in prepare(closed).eqns if isinstance(e.op, Lapack)]
+        assert b"N" in call.arguments and b"V" not in call.arguments
+        assert_close(np.asarray(native(take, x)(x)), wanted)
 
 
 def test_pivots_to_permutations():

@@ -19,12 +19,13 @@ from curta.compiler.graph.lapack_ops import (
     INT,
     LETTERS,
     Lapack,
+    by_columns,
     real_space,
 )
 from curta.compiler.library import blas
-from curta.compiler.library.lapack_calls import Argument, Operand, Result, Work
+from curta.compiler.library.lapack_calls import Argument, Operand, Result, Space, Work
 from curta.compiler.linalg.programs import nan_unless, qr, staged_in_single, succeeded
-from curta.config import enable_x64
+from curta.config import config, enable_x64
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate, watching
 from curta.core.jaxpr import ClosedJaxpr
@@ -36,13 +37,22 @@ from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.condensed import Hessenberg, Tridiagonal
 from curta.primitives.linalg.eigen import Eig, Eigh
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
-from curta.primitives.linalg.matrices import columns, conjugate, swapped, tril
+from curta.primitives.linalg.matrices import (
+    columns,
+    conjugate,
+    rows,
+    swapped,
+    tril,
+    triu,
+)
 from curta.primitives.linalg.qr import QR, Geqrf, HouseholderProduct
 from curta.primitives.linalg.schur import Schur
 from curta.primitives.linalg.svd import SVD
 from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import Ormqr
+
+_BLOCK = 32  # reflections
 
 
 def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
@@ -97,12 +107,12 @@ def _lu(op: Any, a: Any) -> list[Any]:
 def _geqrf(op: Any, a: Any) -> list[Any]:
     *_, m, n = typeof(a).shape
     dtype, least = typeof(a).dtype, min(m, n)
-    work = Work(LETTERS[dtype.name])
-    arguments = (m, n, Result(0), m, Result(1), work, Result(2))
-    outs = (((n, m), dtype), ((least,), dtype), INFO)
+    work, (x, pitch) = Work(LETTERS[dtype.name]), by_columns(a)
+    arguments = (m, n, Result(0), pitch, Result(1), work, Result(2))
+    outs = (((n, pitch), dtype), ((least,), dtype), INFO)
     call = Lapack("geqrf", arguments, outs, 2 * m * n * least)
-    packed, taus, _ = call(swapped(a))
-    return [swapped(packed), taus]
+    packed, taus, _ = call(x)
+    return [swapped(columns(packed, 0, m)), taus]
 
 
 def _pivoted_reflections(op: Any, a: Any) -> list[Any]:
@@ -131,8 +141,40 @@ def _product_of(op: Any, packed: Any, taus: Any) -> list[Any]:
 
 
 def _qr(op: Any, a: Any) -> list[Any]:
+    *_, m, n = typeof(a).shape
+    wide = not op.full_matrices or m <= n
+    if wide and not op.pivoting and m * min(m, n) > config.tuning.compact_wy:
+        return _qr_by_blocks(a)
     reduce = _pivoted_reflections if op.pivoting else _geqrf
     return qr(op, a, partial(reduce, op), lambda *xs: _product_of(op, *xs)[0])
+
+
+def _qr_by_blocks(a: Any) -> list[Any]:
+    """Q and R of recursive panels, whose reflections are kept as 1 - V T V^H.
+
+    Elmroth and Gustavson, "Applying recursion to serial and parallel QR factorization
+    leads to better performance" (2000). Q is made of the same T, where `orgqr` would
+    make them again.
+    """
+    *_, m, n = typeof(a).shape
+    dtype, least, (x, pitch) = typeof(a).dtype, min(m, n), by_columns(a)
+    block, letter = min(_BLOCK, least), LETTERS[dtype.name]
+    arguments: tuple[Argument, ...] = (
+        m, n, block, Result(0), pitch, Result(1), block,
+        Space(block * n * dtype.itemsize), Result(2),
+    )  # fmt: skip
+    outs = ((n, pitch), dtype), ((least, block), dtype), INFO
+    packed, triangles, _ = Lapack("geqrt", arguments, outs, 2 * m * n * least)(x)
+    arguments = (
+        m, least, m + 1, block, Result(0), pitch, Operand(1), block, Work(letter),
+        Result(1),
+    )  # fmt: skip
+    name = "ungtsqr_row" if dtype.kind == "c" else "orgtsqr_row"
+    of_q, each = (((least, pitch), dtype), INFO), 4 * m * least * least
+    call = Lapack(name, arguments, of_q, each, ranks=(2, 2))
+    q, _ = call(rows(packed, 0, least), triangles)
+    q, r = (swapped(columns(x, 0, k)) for x, k in ((q, m), (packed, least)))
+    return [q, triu(r)]
 
 
 def _triangular(op: Any, a: Any, b: Any) -> list[Any]:

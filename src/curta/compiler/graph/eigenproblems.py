@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.compiler.graph.lapack_ops import INFO, LETTERS, Lapack, real_space
+from curta.compiler.graph.lapack_ops import (
+    INFO,
+    LETTERS,
+    Lapack,
+    by_columns,
+    real_space,
+)
 from curta.compiler.library.lapack_calls import Argument, Result, Space, Work
 from curta.compiler.linalg.programs import (
     conjugate_pairs,
@@ -29,7 +35,9 @@ def eigh(op: Any, a: Any) -> list[Any]:
     )  # fmt: skip
     outs = (((n, n), dtype), ((n,), real), INFO)
     name = "heevd" if is_complex else "syevd"
-    vectors, values, info = Lapack(name, arguments, outs, 9 * n**3)(swapped(a))
+    unwanted = (((0,), 0, b"N"),)
+    call = Lapack(name, arguments, outs, 9 * n**3, unwanted=unwanted)
+    vectors, values, info = call(swapped(a))
     vectors, values = nan_unless(succeeded(info), swapped(vectors), values)
     start, end = op.subset_by_index or (0, n)
     return [columns(vectors, start, end), columns(values, start, end)]
@@ -42,18 +50,21 @@ def svd(op: Any, a: Any) -> list[Any]:
     left, right = (m, n) if op.full_matrices else (least, least)
     letter = (b"A" if op.full_matrices else b"S") if op.compute_uv else b"N"
     vectors: tuple[Argument, ...] = (Result(3), m, Result(4), right)
-    outs = [((least,), part_dtype(dtype)), INFO, ((n, m), dtype)]
+    x, pitch = by_columns(a)
+    outs = [((least,), part_dtype(dtype)), INFO, ((n, pitch), dtype)]
     if op.compute_uv:
         outs += [((left, m), dtype), ((n, right), dtype)]
     else:
         vectors = (Space(16), 1, Space(16), 1)
     room = max(5 * least * least + 7 * least, 2 * least * (most + least) + least)
     arguments: tuple[Argument, ...] = (
-        letter, m, n, Result(2), m, Result(0), *vectors, Work(LETTERS[dtype.name]),
+        letter, m, n, Result(2), pitch, Result(0), *vectors, Work(LETTERS[dtype.name]),
         *real_space(dtype, room), Space(32 * least), Result(1),
     )  # fmt: skip
-    call = Lapack("gesdd", arguments, tuple(outs), 8 * most * least**2, ((2, 0),))
-    s, info, _, *both = call(swapped(a))
+    unwanted = (((3, 4), 0, b"N"),) if op.compute_uv else ()
+    each, copied = 8 * most * least**2, ((2, 0),)
+    call = Lapack("gesdd", arguments, tuple(outs), each, copied, unwanted=unwanted)
+    s, info, _, *both = call(x)
     result = nan_unless(and_(succeeded(info), finite), s, *map(swapped, both))
     if op.subset_by_index and not op.full_matrices:
         parts = (columns, columns, rows)
@@ -111,7 +122,9 @@ def eig(op: Any, a: Any) -> list[Any]:
         *real_space(dtype, 2 * n), Result(count + 3),
     )  # fmt: skip
     outs = (*[((n,), dtype)] * count, *[((n, n), dtype)] * 3, INFO)
-    call = Lapack("geev", arguments, outs, 25 * n**3, ((count, 0),))
+    unwanted = ((count + 1,), 0, b"N"), ((count + 2,), 1, b"N")
+    copied = ((count, 0),)
+    call = Lapack("geev", arguments, outs, 25 * n**3, copied, unwanted=unwanted)
     *parts, _, left, right, info = call(swapped(a))
     vectors = [v for v, w in zip((left, right), wanted, strict=True) if w]
     if is_complex:

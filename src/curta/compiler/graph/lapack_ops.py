@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +11,11 @@ import numpy as np
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.library.lapack_calls import Argument, BatchedCall, Space
 from curta.core.avals import ShapedArray
+from curta.core.op import Flags
+from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
+from curta.primitives.linalg.matrices import swapped
+from curta.primitives.slicing import Pad
 
 Shape = tuple[int, ...]
 INT = np.dtype(np.int32)
@@ -23,12 +28,14 @@ class Lapack(LibraryOp):
     """A routine of LAPACK called for each matrix of a batch.
 
     `outs` are the shapes and dtypes of the results for one matrix, `ranks` the ranks of
-    one of each operand; `each` is roughly how many operations a call takes. The rest is
-    as in `BatchedCall`.
+    one of each operand; `each` is roughly how many operations a call takes. Where none
+    of some results is wanted, an argument is the letter that says so: `unwanted` has
+    these results, the position, and the letter. The rest is as in `BatchedCall`.
     """
 
     name: ClassVar[str] = "lapack"
     multiple_results: ClassVar[bool] = True
+    always_pruned: ClassVar[bool] = True
     routine_name: str
     arguments: tuple[Argument, ...]
     outs: tuple[tuple[Shape, Any], ...]
@@ -36,6 +43,15 @@ class Lapack(LibraryOp):
     copied: tuple[tuple[int, int], ...] = ((0, 0),)
     cleared: tuple[int, ...] = ()
     ranks: tuple[int, ...] = (2,)
+    unwanted: tuple[tuple[tuple[int, ...], int, bytes], ...] = ()
+
+    def pruned(self, used: Flags) -> tuple[Lapack, Flags, Flags]:
+        arguments = list(self.arguments)
+        for results, position, letter in self.unwanted:
+            if not any(used[i] for i in results):
+                arguments[position] = letter
+        op = replace(self, arguments=tuple(arguments))
+        return op, (True,) * len(self.ranks), (True,) * len(used)
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         batch = self._batch(avals)
@@ -72,3 +88,17 @@ def _bytes(aval: ShapedArray, count: int) -> int:
 def real_space(dtype: Any, count: int) -> list[Space]:
     """Workspace of real numbers that routines of complex matrices want besides."""
     return [Space(count * dtype.itemsize // 2)] if dtype.kind == "c" else []
+
+
+def by_columns(a: Any) -> tuple[Any, int]:
+    """Matrices column after column, and how many elements a column is after the last.
+
+    Columns that lie a multiple of 1 KiB apart would share few sets of the first cache.
+    """
+    aval = typeof(a)
+    *batch, m, _ = aval.shape
+    x, line = swapped(a), 64 // aval.dtype.itemsize
+    if m * aval.dtype.itemsize % 1024:
+        return x, m
+    edges = (*[(0, 0, 0)] * (len(batch) + 1), (0, line, 0))
+    return Pad(edges)(x, np.zeros((), aval.dtype)), m + line
