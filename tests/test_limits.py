@@ -55,10 +55,14 @@ NOT_LIMITS = {
     ("compiler/loops/costs.py", "STORE"): "a part of the cost model",
     ("compiler/native.py", "UNKNOWN"): "the cost of nobody knows how many turns",
     ("compiler/llvm/vector_math/incomplete.py", "_MOST_STEPS"): "steps to converge",
+    ("compiler/llvm/vector_math/zeta.py", "_MOST_MORE"): "steps to a series",
     # Code of the process's one pool and one queue, which no tuning can replace.
     ("compiler/support/thread_code.py", "_CALLER_SPINS"): "turns of waiting",
     ("compiler/support/thread_code.py", "_CALLER_YIELDS"): "turns of waiting",
     ("compiler/support/cancellation_code.py", "LOOKED"): "a place in memory",
+    ("compiler/support/thread_code.py", "WANTED"): "a place in memory",
+    ("compiler/library/blas_buffers_code.py", "COUNT"): "a place in memory",
+    ("compiler/support/call_code.py", "_STACK_WORDS"): "what threads have of a stack",
     ("compiler/support/cancellation_code.py", "_PATIENCE"): "time that signals wait",
     (
         "compiler/support/thread_code.py",

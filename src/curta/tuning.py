@@ -354,6 +354,8 @@ class Tuning:
     fourier_chunks: int = limit(16, shrunk=3)
     # Minimum elements of Q for which the reflections of QR are kept in blocks.
     compact_wy: int = limit(1 << 12, shrunk=6)
+    # Reflections of a panel of QR.
+    lapack_block: int = limit(32, shrunk=2)
     # Minimum operations of a chunk of LAPACK calls.
     lapack_chunk_work: int = limit(1 << 16, shrunk=1)
     # Maximum chunks.

@@ -52,8 +52,6 @@ from curta.primitives.linalg.triangular import TriangularSolve
 from curta.primitives.linalg.tridiagonal import TridiagonalSolve
 from curta.primitives.linalg.updates import Ormqr
 
-_BLOCK = 32  # reflections
-
 
 def decomposed(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
     """The jaxpr that such an op stands for; None for others and for empty arrays."""
@@ -158,7 +156,7 @@ def _qr_by_blocks(a: Any) -> list[Any]:
     """
     *_, m, n = typeof(a).shape
     dtype, least, (x, pitch) = typeof(a).dtype, min(m, n), by_columns(a)
-    block, letter = min(_BLOCK, least), LETTERS[dtype.name]
+    block, letter = min(config.tuning.lapack_block, least), LETTERS[dtype.name]
     arguments: tuple[Argument, ...] = (
         m, n, block, Result(0), pitch, Result(1), block,
         Space(block * n * dtype.itemsize), Result(2),
