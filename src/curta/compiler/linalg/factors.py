@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from curta.compiler.linalg.parts import Index, Machine, Matrix, Part, where
 
 
@@ -35,7 +33,7 @@ def cholesky(p: Machine, a: Matrix) -> None:
 
     (good,) = p.repeat(0, n, column, p.constant(True))
     p.repeat(0, n, clear)
-    a.set_where(~good, np.nan)
+    a.set_nan_where(~good)
 
 
 def lu(p: Machine, a: Matrix, pivots: Matrix, order: Matrix) -> None:
@@ -146,7 +144,7 @@ def tridiagonal(
     p.repeat(n - 1, n, lambda i: solve(i, ()))
     p.repeat(max(n - 2, 0), n - 1, lambda i: solve(i, diagonals[:1]))
     p.repeat(0, n - 2, lambda i: solve(i, diagonals), reverse=True)
-    x.set_where(~first[:, 0].differs(0).all(), np.nan)
+    x.set_nan_where(~first[:, 0].differs(0).all())
 
 
 def _perturb(p: Machine, first: Matrix, second: Matrix, third: Matrix) -> None:

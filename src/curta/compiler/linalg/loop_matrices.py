@@ -15,6 +15,7 @@ from curta.compiler.loops.element_types import INT32
 from curta.compiler.loops.index import ZERO, Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.nodes import Buffer, Copy, Pack, Store, View
 from curta.config import config
+from curta.primitives.linalg.family import not_a_number
 
 Value = tuple[Scalar, Index, Index]
 """An element, with its row and column."""
@@ -106,9 +107,9 @@ class LoopMatrix(Matrix):
                 values = ((part.at(i, c), i, c.index) for c in group)
                 self.p.put(self.stores(*values))
 
-    def set_where(self, condition: Part, number: float) -> None:
+    def set_nan_where(self, condition: Part) -> None:
         p, mask = self.p, self.p.part(condition).number
-        new = p.b.const(number, self.dtype)
+        new = p.b.const(not_a_number(self.dtype), self.dtype)
         with p.where_any(mask):
             old = p.part(self[:, :])
 

@@ -172,8 +172,8 @@ class Matrix(ABC):
         self[index] = part
 
     @abstractmethod
-    def set_where(self, condition: Part, number: float) -> None:
-        """Assign all elements where a condition holds, which seldom does."""
+    def set_nan_where(self, condition: Part) -> None:
+        """Make all elements NaN where a condition holds, which seldom does."""
 
 
 class Machine(ABC):

@@ -5,8 +5,7 @@ what is emitted here is what is compiled. Control flow is structured: `loop`, `w
 `if_` and `while_loop`, with loop-carried values as phi nodes.
 
     >>> from curta.compiler.llvm.builder import Module
-    >>> from curta.compiler.llvm.control_flow import ControlFlow, LoopBuilder, Values
-from curta.compiler.llvm.types import F32, I64, PTR
+    >>> from curta.compiler.llvm.types import F32, I64, PTR
     >>> module = Module()
     >>> b = module.function("total", [PTR, I64], F32)
     >>> array, size = b.arguments

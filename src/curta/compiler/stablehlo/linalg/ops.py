@@ -27,6 +27,7 @@ from curta.compiler.stablehlo.linalg.tensors import (
     spread,
 )
 from curta.primitives.elementwise.arithmetic import add, sub
+from curta.primitives.linalg.family import not_a_number
 
 Program = Callable[..., Sequence[Tensor]]
 """From an op and matrices, vectors as columns, to matrices."""
@@ -68,8 +69,9 @@ class OpMatrix(Matrix):
         whole = new.shape == self.shape
         self.value = new if whole else self.value.with_part(i, j, new)
 
-    def set_where(self, condition: Any, number: float) -> None:
-        nan = filled(*self.shape, self.value.dtype, number)
+    def set_nan_where(self, condition: Any) -> None:
+        dtype = self.value.dtype
+        nan = filled(*self.shape, dtype, not_a_number(dtype))
         self.value = where(condition, nan, self.value)
 
 

@@ -308,7 +308,7 @@ def eye(m: int, n: int, dtype: Any) -> Tensor:
     return on_diagonal(m, n).astype(dtype)
 
 
-def filled(m: int, n: int, dtype: Any, value: float = 0) -> Tensor:
+def filled(m: int, n: int, dtype: Any, value: Any = 0) -> Tensor:
     return Tensor(BroadcastInDim((m, n), ())(np.dtype(dtype).type(value)))
 
 
