@@ -154,15 +154,15 @@ def parallel_for(b: Builder, code: Value, context: Value, count: Value) -> None:
     _mark(b, code)
     callers = atomics.add(b, CALLERS, I32, 1) + 1
     some_work = callers <= atomics.load(b, WANTED, I32)
-    alone = b.choose(some_work, lambda: _begin(b), lambda: b.const(I1, 0))
-    with b.when(alone):
+    owned = b.choose(some_work, lambda: _begin(b), lambda: b.const(I1, 0))
+    with b.when(owned):
         with b.when(b.eq(atomics.load(b, STARTED, I32), 0)):
             start(b)
         _publish(b, code, context, count)
         run_chunks(b, -1)
         join(b, b.convert(count, "i32"))
         atomics.set(b, BUSY, I32, 0)
-    with b.when(~alone):
+    with b.when(~owned):
         inline(b, code, context, count)
     atomics.add(b, CALLERS, I32, -1)
     _mark(b, b.null)
