@@ -13,7 +13,7 @@ from curta.config import enable_x64
 from curta.hosts.simulated import run_on_hosts
 from curta.partition.destinations import Destinations
 from curta.partition.host_mesh import grouped
-from curta.partition.own_host import of_host
+from curta.partition.own_host import one_program
 from curta.partition.partition import partition
 from curta.runtime.backends import executable
 from curta.sharding import AxisType
@@ -45,13 +45,16 @@ def parted(f, args, mesh, specs, count, outs=None):
 def check(f, args, mesh, specs, count, outs=None):
     """Run on hosts, compare with whole arrays, and give the collectives."""
     local = parted(f, args, mesh, specs, count, outs)
-    run, hosts = executable(local.closed), local.hosts
+    program, hosts = one_program(local.closed), local.hosts
+    run = executable(program.closed)
+    assert "host_index" not in str(program.closed)
     args = [np.asarray(x) for x in curta.tree.leaves(args)]
 
     def on(host):
         pairs = zip(args, local.in_splits, strict=True)
         parts = [x[hosts.index(host, x.shape, split)] for x, split in pairs]
-        return [np.array(x) for x in run(*map(np.ascontiguousarray, parts))]
+        given = (*map(np.ascontiguousarray, parts), *program.numbers(host))
+        return [np.array(x) for x in run(*given)]
 
     results = run_on_hosts(on, range(count))
     wanted = map(np.asarray, curta.tree.leaves(curta.jit(f)(*args)))
@@ -202,17 +205,21 @@ def test_collectives_along_two_axes():
         check(f, [normal(16, 8)], mesh, [P("x", "y")], count)
 
 
-def test_the_program_of_one_host_knows_its_number():
-    f, args, axes, specs = CASES["numbers"]
-    local = parted(f, args, mesh_of(**axes), specs, 4)
-    assert "host_index" in str(local.closed)
-    whole = np.asarray(f(*args))
-    for host in range(4):
-        own = of_host(local.closed, host)
-        assert "host_index" not in str(own)
-        index = local.hosts.index(host, whole.shape, local.out_splits[0])
-        (found,) = executable(own)(np.ascontiguousarray(args[0][index]))
-        np.testing.assert_array_equal(found, whole[index])
+def test_numbers_of_hosts_are_inputs_of_loops_branches_and_remats():
+    def row(x):
+        return jnp.cumsum(x) + x[::-1]
+
+    bodies = {
+        "cond": lambda x: lax.cond(x[0] > 0, row, lambda x: x, x),
+        "scan": lambda x: lax.scan(lambda c, _: (row(c) / 9, c), x, None, length=2)[0],
+        "while": lambda x: lax.while_loop(lambda x: row(x)[0] < 5, row, x),
+        "remat": curta.grad(curta.checkpoint(lambda x: jnp.sum(row(jnp.sin(row(x)))))),
+    }
+    x = np.abs(normal(16))
+    for body in bodies.values():
+        local = parted(body, [x], mesh_of(x=8), [P("x")], 4)
+        assert one_program(local.closed).groups
+        check(body, [x], mesh_of(x=8), [P("x")], 4)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "uint64", "float64"])

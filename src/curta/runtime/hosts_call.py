@@ -21,7 +21,7 @@ from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
 from curta.hosts.engine import of_process
 from curta.partition.host_mesh import HostMesh, host_mesh
-from curta.partition.own_host import of_host
+from curta.partition.own_host import one_program
 from curta.partition.partition import LocalProgram, partition
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.backends import overwriting
@@ -92,9 +92,9 @@ class HostsCall:
             for i, s in enumerate(in_shardings)
             if here.count > 1 and s is not None and not s.is_fully_replicated
         ]
-        own = local.closed
-        if here.count > 1 and here.index in hosts.hosts:
-            own = of_host(own, here.index)
+        program = one_program(local.closed)
+        own = program.closed
+        self._numbers = {h: program.numbers(h) for h in hosts_here(hosts)}
         pairs_in_place = {} if checks else self._in_place(own)
         run = overwriting(own, pairs_in_place)
         # Arguments whose memory it may overwrite, even if no result stays there.
@@ -111,7 +111,7 @@ class HostsCall:
             for i in self._overwritten:
                 if not is_last_reference(row, i):
                     row[i] = own_copy(row[i])
-            return self.run(*row)
+            return self.run(*row, *self._numbers[host])
 
         result = on_each_host(sorted(self.hosts.hosts), run)
         results: list[Any] = [

@@ -6,10 +6,9 @@ to compute that does not wait for one. This is the last pass, so that no other h
 know that the two belong together and that the operand must stay as it was.
 
 Which collectives are begun follows from the op and the bytes, and all begin in the
-order in which the program had them, among its calls of Python: passes that know the
-number of the host must not make hosts differ in either. Rows that go to neighbours, as
-halos do, are begun however few they are where that costs next to nothing: so those of
-both sides are under way at once, and behind the interior (interiors.py).
+order in which the program had them, among its calls of Python. Rows that go to
+neighbors, as halos do, are begun however few they are where that costs next to nothing:
+so those of both sides are under way at once, and behind the interior (interiors.py).
 """
 
 from __future__ import annotations

@@ -21,7 +21,6 @@ from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
 from curta.core.memo import has_hash
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
-from curta.primitives.host_collectives import communicates
 
 Results = list[Atom]
 
@@ -89,8 +88,7 @@ class Rewriting:
             key = None if results is not None else key_of(eqn, eqn.invars)
             if key is not None:
                 result = known.setdefault(key, eqn.outvars)
-                # Collectives equal on this host need not be so on another.
-                if result is not eqn.outvars and not communicates(eqn.op):
+                if result is not eqn.outvars:
                     results = list(result)
             if results is None:
                 context.add(eqn)
