@@ -3,7 +3,7 @@
 #   make demo       train the digit classifier of examples/digits.py
 #   make demo-hosts  the same in four processes: examples/hosts/classifier.py
 #   make test       tests and doctests
-#   make lint       style, types (strict), floors
+#   make lint       style, types (strict), import layers, prose
 #   make types      what pyright says of examples, pages and the interface
 #   make dist       wheel and sdist in dist/, tried in fresh environments (own one)
 #   make docs       the documentation as a web site in site/
@@ -143,6 +143,7 @@ lint: $(VENV)/.stamp-lint-$(HASH)
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports --no-cache
+	$(VENV)/bin/python tools/prose_lint.py
 
 # The last lines say what was checked; ARGS=--unknown lists names without a known type.
 types: $(TYPES)/.stamp-types-$(HASH)
