@@ -1,5 +1,6 @@
 """Collectives and programs of several processes."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,19 @@ def test_the_first_program_of_the_page_on_hosts(engine, tmp_path):
         assert about == f"{i} of 4 (4000, 3)"
         found = [float(x) for x in weights.rstrip("]").split()]
         assert found == pytest.approx([1, -2, 3], abs=1e-5)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_programs_in_another_order_are_named(engine):
+    """They have collectives of the same shape, which must not meet."""
+    ended = launch(engine, 2, "multiprocess.programs.reordered")
+    assert ended.returncode != 0
+    assert "HostsError: hosts " in ended.stderr
+    for name, line in (("one", 13), ("two", 18)):
+        lines = {"mpi": 27, "tcp": line}
+        assert re.search(
+            rf"jit\({name}\) \(\w+\), at reordered.py:{lines[engine]}", ended.stderr
+        )
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -435,6 +435,18 @@ hosts_timeout: Option = _define(
     parse_number,
     "Seconds that a host waits in a collective for others before the program ends.",
 )
+hosts_patience: Option = _define(
+    "curta_hosts_patience",
+    60.0,
+    parse_number,
+    "Seconds after which a host that waits for others says what it waits for.",
+)
+hosts_checks: Option = _define(
+    "curta_hosts_checks",
+    "always",
+    parse_one_of("always", "first"),
+    "Whether processes compare a program at each run over MPI, or at the first alone.",
+)
 hosts_deterministic: Option = _flag(
     "curta_hosts_deterministic",
     "Sum floats of several processes in the order of the processes, whatever MPI does.",

@@ -112,7 +112,9 @@ def fake(monkeypatch):
     )
     for module in (mpi_call, mpi):
         monkeypatch.setattr(module, "MPI", said)
-    monkeypatch.setattr(engine, "in_thread_order", lambda _, run: run(), raising=False)
+    monkeypatch.setattr(
+        engine, "in_thread_order", lambda members, run, what="": run(), raising=False
+    )
     monkeypatch.setattr(engine, "comm", lambda members: None, raising=False)
     set_thread_engine(engine)
     yield fake

@@ -24,7 +24,7 @@ from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Eqn, Literal
 from curta.core.recorder import span
 from curta.dtypes import physical_dtype
-from curta.hosts.engine import current
+from curta.hosts.engine import at_line, current
 from curta.once import once
 from curta.signals import is_main_thread
 
@@ -60,6 +60,12 @@ def host_call(eqn: Eqn) -> NativeProgram:
         with np.errstate(all="ignore"), span(eqn.op.name, "python"):
             return evaluate_op(eqn.op, args)
 
+    def met(*views: NDArray) -> list[NDArray]:
+        with at_line(eqn.source_info.short):
+            return evaluate(*views)
+
+    if eqn.op.meets_hosts:
+        return _program(met, results, operands, eqn)
     return _program(evaluate, results, operands, eqn)
 
 

@@ -23,7 +23,7 @@ from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.hosts import mpi_calls
-from curta.hosts.engine import current
+from curta.hosts.engine import at_line, current
 from curta.hosts.failures import HostsError
 from curta.hosts.mpi import MPI, MPIEngine
 from curta.hosts.mpi_calls import (
@@ -99,7 +99,7 @@ def mpi_call(eqn: Eqn) -> NativeProgram | None:
         form = _Form(_kinds(call), 2, begun=1, waits=False, counts=False)
     else:
         form = _Form(_kinds(call), 2, **_before(call, eqn.outvars[0]))
-    return _program(engine, call, form, arrays, 1)
+    return _program(engine, call, form, arrays, 1, eqn)
 
 
 def mpi_start(eqn: Eqn, result: Var) -> NativeProgram | None:
@@ -119,7 +119,7 @@ def mpi_start(eqn: Eqn, result: Var) -> NativeProgram | None:
         _kinds(call), 3, operand=2, result=1, begins=True, **_before(call, result)
     )
     arrays = [*eqn.outvars, result, *eqn.invars]
-    return _program(engine, call, form, arrays, 2, request)
+    return _program(engine, call, form, arrays, 2, eqn, request)
 
 
 def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:
@@ -129,7 +129,8 @@ def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:
         return None
     aval = eqn.invars[0].aval
     calls = Calls(engine, op.group, aval.shape, physical_dtype(aval.dtype))
-    return call(calls, op)
+    with at_line(eqn.source_info.short):
+        return call(calls, op)
 
 
 _CALLS: dict[type[Op], Callable[[Calls, Any], MPICall | None]] = {
@@ -153,6 +154,7 @@ def _program(
     form: _Form,
     arrays: Sequence[Atom],
     results: int,
+    eqn: Eqn,
     request: int = 0,
 ) -> NativeProgram:
     code = _code(form)
@@ -177,6 +179,7 @@ def _program(
         arena_bytes=0,
         temporaries=0,
         runs_python=True,  # so that failures are looked for after it
+        eqn=eqn,
     )
 
 

@@ -64,6 +64,13 @@ class SourceInfo(NamedTuple):
         return result
 
     @property
+    def short(self) -> str:
+        """The file and the line, as `train.py:12`; empty if unknown."""
+        if self.code is None:
+            return ""
+        return f"{os.path.basename(self.code.co_filename)}:{self.line}"
+
+    @property
     def column(self) -> int:
         """Where in its line the expression begins, from 0; 0 if unknown."""
         return self.extent[2] or 0

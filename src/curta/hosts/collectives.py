@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any, TypeVar
 
 import numpy as np
 
-from curta.hosts.engine import Engine, Pairs
+from curta.hosts.engine import Engine, Pairs, at_line, current_line
 from curta.hosts.failures import HostsError
 from curta.hosts.folding import FOLDS
 from curta.hosts.group import HostGroup
@@ -21,6 +22,7 @@ from curta.hosts.started import AtOnce, Started
 from curta.hosts.thread_order import ThreadOrder
 from curta.hosts.traffic import leaving, of_host
 from curta.lazy_dataclass import dataclass
+from curta.once import cached_property
 
 T = TypeVar("T")
 NDArray = np.ndarray[Any, Any]
@@ -35,12 +37,26 @@ class Call:
     dtype: str
     shape: tuple[int, ...]
     members: tuple[int, ...]
+    line: str = field(default="", compare=False)
 
-    def __str__(self) -> str:
+    @cached_property
+    def key(self) -> str:
+        """What is equal on all hosts: the call without its line."""
         detail = f"{self.detail}, " if self.detail else ""
         operand = f"{self.dtype}[{','.join(map(str, self.shape))}]"
         hosts = ", ".join(map(str, self.members))
         return f"{self.collective}({detail}{operand}) between hosts {hosts}"
+
+    def __str__(self) -> str:
+        return f"{self.key}, at {self.line}" if self.line else self.key
+
+
+class Begin(Call):
+    """The comparison of what hosts begin, a program or a collective: its `detail`."""
+
+    @cached_property
+    def key(self) -> str:
+        return self.detail
 
 
 class Collectives(Engine):
@@ -53,7 +69,13 @@ class Collectives(Engine):
         self.started: Started = AtOnce()
 
     def start(self, collective: Callable[[], NDArray]) -> int:
-        return self.started.start(collective)
+        line = current_line()
+
+        def begun() -> NDArray:
+            with at_line(line):
+                return collective()
+
+        return self.started.start(begun if line else collective)
 
     def finish(self, number: int) -> NDArray:
         return self.started.finish(number)
@@ -127,7 +149,7 @@ class Collectives(Engine):
     ) -> tuple[Call, int]:
         """A call, and the bytes that leave a host in it."""
         members = group.members(self.index)
-        call = Call(collective, detail, dtype, shape, members)
+        call = Call(collective, detail, dtype, shape, members, current_line())
         return call, leaving(collective, nbytes, len(members))
 
     @abstractmethod
@@ -159,9 +181,28 @@ class ProcessEngine(Collectives):
     def __init__(self, index: int, count: int) -> None:
         super().__init__(index, count)
         self._thread_order = ThreadOrder(self._names)
+        self._program = ""  # that the process is in; empty for none
 
-    def in_thread_order(self, members: tuple[int, ...], function: Callable[[], T]) -> T:
-        return self._thread_order.run(members, function)
+    def in_thread_order(
+        self, members: tuple[int, ...], function: Callable[[], T], what: str = ""
+    ) -> T:
+        def run() -> T:
+            if self._program:  # within a program
+                return function()
+            self._program = what
+            try:
+                self._begin(members, what)
+                return function()
+            finally:
+                self._program = ""
+
+        return self._thread_order.run(members, run)
+
+    def _begin(self, members: tuple[int, ...], what: str) -> None:
+        """Raise HostsError on all members unless all begin the program `what`.
+
+        An engine whose messages say to which program they belong has nothing to do.
+        """
 
     def _names(self, members: tuple[int, ...], own: NDArray) -> NDArray:
         return self._gather(Call("threads", "", "uint8", own.shape, members), own)

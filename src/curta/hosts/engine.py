@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
@@ -32,8 +33,13 @@ class Engine:
     unfinished: Sequence[Callable[[], None]] = ()
     """Wait for what runs with other processes; called before this one leaves them."""
 
-    def in_thread_order(self, members: tuple[int, ...], function: Callable[[], T]) -> T:
-        """Call a function that hosts run together, excluding their other threads."""
+    def in_thread_order(
+        self, members: tuple[int, ...], function: Callable[[], T], what: str = ""
+    ) -> T:
+        """Call a function that hosts run together, excluding their other threads.
+
+        `what` names the program. Hosts that meet with different ones raise HostsError.
+        """
         return function()
 
     def all_reduce(self, group: HostGroup, kind: str, x: NDArray) -> NDArray:
@@ -84,6 +90,7 @@ class Alone(Engine):
 
 class _OfThread(threading.local):
     engine: Engine | None = None
+    line: str = ""
 
 
 class _OfProcess:
@@ -97,6 +104,21 @@ _of_process = _OfProcess()
 def current() -> Engine:
     """The engine of this thread: of the simulated host it runs, or of the process."""
     return _of_thread.engine or _of_process.engine
+
+
+@contextmanager
+def at_line(line: str) -> Iterator[None]:
+    """Within it, collectives of this thread are of a line of the user's program."""
+    before, _of_thread.line = _of_thread.line, line
+    try:
+        yield
+    finally:
+        _of_thread.line = before
+
+
+def current_line() -> str:
+    """The line that collectives of this thread are of; empty if unknown."""
+    return _of_thread.line
 
 
 def of_process() -> Engine:

@@ -17,17 +17,17 @@ def check(
     head: Sequence[str],
     eqns: Sequence[str],
     line_of: Callable[[int], str],
-) -> None:
-    """Raise HostsError, on all hosts, unless all have the same program.
+    verb: str = "traced",
+) -> str:
+    """Raise HostsError, on all hosts, unless all have the same program; its digest.
 
     Args:
       hosts: those that are about to run it.
       head: what the program is called, the types of its arguments, its constants.
       eqns: its equations as texts.
       line_of: for the number of an equation, the line of the user that it is from.
+      verb: what a host did to have the program.
     """
-    if len(hosts) == 1:
-        return
     group = HostGroup(("host",), (len(hosts),), tuple(hosts), ("host",))
     engine = current()
     texts = [*head, "", *eqns]
@@ -35,13 +35,13 @@ def check(
     mine = np.frombuffer(digest, np.uint8)
     all_ = engine.all_gather(group, mine, 0).reshape(len(hosts), -1)
     if (all_ == all_[0]).all():
-        return
+        return digest.hex()
     known = _gathered(group, texts)
     first = _first_difference(known)
     eqn = first - len(head) - 1
     own = line_of(eqn) if 0 <= eqn < len(eqns) else ""
     lines = [x[0] for x in _gathered(group, [own])]
-    raise HostsError(_message(hosts, first, known, lines))
+    raise HostsError(_message(hosts, first, known, lines, verb))
 
 
 def _gathered(group: HostGroup, texts: Sequence[str]) -> list[list[str]]:
@@ -65,7 +65,11 @@ def _first_difference(known: list[list[str]]) -> int:
 
 
 def _message(
-    hosts: Sequence[int], at: int, known: list[list[str]], lines: list[str]
+    hosts: Sequence[int],
+    at: int,
+    known: list[list[str]],
+    lines: list[str],
+    verb: str,
 ) -> str:
     def text(i: int) -> str:
         result = known[i][at] if at < len(known[i]) else "the end of the program"
@@ -79,7 +83,7 @@ def _message(
     what = f"differs at eqn {at - start}" if at >= start else "differs"
     where = f", {lines[other]}" if lines[other] else ""
     return (
-        f"process {hosts[other]} traced a program that {what}{where}:"
+        f"process {hosts[other]} {verb} a program that {what}{where}:"
         f"\n  process {hosts[common]}: {text(common)}"
         f"\n  process {hosts[other]}: {text(other)}\n"
         "All processes must trace the same programs, in the same order."

@@ -6,6 +6,7 @@ thread that keeps its presence, which ends the process, and with it the job.
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import os
 import secrets
@@ -21,9 +22,10 @@ import numpy as np
 from curta.config import config
 from curta.hosts import wire
 from curta.hosts.by_exchange import ByExchange
-from curta.hosts.collectives import Call
+from curta.hosts.collectives import Begin, Call
 from curta.hosts.failures import HostsError
-from curta.hosts.presence import Presence, end
+from curta.hosts.patience import Patience
+from curta.hosts.presence import Presence, end, line_of_main_thread
 from curta.hosts.store import Store
 from curta.on_demand import late
 
@@ -31,6 +33,7 @@ MPI: Any = late("mpi4py.MPI")
 T = TypeVar("T")
 NDArray = np.ndarray[Any, Any]
 _CHUNK = 1 << 30  # bytes in one call: MPI counts with 32 bits
+_DIGEST, _TEXT = 16, 512  # bytes that are compared, and that an error shows
 _LEFT = 2.0  # seconds to wait in a collective after another process has left
 
 # Operations of MPI that give what NumPy gives, whatever the values. MPI_MAX and MPI_MIN
@@ -83,6 +86,7 @@ class MPIEngine(ByExchange):
         self._site = np.zeros(1, np.int64)
         self._requests: dict[int, tuple[NDArray, Call]] = {}
         self._seen = (0, 0, 0.0)
+        self._patience = Patience(self.index, presence.states)
         presence.waiting = self._waiting
         presence.watched = self._watched
 
@@ -124,7 +128,7 @@ class MPIEngine(ByExchange):
         for word, call in self._requests.values():
             request = MPI.Request.fromhandle(int(word[0]))
             if request != MPI.REQUEST_NULL:
-                self._in(call, partial(_wait, request))
+                self._in(call, partial(_wait, request), "")
                 word[0] = int(MPI._handleof(MPI.REQUEST_NULL)) & (1 << 64) - 1
 
     def _in_which(self) -> Call | None:
@@ -152,6 +156,7 @@ class MPIEngine(ByExchange):
         seconds, call = self._since(), self._in_which()
         if call is None:
             return
+        self._patience.look(call, time.monotonic() - seconds, seconds)
         limit = config.curta_hosts_timeout
         gone = [m for m in call.members if m in self._presence.left]
         reason = ""
@@ -167,9 +172,11 @@ class MPIEngine(ByExchange):
         """The communicator of hosts, whose ranks are in their order."""
         result = self._comms.get(members)
         if result is None:
-            group = self._world.Get_group().Incl(members)
-            result = self._comms[members] = self._world.Create_group(group)
+            result = self._comms[members] = self._made_comm(members)
         return result
+
+    def _made_comm(self, members: tuple[int, ...]) -> Any:
+        return self._world.Create_group(self._world.Get_group().Incl(members))
 
     # ---- collectives
 
@@ -239,14 +246,18 @@ class MPIEngine(ByExchange):
         type_, op = names
         return getattr(MPI, type_), getattr(MPI, op)
 
-    def in_thread_order(self, members: tuple[int, ...], function: Callable[[], T]) -> T:
+    def in_thread_order(
+        self, members: tuple[int, ...], function: Callable[[], T], what: str = ""
+    ) -> T:
         if not self._any_thread and not MPI.Is_thread_main():
             raise HostsError(
                 "this MPI library is to be called by the thread that has initialised it"
             )
-        return super().in_thread_order(members, function)
+        return super().in_thread_order(members, function, what)
 
-    def _in(self, call: Call, function: Callable[[Any], Any]) -> None:
+    def _in(
+        self, call: Call, function: Callable[[Any], Any], what: str | None = None
+    ) -> None:
         """Call a function of the communicator; who asks finds the process in `call`."""
 
         def run() -> None:
@@ -256,7 +267,46 @@ class MPIEngine(ByExchange):
             finally:
                 self._waits = None
 
-        self.in_thread_order(call.members, run)
+        self.in_thread_order(call.members, run, call.key if what is None else what)
+
+    def _begin(self, members: tuple[int, ...], what: str) -> None:
+        """Compare what processes begin: MPI's messages do not say what they are of.
+
+        The programs of all members are equal, so their collectives follow.
+        """
+        if len(members) == 1 or not what or config.curta_hosts_checks == "first":
+            return
+        members = tuple(sorted(members))
+        call = Begin("begin", what, "uint8", (_DIGEST,), members)
+        digest = hashlib.blake2b(what.encode(), digest_size=_DIGEST).digest()
+        own = np.frombuffer(digest, np.uint8)
+        everyone = self._met_at(call, own)
+        if (everyone == own).all():
+            return
+        text = f"{what}, at {line_of_main_thread()}".encode()[:_TEXT]
+        row = np.zeros(_TEXT, np.uint8)
+        row[: len(text)] = np.frombuffer(text, np.uint8)
+        raise HostsError(_different(members, self._met_at(call, row)))
+
+    def _met_at(self, call: Call, own: NDArray) -> NDArray:
+        """The rows of all members, by a communicator that nothing else uses."""
+        key = (-1, *call.members)
+        comm = self._comms.get(key)
+        if comm is None:
+            comm = self._comms[key] = self._made_comm(call.members)
+        rows = np.empty((len(call.members), own.size), np.uint8)
+        self._waits = call, time.monotonic()
+        try:
+            comm.Allgather(own, rows)
+        finally:
+            self._waits = None
+        return rows
+
+
+def _different(members: tuple[int, ...], rows: NDArray) -> str:
+    texts = [bytes(row).rstrip(b"\0").decode(errors="replace") for row in rows]
+    each = (f"host {m} {text}" for m, text in zip(members, texts, strict=True))
+    return f"hosts run different programs or collectives: {'; '.join(each)}"
 
 
 def _wait(request: Any, comm: Any) -> None:

@@ -194,12 +194,12 @@ class Calls:
 
     def permute(self, pairs: tuple[tuple[int, int], ...]) -> MPICall | None:
         """`MPI_Sendrecv`, of no array where nothing is sent or received."""
+        part = self._slot((1, *self._shape), 0, 1)
+        if part is None or not _is_permutation(pairs):
+            return None
         me = self._members.index(self._engine.index)
         to = [b for a, b in pairs if a == me]
         source = next((a for a, b in pairs if b == me), None)
-        part = self._slot((1, *self._shape), 0, 1)
-        if part is None or len(to) > 1 or (to == [me]) != (source == me):
-            return None
         nobody = int(MPI.PROC_NULL)
         itself = source == me
         target = nobody if itself or not to else to[0]
@@ -223,6 +223,11 @@ class Calls:
         if max(outer, inner, inner * parts) > _LARGEST or not outer * inner:
             return None
         return _handle(_slot(outer, inner, parts))
+
+
+def _is_permutation(pairs: tuple[tuple[int, int], ...]) -> bool:
+    """Whether each host sends to one at most: then all hosts make the same call."""
+    return len({a for a, _ in pairs}) == len(pairs) == len({b for _, b in pairs})
 
 
 @once

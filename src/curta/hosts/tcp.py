@@ -1,8 +1,9 @@
 """Processes that exchange arrays over TCP: nothing but Python is needed.
 
 Each pair of processes has a connection. A collective sends on all it needs and receives
-on all it needs at once, so that no order of processes can block. Before an array goes
-what the collective is: processes that call different ones find out. Collectives that a
+on all it needs at once, so that no order of processes can block. Each array comes after
+a label: the collective, the program, and the number of the message among its hosts. A
+receiver whose own label differs raises an error that shows both. Collectives that a
 program begins, and computes meanwhile, go on in a thread.
 """
 
@@ -22,12 +23,13 @@ from curta.hosts import wire
 from curta.hosts.by_exchange import ByExchange, words
 from curta.hosts.collectives import Call
 from curta.hosts.failures import HostsError
+from curta.hosts.patience import Patience
 from curta.hosts.presence import Presence
 from curta.hosts.started import InThread
 from curta.hosts.store import Store
 
 NDArray = np.ndarray[Any, Any]
-_HEAD = struct.Struct("!IQ")  # lengths of the collective's name and of the array
+_HEAD = struct.Struct("!IQ")  # lengths of the label and of the array
 _AT_ONCE = 1 << 22  # bytes handed to the system in one call
 _LOOK = 0.5  # seconds after which a process that waits looks whether others failed
 
@@ -39,10 +41,13 @@ class TCP(ByExchange):
         super().__init__(index, len(peers) + 1)
         self._peers = peers
         self._presence = presence
-        self._waits: Call | None = None
+        self._sent: dict[tuple[int, ...], int] = {}  # messages among members
+        self._waits: tuple[Call, float] | None = None
+        self._patience = Patience(index, presence.states)
         self._failure: HostsError | None = None
         self._in_thread = self.started = InThread(self, self._give_up)
-        presence.waiting = lambda: str(self._waits) if self._waits else None
+        presence.waiting = self._waiting
+        presence.watched = self._watched
         for peer in peers.values():
             peer.setblocking(False)
 
@@ -67,6 +72,14 @@ class TCP(ByExchange):
         else:
             self.in_thread_order(call.members, swap)
 
+    def _waiting(self) -> str | None:
+        return None if (waits := self._waits) is None else str(waits[0])
+
+    def _watched(self) -> None:
+        if (waits := self._waits) is not None:
+            call, since = waits
+            self._patience.look(call, since, time.monotonic() - since)
+
     def _give_up(self) -> None:
         if self._failure is None:
             self._failure = HostsError("an earlier program ended in a collective")
@@ -75,7 +88,7 @@ class TCP(ByExchange):
         self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
     ) -> None:
         self._raise_failure()
-        self._waits = call
+        self._waits = call, time.monotonic()
         try:
             self._swap_all(call, sends, receives)
         except BaseException as error:  # what was not received is still to come
@@ -92,7 +105,7 @@ class TCP(ByExchange):
     def _swap_all(
         self, call: Call, sends: Mapping[int, NDArray], receives: Mapping[int, NDArray]
     ) -> None:
-        name = str(call).encode()
+        label = self._label(call)
         streams = [
             _Stream(call.members[i], self._peers[call.members[i]])
             for i in sorted({*sends, *receives})
@@ -101,12 +114,19 @@ class TCP(ByExchange):
             for stream, i in zip(streams, sorted({*sends, *receives}), strict=True):
                 if i in sends:
                     body = words(sends[i])
-                    stream.send(_HEAD.pack(len(name), len(body)) + name, body)
+                    stream.send(_HEAD.pack(len(label), len(body)) + label, body)
                 if i in receives:
-                    stream.receive(name, words(receives[i]))
+                    stream.receive(label, words(receives[i]))
                 if events := stream.events():
                     selector.register(stream.socket, events, stream)
             self._finish(call, selector)
+
+    def _label(self, call: Call) -> bytes:
+        """What is equal on all members, then after a line break what only they know."""
+        number = self._sent[call.members] = self._sent.get(call.members, 0) + 1
+        program = f" of {self._program}" if self._program else ""
+        line = f", at {call.line}" if call.line else ""
+        return f"{call.key}, message {number}{program}\n{line}".encode()
 
     def _finish(self, call: Call, selector: selectors.BaseSelector) -> None:
         """Go on with all streams until they are done."""
@@ -121,7 +141,7 @@ class TCP(ByExchange):
                 except OSError:
                     self._lost(call, stream.host)
                 except _OtherCall as other:
-                    self._differs(call, stream.host, str(other))
+                    self._differs(stream.host, other)
                 end = time.monotonic() + limit
                 if not stream.events():
                     selector.unregister(stream.socket)
@@ -139,10 +159,10 @@ class TCP(ByExchange):
         reason = left or self._presence.reason(1.0) or f"process {host} is gone"
         raise HostsError(f"{reason}, while host {self.index} was in {call}") from None
 
-    def _differs(self, call: Call, host: int, other: str) -> NoReturn:
+    def _differs(self, host: int, other: _OtherCall) -> NoReturn:
         raise HostsError(
-            f"hosts call different collectives: host {self.index} {call}, host {host}"
-            f" {other}"
+            f"hosts call different collectives: host {self.index} {other.own}, host"
+            f" {host} {other.theirs}"
         ) from None
 
     def _too_late(self, call: Call, limit: float, hosts: list[int]) -> NoReturn:
@@ -155,6 +175,12 @@ class TCP(ByExchange):
 class _OtherCall(Exception):
     """The other end is in another collective."""
 
+    def __init__(self, own: bytes, theirs: bytes) -> None:
+        super().__init__()
+        self.own, self.theirs = (
+            label.decode(errors="replace").replace("\n", "") for label in (own, theirs)
+        )
+
 
 class _Stream:
     """What is to be sent to a process, and received from it, in one collective."""
@@ -165,9 +191,9 @@ class _Stream:
         self._out: list[memoryview] = []
         self._in: list[memoryview] = []
         self._head = bytearray()
-        self._name = b""
+        self._label = b""
         self._body = memoryview(b"")
-        self._same = False
+        self._size = 0
         self._then: Callable[[], list[memoryview]] = list
 
     def send(self, head: bytes, body: memoryview) -> None:
@@ -175,9 +201,9 @@ class _Stream:
         self._out = [memoryview(head), body]
         self._write()
 
-    def receive(self, name: bytes, body: memoryview) -> None:
-        """Receive an array of the collective `name`."""
-        self._name, self._body = name, body
+    def receive(self, label: bytes, body: memoryview) -> None:
+        """Receive an array with this label, but for what is after its line break."""
+        self._label, self._body = label, body
         self._head = bytearray(_HEAD.size)
         self._in = [memoryview(self._head)]
         self._then = self._after_head
@@ -218,15 +244,16 @@ class _Stream:
             return
 
     def _after_head(self) -> list[memoryview]:
-        length, size = _HEAD.unpack(self._head)
+        length, self._size = _HEAD.unpack(self._head)
         self._head = bytearray(length)
-        self._same = (length, size) == (len(self._name), len(self._body))
-        self._then = self._after_name
+        self._then = self._after_label
         return [memoryview(self._head)]
 
-    def _after_name(self) -> list[memoryview]:
-        if not self._same or self._head != self._name:
-            raise _OtherCall(self._head.decode(errors="replace"))
+    def _after_label(self) -> list[memoryview]:
+        own, theirs = self._label, bytes(self._head)
+        same = own.partition(b"\n")[0] == theirs.partition(b"\n")[0]
+        if not same or self._size != len(self._body):
+            raise _OtherCall(own, theirs)
         self._then = list
         return [self._body] if self._body else []
 

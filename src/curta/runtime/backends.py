@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta import dtypes
+from curta.compiler.collective_sequence import collectives_in, collectives_of
 from curta.compiler.executable import Executable as CompiledJaxpr
 from curta.compiler.fingerprint import program_name
 from curta.compiler.fitting import advise_of_limit
@@ -94,6 +95,7 @@ class NumpyExecutable(Executable):
 
     def __init__(self, closed: ClosedJaxpr):
         self.jaxpr: Jaxpr = closed.jaxpr
+        self.collectives = [*collectives_in(closed.jaxpr)]
         self.consts: Any = [to_array(c)._storage() for c in closed.consts]
 
     def __call__(self, *args: np.ndarray[Any, Any]) -> Sequence[Any]:
@@ -120,7 +122,9 @@ class NativeBackend(Backend):
         if program.runs_python:
             if donated:
                 return executable(closed)
-            return Executable(compiled, compiled.temporary_bytes)
+            result = Executable(compiled, compiled.temporary_bytes)
+            result.collectives = collectives_of(compiled)
+            return result
         if not donated:
             return NativeExecutable(compiled, program)
         pairs = {out: i for i, out in donated.items() if out in program.in_place}
@@ -277,7 +281,9 @@ def _raising(closed: ClosedJaxpr) -> Executable:
             raise result.to_raise()
         return outs[count(checked.effects) :]
 
-    return Executable(run_and_raise, run.temporary_bytes)
+    result = Executable(run_and_raise, run.temporary_bytes)
+    result.collectives = run.collectives
+    return result
 
 
 def refuse_checks(closed: ClosedJaxpr) -> None:

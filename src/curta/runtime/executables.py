@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from curta.compiler.native import NativeProgram
+from curta.core.jaxpr import Eqn
 from curta.runtime.queue import Pending
 
 
@@ -30,6 +31,9 @@ class Executable:
     """The program that is all there is to a call, for native code."""
     temporary_bytes: int = 0
     """The memory of a call besides arrays; 0 where nobody knows it beforehand."""
+
+    collectives: Sequence[Eqn] = ()
+    """The collectives between hosts, in the order in which it begins them."""
 
     def __init__(self, run: Callable[..., Sequence[Any]], temporary_bytes: int = 0):
         self._run = run

@@ -30,9 +30,14 @@ def spans_hosts(devices: Sequence[Any]) -> bool:
 
 
 def on_each_host(
-    hosts: Sequence[int], function: Callable[[int], Any], meet: bool = True
+    hosts: Sequence[int],
+    function: Callable[[int], Any],
+    meet: bool = True,
+    what: str = "",
 ) -> dict[int, Any]:
     """`function(host)` for those of the hosts that are here, with the results.
+
+    `what` names the program whose collectives the function runs.
 
     Simulated hosts run at once, in threads of their own, unless they do not `meet`.
     """
@@ -44,7 +49,7 @@ def on_each_host(
         if not meet:
             return {index: function(index)}
         run = partial(function, index)
-        return {index: here.in_thread_order(tuple(hosts), run)}
+        return {index: here.in_thread_order(tuple(hosts), run, what)}
     if not meet or len(hosts) == 1:
         return {host: function(host) for host in hosts}
     return dict(zip(hosts, run_on_hosts(function, hosts), strict=True))

@@ -42,7 +42,7 @@ from curta.runtime.hosts_data import (
     stored_sharding,
 )
 from curta.runtime.remote_data import NDArray
-from curta.runtime.same_programs import check_same_program
+from curta.runtime.same_programs import check_same_collectives, check_same_program
 from curta.runtime.transfer import to_array
 
 Shardings = Sequence[Sharding | None]
@@ -65,7 +65,8 @@ class HostsCall:
         out_shardings: Shardings,
         checks: bool = False,
     ) -> None:
-        check_same_program(closed, name, mesh, [*in_shardings, *out_shardings])
+        shardings = [*in_shardings, *out_shardings]
+        self._name = check_same_program(closed, name, mesh, shardings)
         whole = NamedSharding(mesh, PartitionSpec())
         self.out_avals: tuple[ShapedArray, ...] = closed.out_avals
         self.out_shardings: list[Sharding | NamedSharding] = [
@@ -97,6 +98,8 @@ class HostsCall:
         self._numbers = {h: program.numbers(h) for h in hosts_here(hosts)}
         pairs_in_place = {} if checks else self._in_place(own)
         run = overwriting(own, pairs_in_place)
+        self._communicates = bool(run.collectives)
+        check_same_collectives(run.collectives, self._name, mesh)
         # Arguments whose memory it may overwrite, even if no result stays there.
         self._overwritten = [*pairs_in_place]
         self.run: Any = checked(name, own, run) if checks else run
@@ -113,7 +116,8 @@ class HostsCall:
                     row[i] = own_copy(row[i])
             return self.run(*row, *self._numbers[host])
 
-        result = on_each_host(sorted(self.hosts.hosts), run)
+        name = self._name if self._communicates else ""
+        result = on_each_host(sorted(self.hosts.hosts), run, what=name)
         results: list[Any] = [
             np.zeros(a.shape, dtypes.float0) if a.dtype == dtypes.float0 else None
             for a in self.out_avals

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Sequence
 from typing import Any
 
+from curta.compiler.collective_sequence import described
 from curta.core.evaluate import const_as_numpy
-from curta.core.jaxpr import ClosedJaxpr
+from curta.core.jaxpr import ClosedJaxpr, Eqn
 from curta.core.mesh import Mesh
 from curta.core.pretty import format_eqns
 from curta.core.sharding import Sharding
@@ -21,15 +21,15 @@ def check_same_program(
     name: str,
     mesh: Mesh,
     shardings: Sequence[Sharding | None],
-) -> None:
+) -> str:
     """Raise HostsError, on all processes of a mesh, unless they have one program.
 
-    `shardings` are those of arguments and results.
+    `shardings` are those of arguments and results. Returns: the name of the program,
+    with a digest: no other program has it.
     """
-    here = of_process()
-    processes = sorted({d.process_index for d in mesh.devices.flat})
-    if here.count == 1 or here.index not in processes:
-        return
+    processes = _meeting(mesh)
+    if not processes:
+        return name
     jaxpr = closed.jaxpr
     types = ", ".join(a.str_short() for a in closed.in_avals)
     head = [
@@ -39,12 +39,43 @@ def check_same_program(
     ]
 
     def line_of(i: int) -> str:
-        source = jaxpr.eqns[i].source_info
-        if source.code is None:
-            return ""
-        return f"{os.path.basename(source.code.co_filename)}:{source.line}"
+        return jaxpr.eqns[i].source_info.short
 
-    fingerprint.check(processes, head, format_eqns(jaxpr), line_of)
+    eqns = format_eqns(jaxpr)
+    digest = of_process().in_thread_order(
+        processes,
+        lambda: fingerprint.check(processes, head, eqns, line_of),
+        f"the first call of {name}",
+    )
+    return f"{name} ({digest[:12]})"
+
+
+def check_same_collectives(eqns: Sequence[Eqn], name: str, mesh: Mesh) -> None:
+    """Raise HostsError, on all processes of a mesh, unless code has one sequence.
+
+    `eqns` are the collectives of a compiled program, after all passes.
+    """
+    processes = _meeting(mesh)
+    if not processes:
+        return
+    head = [f"collectives of {name}"]
+    of_process().in_thread_order(
+        processes,
+        lambda: fingerprint.check(
+            *(processes, head, described(eqns)),
+            lambda i: eqns[i].source_info.short,
+            "compiled",
+        ),
+        f"the first run of {name}",
+    )
+
+
+def _meeting(mesh: Mesh) -> tuple[int, ...]:
+    """The processes of a mesh, if this is one of several."""
+    here = of_process()
+    processes = sorted({d.process_index for d in mesh.devices.flat})
+    several = here.count > 1 and len(processes) > 1
+    return tuple(processes) if several and here.index in processes else ()
 
 
 def _said(const: Any, aval: Any) -> str:

@@ -52,7 +52,8 @@ def main(how: str, where: str = "Python") -> None:
 
     assert total() == engine.count
     if how == "time-out":
-        config.update("curta_hosts_timeout", 2.0)
+        config.update("curta_hosts_timeout", 3.0)
+        config.update("curta_hosts_patience", 0.5)
     if engine.index == 1:
         end(how, total)
     if how == "asleep":  # in nothing that an engine could wake

@@ -1,0 +1,47 @@
+"""The collectives of a compiled program, in the order in which its code begins them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from curta.compiler.executable import Executable
+from curta.compiler.native import NativeProgram
+from curta.core.jaxpr import Eqn, Jaxpr, jaxprs_of
+from curta.primitives.host_collectives import HostCollective, HostPoll, communicates
+
+
+def collectives_of(program: Executable) -> list[Eqn]:
+    """The eqns of collectives in the code of a program and of the programs it calls."""
+    found: list[Eqn] = []
+    for called in program.code.callees:
+        if not isinstance(called, NativeProgram):
+            continue
+        if isinstance(called.code, Executable):
+            found += collectives_of(called.code)
+        elif called.eqn is not None and _meets(called.eqn):
+            found.append(called.eqn)
+    return found
+
+
+def collectives_in(jaxpr: Jaxpr) -> Iterator[Eqn]:
+    """The same of a program that runs eqn by eqn."""
+    for eqn in jaxpr.eqns:
+        if _meets(eqn):
+            yield eqn
+        for inner in jaxprs_of(eqn.op):
+            yield from collectives_in(inner)
+
+
+def _meets(eqn: Eqn) -> bool:
+    op = eqn.op
+    if not isinstance(op, HostCollective) or isinstance(op, HostPoll):
+        return False
+    return communicates(op)
+
+
+def described(eqns: Sequence[Eqn]) -> list[str]:
+    """A text for each collective: equal on all hosts that are in step."""
+    return [
+        f"{eqn.op} of {', '.join(v.aval.str_short() for v in eqn.invars)}"
+        for eqn in eqns
+    ]
