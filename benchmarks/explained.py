@@ -81,7 +81,7 @@ def least(called: Call, seconds: float, clock: int) -> tuple[float, Sample, bool
     """
     jitted, args, kwargs = called
     lowered = jitted.lower(*args, **kwargs)
-    made = report(lowered._live, parallel_for_address)
+    made = report(lowered._live)
     program = clocked(made, parallel_for_address, clock)
     explained = waited_call(lowered.compile(), args, kwargs, program.executable)
     plain: list[float] = []

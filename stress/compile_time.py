@@ -30,7 +30,7 @@ import numpy as np
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler import steps as compiler_steps
+from curta.compiler import loading
 from curta.compiler.fingerprint import program_name
 from curta.compiler.graph import items
 from curta.compiler.linked import Linked
@@ -324,12 +324,12 @@ def _counted_comparisons() -> Iterator[None]:
 @contextmanager
 def _without_llvm() -> Iterator[None]:
     """Code that is written and not compiled."""
-    link = compiler_steps.link
-    compiler_steps.link = lambda sources: [Linked({"": 0}, (), ()) for _ in sources]
+    link = loading.link
+    loading.link = lambda sources: [Linked({"": 0}, (), ()) for _ in sources]
     try:
         yield
     finally:
-        compiler_steps.link = link
+        loading.link = link
 
 
 def _compile(name: str, n: int) -> int:

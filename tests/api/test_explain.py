@@ -13,6 +13,7 @@ from curta.api.explain import waited_call
 from curta.command_line import main
 from curta.command_line.explain import argument
 from curta.command_line.usage import UsageError
+from curta.compiler.native import NativeProgram
 from curta.compiler.report import clocked, report
 from curta.compiler.support.threads import parallel_for_address
 from curta.sharding import AxisType
@@ -92,7 +93,7 @@ def test_a_clock_between_the_kernels_changes_no_result(size):
     table = jnp.arange(size, dtype=jnp.float32)
     x, y = jnp.linspace(0.0, 1.0, size), np.ones(size, np.float32)
     lowered = curta.jit(f).lower(x, y=y)
-    program = clocked(report(lowered._live, parallel_for_address), parallel_for_address)
+    program = clocked(report(lowered._live), parallel_for_address)
     results = []
     waited = waited_call(lowered.compile(), (x,), {"y": y}, program.executable)
     for _ in range(4):
@@ -107,7 +108,7 @@ def test_kernels_side_by_side_share_the_time_that_they_take_together(limits):
     limits(job_cost=1, chunk_cost=1 << 13)
     xs = [jnp.ones(n) for n in (60_000, 30_000, 90_000)]
     lowered = curta.jit(lambda xs: [x * 2 for x in xs]).lower(xs)
-    made = report(lowered._live, parallel_for_address)
+    made = report(lowered._live)
     assert made.together == (3,)
     program = clocked(made, parallel_for_address)
     _, times = program.sample(lambda: program.executable(*map(np.asarray, xs)))
@@ -117,16 +118,12 @@ def test_kernels_side_by_side_share_the_time_that_they_take_together(limits):
 
 
 def test_programs_that_a_loop_runs_are_timed_on_threads_as_they_run():
-    from curta.compiler import report as reports
-    from curta.compiler.llvm.entry import called_programs
-    from curta.compiler.support.threads import parallel_for_address
-
     def f(x):
         return curta.lax.fori_loop(0, 3, lambda _, c: jnp.tanh(c) * 2 + c.sum(), x)
 
     closed = curta.jit(f).trace(np.ones(1_000_000, np.float32)).jaxpr
-    made = reports.report(closed, parallel_for_address)
-    programs = [p for k in made.kernels for p in called_programs(k.works)]
+    timed = clocked(report(closed), parallel_for_address).executable
+    programs = [c for c in timed.code.callees if isinstance(c, NativeProgram)]
     assert any(p.launcher is not None for p in programs)
 
 

@@ -10,8 +10,9 @@ import curta
 import curta.numpy as jnp
 from curta import lax
 from curta.compiler import calls
+from curta.compiler.callee import DONE, STOPPED
 from curta.compiler.llvm import target
-from curta.compiler.native import DONE, STOPPED, NativeProgram
+from curta.compiler.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support import (
     arena_code,
@@ -116,7 +117,7 @@ def test_one_place_for_python_and_one_for_native_code_fill_tables_in():
     assert users("token_word") == {
         "compiler/calls.py",  # for Python, and the record for
         "compiler/llvm/program_calls.py",  # a program within another
-        "compiler/native.py",
+        "compiler/callee.py",
     }
 
 

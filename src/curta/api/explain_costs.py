@@ -139,7 +139,7 @@ def program_cost(
     `call_of` gives the call of an executable, if there can be one. Hints are made of
     what is returned: `explain_hints`.
     """
-    made = report(closed, parallel_for_address)
+    made = report(closed)
     times = measure(made, args, parallel_for_address, seconds, call_of)
     user = call_of is not None
     top = limits()
@@ -158,7 +158,7 @@ def program_cost(
         times.call if user else None,
         times.typical if user else None,
         memory,
-        len(made.program.outputs) + bool(made.arena),
+        len(made.program.items.outputs) + bool(made.arena),
         tuple(_collectives(closed.jaxpr)),
         top,
     )

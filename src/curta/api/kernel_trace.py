@@ -49,7 +49,7 @@ class KernelTrace:
 
     def __init__(self, recorder: Recorder, compiled: CompiledCall):
         self._recorder, self._compiled = recorder, compiled
-        self._made = report(compiled.closed, parallel_for_address)
+        self._made = report(compiled.closed)
         self._program = clocked(self._made, parallel_for_address)
 
     def __call__(self, leaves: Sequence[Any]) -> list[Any]:

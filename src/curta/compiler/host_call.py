@@ -18,18 +18,16 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from curta.compiler.native import DONE, STOPPED, NativeProgram
-from curta.core.avals import ShapedArray
+from curta.compiler.callee import DONE, SIGNALS, STOPPED, HostCall
+from curta.compiler.native import NativeProgram
 from curta.core.evaluate import as_numpy, evaluate_op
 from curta.core.jaxpr import Eqn, Literal
 from curta.core.recorder import span
-from curta.dtypes import physical_dtype
 from curta.hosts.engine import at_line, current
 from curta.once import once
 from curta.signals import is_main_thread
 
 NDArray = np.ndarray[Any, Any]
-_COST = 1 << 12  # in simple operations, as costs of programs are
 
 
 class _Pending(threading.local):
@@ -41,13 +39,14 @@ class _Pending(threading.local):
 _pending = _Pending()
 
 
-def host_call(eqn: Eqn) -> NativeProgram:
-    """A program that runs an eqn by the `eval` rule of its op.
+def load(called: HostCall) -> NativeProgram:
+    """Return the native function of a host call."""
+    eqn = called.eqn
+    return _signals_answered() if eqn is None else _loaded(called, _evaluation(eqn))
 
-    Its arguments are the operands that are no literals.
-    """
-    operands = [v.aval for v in eqn.invars if not isinstance(v, Literal)]
-    results = [v.aval for v in eqn.outvars]
+
+def _evaluation(eqn: Eqn) -> Callable[..., list[NDArray]]:
+    """Return the function that evaluates an equation on views of its operands."""
     # Copies for the user's code, which may keep them: the memory will be reused.
     taken = np.array if eqn.op.runs_python else np.asarray
     literals = [
@@ -64,32 +63,23 @@ def host_call(eqn: Eqn) -> NativeProgram:
         with at_line(eqn.source_info.short):
             return evaluate(*views)
 
-    if eqn.op.meets_hosts:
-        return _program(met, results, operands, eqn)
-    return _program(evaluate, results, operands, eqn)
+    return met if eqn.op.meets_hosts else evaluate
 
 
-def _program(
-    function: Callable[..., list[NDArray]],
-    results: list[ShapedArray],
-    operands: list[ShapedArray],
-    eqn: Eqn | None = None,
-) -> NativeProgram:
-    """A program that calls a Python function on arrays."""
-    called = _HOST_FUNCTION(_entry(function, results, operands))
+def _loaded(called: HostCall, function: Callable[..., list[NDArray]]) -> NativeProgram:
+    """Return a native function that calls a Python function on arrays."""
+    entry = _entry(function, called.signature, called.results)
+    code = _HOST_FUNCTION(entry)
     return NativeProgram(
-        code=called,
-        address=ctypes.cast(called, ctypes.c_void_p).value or 0,
-        signature=tuple((physical_dtype(a.dtype), a.shape) for a in results + operands),
-        results=len(results),
+        code=code,
+        address=ctypes.cast(code, ctypes.c_void_p).value or 0,
         constants=(0,),
-        cost=_COST,
-        arena_word=0,
-        arena_bytes=0,
-        temporaries=0,
+        signature=called.signature,
+        results=called.results,
+        cost=called.cost,
         runs_python=True,
         is_host_call=True,
-        eqn=eqn,
+        eqn=called.eqn,
     )
 
 
@@ -97,22 +87,18 @@ _HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @once
-def signals_answered() -> NativeProgram:
-    """A program that gives Python the chance to run handlers of signals.
-
-    Other programs run in a thread that does not keep them waiting (signals.py); those
-    that call Python run in the thread of the caller.
-    """
-    return _program(lambda: [], [], [])
+def _signals_answered() -> NativeProgram:
+    return _loaded(SIGNALS, lambda: [])
 
 
 def _entry(
     function: Callable[..., list[NDArray]],
-    results: Sequence[ShapedArray],
-    operands: Sequence[ShapedArray],
+    signature: Sequence[tuple[Any, tuple[int, ...]]],
+    results: int,
 ) -> Callable[[int], None]:
     """`f(table)`, which stores DONE as the last word of the table when it succeeds."""
-    outs, ins = list(map(_view, results)), list(map(_view, operands))
+    views = [_view(shape, dtype) for dtype, shape in signature]
+    outs, ins = views[:results], views[results:]
     words = ctypes.c_uint64 * (len(outs) + len(ins) + 1)
 
     def run(address: int) -> None:
@@ -133,11 +119,10 @@ def _entry(
 _View = tuple[tuple[int, ...], Any, Any]
 
 
-def _view(aval: ShapedArray) -> _View:
+def _view(shape: tuple[int, ...], dtype: Any) -> _View:
     """Shape, dtype and ctypes array of an array, to make a view at an address."""
-    dtype = physical_dtype(aval.dtype)
-    size = math.prod(aval.shape) * dtype.itemsize
-    return aval.shape, dtype, ctypes.c_char * size if size else None
+    size = math.prod(shape) * dtype.itemsize
+    return shape, dtype, ctypes.c_char * size if size else None
 
 
 def _at(view: _View, address: int) -> NDArray:
@@ -201,4 +186,4 @@ def _signals_kept() -> Iterator[None]:
         sys.unraisablehook = before
 
 
-_CODE = _entry(lambda: [], [], []).__code__
+_CODE = _entry(lambda: [], (), 0).__code__

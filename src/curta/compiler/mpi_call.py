@@ -13,12 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.compiler import host_call
+from curta.compiler.callee import DONE, STOPPED
 from curta.compiler.graph.by_class import by_class
 from curta.compiler.linked import Linked, Source, link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
-from curta.compiler.native import DONE, STOPPED, NativeProgram
+from curta.compiler.native import NativeProgram
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.core.op import Op
 from curta.dtypes import physical_dtype

@@ -6,12 +6,16 @@
     ...        the order of eqns                                    passes.py
     lower      a loop nest for each value that needs a buffer       item_lowering.py
     fuse       loop nests that share loops form groups              graph/fuse.py
-    steps      groups become one native function:                   steps.py
+    works      groups become the works of a program:                works.py
     assemble   each group becomes a kernel: loop nests             loops/assemble.py
     schedule   the order, the vectors, the chunks for threads       loops/schedule.py
     bufferize  registers, rows on the stack, the arena              loops/bufferize.py
-    emit       LLVM IR text                                         llvm/
-    link       machine code                                         link.py
+    emit       LLVM IR text                                         emission.py, llvm/
+    link       machine code, compiled or from the cache             linked.py
+    load       addresses, constants and callees                     loading.py
+
+`lower` gives a `Program`, which is data (program.py): nothing is compiled or loaded
+before the last two stages.
 
 `CURTA_DUMP` prints what they make: `jaxpr` what comes in, `inline` and the names in
 `passes.py` the program after each, `prepared` the jaxpr that is lowered, then `fuse`,
@@ -24,24 +28,26 @@ import time
 
 from curta.advisor import advise
 from curta.compiler.dump import dump
+from curta.compiler.emission import emit
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.fitting import fitted, memory_limit
 from curta.compiler.graph.expansions import natively
 from curta.compiler.graph.fuse import FusionPlan, fuse, separate
 from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.item_builder import CompilePart, InPlace
-from curta.compiler.graph.item_lowering import Program, lower_to_items
+from curta.compiler.graph.item_builder import InPlace
+from curta.compiler.graph.item_lowering import LoweredItems, lower_to_items
 from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.replace import replaced_arguments
-from curta.compiler.native import NativeProgram
+from curta.compiler.loading import load
 from curta.compiler.passes import ORDER, run_passes
 from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_plan
-from curta.compiler.steps import make_code, temporary_bytes
-from curta.core.evaluate import const_as_numpy
+from curta.compiler.program import Program
+from curta.compiler.works import needs_threads, program_of
 from curta.core.events import LOWERING, record_event_duration_secs
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+from curta.core.jaxpr import ClosedJaxpr
 from curta.core.recorder import span
+from curta.signals import meanwhile
 
 
 def compile_jaxpr(
@@ -56,12 +62,29 @@ def compile_jaxpr(
 
     Args:
         closed: the program; the consts become part of the executable.
-        parallel_for: gives the address of the function that runs chunks on threads.
+        parallel_for: gives the address of the function that runs chunks on threads. It
+            is called while LLVM compiles, if the program uses threads at its first
+            call.
         optimise: whether to rewrite and fuse; the results are the same without.
         in_place: arguments that the program may overwrite, each with the result that
             may lie in its memory. Who asks for it must call the native program.
         often: whether the program runs many times at each call, being a loop's body.
     """
+    program = lower(closed, optimise=optimise, in_place=in_place, often=often)
+    with meanwhile(parallel_for if needs_threads(program) else None):
+        with span("kernels", "phase"):
+            codes = emit(program)
+        return load(codes, parallel_for)
+
+
+def lower(
+    closed: ClosedJaxpr,
+    *,
+    optimise: bool = True,
+    in_place: InPlace | None = None,
+    often: bool = False,
+) -> Program:
+    """Lower a jaxpr to a program; the arguments are those of `compile_jaxpr`."""
     dump("jaxpr", closed.__str__)
     start = time.perf_counter()
     with span("prepare", "phase"):
@@ -71,67 +94,54 @@ def compile_jaxpr(
             flat = _fitted(flat, limit, in_place or {})
     record_event_duration_secs(LOWERING, time.perf_counter() - start)
     dump("prepared", flat.__str__)
-    return generated(flat, parallel_for, optimise, in_place, often)
-
-
-def generated(
-    flat: ClosedJaxpr,
-    parallel_for: Launcher | None,
-    optimise: bool,
-    in_place: InPlace | None,
-    often: bool,
-) -> Executable:
-    """The code of a program that is ready to be cut into items."""
-
-    def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram:
-        ready = part if optimise else inline_calls(part, natively)
-        return generated(ready, parallel_for, optimise, pairs, True).native
-
     with span("lower and fuse", "phase"):
-        jaxpr, program, plan = planned(flat, compile_part, optimise, in_place)
-    pairs = in_place or {}
-    overwriting = _overwriting(plan, program, pairs)
-    kept = {i: o for i, o in pairs.items() if o in overwriting}
-    if not often and not program.overwritten <= kept.keys():
+        return lower_prepared(flat, optimise, in_place or {}, often)
+
+
+def lower_prepared(
+    flat: ClosedJaxpr, optimise: bool, in_place: InPlace, often: bool
+) -> Program:
+    """Lower a prepared jaxpr, and the bodies of its loops and branches."""
+
+    def lower_part(part: ClosedJaxpr, pairs: InPlace) -> Program:
+        ready = part if optimise else inline_calls(part, natively)
+        return lower_prepared(ready, optimise, pairs, True)
+
+    jaxpr = run_passes(ORDER, flat.jaxpr)
+    items = lower_to_items(jaxpr, lower_part, in_place)
+    plan = fuse(items) if optimise else separate(items)
+    overwriting = _overwriting(plan, items, in_place)
+    kept = {i: o for i, o in in_place.items() if o in overwriting}
+    if not often and not items.overwritten <= kept.keys():
         # Callers lend memory for results, not as a workspace.
-        return generated(flat, parallel_for, optimise, kept, often)
+        return lower_prepared(flat, optimise, kept, often)
     dump("fuse", lambda: pretty_plan(plan))
     if often:
-        _advise_of_python(program)
-    with span("kernels", "phase"):
-        code = make_code(plan, program, often, parallel_for, pairs)
-    avals = [v.aval for v in jaxpr.constvars]
-    consts = list(map(const_as_numpy, flat.consts, avals))
-    return Executable(
-        jaxpr.in_avals, jaxpr.out_avals, code, consts, parallel_for, overwriting
-    )
+        _advise_of_python(items)
+    return program_of(flat, jaxpr, items, plan, often, in_place, overwriting)
 
 
 def _overwriting(
-    plan: FusionPlan, program: Program, in_place: InPlace
+    plan: FusionPlan, items: LoweredItems, in_place: InPlace
 ) -> frozenset[int]:
-    """The results that lie in the memory of arguments."""
-    given = set(program.inputs)
-    there = [i for i, b in enumerate(program.outputs) if b in given]
-    return replaced_arguments(plan, program, in_place).union(there)
+    """Return the results that share the buffer of an argument."""
+    given = set(items.inputs)
+    there = [i for i, b in enumerate(items.outputs) if b in given]
+    return replaced_arguments(plan, items, in_place).union(there)
 
 
 def _fitted(flat: ClosedJaxpr, limit: int, in_place: InPlace) -> ClosedJaxpr:
-    """The program with its arguments, results and temporaries in so many bytes."""
-
-    def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram:
-        return generated(part, None, True, pairs, True).native
+    """Recompute values so that arguments, results and temporaries fit in `limit`."""
 
     def temporaries(closed: ClosedJaxpr) -> int:
-        _, program, plan = planned(closed, compile_part, True, in_place)
-        return temporary_bytes(plan, program)
+        return lower_prepared(closed, True, in_place, False).temporaries
 
     return fitted(flat, limit, temporaries, in_place)
 
 
-def _advise_of_python(program: Program) -> None:
+def _advise_of_python(items: LoweredItems) -> None:
     """Say which ops of a loop or branch have no code, and run in Python."""
-    for item in program.items:
+    for item in items.items:
         if not isinstance(item, RegionItem) or item.kind != "Python":
             continue
         # Callbacks and collectives are meant to wait.
@@ -145,15 +155,3 @@ def _advise_of_python(program: Program) -> None:
                 f" iteration of a loop, or in a branch: {item.eqn.source_info}. Convert"
                 " the operands to another dtype, or take it out of the loop.",
             )
-
-
-def planned(
-    flat: ClosedJaxpr,
-    compile_part: CompilePart,
-    optimise: bool = True,
-    in_place: InPlace | None = None,
-) -> tuple[Jaxpr, Program, FusionPlan]:
-    """The jaxpr whose values are computed, its items, and which share a kernel."""
-    jaxpr = run_passes(ORDER, flat.jaxpr)
-    program = lower_to_items(jaxpr, compile_part, in_place)
-    return jaxpr, program, fuse(program) if optimise else separate(program)

@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import cache
+from curta.compiler import cache, callee, host_call
 from curta.compiler.executable import Executable, Launcher, NativeCode, NDArray
 from curta.compiler.fingerprint import ProgramName
-from curta.compiler.host_call import host_call, signals_answered
 from curta.compiler.linked import Linked, Recipe, shared
 from curta.compiler.native import NativeProgram
 from curta.config import config
@@ -98,10 +97,10 @@ class _Keeper:
             return "function", called.recipe
         if isinstance(called.code, Executable):
             return "program", self.recipe(called.code)
-        if called is signals_answered():
-            return "signals", ()
-        if called.eqn is None or not called.is_host_call:
+        if not called.is_host_call:
             raise _CannotKeep("it communicates")
+        if called.eqn is None:
+            return "signals", ()
         op, _ = self.name.ops.get(id(called.eqn.op), (None, None))
         if op is None:
             raise _CannotKeep(f"there is no code for {called.eqn.op.name}")
@@ -158,14 +157,15 @@ class _Maker:
         if kind == "program":
             return self.executable(recipe).native
         if kind == "signals":
-            return signals_answered()
+            return host_call.load(callee.SIGNALS)
         op, operands, results = recipe
         invars = [
             Var(_aval(k)) if data is None else Literal(_array(k, data), _aval(k))
             for k, data in operands
         ]
         outvars = tuple(Var(_aval(k)) for k in results)
-        return host_call(Eqn(self.ops[op], tuple(invars), outvars))
+        eqn = Eqn(self.ops[op], tuple(invars), outvars)
+        return host_call.load(callee.host_call(eqn))
 
 
 def _array(kind: Type, data: bytes) -> NDArray:

@@ -16,23 +16,20 @@ from typing import TypeVar
 
 import numpy as np
 
+from curta.compiler.emission import emit
 from curta.compiler.executable import Executable, Launcher, NDArray
 from curta.compiler.graph.groups import FusionGroup
-from curta.compiler.graph.item_builder import InPlace
-from curta.compiler.graph.item_lowering import Program
+from curta.compiler.graph.item_lowering import LoweredItems
 from curta.compiler.graph.items import LibraryItem, RegionItem, written
-from curta.compiler.graph.replace import replaceable_temporaries
-from curta.compiler.jobs import in_jobs
 from curta.compiler.library.clock import ReadClock, function_address
 from curta.compiler.llvm.entry import Job, Work, buffers, called_programs, works_in
+from curta.compiler.loading import load
 from curta.compiler.loops.nodes import Buffer
-from curta.compiler.native import NativeProgram
-from curta.compiler.pipeline import generated, planned
-from curta.compiler.prepare import prepare
+from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_work
-from curta.compiler.steps import arena_of, ends_of, native_code, work_cost, works_of
+from curta.compiler.program import Program
+from curta.compiler.works import rearranged, work_cost
 from curta.core.dim import typical
-from curta.core.evaluate import const_as_numpy
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.lazy_dataclass import dataclass
 
@@ -74,7 +71,6 @@ class ProgramReport:
     Bytes: of the arena, of results and arguments, of constants of the program.
     """
 
-    flat: ClosedJaxpr
     program: Program
     kernels: tuple[KernelReport, ...]
     together: tuple[int, ...]
@@ -89,50 +85,29 @@ class ProgramReport:
         return self.arena + self.results + self.arguments + self.constants
 
 
-def report(closed: ClosedJaxpr, parallel_for: Launcher | None = None) -> ProgramReport:
-    """The report of a compiled program; its callees run on these threads.
-
-    Raises:
-        ImportError: llvmlite is not installed.
-    """
-    return _report(prepare(closed), parallel_for, False)
+def report(closed: ClosedJaxpr) -> ProgramReport:
+    """Return the report of a program as it is compiled."""
+    return _report(lower(closed))
 
 
-def _report(
-    flat: ClosedJaxpr,
-    parallel_for: Launcher | None,
-    often: bool,
-    in_place: InPlace | None = None,
-) -> ProgramReport:
-    parts: dict[NativeProgram, ProgramReport] = {}
-
-    def compile_part(part: ClosedJaxpr, pairs: InPlace) -> NativeProgram:
-        compiled = generated(part, parallel_for, True, pairs, True).native
-        parts[compiled] = _report(part, parallel_for, True, pairs)
-        return compiled
-
-    jaxpr, program, plan = planned(flat, compile_part, in_place=in_place)
-    works = works_of(plan, program, often)
-    fused = _fused(jaxpr, program, plan.groups)
+def _report(program: Program) -> ProgramReport:
+    fused = _fused(program.jaxpr, program.items, program.plan.groups)
     kernels = []
-    for group, eqns, own in zip(plan.groups, fused, works, strict=True):
-        reasons = [
-            reason for (_, item), reason in plan.refusals.items() if item in group.items
-        ]
-        kernels.append(_kernel(group, eqns, own, reasons, parts))
-    all_works = [w for own in works for w in own]
-    replaceable, ends = replaceable_temporaries(plan), ends_of(program)
-    arena = arena_of(all_works, ends, replaceable)
-    jobs = in_jobs(all_works, arena, {}, often)
+    for group, eqns, works in zip(
+        program.plan.groups, fused, program.groups, strict=True
+    ):
+        refusals = program.plan.refusals.items()
+        reasons = [reason for (_, item), reason in refusals if item in group.items]
+        kernels.append(_kernel(group, eqns, works, reasons))
+    items = program.items
     return ProgramReport(
-        flat,
         program,
         tuple(kernels),
-        _together(works, jobs),
-        arena.needed,
-        sum(b.nbytes for b in program.outputs),
-        sum(b.nbytes for b in program.inputs),
-        sum(b.nbytes for b in program.consts),
+        _together(program.groups, program.jobs),
+        program.arena.needed,
+        sum(b.nbytes for b in items.outputs),
+        sum(b.nbytes for b in items.inputs),
+        sum(b.nbytes for b in items.consts),
     )
 
 
@@ -157,12 +132,12 @@ def _kernel(
     eqns: tuple[Eqn, ...],
     works: Sequence[Work],
     reasons: Sequence[str],
-    parts: dict[NativeProgram, ProgramReport],
 ) -> KernelReport:
     first = group.items[0]
     inner: tuple[ProgramReport, ...] = ()
     if isinstance(first, RegionItem):
-        inner = tuple(parts[p] for p in first.region.programs if p in parts)
+        called = first.region.programs
+        inner = tuple(_report(p) for p in called if isinstance(p, Program))
     labels = tuple(item.label for item in group.loops())
     if not labels and eqns:
         labels = (eqns[-1].op.name,)
@@ -183,8 +158,8 @@ def _traffic(group: FusionGroup, works: Sequence[Work]) -> tuple[int, int]:
     loaded: dict[Buffer, int] = defaultdict(int)
     stored: dict[Buffer, int] = defaultdict(int)
     for item in loops:
-        for load in item.loads:
-            loaded[load.buffer] += item.work
+        for read in item.loads:
+            loaded[read.buffer] += item.work
         for store in item.stores:
             stored[store.buffer] += item.work
         for fold in item.folds:
@@ -202,15 +177,15 @@ def _traffic(group: FusionGroup, works: Sequence[Work]) -> tuple[int, int]:
 
 
 def _fused(
-    jaxpr: Jaxpr, program: Program, groups: Sequence[FusionGroup]
+    jaxpr: Jaxpr, items: LoweredItems, groups: Sequence[FusionGroup]
 ) -> list[tuple[Eqn, ...]]:
     """The eqns that each group computes, in the order of the jaxpr."""
     made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     order_of = {eqn: i for i, eqn in enumerate(jaxpr.eqns)}
     values: dict[Buffer, list[Var]] = defaultdict(list)
     for v in made_by:
-        if v in program.variables:
-            values[program.variables[v]].append(v)
+        if v in items.variables:
+            values[items.variables[v]].append(v)
     writers: dict[Buffer, list[int]] = defaultdict(list)
     for i, group in enumerate(groups):
         for buffer in dict.fromkeys(b for item in group.items for b in written(item)):
@@ -224,16 +199,16 @@ def _fused(
             if order == len(by) - 1 and len(there) > 1:
                 own = there[order:]
             for v in own:
-                _reach(made_by[v], made_by, program, result[i])
+                _reach(made_by[v], made_by, items, result[i])
     for group, eqns in zip(groups, result, strict=True):
         if isinstance(group.items[0], RegionItem):
             # An eqn for its effects has no values.
-            _reach(group.items[0].eqn, made_by, program, eqns)
+            _reach(group.items[0].eqn, made_by, items, eqns)
     return [tuple(sorted(eqns, key=order_of.__getitem__)) for eqns in result]
 
 
 def _reach(
-    root: Eqn, made_by: dict[Var, Eqn], program: Program, reached: set[Eqn]
+    root: Eqn, made_by: dict[Var, Eqn], items: LoweredItems, reached: set[Eqn]
 ) -> None:
     """Add an eqn and the eqns fused into it."""
     left = [root]
@@ -243,7 +218,7 @@ def _reach(
             continue
         reached.add(eqn)
         for v in eqn.invars:
-            if isinstance(v, Var) and v not in program.variables and v in made_by:
+            if isinstance(v, Var) and v not in items.variables and v in made_by:
                 left.append(made_by[v])
 
 
@@ -306,12 +281,12 @@ def clocked(
         works += [*(w for kernel in row for w in kernel.works), after]
         costs = [1 + typical(sum(map(work_cost, kernel.works))) for kernel in row]
         shares.append(tuple(cost / sum(costs) for cost in costs))
-    code = native_code(works, [*ends_of(made.program), function, *ends], False)
     address = np.array([function_address()], np.uint64)
     # The clock's readings are passed as further constants, which end the table.
-    arrays = [*_consts(made), address, *readings]
-    jaxpr = made.flat.jaxpr
-    executable = Executable(jaxpr.in_avals, jaxpr.out_avals, code, arrays, parallel_for)
+    program = made.program
+    arrays = (*program.consts, address, *readings)
+    pointers = (*program.pointers, function, *ends)
+    executable = load(emit(rearranged(program, works, pointers, arrays)), parallel_for)
     return ClockedProgram(executable, readings, clock, tuple(shares))
 
 
@@ -354,8 +329,3 @@ def _for_a_while(measured: Callable[[], T], seconds: float) -> Iterator[T]:
 
 
 _ROUNDS = 3  # at least
-
-
-def _consts(made: ProgramReport) -> list[NDArray]:
-    avals = [v.aval for v in made.flat.jaxpr.constvars]
-    return [*map(const_as_numpy, made.flat.consts, avals)]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from curta.compiler import calls
-from curta.compiler.native import UNKNOWN, NativeProgram
+from curta.compiler.callee import UNKNOWN
+from curta.compiler.native import NativeProgram
 from curta.compiler.support.cancellation import Token
 from curta.compiler.support.entry import native_entry, plain_entry, table_entry
 from curta.compiler.support.threads import is_pool_made

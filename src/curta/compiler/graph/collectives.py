@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from curta.compiler.callee import host_call
 from curta.compiler.graph.control import python_item
 from curta.compiler.graph.item_builder import ItemBuilder
-from curta.compiler.host_call import host_call
 from curta.core.jaxpr import Eqn, Var
 from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
 

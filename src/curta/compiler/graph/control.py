@@ -7,13 +7,13 @@ from typing import cast
 
 import numpy as np
 
+from curta.compiler.callee import SIGNALS, Callee
 from curta.compiler.graph.batch_vectorisation import lane_code
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import RegionItem
 from curta.compiler.graph.loop_parts import Parts, parts_of
 from curta.compiler.graph.registers import register_code
 from curta.compiler.graph.routines import in_memory
-from curta.compiler.host_call import signals_answered
 from curta.compiler.loops import nodes
 from curta.compiler.loops.bufferize import ALIGNMENT
 from curta.compiler.loops.index import ZERO, LoopVar, as_index
@@ -31,7 +31,6 @@ from curta.compiler.loops.nodes import (
     Store,
     View,
 )
-from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.control.scan import Scan
 from curta.control.while_loop import While
@@ -76,7 +75,7 @@ def python_item(
     eqn: Eqn,
     operands: tuple[Buffer, ...],
     results: tuple[Buffer, ...],
-    program: NativeProgram,
+    program: Callee,
 ) -> RegionItem:
     """The item of an eqn that runs in Python, where native code calls the program."""
     call = Call(program, results, operands)
@@ -198,7 +197,7 @@ class _ProgramLoop:
         eqn: Eqn,
         operands: tuple[Buffer, ...],
         results: tuple[Buffer, ...],
-        programs: tuple[NativeProgram, ...],
+        programs: tuple[Callee, ...],
         parts: Parts | None,
     ) -> None:
         assert eqn.op.loop is not None
@@ -329,7 +328,7 @@ class _ProgramLoop:
         cost = sum(p.cost for p in self.programs)
         calls = -(-most // max(cost, 1))  # the estimate may be 0
         every = 1 << max(calls - 1, 0).bit_length()
-        return (Call(signals_answered(), every=every),)
+        return (Call(SIGNALS, every=every),)
 
 
 def _memory(buffer: Buffer) -> Buffer:
@@ -356,7 +355,7 @@ def _loaded(array: Buffer) -> tuple[Buffer, LoopNest]:
 def _arena(
     lowering: ItemBuilder,
     eqn: Eqn,
-    programs: tuple[NativeProgram, ...],
+    programs: tuple[Callee, ...],
     chunk: LoopVar | None = None,
 ) -> Buffer | None:
     """An arena for programs of which each chunk runs one after the other."""

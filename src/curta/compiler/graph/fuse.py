@@ -23,7 +23,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from curta.compiler.graph.groups import Candidates, FusionGroup
-from curta.compiler.graph.item_lowering import Program
+from curta.compiler.graph.item_lowering import LoweredItems
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Instr, walk
@@ -60,9 +60,9 @@ class FusionPlan:
         return reason or "not considered: another kernel runs between them"
 
 
-def fuse(program: Program) -> FusionPlan:
+def fuse(lowered: LoweredItems) -> FusionPlan:
     """Group the items of a program into kernels."""
-    return FusionPlan(tuple(_fused(program.items)), program.items)
+    return FusionPlan(tuple(_fused(lowered.items)), lowered.items)
 
 
 def _fused(
@@ -94,9 +94,9 @@ def _fused(
     return groups
 
 
-def separate(program: Program) -> FusionPlan:
+def separate(lowered: LoweredItems) -> FusionPlan:
     """The plan that fuses nothing: every item is a kernel of its own."""
-    return FusionPlan(tuple(map(FusionGroup, program.items)))
+    return FusionPlan(tuple(map(FusionGroup, lowered.items)))
 
 
 def _choose(

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from curta.compiler.callee import Callee
 from curta.compiler.graph.folds import FoldCode
 from curta.compiler.graph.in_place import Overwriting
 from curta.compiler.graph.items import Item, LoopItem
@@ -16,7 +17,6 @@ from curta.compiler.loops.element_types import component
 from curta.compiler.loops.index import Affine, LoopVar, row_major
 from curta.compiler.loops.lower import Elements, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Fold, Store
-from curta.compiler.native import NativeProgram
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.dtypes import physical_dtype
@@ -24,7 +24,7 @@ from curta.dtypes import physical_dtype
 InPlace = Mapping[int, int]
 """Arguments that may be overwritten, by a result that may lie in the same memory."""
 
-CompilePart = Callable[[ClosedJaxpr, InPlace], NativeProgram]
+CompilePart = Callable[[ClosedJaxpr, InPlace], Callee]
 """Compiles the body of a loop."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from curta.compiler.callee import Callee, host_call
 from curta.compiler.graph.by_class import by_class
 from curta.compiler.graph.collectives import collective_items
 from curta.compiler.graph.control import control_item, python_item
@@ -32,7 +33,6 @@ from curta.compiler.graph.windows import (
     selected_scatter_items,
     window_items,
 )
-from curta.compiler.host_call import host_call
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.index import (
@@ -49,7 +49,6 @@ from curta.compiler.loops.lower import (
     variables,
 )
 from curta.compiler.loops.nodes import Buffer, Load, Store, walk
-from curta.compiler.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim, typical
@@ -72,11 +71,16 @@ from curta.primitives.windowed.selection import SelectAndGatherAdd, SelectAndSca
 
 
 @dataclass(frozen=True)
-class Program:
-    """Items in an order in which they can run, and where arguments and results lie.
+class LoweredItems:
+    """The work items of a jaxpr, in an order in which they can run.
 
-    `variables` says where the materialised values of the jaxpr lie, `overwritten` which
-    arguments items may write to.
+    Fields:
+        items: maps, folds, library calls and regions.
+        inputs, consts, outputs: buffers of arguments, constants and results.
+        avals: the type of the value in each buffer.
+        builder: the builder of the scalar expressions in the items.
+        variables: the buffer of each materialised value of the jaxpr.
+        overwritten: indices of the arguments that items write to.
     """
 
     items: tuple[Item, ...]
@@ -89,13 +93,13 @@ class Program:
     overwritten: frozenset[int]
 
 
-def _no_parts(_: ClosedJaxpr, __: InPlace) -> NativeProgram:
+def _no_parts(_: ClosedJaxpr, __: InPlace) -> Callee:
     raise ValueError("the jaxpr has loops or branches, and nobody to compile them")
 
 
 def lower_to_items(
     jaxpr: Jaxpr, compile_part: CompilePart = _no_parts, in_place: InPlace | None = None
-) -> Program:
+) -> LoweredItems:
     """The items of a jaxpr without calls.
 
     An op that turns out to have no compiled code for its dtypes becomes a step in
@@ -107,7 +111,7 @@ def lower_to_items(
         lowering = ItemLowering(jaxpr, decide(jaxpr, host), host, compile_part, free)
         refused = lowering.run()
         if refused is None:
-            return lowering.program()
+            return lowering.lowered()
         host |= {refused}
 
 
@@ -142,10 +146,10 @@ class ItemLowering(ItemBuilder):
             return refusal.eqn
         return None
 
-    def program(self) -> Program:
+    def lowered(self) -> LoweredItems:
         written, given = self.overwriting.overwritten, enumerate(self.jaxpr.invars)
         arguments = frozenset(i for i, v in given if v in written)
-        return Program(
+        return LoweredItems(
             interiors_first(self.items), self.inputs, self.consts, tuple(self.outputs),
             self.avals, self.builder, self.buffers, arguments,
         )  # fmt: skip

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from curta.compiler.graph.fuse import FusionPlan, aligned
 from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.item_builder import InPlace
-from curta.compiler.graph.item_lowering import Program
+from curta.compiler.graph.item_lowering import LoweredItems
 from curta.compiler.graph.items import Item, LoopItem, reads, written
 from curta.compiler.loops.assemble import nest_numbers
 from curta.compiler.loops.nodes import Buffer, Store
@@ -26,7 +26,7 @@ ItemNumber = tuple[int, int]
 
 
 def replaced_arguments(
-    plan: FusionPlan, program: Program, in_place: InPlace
+    plan: FusionPlan, lowered: LoweredItems, in_place: InPlace
 ) -> frozenset[int]:
     """Results that may be given the memory of their argument."""
     if not in_place:
@@ -35,7 +35,7 @@ def replaced_arguments(
     return frozenset(
         out
         for i, out in in_place.items()
-        if uses.may_replace(program.inputs[i], program.outputs[out])
+        if uses.may_replace(lowered.inputs[i], lowered.outputs[out])
     )
 
 

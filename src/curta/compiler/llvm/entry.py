@@ -17,6 +17,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
+from curta.compiler.callee import DONE, STOPPED, Callee
 from curta.compiler.dot_code import call_at_sizes
 from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library.contraction import Contraction
@@ -25,7 +26,7 @@ from curta.compiler.library.routine import Routine, run_chunks
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.emit import emit_kernel
 from curta.compiler.llvm.polls import is_cancelled
-from curta.compiler.llvm.program_calls import Callee
+from curta.compiler.llvm.program_calls import CallTarget
 from curta.compiler.llvm.regions import emit_region, run_region
 from curta.compiler.llvm.types import I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
@@ -33,7 +34,6 @@ from curta.compiler.loops.canonical import canonical_form, outline
 from curta.compiler.loops.costs import is_cancellable
 from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region, memory_of
 from curta.compiler.loops.schedule import Schedule
-from curta.compiler.native import DONE, STOPPED, NativeProgram
 from curta.compiler.routine_code import LibraryCall
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
@@ -88,12 +88,12 @@ def library_keys(works: Sequence[Work]) -> list[LibraryKey]:
     return list(dict.fromkeys(w.routine for w in works if isinstance(w, LibraryItem)))
 
 
-def called_programs(works: Sequence[Work]) -> list[NativeProgram]:
+def called_programs(works: Sequence[Work]) -> list[Callee]:
     """The programs that are called, each once, in table order."""
     return list(dict.fromkeys(p for w in works for p in _programs(w)))
 
 
-def _programs(work: Work) -> tuple[NativeProgram, ...]:
+def _programs(work: Work) -> tuple[Callee, ...]:
     region = work.kernel if isinstance(work, Scheduled) else None
     return region.programs if isinstance(region, Region) else ()
 
@@ -113,9 +113,13 @@ def emit_entry(
     arena: Arena,
     functions: Mapping[Work, str],
     library: Mapping[LibraryKey, LibraryCall],
+    constants: Mapping[Callee, int],
     parallel: bool,
 ) -> None:
-    """Add the entry to the module; the code of kernels is in these `functions`."""
+    """Add the entry to the module; the code of kernels is in these `functions`.
+
+    `constants` has the number of constant words of each callee.
+    """
     works = works_in(jobs)
     programs = _numbered(called_programs(works))
     if parallel:
@@ -143,14 +147,18 @@ def emit_entry(
             calls(work.routine, [*given, launcher])
             continue
         at = {p: first_program + 2 * programs[p] for p in _programs(work)}
-        code: dict[NativeProgram, Callee] = {
-            p: (_word(b, table, i), _word(b, table, i + 1)) for p, i in at.items()
+        code = {
+            p: CallTarget(_word(b, table, i), _word(b, table, i + 1), constants[p])
+            for p, i in at.items()
         }
         region = in_entry(work)
         if region is not None:
             run_region(b, region, work.plan, address, code, token)
         else:
-            words = [*given, *(word for callee in code.values() for word in callee)]
+            words = [
+                *given,
+                *(word for x in code.values() for word in (x.code, x.words)),
+            ]
             if is_cancellable(work.kernel):
                 words.append(token)
             launch(functions[work], words, work.plan.chunks)
@@ -259,8 +267,11 @@ class KernelModule:
 class KernelModules:
     """The code of kernels, in modules by their levels."""
 
-    def __init__(self, new_module: Callable[[], Module]) -> None:
+    def __init__(
+        self, new_module: Callable[[], Module], constants: Mapping[Callee, int]
+    ) -> None:
         self.new_module = new_module
+        self.constants = constants
         self.modules: list[KernelModule] = []
         self.functions: dict[Work, str] = {}
         self._current: dict[int, KernelModule] = {}
@@ -277,7 +288,8 @@ class KernelModules:
         module, name = part.module, f"kernel{len(self._known)}"
         kernel, plan, placement = work.kernel, work.plan, work.placement
         if isinstance(kernel, Region):
-            function = emit_region(module, name, kernel, plan, placement.arguments)
+            arrays = placement.arguments
+            function = emit_region(module, name, kernel, plan, arrays, self.constants)
         else:
             function = emit_kernel(module, name, kernel, plan, placement)
         _, _, body = function.text().partition("\n")

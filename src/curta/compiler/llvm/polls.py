@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from curta.compiler.callee import UNKNOWN
 from curta.compiler.llvm.builder import Builder, Values
 from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
-from curta.compiler.native import UNKNOWN
 from curta.compiler.support import cancellation_code
 from curta.config import config
 from curta.core.dim import typical

@@ -1,25 +1,36 @@
-"""Calls of native programs: a table of addresses for each, and the code that calls."""
+"""Calls of native functions: a table of addresses for each, and the code that calls."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from curta.compiler.callee import DONE, STOPPED
 from curta.compiler.llvm.register_values import RegisterValues
 from curta.compiler.llvm.types import I64, PTR, Value
 from curta.compiler.loops.nodes import Buffer, Call
-from curta.compiler.native import DONE, STOPPED
 
-Callee = tuple[Value, Value]
-"""The address of a native program, and that of its constants."""
+
+class CallTarget(NamedTuple):
+    """The address of a native function, its constant words, and how many they are."""
+
+    code: Value
+    words: Value
+    size: int
 
 
 class ProgramCall:
     """A table for a call, with its constants; an iteration only stores addresses."""
 
     def __init__(
-        self, values: RegisterValues, call: Call, callee: Callee, token: Value | None
+        self,
+        values: RegisterValues,
+        call: Call,
+        target: CallTarget,
+        token: Value | None,
     ) -> None:
         b, program = values.b, call.program
-        self.values, self.call, (self.code, words) = values, call, callee
-        arrays, count = len(program.signature), len(program.constants)
+        self.values, self.call, (self.code, words, count) = values, call, target
+        arrays, self.count = len(program.signature), count
         self.table: Value = b.scratch(8 * max(1, arrays + count), align=8)
         b.copy(b.offset(self.table, arrays, PTR), words, 8 * count)
         if program.cancellable and token is not None:
@@ -52,7 +63,7 @@ class ProgramCall:
     def _run(self) -> None:
         b, program = self.values.b, self.call.program
         if program.is_host_call:  # its last constant is set if it ran to its end
-            words = len(program.signature) + len(program.constants)
+            words = len(program.signature) + self.count
             status_word = b.offset(self.table, words - 1, I64)
             b.store(b.const(I64, STOPPED), status_word)
             b.call(self.code, None, self.table)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from curta.compiler.callee import Callee
 from curta.compiler.library.packing import transpose_columns, transpose_rows
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.nest_body import NestBody, chunk_bounds
@@ -20,7 +21,7 @@ from curta.compiler.llvm.polls import (
     polled_loop,
     polled_while,
 )
-from curta.compiler.llvm.program_calls import Callee, ProgramCall
+from curta.compiler.llvm.program_calls import CallTarget, ProgramCall
 from curta.compiler.llvm.register_values import RegisterValues
 from curta.compiler.llvm.scalar_instructions import memory_kind
 from curta.compiler.llvm.types import I64, PTR, Type, Value
@@ -40,16 +41,23 @@ from curta.compiler.loops.nodes import (
     statements_in,
 )
 from curta.compiler.loops.schedule import Schedule
-from curta.compiler.native import NativeProgram
 from curta.core.dim import may_exceed
 
 Values = list[Value]
 
 
 def emit_region(
-    module: Module, name: str, region: Region, plan: Schedule, arrays: Sequence[Buffer]
+    module: Module,
+    name: str,
+    region: Region,
+    plan: Schedule,
+    arrays: Sequence[Buffer],
+    constants: Mapping[Callee, int],
 ) -> Builder:
-    """Add the region to the module as a function."""
+    """Add the region to the module as a function.
+
+    `constants` has the number of constant words of each callee.
+    """
     b = module.function(name, [PTR, I64], None, exported=False)
     arguments, chunk = b.arguments
     count, programs = len(arrays), region.programs
@@ -57,10 +65,14 @@ def emit_region(
     words = [b.load(PTR, b.offset(arguments, i, PTR)) for i in range(wanted)]
     b.sizes_word = wanted
     token = words.pop() if is_cancellable(region) else None
-    callees = zip(words[count::2], words[count + 1 :: 2], strict=True)
-    code = dict(zip(programs, callees, strict=True))
+    targets = {
+        p: CallTarget(code, own, constants[p])
+        for p, code, own in zip(
+            programs, words[count::2], words[count + 1 :: 2], strict=True
+        )
+    }
     address = dict(zip(arrays, words, strict=False))
-    run_region(b, region, plan, address, code, token, chunk)
+    run_region(b, region, plan, address, targets, token, chunk)
     b.ret()
     return b
 
@@ -70,7 +82,7 @@ def run_region(
     region: Region,
     plan: Schedule,
     address: Mapping[Buffer, Value],
-    code: Mapping[NativeProgram, Callee],
+    code: Mapping[Callee, CallTarget],
     token: Value | None,
     chunk: Value | None = None,
 ) -> None:

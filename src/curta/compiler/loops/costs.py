@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from curta.compiler.callee import UNKNOWN
 from curta.compiler.llvm.vector_math import LONG
 from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.nodes import (
@@ -22,7 +23,6 @@ from curta.compiler.loops.nodes import (
     blocks_in,
     statements_in,
 )
-from curta.compiler.native import UNKNOWN
 from curta.config import config
 from curta.core.dim import may_exceed
 

@@ -20,8 +20,8 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from curta.compiler.callee import Callee
 from curta.compiler.loops.index import Affine, Bounds, IndexAtom, LoopVar
-from curta.compiler.native import NativeProgram
 from curta.core.dim import is_symbolic_dim
 from curta.lazy_dataclass import dataclass
 from curta.once import cached_property
@@ -318,13 +318,14 @@ class Pack:
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A call of a native program; where that stops, so does the function around it.
+    """A call of a native function. If the callee stops, the caller returns at once.
 
-    The `arena` is there if it needs one. It is called once in `every` times, a power of
-    two.
+    Fields:
+        arena: memory for the callee, if it needs an arena.
+        every: the call is made once in this many executions; a power of two.
     """
 
-    program: NativeProgram
+    program: Callee
     results: tuple[Buffer, ...] = ()
     operands: tuple[Buffer, ...] = ()
     arena: Buffer | None = None
@@ -404,7 +405,7 @@ class Region:
     chunk: LoopVar | None = None
 
     @cached_property
-    def programs(self) -> tuple[NativeProgram, ...]:
+    def programs(self) -> tuple[Callee, ...]:
         """The programs that are called, each once."""
         calls = (s for s in statements_in(self.body) if isinstance(s, Call))
         return tuple(dict.fromkeys(call.program for call in calls))

@@ -10,10 +10,10 @@ Python. A model of the protocol is explored in tests/runtime/test_protocols.py.
 
 from __future__ import annotations
 
+from curta.compiler.callee import STOPPED
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I32, I64, PTR, Value
-from curta.compiler.native import STOPPED
 from curta.compiler.support import atomics
 
 # Offsets of the fields.

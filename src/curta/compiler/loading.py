@@ -1,0 +1,57 @@
+"""Loading: from the code of a program to an executable in memory.
+
+The modules of a program and all its callees are linked together, so that LLVM compiles
+those missing from the kernel cache at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from curta.compiler import host_call
+from curta.compiler.callee import Callee, HostCall
+from curta.compiler.emission import ProgramCode
+from curta.compiler.executable import Executable, Launcher, NativeCode
+from curta.compiler.linked import link
+from curta.compiler.native import NativeProgram
+
+
+def load(codes: Sequence[ProgramCode], launcher: Launcher | None) -> Executable:
+    """Return the executable of the last program, whose callees come before it.
+
+    Args:
+        codes: what `emit` has made.
+        launcher: gives the address of the function that runs chunks on threads.
+
+    Raises:
+        ImportError: if code is missing from the cache and llvmlite is not installed.
+    """
+    linked = iter(link([s for c in codes for s in (c.entry, *c.library)]))
+    loaded: dict[Callee, NativeProgram] = {}
+    for code in codes:
+        program = code.program
+        for callee in program.callees:
+            if isinstance(callee, HostCall) and callee not in loaded:
+                loaded[callee] = host_call.load(callee)
+            elif isinstance(callee, NativeProgram):
+                loaded[callee] = callee
+        entry = next(linked)
+        library = [next(linked) for _ in code.library]
+        native = NativeCode(
+            entry,
+            (*(loaded[c] for c in program.callees), *library),
+            program.cost,
+            program.arena_bytes,
+            program.temporaries,
+            code.parallel,
+            program.runs_python,
+            program.cancellable,
+            code.slots,
+        )
+        executable = Executable(
+            program.jaxpr.in_avals, program.jaxpr.out_avals, native, program.consts,
+            launcher, program.in_place,
+        )  # fmt: skip
+        if code is not codes[-1]:
+            loaded[program] = executable.native
+    return executable
