@@ -7,7 +7,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler import jobs, steps
+from curta.compiler import jobs, works
 
 
 @pytest.fixture
@@ -18,10 +18,10 @@ def made(limits, monkeypatch):
 
     def noted(*args):
         found = jobs.in_jobs(*args)
-        numbers.extend(len(j.works) for j in found if isinstance(j, steps.Job))
+        numbers.extend(len(j.works) for j in found if isinstance(j, works.Job))
         return found
 
-    monkeypatch.setattr(steps, "in_jobs", noted)
+    monkeypatch.setattr(works, "in_jobs", noted)
     return numbers
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler import steps
+from curta.compiler import loading
 from curta.compiler.linked import Source
 from curta.compiler.llvm import entry as entry_code, target
 from curta.compiler.pipeline import compile_jaxpr
@@ -29,13 +29,13 @@ X = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
 def entries(monkeypatch: pytest.MonkeyPatch) -> list[Source]:
     """The entries that are linked during a test, with what they call."""
     found: list[Source] = []
-    linking = steps.link
+    linking = loading.link
 
     def link(sources: Any) -> Any:
-        found.append(sources[0])
+        found.extend(s for s in sources if s.names == (entry_code.ENTRY,))
         return linking(sources)
 
-    monkeypatch.setattr(steps, "link", link)
+    monkeypatch.setattr(loading, "link", link)
     return found
 
 
@@ -108,9 +108,9 @@ def test_code_that_only_calls_a_library_is_made_quickly(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     found: list[Source] = []
-    linking = steps.link
+    linking = loading.link
     monkeypatch.setattr(
-        steps, "link", lambda made: (found.extend(made), linking(made))[1]
+        loading, "link", lambda made: (found.extend(made), linking(made))[1]
     )
     square = np.eye(70, dtype=np.float32) + 0.01
     run(lambda x: (jnp.linalg.cholesky(x), x.astype(complex) @ x), square)

@@ -41,7 +41,7 @@ from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.loading import load
 from curta.compiler.passes import ORDER, run_passes
 from curta.compiler.prepare import prepare
-from curta.compiler.pretty import pretty_plan
+from curta.compiler.pretty import pretty_plan, pretty_work
 from curta.compiler.program import Program
 from curta.compiler.works import needs_threads, program_of
 from curta.core.events import LOWERING, record_event_duration_secs
@@ -95,7 +95,10 @@ def lower(
     record_event_duration_secs(LOWERING, time.perf_counter() - start)
     dump("prepared", flat.__str__)
     with span("lower and fuse", "phase"):
-        return lower_prepared(flat, optimise, in_place or {}, often)
+        program = lower_prepared(flat, optimise, in_place or {}, often)
+    for part in program.inner_first():
+        _show(part)
+    return program
 
 
 def lower_prepared(
@@ -115,10 +118,15 @@ def lower_prepared(
     if not often and not items.overwritten <= kept.keys():
         # Callers lend memory for results, not as a workspace.
         return lower_prepared(flat, optimise, kept, often)
-    dump("fuse", lambda: pretty_plan(plan))
-    if often:
-        _advise_of_python(items)
     return program_of(flat, jaxpr, items, plan, often, in_place, overwriting)
+
+
+def _show(program: Program) -> None:
+    """Print a program if `CURTA_DUMP` asks for it; warn of steps in Python."""
+    dump("fuse", lambda: pretty_plan(program.plan))
+    dump("kernels", lambda: "\n".join(map(pretty_work, program.works)))
+    if program.often:
+        _advise_of_python(program.items)
 
 
 def _overwriting(

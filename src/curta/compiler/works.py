@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.dot_code import dot_call
-from curta.compiler.dump import dump
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.item_builder import InPlace
 from curta.compiler.graph.item_lowering import LoweredItems
@@ -40,7 +39,6 @@ from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
 from curta.compiler.loops.row_blocks import in_blocks_of_rows
 from curta.compiler.loops.schedule import region_schedule, schedule
 from curta.compiler.loops.split import piece_index, split_folds
-from curta.compiler.pretty import pretty_work
 from curta.compiler.program import Program
 from curta.compiler.sized import depends_on_sizes, total
 from curta.config import config
@@ -73,7 +71,6 @@ def program_of(
     """
     groups = tuple(map(tuple, works_of(plan, items, often)))
     works = [work for group in groups for work in group]
-    dump("kernels", lambda: "\n".join(map(pretty_work, works)))
     pointers = ends_of(items)
     arena = arena_of(works, pointers, replaceable_temporaries(plan))
     same = {items.outputs[o]: items.inputs[i] for i, o in in_place.items()}
