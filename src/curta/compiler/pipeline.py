@@ -19,7 +19,7 @@ before the last two stages.
 
 `CURTA_DUMP` prints what they make: `jaxpr` what comes in, `inline` and the names in
 `passes.py` the program after each, `prepared` the jaxpr that is lowered, then `fuse`,
-`kernels` and `llvm`.
+`kernels`, `program` (the works of the whole tree, with their memory) and `llvm`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from curta.compiler.graph.replace import replaced_arguments
 from curta.compiler.loading import load
 from curta.compiler.passes import ORDER, run_passes
 from curta.compiler.prepare import prepare
-from curta.compiler.pretty import pretty_plan, pretty_work
+from curta.compiler.pretty import pretty_plan, pretty_program, pretty_work
 from curta.compiler.program import Program
 from curta.compiler.works import needs_threads, program_of
 from curta.core.events import LOWERING, record_event_duration_secs
@@ -98,6 +98,7 @@ def lower(
         program = lower_prepared(flat, optimise, in_place or {}, often)
     for part in program.inner_first():
         _show(part)
+    dump("program", lambda: pretty_program(program))
     return program
 
 

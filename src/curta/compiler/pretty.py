@@ -1,9 +1,10 @@
-"""The printed form of the fusion plan and of kernels."""
+"""The printed form of programs, fusion plans and kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from curta.compiler.callee import Callee
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.items import (
     Item,
@@ -12,7 +13,7 @@ from curta.compiler.graph.items import (
     RegionItem,
     written,
 )
-from curta.compiler.llvm.entry import Scheduled, Work
+from curta.compiler.llvm.entry import Job, Scheduled, Work
 from curta.compiler.loops.index import ZERO, Affine, pretty_index
 from curta.compiler.loops.nodes import (
     Block,
@@ -38,6 +39,51 @@ from curta.compiler.loops.nodes import (
     While,
     walk,
 )
+from curta.compiler.program import Program
+
+Names = Mapping[Callee, str]
+"""The names of callees; one without a name is printed by its equation."""
+
+
+def pretty_program(program: Program) -> str:
+    """Print a program and those that it calls, callees first.
+
+    The text depends on the program alone: it is equal in every process.
+    """
+    parts = [*program.inner_first()]
+    names: dict[Callee, str] = {p: f"body{i}" for i, p in enumerate(parts[:-1])}
+    names[program] = "main"
+    return "\n".join(line for p in parts for line in _program_lines(p, names))
+
+
+def _program_lines(program: Program, names: Names) -> Iterator[str]:
+    arrays = [f"{dtype}{list(shape)}" for dtype, shape in program.signature]
+    ends = [
+        f"{buffer.name}: {array}"
+        for buffer, array in zip(program.pointers, arrays, strict=False)
+    ]
+    results, arguments = ends[: program.results], ends[program.results :]
+    yield f"{names[program]}({', '.join(arguments)}) -> ({', '.join(results)}):"
+    for buffer, const in zip(program.items.consts, program.consts, strict=True):
+        yield f"  constant {buffer.name}: {const.dtype}{list(const.shape)}"
+    for out in sorted(program.in_place):
+        yield f"  in place {program.pointers[out].name}"
+    yield from _arena_lines(program)
+    for job in program.jobs:
+        works = job.works if isinstance(job, Job) else (job,)
+        if isinstance(job, Job):
+            yield f"  job of {len(works)} kernels:"
+        for work in works:
+            yield from (f"  {line}" for line in pretty_work(work, names).split("\n"))
+
+
+def _arena_lines(program: Program) -> Iterator[str]:
+    arena = program.arena
+    if arena.offsets:
+        where = "on the stack" if arena.on_stack else "in the arena"
+        yield f"  {arena.size} bytes {where}:"
+        for buffer, offset in arena.offsets.items():
+            yield f"    {buffer.name} at {offset}"
 
 
 def pretty_plan(plan: FusionPlan) -> str:
@@ -51,11 +97,11 @@ def pretty_plan(plan: FusionPlan) -> str:
     return "\n".join(lines)
 
 
-def pretty_item(item: Item) -> str:
+def pretty_item(item: Item, callees: Names | None = None) -> str:
     """`v3 = exp over i0:8 i1:16`."""
     names = ", ".join(b.name for b in written(item))
     if isinstance(item, RegionItem):
-        code = "\n".join(_block_lines(item.region.body, "    "))
+        code = "\n".join(_block_lines(item.region.body, "    ", callees or {}))
         return f"{names} = {item.eqn.op.name}, {item.kind}\n{code}"
     if isinstance(item, LibraryItem):
         given = " ".join(b.name for b in item.operands)
@@ -69,12 +115,14 @@ def _dims(item: LoopItem) -> str:
     return f"{kept} fold {folded}" if folded else kept
 
 
-def pretty_work(work: Work) -> str:
+def pretty_work(work: Work, callees: Names | None = None) -> str:
     """A kernel or a product, as the entry runs them."""
-    return pretty_scheduled(work) if isinstance(work, Scheduled) else pretty_item(work)
+    if isinstance(work, Scheduled):
+        return pretty_scheduled(work, callees)
+    return pretty_item(work)
 
 
-def pretty_scheduled(scheduled: Scheduled) -> str:
+def pretty_scheduled(scheduled: Scheduled, callees: Names | None = None) -> str:
     """A kernel as nested loops, with its schedule and where its buffers lie."""
     kernel, plan, placement = scheduled.kernel, scheduled.plan, scheduled.placement
     split = f" split {plan.split.name} by {plan.piece}" if plan.split else ""
@@ -83,7 +131,7 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
         counts += f", folds of {plan.block} rows end together"
     memory = "  memory " + " ".join(b.name for b in placement.arguments)
     if isinstance(kernel, Region):
-        body, parts = _block_lines(kernel.body, "  "), kernel.parts
+        body, parts = _block_lines(kernel.body, "  ", callees or {}), kernel.parts
         split += f" for {parts.name}:{parts.extent}" if parts else ""
         return "\n".join([f"region{split}, {counts}", memory, *body])
     dims = " ".join(f"{v.name}:{v.extent}" for v in kernel.dims)
@@ -103,7 +151,7 @@ def pretty_scheduled(scheduled: Scheduled) -> str:
     return "\n".join(lines)
 
 
-def _block_lines(block: Block, indent: str) -> Iterator[str]:
+def _block_lines(block: Block, indent: str, callees: Names) -> Iterator[str]:
     """The statements of a region; those inside of loops are indented."""
     deeper = indent + "    "
     for s in block:
@@ -119,7 +167,8 @@ def _block_lines(block: Block, indent: str) -> Iterator[str]:
             yield f"{indent}{_name(to)} = {_name(source)}, transposed"
         elif isinstance(s, Call):
             eqn, every = s.program.eqn, f" every {s.every} times" if s.every > 1 else ""
-            name = "call" if eqn is None else eqn.op.name
+            unnamed = "call" if eqn is None else eqn.op.name
+            name = callees.get(s.program, unnamed)
             given = " ".join([name, *map(_name, s.operands)])
             yield f"{indent}{', '.join(map(_name, s.results))} = {given}{every}"
         elif isinstance(s, For):
@@ -128,27 +177,27 @@ def _block_lines(block: Block, indent: str) -> Iterator[str]:
                 step = f" by {s.step}" if s.step > 1 else ""
                 order = f" from {s.bounds[0]} to {s.bounds[1]}{step}{order}"
             loop = f"for {s.var.name}:{s.var.extent}{order}"
-            yield from _loop_lines(loop, s.carries, s.body, indent)
+            yield from _loop_lines(loop, s.carries, s.body, indent, callees)
         elif isinstance(s, While):
-            yield from _loop_lines("while", s.carries, s.condition, indent)
+            yield from _loop_lines("while", s.carries, s.condition, indent, callees)
             yield f"{indent}goes on if {_name(s.goes_on)}, with:"
-            yield from _block_lines(s.body, deeper)
+            yield from _block_lines(s.body, deeper, callees)
         else:
             for i, (inner, yields) in enumerate(zip(s.blocks, s.yields, strict=True)):
                 yield f"{indent}if {_name(s.index)} is {i}:"
-                yield from _block_lines(inner, deeper)
+                yield from _block_lines(inner, deeper, callees)
                 for result, value in zip(s.results, yields, strict=True):
                     yield f"{deeper}{_name(result)} = {_name(value)}"
 
 
 def _loop_lines(
-    loop: str, carries: tuple[Carry, ...], body: Block, indent: str
+    loop: str, carries: tuple[Carry, ...], body: Block, indent: str, callees: Names
 ) -> Iterator[str]:
     yield f"{indent}{loop}:"
     for c in carries:
         first, now, then, last = map(_name, (c.first, c.now, c.then, c.last))
         yield f"{indent}    carry {now} = {first}, then {then}, at last {last}"
-    yield from _block_lines(body, indent + "    ")
+    yield from _block_lines(body, indent + "    ", callees)
 
 
 def _name(buffer: Buffer) -> str:

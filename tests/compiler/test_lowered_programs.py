@@ -1,0 +1,106 @@
+"""Lowering gives a program that is data; code is made of it afterwards."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta import lax
+from curta.compiler import callee, linked
+from curta.compiler.emission import emit
+from curta.compiler.loading import load
+from curta.compiler.pipeline import lower
+from curta.compiler.pretty import pretty_program
+
+X = np.linspace(-1, 1, 64, dtype=np.float32).reshape(8, 8)
+
+
+def looped(x):
+    return lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c @ x) + i, x).sum(0)
+
+
+def branched(x):
+    return lax.cond(x[0, 0] > 0, lambda x: x @ x, lambda x: jnp.sort(x), x)
+
+
+def called_back(x):
+    double = lambda x: curta.pure_callback(lambda a: 2 * a, x, x)  # noqa: E731
+    return lax.fori_loop(0, 2, lambda _, c: double(c) + 1, x)
+
+
+PROGRAMS = [looped, branched, called_back, lambda x: curta.nn.softmax(x)]
+
+
+def lowered(fun, limits):
+    limits(register_elements=2, written_out_eqns=0)  # loops call their bodies
+    return lower(curta.make_jaxpr(fun)(X))
+
+
+@pytest.mark.parametrize("fun", PROGRAMS)
+def test_lowering_and_emission_link_nothing(fun, limits, monkeypatch):
+    def refuse(*_):
+        raise AssertionError("code was made while a program was lowered or emitted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(linked, "load", refuse)
+        patch.setattr(linked.cache, "object_files", refuse)
+        codes = emit(lowered(fun, limits))
+    (out,) = load(codes, None)(X)
+    np.testing.assert_allclose(out, curta.jit(fun)(X), rtol=1e-6)
+
+
+def test_a_body_is_a_program_that_its_caller_names(limits):
+    program = lowered(looped, limits)
+    body, whole = program.inner_first()
+    assert whole is program and program.callees == [body] and body.often
+    assert isinstance(body, callee.Callee) and not hasattr(body, "address")
+    assert [shape for _, shape in body.signature] == [(), (8, 8), (8, 8), (), (8, 8)]
+
+
+def test_the_printed_program_has_its_works_in_order(limits):
+    program = lower(curta.make_jaxpr(lambda x: jnp.exp(x) @ x)(X))
+    text = re.sub(r"by \d+ lanes", "by LANES lanes", pretty_program(program))
+    assert text == PRINTED
+
+
+PRINTED = """\
+main(in0: float32[8, 8]) -> (v2: float32[8, 8]):
+  256 bytes on the stack:
+    v1 at 0
+  kernel , 1 iterations, 1 chunks
+    memory v1 in0
+    for i0i1:64 by LANES lanes of i0i1:
+      t0:float32 = in0[i0i1]
+      t1:float32 = math.exp t0
+      v1[i0i1] = t1
+  v2 = Dot(batch=1, m=8, n=8, k=8, kind='f32', a_transposed=False, \
+b_transposed=False) of v1 in0"""
+
+
+IN_ANOTHER_PROCESS = """
+import json, sys
+from tests.compiler import test_lowered_programs as tests
+print(json.dumps([tests.printed(f) for f in tests.PROGRAMS]))
+"""
+
+
+def printed(fun):
+    return pretty_program(lower(curta.make_jaxpr(fun)(X)))
+
+
+def test_the_printed_program_is_equal_in_two_processes():
+    texts = []
+    for seed in "1", "2":
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        made = subprocess.run(
+            [sys.executable, "-c", IN_ANOTHER_PROCESS],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        texts.append(json.loads(made.stdout))
+    assert texts[0] == texts[1] and len(texts[0]) == len(PROGRAMS)
