@@ -53,7 +53,7 @@ NOT_LIMITS = {
     ("core/buffers.py", "_HUGE_PAGE"): "the bytes of a huge page",
     # Estimates and iterations: what is right for any size.
     ("compiler/loops/costs.py", "STORE"): "a part of the cost model",
-    ("compiler/native.py", "UNKNOWN"): "the cost of nobody knows how many turns",
+    ("compiler/callee.py", "UNKNOWN"): "the cost of a loop of unknown length",
     ("compiler/llvm/vector_math/incomplete.py", "_MOST_STEPS"): "steps to converge",
     ("compiler/llvm/vector_math/zeta.py", "_MOST_MORE"): "steps to a series",
     # Code of the process's one pool and one queue, which no tuning can replace.

@@ -121,7 +121,6 @@ def emit_entry(
     `constants` has the number of constant words of each callee.
     """
     works = works_in(jobs)
-    programs = _numbered(called_programs(works))
     if parallel:
         _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], I64, quick=not _has_loop(works))
@@ -134,8 +133,10 @@ def emit_entry(
     base = b.scratch(max(arena.size, 1)) if arena.on_stack else base
     addresses = _Addresses(b, _numbered(pointers), arena, table, base)
     launch = _Launch(b, launcher, jobs)
-    first_program = services.stop
-    calls = _LibraryCalls(b, table, first_program + 2 * len(programs), library)
+    callees = called_programs(works)
+    places = {c: services.stop + 2 * i for i, c in enumerate(callees)}
+    first_code = services.stop + 2 * len(callees)
+    calls = _LibraryCalls(b, table, first_code, library)
     b.sizes_word = calls.end
     for work in jobs:
         if isinstance(work, Job):
@@ -146,22 +147,16 @@ def emit_entry(
         if not isinstance(work, Scheduled):
             calls(work.routine, [*given, launcher])
             continue
-        at = {p: first_program + 2 * programs[p] for p in _programs(work)}
-        code = {
-            p: CallTarget(_word(b, table, i), _word(b, table, i + 1), constants[p])
-            for p, i in at.items()
+        targets = {
+            c: _target(b, table, places[c], constants[c]) for c in _programs(work)
         }
         region = in_entry(work)
         if region is not None:
-            run_region(b, region, work.plan, address, code, token)
+            run_region(b, region, work.plan, address, targets, token)
         else:
-            words = [
-                *given,
-                *(word for x in code.values() for word in (x.code, x.words)),
-            ]
-            if is_cancellable(work.kernel):
-                words.append(token)
-            launch(functions[work], words, work.plan.chunks)
+            own = (word for x in targets.values() for word in x[:2])
+            tokens = [token] * is_cancellable(work.kernel)
+            launch(functions[work], [*given, *own, *tokens], work.plan.chunks)
         if is_cancellable(work.kernel):
             b.return_when(is_cancelled(b, token), STOPPED)
     b.ret(b.const(I64, DONE))
@@ -171,6 +166,11 @@ def _has_loop(works: Sequence[Work]) -> bool:
     """Whether there is a loop around programs, which is worth good code."""
     own = [in_entry(work) for work in works]
     return any(r is not None and not isinstance(r.body[0], Call) for r in own)
+
+
+def _target(b: Builder, table: Value, place: int, constants: int) -> CallTarget:
+    """Load the two words by which a program is called."""
+    return CallTarget(_word(b, table, place), _word(b, table, place + 1), constants)
 
 
 class _Addresses:
