@@ -13,10 +13,10 @@ import pytest
 from beartype import beartype
 from beartype.roar import BeartypeCallHintParamViolation
 from jaxtyping import Float, Int, TypeCheckError, jaxtyped
-from tools import array_interface, check_types
 
 import curta
 import curta.numpy as jnp
+from tools import array_interface, check_types
 
 PUBLIC = ["curta", "curta.interpreters", "curta.state", "curta.nn.initializers"]
 # Submodules that packages are made of, which their `dir` shows.

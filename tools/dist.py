@@ -26,7 +26,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
-PYTHONS = ("3.11", "3.12", "3.13", "3.14")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14", "3.15")
 SMOKE = """
 import curta, curta.numpy as jnp
 assert "site-packages" in curta.__file__, curta.__file__
@@ -103,8 +103,10 @@ def try_in(python: str, archive: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run(python, "-m", "venv", folder)
         inside = Path(folder) / "bin" / "python"
-        wanted = f"curta[examples] @ {archive.resolve().as_uri()}"
-        run(inside, "-m", "pip", "install", "--quiet", wanted)
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+        examples = project["dependency-groups"]["examples"]
+        wanted = f"curta @ {archive.resolve().as_uri()}"
+        run(inside, "-m", "pip", "install", "--quiet", wanted, *examples)
         clean = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
         print(run(inside, "-c", SMOKE, cwd=folder, env=clean), end="", flush=True)
         demo = (inside, ROOT / "examples" / "digits.py", "--out", folder)
