@@ -94,10 +94,10 @@ dist: $(call ready,dist)
 	$(call python,dist) tools/dist.py $(ARGS)
 
 # Its pages run their examples; programs of the gallery that never ran are run. Then
-# links are followed.
+# links and anchors are followed.
 docs: $(call ready,docs)
-	$(call python,docs) tools/gallery.py --missing
-	$(call in,docs)/bin/mkdocs build
+	$(call python,docs) tools/gallery.py --missing --no-jax
+	OPENBLAS_NUM_THREADS=1 $(call python,docs) -m tools.docsite $(ARGS)
 	$(call python,docs) tools/check_links.py
 
 gallery: $(call ready,gallery)

@@ -2,10 +2,15 @@
 
 import functools
 import http.server
+import json
+import subprocess
+import sys
 import threading
+import urllib.request
 from pathlib import Path
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 from .conftest import background, is_too_wide
 
@@ -28,6 +33,11 @@ QUERIES = {
     "recompile": "avoid_recompiling",
     "progress bar": "notebooks",
     "slow": "performance",
+    "resume": "resume_training",
+    "jnp.sum": "reference/numpy/sum/",
+    "curta.scipy.stats.norm.logpdf": "reference/scipy_stats_norm/logpdf/",
+    "add_p": "reference/lax/primitives/#add_p",
+    "checkpoint_policies": "checkpoint_policies/",
 }
 pytestmark = pytest.mark.skipif(not SITE.exists(), reason="no site: make docs")
 
@@ -61,8 +71,8 @@ def site(open_page, address):
 @pytest.mark.parametrize("query", QUERIES)
 def test_search(site, query):
     page = site("", viewport={"width": 1300, "height": 900})
-    page.get_by_role("textbox", name="Search").fill(query)
-    found = page.locator(".md-search-result__item > a")
+    page.get_by_role("searchbox", name="Search").fill(query)
+    found = page.locator(".results a")
     found.first.wait_for()
     page.wait_for_timeout(300)
     first = [a.get_attribute("href") for a in found.all()[:6]]
@@ -78,6 +88,64 @@ def test_pages_fit_and_are_light_or_dark(site, width, scheme, dark):
         assert not is_too_wide(page), path
         assert (background(page) < 80) == dark, path
         assert page.locator("h1").first.is_visible(), path
-        broken = "[...document.images].filter(i => !i.naturalWidth).map(i => i.src)"
+        # Pictures load when they come into view; those of the other scheme never do.
+        lost = "i.complete && !i.naturalWidth"
+        broken = f"[...document.images].filter(i => {lost}).map(i => i.src)"
         assert page.evaluate(broken) == [], path
         page.close()
+
+
+def test_the_toggle_overrides_the_system_and_is_kept(site):
+    page = site("quickstart/", color_scheme="light")
+    assert background(page) > 200
+    page.get_by_role("button", name="Light or dark").click()
+    assert background(page) < 80
+    page.reload()
+    assert background(page) < 80
+
+
+def test_the_menu_opens_on_narrow_screens(site):
+    page = site("quickstart/", viewport={"width": 400, "height": 900})
+    links = page.get_by_role("navigation", name="Pages").get_by_role("link")
+    assert not links.first.is_visible()
+    page.get_by_role("button", name="Menu").click()
+    assert links.first.is_visible()
+
+
+@pytest.mark.parametrize("path", ["quickstart/", "sharp_bits/", "tutorials/pytrees/"])
+def test_copied_code_runs_in_ipython(site, path):
+    """Every copy button of a page gives code without prompts and outputs."""
+    page = site(path, permissions=["clipboard-read", "clipboard-write"])
+    shell = InteractiveShell.instance()
+    buttons = page.get_by_role("button", name="Copy")
+    assert buttons.count() > 4
+    for button in buttons.all():
+        button.click()
+        done = "button => button.textContent === 'Copied'"
+        page.wait_for_function(done, arg=button.element_handle())
+        code = page.evaluate("navigator.clipboard.readText()")
+        assert ">>>" not in code
+        if code.startswith("pip "):
+            continue  # a line for a terminal
+        assert shell.run_cell(code).success, code
+
+
+@pytest.mark.parametrize("path", ["quickstart/quickstart", "tutorials/jit/jit"])
+def test_downloads_run(address, path, tmp_path):
+    """Pages come as programs and as notebooks, whose cells run in order."""
+    script = urllib.request.urlopen(f"{address}{path}.py").read().decode()
+    (tmp_path / "page.py").write_text(script)
+    subprocess.run([sys.executable, "page.py"], cwd=tmp_path, check=True)
+    notebook = json.load(urllib.request.urlopen(f"{address}{path}.ipynb"))
+    shell = InteractiveShell.instance()
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            fails = "raises-exception" in cell["metadata"].get("tags", ())
+            assert shell.run_cell("".join(cell["source"])).success != fails
+
+
+def test_the_plot_of_the_front_page_follows_its_slider(site):
+    page = site("")
+    before = page.locator("#live .h").get_attribute("d")
+    page.get_by_role("slider", name="Initial speed").fill("35")
+    assert page.locator("#live .h").get_attribute("d") != before

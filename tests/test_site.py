@@ -3,7 +3,7 @@
 import importlib.util
 from pathlib import Path
 
-PATH = Path(__file__).parents[1] / "docs" / "run_page.py"
+PATH = Path(__file__).parents[1] / "tools/docsite/run_page.py"
 PAGE = """\
 # A page
 

@@ -20,8 +20,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tqdm import tqdm
-
+TOOLS = str(Path(__file__).parent)
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OUT = EXAMPLES / "out"
 RUNS = OUT / "gallery.json"
@@ -35,6 +34,10 @@ NEEDS = {"nuts": "numpyro"}
 # The source comes by standard input, and finds its data beside `__file__`.
 RUN = """
 import sys
+sys.path.insert(0, sys.argv.pop(1))
+import figures
+figures.draw_both()
+del sys.path[0]
 path = sys.argv.pop(1)
 code = compile(sys.stdin.read(), path, "exec")
 exec(code, {"__name__": "__main__", "__file__": path})
@@ -59,12 +62,13 @@ class Run(NamedTuple):
 def run(path: Path, source: str, out: Path) -> Run:
     start, before = time.perf_counter(), used()
     done = subprocess.run(
-        [sys.executable, "-c", RUN, str(path), "--out", str(out)],
+        [sys.executable, "-c", RUN, TOOLS, str(path), "--out", str(out)],
         input=source,
-        stdout=subprocess.PIPE,
+        capture_output=True,  # progress bars are not shown
         text=True,
-        check=True,
     )
+    if done.returncode:
+        raise RuntimeError(f"{path.name} failed:\n{done.stderr}")
     return Run(time.perf_counter() - start, used() - before, done.stdout)
 
 
@@ -82,7 +86,8 @@ def is_runnable(path: Path) -> bool:
 
 def run_all(paths: list[Path], with_jax: bool) -> None:
     runs = json.loads(RUNS.read_text()) if RUNS.exists() else {}
-    for path in tqdm(paths, unit="program"):
+    for number, path in enumerate(paths, 1):
+        print(f"gallery {number}/{len(paths)}: {path.stem}", flush=True)
         source = path.read_text()
         with tempfile.TemporaryDirectory() as folder:
             ours = run(path, source, Path(folder))

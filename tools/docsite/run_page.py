@@ -15,7 +15,7 @@ LONGEST = 25  # lines of an output in place of a shortened one
 
 
 class Recorder(doctest.DocTestRunner):
-    """Keeps what each example prints."""
+    """Record what each example prints."""
 
     def __init__(self) -> None:
         super().__init__(optionflags=OPTIONS)
@@ -26,7 +26,7 @@ class Recorder(doctest.DocTestRunner):
 
 
 def run(text: str, path: str) -> tuple[list[str], int]:
-    """What the examples of a text print, and how many of them fail."""
+    """Return what the examples of a page print, and how many fail."""
     parser, runner = doctest.DocTestParser(), Recorder()
     test = parser.get_doctest(text, {"__name__": "__main__"}, path, path, 0)
     return runner.outputs, runner.run(test).failed
@@ -51,6 +51,10 @@ def with_outputs(text: str, outputs: list[str]) -> str:
 
 
 if __name__ == "__main__":
+    sys.path[0] = str(Path(__file__).parents[1])
+    import figures
+
+    figures.draw_both()
     page, file = sys.argv[1:]
     printed, failed = run(Path(page).read_text(), page)
     Path(file).write_text(json.dumps(printed))

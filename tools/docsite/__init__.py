@@ -1,0 +1,1 @@
+"""The documentation site: `python -m tools.docsite` builds it into site/."""
