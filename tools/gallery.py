@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-TOOLS = str(Path(__file__).parent)
+ROOT = str(Path(__file__).parents[1])
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OUT = EXAMPLES / "out"
 RUNS = OUT / "gallery.json"
@@ -35,7 +35,7 @@ NEEDS = {"nuts": "numpyro"}
 RUN = """
 import sys
 sys.path.insert(0, sys.argv.pop(1))
-import figures
+from tools import figures
 figures.draw_both()
 del sys.path[0]
 path = sys.argv.pop(1)
@@ -62,7 +62,7 @@ class Run(NamedTuple):
 def run(path: Path, source: str, out: Path) -> Run:
     start, before = time.perf_counter(), used()
     done = subprocess.run(
-        [sys.executable, "-c", RUN, TOOLS, str(path), "--out", str(out)],
+        [sys.executable, "-c", RUN, ROOT, str(path), "--out", str(out)],
         input=source,
         capture_output=True,  # progress bars are not shown
         text=True,

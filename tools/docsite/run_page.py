@@ -51,8 +51,8 @@ def with_outputs(text: str, outputs: list[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).parents[1])
-    import figures
+    sys.path[0] = str(Path(__file__).parents[2])
+    from tools import figures
 
     figures.draw_both()
     page, file = sys.argv[1:]
