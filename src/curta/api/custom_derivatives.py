@@ -13,7 +13,7 @@ from curta import dtypes, tree_util
 from curta.api.arguments import as_result, check_callable, leaf_names
 from curta.api.custom_function import CustomFunction, PrimalFunction
 from curta.api.signatures import P, R
-from curta.config import config
+from curta.config import config, enable_x64
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
 from curta.control.custom_vjp import Backward, CustomVJP
 from curta.core.avals import typed
@@ -137,13 +137,15 @@ class _FlatJVP:
         self.in_tree = in_tree
         self.out_tree: Any = None
         self.primal: PrimalFunction | None = None
+        self.x64 = config.jax_enable_x64  # of the call, which the rule belongs to
 
     def __call__(
         self, primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         args, _ = tree_util.tree_unflatten(self.in_tree, map(typed, primals))
         dots, _ = tree_util.tree_unflatten(self.in_tree, tangents)
-        pair = self.rule(*self.fixed, args, dots)
+        with enable_x64(self.x64):
+            pair = self.rule(*self.fixed, args, dots)
         rule, fun = function_name(self.rule), self.owner._name()
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
@@ -383,6 +385,7 @@ class _FlatVJP:
         self.avals = [typeof(x) for x in leaves]
         self.primal = primal
         self.out_tree: Any = None
+        self.x64 = config.jax_enable_x64  # of the call, which the rules belong to
 
     def forward(
         self, primals: Sequence[Any], perturbed: Sequence[bool]
@@ -396,7 +399,8 @@ class _FlatVJP:
                 for x, p in zip(primals, perturbed, strict=True)
             ]
         args, _ = tree_util.tree_unflatten(self.in_tree, map(typed, primals))
-        pair = owner._merged(self.fixed)(owner.fwd)(*args)
+        with enable_x64(self.x64):
+            pair = owner._merged(self.fixed)(owner.fwd)(*args)
         rule, fun = function_name(owner.fwd), owner._name()
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
@@ -445,7 +449,8 @@ class _FlatVJP:
         res = tree_util.tree_unflatten(residual_tree, map(typed, residuals))
         shown = [ct if type(ct) is SymbolicZero else as_result(ct) for ct in cts]
         ct = tree_util.tree_unflatten(out_tree, shown)
-        result = owner.bwd(*self.fixed, res, ct)
+        with enable_x64(self.x64):
+            result = owner.bwd(*self.fixed, res, ct)
         args_tree = self.in_tree.children()[0]
         result = tuple(result) if isinstance(result, list) else result
         rule = function_name(owner.bwd)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax, nn
 from curta.api.custom_derivatives import custom_jvp
+from curta.control.custom_jvp import SymbolicZero
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import real
@@ -53,11 +55,28 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     return jnp.where(there, lax.mul(x, lax.log(y)), jnp.zeros_like(x))
 
 
-@xlogy.defjvp
-def _xlogy_jvp(primals: Any, tangents: Any) -> Any:
-    (x, y), (dx, dy) = primals, tangents
-    out = xlogy(x, y)
-    return out, (dx * lax.log(y) + dy * x / y).astype(out.dtype)
+def _of_product(
+    rule: Any, log: Callable[[Any], Any], slope: Callable[[Any, Any], Any]
+) -> Callable[[Any, Any], Any]:
+    """The JVP rule of x log(y): dx log(y) + dy slope(x, y), which is 0 for x = 0.
+
+    A tangent that is known to be 0 is left out, where the logarithm is infinite.
+    """
+
+    def jvp(primals: Any, tangents: Any) -> Any:
+        (x, y), (dx, dy) = primals, tangents
+        out = rule(x, y)
+        total: Any = 0
+        if not isinstance(dx, SymbolicZero):
+            total = dx * log(y)
+        if not isinstance(dy, SymbolicZero):
+            total = total + dy * jnp.where(jnp.equal(x, 0), 0, slope(x, y))
+        return out, jnp.asarray(total, out.dtype) + jnp.zeros_like(out)
+
+    return jvp
+
+
+xlogy.defjvp(_of_product(xlogy, lax.log, jnp.divide), symbolic_zeros=True)
 
 
 @custom_jvp
@@ -73,11 +92,10 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     return jnp.where(there, lax.mul(x, lax.log1p(y)), jnp.zeros_like(x))
 
 
-@xlog1py.defjvp
-def _xlog1py_jvp(primals: Any, tangents: Any) -> Any:
-    (x, y), (dx, dy) = primals, tangents
-    out = xlog1py(x, y)
-    return out, (dx * lax.log1p(y) + dy * x / (1 + y)).astype(out.dtype)
+xlog1py.defjvp(
+    _of_product(xlog1py, lax.log1p, lambda x, y: jnp.divide(x, 1 + y)),
+    symbolic_zeros=True,
+)
 
 
 @custom_jvp

@@ -5,17 +5,42 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import const, inexact_operands
+from curta.numpy.promotion import const
 from curta.on_demand import Listing, own
-from curta.scipy.special import xlog1py, xlogy
-from curta.scipy.stats.arguments import documented, refuse_complex
+from curta.scipy.stats.arguments import documented
+from curta.scipy.stats.law import Law, defined, is_probability
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("bernoulli", is_probability)
+
+
+def _probability(k: Any, p: Any) -> Any:
+    return jnp.where(k == 0, 1 - p, jnp.where(k == 1, p, 0 * k * p))
+
+
+def _log_probability(k: Any, p: Any) -> Any:
+    value = jnp.where(k == 0, lax.log1p(-p), lax.log(p))
+    outside = (k != 0) & (k != 1) & ~jnp.isnan(k)
+    return jnp.where(outside, -np.inf, value + 0 * jnp.where(outside, 0, k))
+
+
+def _cdf(k: Any, p: Any) -> Any:
+    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
+    return jnp.where(jnp.isnan(k), np.nan, value)
+
+
+def _ppf(q: Any, p: Any) -> Any:
+    value = jnp.where(q > 1 - p, const(q, 1), const(q, 0))
+    return defined(value, is_probability(q))
+
 
 _of_k = documented("k", "p: the probability of 1.", "loc")
 
@@ -28,11 +53,7 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     >>> stats.bernoulli.logpmf(1, 0.5).round(4)
     Array(-0.6931, dtype=float32, weak_type=True)
     """
-    k, p, loc = inexact_operands("bernoulli.logpmf", k, p, loc)
-    refuse_complex(lax.lt, k)
-    x = k - loc
-    value = xlogy(x, p) + xlog1py(1 - x, -p)
-    return jnp.where((x < 0) | (x > 1), -np.inf, value)
+    return _LAW.of_count("logpmf", _log_probability, -np.inf, k, p, loc)
 
 
 @_of_k
@@ -43,7 +64,7 @@ def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     >>> stats.bernoulli.pmf(1, 0.3).round(4)
     Array(0.3, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpmf(k, p, loc))
+    return _LAW.of_count("pmf", _probability, 0, k, p, loc)
 
 
 def cdf(k: ArrayLike, p: ArrayLike) -> Array:
@@ -53,10 +74,7 @@ def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     >>> stats.bernoulli.cdf(1, 0.3).round(4)
     Array(1., dtype=float32, weak_type=True)
     """
-    k, p = inexact_operands("bernoulli.cdf", k, p)
-    refuse_complex(lax.lt, k)
-    value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-    return jnp.where(jnp.isnan(k) | ~((p >= 0) & (p <= 1)), np.nan, value)
+    return _LAW.of_arguments("cdf", _cdf, k, p)
 
 
 def ppf(q: ArrayLike, p: ArrayLike) -> Array:
@@ -66,7 +84,4 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     >>> stats.bernoulli.ppf(0.6, 0.3).round(4)
     Array(0., dtype=float32, weak_type=True)
     """
-    q, p = inexact_operands("bernoulli.ppf", q, p)
-    refuse_complex(lax.le, q)
-    valid = (p >= 0) & (p <= 1) & (q >= 0) & (q <= 1)
-    return jnp.where(valid, jnp.where(q > 1 - p, const(q, 1), const(q, 0)), np.nan)
+    return _LAW.of_arguments("ppf", _ppf, q, p)

@@ -6,28 +6,52 @@ z^(a - 1) (1 - z)^(b - 1) / (scale B(a, b)).
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
-from curta.scipy.special import betainc, betaln, xlog1py, xlogy
+from curta.scipy.special import betainc
 from curta.scipy.special.arguments import real
-from curta.scipy.stats.arguments import documented, no_less, no_more, standardise
+from curta.scipy.stats.arguments import documented, no_less, no_more
+from curta.scipy.stats.densities import beta_log_density, log_of_part
+from curta.scipy.stats.law import Law
 
 __dir__: Listing = own(__name__)
 
+_LAW = Law("beta", lambda a, b: (a > 0) & (b > 0), wide=True, refuses=real)
+
+
+def _density(z: Any, a: Any, b: Any) -> Any:
+    return lax.exp(beta_log_density(z, a, b))
+
+
+def _cdf(z: Any, a: Any, b: Any) -> Any:
+    return betainc(a, b, no_more(no_less(z, 0), 1))
+
+
+def _sf(z: Any, a: Any, b: Any) -> Any:
+    return betainc(b, a, 1 - no_more(no_less(z, 0), 1))
+
+
+def _log_cdf(z: Any, a: Any, b: Any) -> Any:
+    return log_of_part(_cdf(z, a, b), _sf(z, a, b))
+
+
+def _log_sf(z: Any, a: Any, b: Any) -> Any:
+    return log_of_part(_sf(z, a, b), _cdf(z, a, b))
+
+
 _ARGUMENTS = ("x", "a, b: the shape parameters, positive.", "loc, scale")
-_density = documented(*_ARGUMENTS)
-_cumulative = documented(
+_of_density = documented(*_ARGUMENTS)
+_of_cumulative = documented(
     *_ARGUMENTS,
     raises="TypeError: for what is no array, and shapes that do not broadcast.\n"
     "  ValueError: for complex numbers.",
 )
 
 
-@_density
+@_of_density
 def logpdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
@@ -37,13 +61,10 @@ def logpdf(
     >>> stats.beta.logpdf(0.5, 2.0, 3.0).round(4)
     Array(0.4055, dtype=float32, weak_type=True)
     """
-    z, a, b, scale = standardise("beta.logpdf", x, a, b, loc=loc, scale=scale)
-    value = xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - lax.log(scale)
-    value = jnp.where((z < 0) | (z > 1), -np.inf, value)
-    return jnp.where((a <= 0) | (b <= 0) | (scale <= 0), np.nan, value)
+    return _LAW.log_density("logpdf", beta_log_density, x, a, b, loc, scale)
 
 
-@_density
+@_of_density
 def pdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
@@ -53,10 +74,10 @@ def pdf(
     >>> stats.beta.pdf(0.5, 2.0, 3.0).round(4)
     Array(1.5, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, a, b, loc, scale))
+    return _LAW.density("pdf", _density, x, a, b, loc, scale)
 
 
-@_cumulative
+@_of_cumulative
 def cdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
@@ -66,12 +87,10 @@ def cdf(
     >>> stats.beta.cdf(0.5, 2.0, 3.0).round(4)
     Array(0.6875, dtype=float32, weak_type=True)
     """
-    z, a, b, _ = standardise("beta.cdf", x, a, b, loc=loc, scale=scale)
-    (z,) = real("beta.cdf", z)
-    return betainc(a, b, no_more(no_less(z, 0), 1))
+    return _LAW.probability("cdf", _cdf, x, a, b, loc, scale)
 
 
-@_cumulative
+@_of_cumulative
 def logcdf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
@@ -81,10 +100,10 @@ def logcdf(
     >>> stats.beta.logcdf(0.5, 2.0, 3.0).round(4)
     Array(-0.3747, dtype=float32, weak_type=True)
     """
-    return lax.log(cdf(x, a, b, loc, scale))
+    return _LAW.probability("logcdf", _log_cdf, x, a, b, loc, scale)
 
 
-@_cumulative
+@_of_cumulative
 def sf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
@@ -94,12 +113,10 @@ def sf(
     >>> stats.beta.sf(0.5, 2.0, 3.0).round(4)
     Array(0.3125, dtype=float32, weak_type=True)
     """
-    z, a, b, _ = standardise("beta.sf", x, a, b, loc=loc, scale=scale)
-    (z,) = real("beta.sf", z)
-    return betainc(b, a, 1 - no_more(no_less(z, 0), 1))
+    return _LAW.probability("sf", _sf, x, a, b, loc, scale)
 
 
-@_cumulative
+@_of_cumulative
 def logsf(
     x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
 ) -> Array:
@@ -109,4 +126,4 @@ def logsf(
     >>> stats.beta.logsf(0.5, 2.0, 3.0).round(4)
     Array(-1.1632, dtype=float32, weak_type=True)
     """
-    return lax.log(sf(x, a, b, loc, scale))
+    return _LAW.probability("logsf", _log_sf, x, a, b, loc, scale)

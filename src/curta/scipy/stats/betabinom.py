@@ -5,18 +5,43 @@ The number of successes among n trials whose probability is itself beta(a, b).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.special import betaln
+from curta.scipy.special.deviance import log_binomial
 from curta.scipy.stats.arguments import documented
+from curta.scipy.stats.densities import beta_log_density
+from curta.scipy.stats.law import Law
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law(
+    "betabinom",
+    lambda n, a, b: (n >= 0) & (n == jnp.floor(n)) & (a > 0) & (b > 0),
+    wide=True,
+)
+
+
+def _log_probability(k: Any, n: Any, a: Any, b: Any) -> Any:
+    """Binomial of the mean p after k successes, times beta before over beta after."""
+    inside = (k >= 0) & (k <= n) | jnp.isnan(k)
+    x = jnp.where(inside, k, 0)
+    y = jnp.where(inside, n - k, n)
+    total = a + b + n
+    p, q = (x + a) / total, (y + b) / total
+    change = beta_log_density(p, a, b) - beta_log_density(p, x + a, y + b)
+    return jnp.where(inside, log_binomial(x, y, p, q) + change, -np.inf)
+
+
+def _probability(*args: Any) -> Any:
+    return lax.exp(_log_probability(*args))
+
 
 _of_k = documented(
     "k",
@@ -37,13 +62,7 @@ def logpmf(
     >>> stats.betabinom.logpmf(1, 2, 1.0, 1.0).round(4)
     Array(-1.0986, dtype=float32, weak_type=True)
     """
-    k, n, a, b, loc = inexact_operands("betabinom.logpmf", k, n, a, b, loc)
-    y = lax.floor(k) - loc
-    ways = -lax.log1p(n) - betaln(n - y + 1, y + 1)
-    value = ways + betaln(y + a, n - y + b) - betaln(a, b)
-    value = jnp.where((y == 0) & (n == 0), 0.0, value)
-    value = jnp.where((y < -loc) | (y > n) | (y + a <= 0), -np.inf, value)
-    return jnp.where((n < 0) | (a <= 0) | (b <= 0), np.nan, value)
+    return _LAW.of_count("logpmf", _log_probability, -np.inf, k, n, a, b, loc)
 
 
 @_of_k
@@ -56,4 +75,4 @@ def pmf(
     >>> stats.betabinom.pmf(2, 4, 2.0, 3.0).round(4)
     Array(0.2571, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpmf(k, n, a, b, loc))
+    return _LAW.of_count("pmf", _probability, 0, k, n, a, b, loc)

@@ -7,17 +7,45 @@ z^(df/2 - 1) exp(-z/2) / (2^(df/2) Γ(df/2)).
 from __future__ import annotations
 
 import math
+from typing import Any
 
-import numpy as np
-
-import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammainc, gammaincc
-from curta.scipy.stats.arguments import documented, no_less, standardise
+from curta.scipy.stats.arguments import documented, no_less
+from curta.scipy.stats.densities import gamma_log_density, log_of_part
+from curta.scipy.stats.law import Law, is_positive
 
 __dir__: Listing = own(__name__)
+
+# It is the gamma distribution of df / 2, with the double scale.
+_LAW = Law("chi2", is_positive, wide=True)
+
+
+def _log_density(z: Any, df: Any) -> Any:
+    return gamma_log_density(z / 2, df / 2) - math.log(2)
+
+
+def _density(z: Any, df: Any) -> Any:
+    return 0.5 * lax.exp(gamma_log_density(z / 2, df / 2))
+
+
+def _cdf(z: Any, df: Any) -> Any:
+    return gammainc(df / 2, no_less(z, 0) / 2)
+
+
+def _sf(z: Any, df: Any) -> Any:
+    return gammaincc(df / 2, no_less(z, 0) / 2)
+
+
+def _log_cdf(z: Any, df: Any) -> Any:
+    return log_of_part(_cdf(z, df), _sf(z, df))
+
+
+def _log_sf(z: Any, df: Any) -> Any:
+    return log_of_part(_sf(z, df), _cdf(z, df))
+
 
 _of_x = documented("x", "df: the degrees of freedom, positive.", "loc, scale")
 
@@ -32,10 +60,7 @@ def logpdf(
     >>> stats.chi2.logpdf(1.0, 2).round(4)
     Array(-1.1931, dtype=float32, weak_type=True)
     """
-    z, df, scale = standardise("chi2.logpdf", x, df, loc=loc, scale=scale)
-    half = df / 2
-    norm = lax.lgamma(half) + math.log(2) * half + lax.log(scale)
-    return jnp.where(z < 0, -np.inf, (half - 1) * lax.log(z) - z / 2 - norm)
+    return _LAW.log_density("logpdf", _log_density, x, df, loc, scale)
 
 
 @_of_x
@@ -46,7 +71,7 @@ def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     >>> stats.chi2.pdf(2.0, 3.0).round(4)
     Array(0.2076, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, df, loc, scale))
+    return _LAW.density("pdf", _density, x, df, loc, scale)
 
 
 @_of_x
@@ -57,8 +82,7 @@ def cdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -
     >>> stats.chi2.cdf(2.0, 3.0).round(4)
     Array(0.4276, dtype=float32, weak_type=True)
     """
-    z, df, _ = standardise("chi2.cdf", x, df, loc=loc, scale=scale)
-    return gammainc(df / 2, no_less(z, 0) / 2)
+    return _LAW.probability("cdf", _cdf, x, df, loc, scale)
 
 
 @_of_x
@@ -71,7 +95,7 @@ def logcdf(
     >>> stats.chi2.logcdf(2.0, 3.0).round(4)
     Array(-0.8496, dtype=float32, weak_type=True)
     """
-    return lax.log(cdf(x, df, loc, scale))
+    return _LAW.probability("logcdf", _log_cdf, x, df, loc, scale)
 
 
 @_of_x
@@ -82,8 +106,7 @@ def sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     >>> stats.chi2.sf(2.0, 3.0).round(4)
     Array(0.5724, dtype=float32, weak_type=True)
     """
-    z, df, _ = standardise("chi2.sf", x, df, loc=loc, scale=scale)
-    return gammaincc(df / 2, no_less(z, 0) / 2)
+    return _LAW.probability("sf", _sf, x, df, loc, scale)
 
 
 @_of_x
@@ -96,4 +119,4 @@ def logsf(
     >>> stats.chi2.logsf(2.0, 3.0).round(4)
     Array(-0.5579, dtype=float32, weak_type=True)
     """
-    return lax.log(sf(x, df, loc, scale))
+    return _LAW.probability("logsf", _log_sf, x, df, loc, scale)

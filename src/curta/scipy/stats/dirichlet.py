@@ -5,6 +5,8 @@ Its density is Γ(Σα) / ΠΓ(α) Π x^(α - 1), over axis 0 of x.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import curta.numpy as jnp
@@ -13,6 +15,9 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammaln, xlogy
+from curta.scipy.special.arguments import in_double
+from curta.scipy.special.deviance import LARGE, log_poisson
+from curta.scipy.stats.law import defined
 
 __dir__: Listing = own(__name__)
 
@@ -40,12 +45,24 @@ def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
         )
     if x.shape[0] != alpha.shape[0]:
         x = jnp.concatenate([x, 1 - x.sum(0, keepdims=True)], axis=0)
-    norm = jnp.sum(gammaln(alpha)) - gammaln(jnp.sum(alpha))
-    powers = alpha.reshape(alpha.shape + (1,) * (x.ndim - 1)) - 1
-    value = jnp.sum(xlogy(powers, x), axis=0) - norm
+    return in_double(_log_density)(x, alpha)
+
+
+def _log_density(x: Any, alpha: Any) -> Any:
+    """For large parameters, by a multinomial probability of the counts alpha."""
+    alpha = alpha.reshape(alpha.shape + (1,) * (x.ndim - 1))
+    total = jnp.sum(alpha)
     # The last entry may lie a rounding outside.
-    sums_to_one = jnp.isclose(jnp.sum(x, axis=0), 1, atol=1e-6)
-    return jnp.where(jnp.all(x > 0, axis=0) & sums_to_one, value, -np.inf)
+    inside = jnp.all(x > 0, axis=0) & jnp.isclose(jnp.sum(x, axis=0), 1, atol=1e-6)
+    safe = jnp.where(x > 0, x, 1)
+    norm = jnp.sum(gammaln(alpha)) - gammaln(total)
+    direct = jnp.sum(xlogy(alpha - 1, safe), axis=0) - norm
+    counts = log_poisson(alpha, total * safe) + jnp.log(alpha / safe)
+    excess = total * (jnp.sum(safe, axis=0) - 1)
+    saddle = jnp.sum(counts, axis=0) + excess - jnp.log(total)
+    value = jnp.where(total > LARGE, saddle - log_poisson(total, total), direct)
+    value = jnp.where(inside | jnp.any(jnp.isnan(x), axis=0), value, -np.inf)
+    return defined(value, jnp.all(alpha > 0))
 
 
 def pdf(x: ArrayLike, alpha: ArrayLike) -> Array:

@@ -12,11 +12,44 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import documented, no_less, refuse_complex, standardise
+from curta.scipy.special.deviance import log1m_exp
+from curta.scipy.stats.arguments import documented, no_less
+from curta.scipy.stats.law import Law
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("expon")
+
+
+def _log_density(z: Any) -> Any:
+    return jnp.where(z < 0, -np.inf, -z)
+
+
+def _density(z: Any) -> Any:
+    return jnp.where(z < 0, 0, lax.exp(-no_less(z, 0)))
+
+
+def _cdf(z: Any) -> Any:
+    return -lax.expm1(-no_less(z, 0))
+
+
+def _log_cdf(z: Any) -> Any:
+    outside = z <= 0
+    return jnp.where(outside, -np.inf, log1m_exp(jnp.where(outside, 1, z)))
+
+
+def _sf(z: Any) -> Any:
+    return lax.exp(-no_less(z, 0))
+
+
+def _log_sf(z: Any) -> Any:
+    return -no_less(z, 0)
+
+
+def _ppf(q: Any) -> Any:
+    return -lax.log1p(-q)
+
 
 _of_x = documented("x", "loc, scale")
 
@@ -29,9 +62,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.expon.logpdf(1.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
     """
-    z, scale = standardise("expon.logpdf", x, loc=loc, scale=scale)
-    refuse_complex(lax.lt, z)
-    return jnp.where(z < 0, -np.inf, -z - lax.log(scale))
+    return _LAW.log_density("logpdf", _log_density, x, loc, scale)
 
 
 @_of_x
@@ -42,7 +73,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.expon.pdf(1.0).round(4)
     Array(0.3679, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, loc, scale))
+    return _LAW.density("pdf", _density, x, loc, scale)
 
 
 @_of_x
@@ -53,9 +84,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.expon.cdf(1.0).round(4)
     Array(0.6321, dtype=float32, weak_type=True)
     """
-    z, _ = standardise("expon.cdf", x, loc=loc, scale=scale)
-    refuse_complex(lax.lt, z)
-    return -lax.expm1(-no_less(z, 0))
+    return _LAW.probability("cdf", _cdf, x, loc, scale)
 
 
 @_of_x
@@ -66,7 +95,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.expon.logcdf(1.0).round(4)
     Array(-0.4587, dtype=float32, weak_type=True)
     """
-    return lax.log1p(-sf(x, loc, scale))
+    return _LAW.probability("logcdf", _log_cdf, x, loc, scale)
 
 
 @_of_x
@@ -77,7 +106,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.expon.sf(1.0).round(4)
     Array(0.3679, dtype=float32, weak_type=True)
     """
-    return lax.exp(_log_tail("expon.sf", x, loc, scale))
+    return _LAW.probability("sf", _sf, x, loc, scale)
 
 
 @_of_x
@@ -88,13 +117,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.expon.logsf(1.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
     """
-    return _log_tail("expon.logsf", x, loc, scale)
-
-
-def _log_tail(name: str, x: Any, loc: Any, scale: Any) -> Any:
-    z, _ = standardise(name, x, loc=loc, scale=scale)
-    refuse_complex(lax.lt, z)
-    return -no_less(z, 0)
+    return _LAW.probability("logsf", _log_sf, x, loc, scale)
 
 
 @documented("q", "loc, scale", takes_complex=True)
@@ -105,5 +128,4 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.expon.ppf(0.5).round(4)
     Array(0.6931, dtype=float32, weak_type=True)
     """
-    q, loc, scale = inexact_operands("expon.ppf", q, loc, scale)
-    return jnp.where((q >= 0) & (q <= 1), loc - scale * lax.log1p(-q), np.nan)
+    return _LAW.quantile("ppf", _ppf, q, loc, scale)

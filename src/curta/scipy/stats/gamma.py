@@ -5,16 +5,40 @@ Its density in z = (x - loc) / scale >= 0 is z^(a - 1) exp(-z) / (scale Γ(a)).
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
 from curta.on_demand import Listing, own
-from curta.scipy.special import gammainc, gammaincc, gammaln, xlogy
-from curta.scipy.stats.arguments import documented, no_less, standardise
+from curta.scipy.special import gammainc, gammaincc
+from curta.scipy.stats.arguments import documented, no_less
+from curta.scipy.stats.densities import gamma_log_density, log_of_part
+from curta.scipy.stats.law import Law, is_positive
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("gamma", is_positive, wide=True)
+
+
+def _density(z: Any, a: Any) -> Any:
+    return lax.exp(gamma_log_density(z, a))
+
+
+def _cdf(z: Any, a: Any) -> Any:
+    return gammainc(a, no_less(z, 0))
+
+
+def _sf(z: Any, a: Any) -> Any:
+    return gammaincc(a, no_less(z, 0))
+
+
+def _log_cdf(z: Any, a: Any) -> Any:
+    return log_of_part(_cdf(z, a), _sf(z, a))
+
+
+def _log_sf(z: Any, a: Any) -> Any:
+    return log_of_part(_sf(z, a), _cdf(z, a))
+
 
 _of_x = documented("x", "a: the shape parameter, positive.", "loc, scale")
 
@@ -29,10 +53,7 @@ def logpdf(
     >>> stats.gamma.logpdf(1.0, 2.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
     """
-    z, a, scale = standardise("gamma.logpdf", x, a, loc=loc, scale=scale)
-    safe = jnp.where(z < 0, 1, z)
-    value = xlogy(a - 1, safe) - safe - gammaln(a) - lax.log(scale)
-    return jnp.where(z < 0, -np.inf, value)
+    return _LAW.log_density("logpdf", gamma_log_density, x, a, loc, scale)
 
 
 @_of_x
@@ -43,7 +64,7 @@ def pdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     >>> stats.gamma.pdf(1.0, 2.0).round(4)
     Array(0.3679, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, a, loc, scale))
+    return _LAW.density("pdf", _density, x, a, loc, scale)
 
 
 @_of_x
@@ -54,8 +75,7 @@ def cdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) ->
     >>> stats.gamma.cdf(1.0, 2.0).round(4)
     Array(0.2642, dtype=float32, weak_type=True)
     """
-    z, a, _ = standardise("gamma.cdf", x, a, loc=loc, scale=scale)
-    return gammainc(a, no_less(z, 0))
+    return _LAW.probability("cdf", _cdf, x, a, loc, scale)
 
 
 @_of_x
@@ -68,7 +88,7 @@ def logcdf(
     >>> stats.gamma.logcdf(1.0, 2.0).round(4)
     Array(-1.3309, dtype=float32, weak_type=True)
     """
-    return lax.log(cdf(x, a, loc, scale))
+    return _LAW.probability("logcdf", _log_cdf, x, a, loc, scale)
 
 
 @_of_x
@@ -79,8 +99,7 @@ def sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> 
     >>> stats.gamma.sf(1.0, 2.0).round(4)
     Array(0.7358, dtype=float32, weak_type=True)
     """
-    z, a, _ = standardise("gamma.sf", x, a, loc=loc, scale=scale)
-    return gammaincc(a, no_less(z, 0))
+    return _LAW.probability("sf", _sf, x, a, loc, scale)
 
 
 @_of_x
@@ -93,4 +112,4 @@ def logsf(
     >>> stats.gamma.logsf(1.0, 2.0).round(4)
     Array(-0.3069, dtype=float32, weak_type=True)
     """
-    return lax.log(sf(x, a, loc, scale))
+    return _LAW.probability("logsf", _log_sf, x, a, loc, scale)

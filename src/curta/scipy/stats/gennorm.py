@@ -5,13 +5,48 @@ Its density is β exp(-|x|^β) / (2 Γ(1/β)).
 
 from __future__ import annotations
 
+from typing import Any
+
+import curta.numpy as jnp
 from curta import lax
+from curta.api.custom_derivatives import custom_jvp
+from curta.api.jvp import jvp
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.special import gammainc
+from curta.scipy.special import gammaincc
+from curta.scipy.stats.law import Law, is_positive
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("gennorm", is_positive, wide=True)
+
+
+def _log_density(x: Any, beta: Any) -> Any:
+    return lax.log(0.5 * beta) - lax.lgamma(1 / beta) - lax.abs(x) ** beta
+
+
+def _density(x: Any, beta: Any) -> Any:
+    return lax.exp(_log_density(x, beta))
+
+
+@custom_jvp
+def _cdf(x: Any, beta: Any) -> Any:
+    below = 0.5 * gammaincc(1 / beta, lax.abs(x) ** beta)
+    return jnp.where(x < 0, below, 1 - below)
+
+
+@_cdf.defjvp
+def _cdf_jvp(primals: Any, tangents: Any) -> Any:
+    (x, beta), (dx, dbeta) = primals, tangents
+    # By the chain rule the slope in x would be 0 times infinity at 0.
+    size = jnp.where(x == 0, 1, lax.abs(x))
+
+    def of_shape(beta: Any) -> Any:
+        return 0.5 * gammaincc(1 / beta, size**beta)
+
+    _, change = jvp(of_shape, (beta,), (dbeta,))
+    change = jnp.where(x == 0, 0, jnp.where(x < 0, change, -change))
+    return _cdf(x, beta), _density(x, beta) * dx + change
 
 
 def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
@@ -21,8 +56,7 @@ def logpdf(x: ArrayLike, beta: ArrayLike) -> Array:
     >>> stats.gennorm.logpdf(0.5, 2.0).round(4)
     Array(-0.8224, dtype=float32, weak_type=True)
     """
-    x, beta = inexact_operands("gennorm.logpdf", x, beta)
-    return lax.log(0.5 * beta) - lax.lgamma(1 / beta) - lax.abs(x) ** beta
+    return _LAW.of_arguments("logpdf", _log_density, x, beta)
 
 
 def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
@@ -32,7 +66,7 @@ def pdf(x: ArrayLike, beta: ArrayLike) -> Array:
     >>> stats.gennorm.pdf(0.5, 2.0).round(4)
     Array(0.4394, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, beta))
+    return _LAW.of_arguments("pdf", _density, x, beta)
 
 
 def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
@@ -42,5 +76,4 @@ def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
     >>> stats.gennorm.cdf(0.5, 2.0).round(4)
     Array(0.7602, dtype=float32, weak_type=True)
     """
-    x, beta = inexact_operands("gennorm.cdf", x, beta)
-    return 0.5 * (1 + lax.sign(x) * gammainc(1 / beta, lax.abs(x) ** beta))
+    return _LAW.of_arguments("cdf", _cdf, x, beta)

@@ -5,16 +5,57 @@ Its density is exp(z - exp(z)) / scale with z = (x - loc) / scale.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import documented, refuse_complex, standardise
+from curta.scipy.special.deviance import log1m_exp
+from curta.scipy.stats.arguments import documented, refuse_complex
+from curta.scipy.stats.law import Law, no_order
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("gumbel_l", refuses=no_order(lax.gt))
+
+
+def _log_density(z: Any) -> Any:
+    z = z
+    far = z == np.inf
+    return jnp.where(far, -np.inf, z - lax.exp(jnp.where(far, 0, z)))
+
+
+def _density(z: Any) -> Any:
+    return lax.exp(_log_density(z))
+
+
+def _sf(z: Any) -> Any:
+    return lax.exp(-lax.exp(z))
+
+
+def _log_sf(z: Any) -> Any:
+    return -lax.exp(z)
+
+
+def _cdf(z: Any) -> Any:
+    return -lax.expm1(-lax.exp(z))
+
+
+def _log_cdf(z: Any) -> Any:
+    """log(1 - exp(-exp(x))) with x = z, which is x - exp(x)/2 for small exp(x)."""
+    x = z
+    low = x < -20
+    far = x - 0.5 * lax.exp(x)
+    return jnp.where(low, far, log1m_exp(lax.exp(jnp.where(low, 0, x))))
+
+
+def _ppf(q: Any) -> Any:
+    refuse_complex(lax.gt, q)
+    return lax.log(-lax.log1p(-q))
+
 
 _of_x = documented("x", "loc, scale")
 
@@ -27,9 +68,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_l.logpdf(0.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
     """
-    z, scale = standardise("gumbel_l.logpdf", x, loc=loc, scale=scale)
-    refuse_complex(lax.gt, z)
-    return jnp.where(scale > 0, z - lax.exp(z) - lax.log(scale), np.nan)
+    return _LAW.log_density("logpdf", _log_density, x, loc, scale)
 
 
 @_of_x
@@ -40,7 +79,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_l.pdf(0.5).round(4)
     Array(0.317, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, loc, scale))
+    return _LAW.density("pdf", _density, x, loc, scale)
 
 
 @_of_x
@@ -51,7 +90,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_l.cdf(0.5).round(4)
     Array(0.8077, dtype=float32, weak_type=True)
     """
-    return lax.exp(logcdf(x, loc, scale))
+    return _LAW.probability("cdf", _cdf, x, loc, scale)
 
 
 @_of_x
@@ -62,9 +101,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_l.logcdf(0.5).round(4)
     Array(-0.2136, dtype=float32, weak_type=True)
     """
-    z, scale = standardise("gumbel_l.logcdf", x, loc=loc, scale=scale)
-    refuse_complex(lax.gt, z)
-    return jnp.where(scale > 0, lax.log(-lax.expm1(-lax.exp(z))), np.nan)
+    return _LAW.probability("logcdf", _log_cdf, x, loc, scale)
 
 
 @_of_x
@@ -75,7 +112,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_l.sf(0.5).round(4)
     Array(0.1923, dtype=float32, weak_type=True)
     """
-    return lax.exp(logsf(x, loc, scale))
+    return _LAW.probability("sf", _sf, x, loc, scale)
 
 
 @_of_x
@@ -86,9 +123,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_l.logsf(0.5).round(4)
     Array(-1.6487, dtype=float32, weak_type=True)
     """
-    z, scale = standardise("gumbel_l.logsf", x, loc=loc, scale=scale)
-    refuse_complex(lax.gt, z)
-    return jnp.where(scale > 0, -lax.exp(z), np.nan)
+    return _LAW.probability("logsf", _log_sf, x, loc, scale)
 
 
 @documented("p: probabilities in [0, 1].", "loc, scale")
@@ -99,6 +134,4 @@ def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_l.ppf(0.5).round(4)
     Array(-0.3665, dtype=float32, weak_type=True)
     """
-    p, loc, scale = inexact_operands("gumbel_l.ppf", p, loc, scale)
-    refuse_complex(lax.gt, p)
-    return jnp.where((p > 0) & (p < 1), loc + scale * lax.log(-lax.log1p(-p)), np.nan)
+    return _LAW.quantile("ppf", _ppf, p, loc, scale)

@@ -12,11 +12,50 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import documented, refuse_complex, standardise
+from curta.scipy.special.deviance import log1m_exp
+from curta.scipy.stats.arguments import documented, refuse_complex
+from curta.scipy.stats.law import Law, no_order
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("gumbel_r", refuses=no_order(lax.gt))
+
+
+def _log_density(z: Any) -> Any:
+    z = -z
+    far = z == np.inf
+    return jnp.where(far, -np.inf, z - lax.exp(jnp.where(far, 0, z)))
+
+
+def _density(z: Any) -> Any:
+    return lax.exp(_log_density(z))
+
+
+def _cdf(z: Any) -> Any:
+    return lax.exp(-lax.exp(-z))
+
+
+def _log_cdf(z: Any) -> Any:
+    return -lax.exp(-z)
+
+
+def _sf(z: Any) -> Any:
+    return -lax.expm1(-lax.exp(-z))
+
+
+def _log_sf(z: Any) -> Any:
+    """log(1 - exp(-exp(x))) with x = -z, which is x - exp(x)/2 for small exp(x)."""
+    x = -z
+    low = x < -20
+    far = x - 0.5 * lax.exp(x)
+    return jnp.where(low, far, log1m_exp(lax.exp(jnp.where(low, 0, x))))
+
+
+def _ppf(q: Any) -> Any:
+    refuse_complex(lax.gt, q)
+    return -lax.log(-lax.log(q))
+
 
 _of_x = documented("x", "loc, scale")
 
@@ -29,9 +68,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_r.logpdf(0.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
     """
-    z, scale = standardise("gumbel_r.logpdf", x, loc=loc, scale=scale)
-    refuse_complex(lax.gt, z)
-    return jnp.where(scale > 0, -z - lax.exp(-z) - lax.log(scale), np.nan)
+    return _LAW.log_density("logpdf", _log_density, x, loc, scale)
 
 
 @_of_x
@@ -42,7 +79,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_r.pdf(0.5).round(4)
     Array(0.3307, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, loc, scale))
+    return _LAW.density("pdf", _density, x, loc, scale)
 
 
 @_of_x
@@ -53,7 +90,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_r.cdf(0.5).round(4)
     Array(0.5452, dtype=float32, weak_type=True)
     """
-    return lax.exp(logcdf(x, loc, scale))
+    return _LAW.probability("cdf", _cdf, x, loc, scale)
 
 
 @_of_x
@@ -64,9 +101,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_r.logcdf(0.5).round(4)
     Array(-0.6065, dtype=float32, weak_type=True)
     """
-    z, scale = standardise("gumbel_r.logcdf", x, loc=loc, scale=scale)
-    refuse_complex(lax.gt, z)
-    return jnp.where(scale > 0, -lax.exp(-z), np.nan)
+    return _LAW.probability("logcdf", _log_cdf, x, loc, scale)
 
 
 @_of_x
@@ -77,7 +112,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_r.sf(0.5).round(4)
     Array(0.4548, dtype=float32, weak_type=True)
     """
-    return lax.exp(_log_tail("gumbel_r.sf", x, loc, scale))
+    return _LAW.probability("sf", _sf, x, loc, scale)
 
 
 @_of_x
@@ -88,13 +123,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_r.logsf(0.5).round(4)
     Array(-0.788, dtype=float32, weak_type=True)
     """
-    return _log_tail("gumbel_r.logsf", x, loc, scale)
-
-
-def _log_tail(name: str, x: Any, loc: Any, scale: Any) -> Any:
-    z, scale = standardise(name, x, loc=loc, scale=scale)
-    refuse_complex(lax.gt, z)
-    return jnp.where(scale > 0, lax.log(-lax.expm1(-lax.exp(-z))), np.nan)
+    return _LAW.probability("logsf", _log_sf, x, loc, scale)
 
 
 @documented("p: probabilities in [0, 1].", "loc, scale")
@@ -105,6 +134,4 @@ def ppf(p: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.gumbel_r.ppf(0.5).round(4)
     Array(0.3665, dtype=float32, weak_type=True)
     """
-    p, loc, scale = inexact_operands("gumbel_r.ppf", p, loc, scale)
-    refuse_complex(lax.gt, p)
-    return jnp.where((p > 0) & (p < 1), loc - scale * lax.log(-lax.log(p)), np.nan)
+    return _LAW.quantile("ppf", _ppf, p, loc, scale)

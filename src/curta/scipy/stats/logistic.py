@@ -10,12 +10,42 @@ from typing import Any
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
 from curta.scipy.special import expit, logit
-from curta.scipy.stats.arguments import documented, standardise
+from curta.scipy.stats.arguments import documented
+from curta.scipy.stats.law import Law
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("logistic", refuses=None)
+
+
+def _log_density(z: Any) -> Any:
+    return -2 * jnp.logaddexp(z / 2, -z / 2)
+
+
+def _density(z: Any) -> Any:
+    if z.dtype.kind == "c":
+        return lax.exp(_log_density(z))
+    e = lax.exp(-lax.abs(z))
+    return e / ((1 + e) * (1 + e))
+
+
+def _cdf(z: Any) -> Any:
+    return expit(z)
+
+
+def _sf(z: Any) -> Any:
+    return expit(-z)
+
+
+def _ppf(q: Any) -> Any:
+    return logit(q)
+
+
+def _isf(q: Any) -> Any:
+    return -logit(q)
+
 
 _of_x = documented("x", "loc, scale", takes_complex=True)
 _quantile = documented("x: probabilities in [0, 1].", "loc, scale", takes_complex=True)
@@ -29,8 +59,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.logistic.logpdf(0.0).round(4)
     Array(-1.3863, dtype=float32, weak_type=True)
     """
-    z, scale = standardise("logistic.logpdf", x, loc=loc, scale=scale)
-    return -2 * jnp.logaddexp(z / 2, -z / 2) - lax.log(scale)
+    return _LAW.log_density("logpdf", _log_density, x, loc, scale)
 
 
 @_of_x
@@ -41,7 +70,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.logistic.pdf(1.0).round(4)
     Array(0.1966, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, loc, scale))
+    return _LAW.density("pdf", _density, x, loc, scale)
 
 
 @_of_x
@@ -52,8 +81,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.logistic.cdf(1.0).round(4)
     Array(0.7311, dtype=float32, weak_type=True)
     """
-    z, _ = standardise("logistic.cdf", x, loc=loc, scale=scale)
-    return expit(z)
+    return _LAW.probability("cdf", _cdf, x, loc, scale)
 
 
 @_of_x
@@ -64,8 +92,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.logistic.sf(1.0).round(4)
     Array(0.2689, dtype=float32, weak_type=True)
     """
-    z, _ = standardise("logistic.sf", x, loc=loc, scale=scale)
-    return expit(-z)
+    return _LAW.probability("sf", _sf, x, loc, scale)
 
 
 @_quantile
@@ -76,8 +103,7 @@ def ppf(x: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.logistic.ppf(0.75).round(4)
     Array(1.0986, dtype=float32, weak_type=True)
     """
-    x, loc, scale = inexact_operands("logistic.ppf", x, loc, scale)
-    return logit(x) * scale + loc
+    return _LAW.quantile("ppf", _ppf, x, loc, scale)
 
 
 @_quantile
@@ -88,5 +114,4 @@ def isf(x: Any, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.logistic.isf(0.75).round(4)
     Array(-1.0986, dtype=float32, weak_type=True)
     """
-    x, loc, scale = inexact_operands("logistic.isf", x, loc, scale)
-    return loc - scale * logit(x)
+    return _LAW.quantile("isf", _isf, x, loc, scale)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import curta.numpy as jnp
@@ -10,7 +12,9 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import inexact_operands, promote_dtypes_numeric
 from curta.on_demand import Listing, own
-from curta.scipy.special import gammaln, xlogy
+from curta.scipy.special.arguments import in_double
+from curta.scipy.special.deviance import log_poisson
+from curta.scipy.stats.law import defined, is_probability
 
 __dir__: Listing = own(__name__)
 
@@ -43,10 +47,19 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
         raise ValueError(
             f"x and n must be of integer type; got x.dtype={x.dtype}, n.dtype={n.dtype}"
         )
-    x, n = jnp.asarray(x, p.dtype), jnp.asarray(n, p.dtype)
     x = x if x.ndim else jnp.broadcast_to(x, p.shape)
-    value = gammaln(n + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), axis=-1)
-    return jnp.where(jnp.sum(x, -1) == n, value, -np.inf)
+    possible = ((x == 0) | (p > 0)) & (x >= 0)
+    possible = jnp.all(possible, axis=-1) & (jnp.sum(x, -1) == n)
+    x, n = jnp.asarray(jnp.maximum(x, 0), p.dtype), jnp.asarray(n, p.dtype)
+    value = jnp.where(possible, in_double(_log_probability)(p, x, n), -np.inf)
+    return defined(value, jnp.all(is_probability(p), axis=-1) & (n >= 0))
+
+
+def _log_probability(p: Any, x: Any, n: Any) -> Any:
+    """Poisson probabilities of the counts over that of their sum."""
+    mean = n[..., None] * p
+    excess = jnp.sum(mean, axis=-1) - n
+    return jnp.sum(log_poisson(x, mean), axis=-1) + excess - log_poisson(n, n)
 
 
 def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:

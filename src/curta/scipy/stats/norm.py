@@ -6,21 +6,58 @@ Its density is exp(-z²/2) / (scale √(2π)) with z = (x - loc) / scale.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.numpy.arguments import check_arraylike
 from curta.on_demand import Listing, own
 from curta.scipy.special import log_ndtr, ndtr, ndtri
-from curta.scipy.stats.arguments import documented, standardise
+from curta.scipy.special.arguments import only_f32_or_f64
+from curta.scipy.stats.arguments import documented
+from curta.scipy.stats.law import Law
 
 __dir__: Listing = own(__name__)
 
-_density = documented("x", "loc, scale", takes_complex=True)
-_cumulative = documented("x", "loc, scale")
+_LAW = Law("norm", refuses=None)
+_HALF_LOG_TWO_PI = 0.5 * math.log(2 * np.pi)
+
+
+def _log_density(z: Any) -> Any:
+    return -0.5 * (z * z) - _HALF_LOG_TWO_PI
+
+
+def _density(z: Any) -> Any:
+    return lax.exp(-0.5 * (z * z)) * (1 / math.sqrt(2 * np.pi))
+
+
+def _cdf(z: Any) -> Any:
+    return ndtr(z)
+
+
+def _log_cdf(z: Any) -> Any:
+    return log_ndtr(z)
+
+
+def _sf(z: Any) -> Any:
+    return ndtr(-z)
+
+
+def _log_sf(z: Any) -> Any:
+    return log_ndtr(-z)
+
+
+def _ppf(q: Any) -> Any:
+    return ndtri(q)
+
+
+def _isf(q: Any) -> Any:
+    return -ndtri(q)
+
+
+_of_density = documented("x", "loc, scale", takes_complex=True)
+_of_cumulative = documented("x", "loc, scale")
 _of_q = documented(
     "q",
     "loc, scale",
@@ -29,7 +66,7 @@ _of_q = documented(
 )
 
 
-@_density
+@_of_density
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density.
 
@@ -37,11 +74,10 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.norm.logpdf(0.0).round(4)
     Array(-0.9189, dtype=float32, weak_type=True)
     """
-    z, scale = standardise("norm.logpdf", x, loc=loc, scale=scale)
-    return -0.5 * (z * z + math.log(2 * np.pi)) - lax.log(scale)
+    return _LAW.log_density("logpdf", _log_density, x, loc, scale)
 
 
-@_density
+@_of_density
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The density.
 
@@ -49,10 +85,10 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.norm.pdf(1.0).round(4)
     Array(0.242, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, loc, scale))
+    return _LAW.density("pdf", _density, x, loc, scale)
 
 
-@_cumulative
+@_of_cumulative
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value of at most x.
 
@@ -60,11 +96,10 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.norm.cdf(1.0).round(4)
     Array(0.8413, dtype=float32)
     """
-    z, _ = standardise("norm.cdf", x, loc=loc, scale=scale)
-    return ndtr(z)
+    return _LAW.probability("cdf", _cdf, x, loc, scale)
 
 
-@_cumulative
+@_of_cumulative
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the cumulative distribution function.
 
@@ -72,11 +107,10 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.norm.logcdf(1.0).round(4)
     Array(-0.1728, dtype=float32)
     """
-    z, _ = standardise("norm.logcdf", x, loc=loc, scale=scale)
-    return log_ndtr(z)
+    return _LAW.probability("logcdf", _log_cdf, x, loc, scale)
 
 
-@_cumulative
+@_of_cumulative
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of a value beyond x.
 
@@ -84,11 +118,10 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.norm.sf(1.0).round(4)
     Array(0.1587, dtype=float32)
     """
-    z, _ = standardise("norm.sf", x, loc=loc, scale=scale)
-    return ndtr(-z)
+    return _LAW.probability("sf", _sf, x, loc, scale)
 
 
-@_cumulative
+@_of_cumulative
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the survival function.
 
@@ -96,8 +129,7 @@ def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.norm.logsf(1.0).round(4)
     Array(-1.841, dtype=float32)
     """
-    z, _ = standardise("norm.logsf", x, loc=loc, scale=scale)
-    return log_ndtr(-z)
+    return _LAW.probability("logsf", _log_sf, x, loc, scale)
 
 
 @_of_q
@@ -108,8 +140,8 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.norm.ppf(0.9).round(4)
     Array(1.2816, dtype=float32)
     """
-    check_arraylike("norm.ppf", q, loc, scale)
-    return ndtri(q) * scale + loc
+    only_f32_or_f64(q)
+    return _LAW.quantile("ppf", _ppf, q, loc, scale)
 
 
 @_of_q
@@ -120,5 +152,5 @@ def isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.norm.isf(0.9).round(4)
     Array(-1.2816, dtype=float32)
     """
-    check_arraylike("norm.isf", q, loc, scale)
-    return jnp.subtract(loc, ndtri(q) * scale)
+    only_f32_or_f64(q)
+    return _LAW.quantile("isf", _isf, q, loc, scale)

@@ -5,6 +5,8 @@ The probability of k is μ^k exp(-μ) / k!.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import curta.numpy as jnp
@@ -13,15 +15,45 @@ from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.special import gammaincc, gammaln, xlogy
+from curta.scipy.special import gammaincc
+from curta.scipy.special.deviance import log_poisson
 from curta.scipy.stats.arguments import documented
+from curta.scipy.stats.law import Law
 
 __dir__: Listing = own(__name__)
 
-_density = documented("k", "mu: the mean, not negative.", "loc")
+_LAW = Law("poisson", lambda mu: mu >= 0, wide=True)
 
 
-@_density
+def _log_probability(k: Any, mu: Any) -> Any:
+    inside = (k >= 0) | jnp.isnan(k)
+    return jnp.where(inside, log_poisson(jnp.where(inside, k, 0), mu), -np.inf)
+
+
+def _probability(k: Any, mu: Any) -> Any:
+    return lax.exp(_log_probability(k, mu))
+
+
+def _cdf(k: Any, mu: Any) -> Any:
+    inside = (k >= 0) | jnp.isnan(k)
+    return jnp.where(inside, gammaincc(1 + jnp.where(inside, k, 0), mu), 0)
+
+
+def _entropy(mu: Any) -> Any:
+    small = jnp.minimum(jnp.where(mu == 0, 1, mu), 100)
+    k = jnp.arange(250, dtype=mu.dtype)
+    log_terms = log_poisson(k, small[..., None])
+    exact = -jnp.sum(jnp.exp(log_terms) * log_terms, axis=-1)
+    large = jnp.maximum(mu, 100)
+    series = -1 / (12 * large) - 1 / (24 * large**2) - 19 / (360 * large**3)
+    value = jnp.where(mu < 100, exact, 0.5 * jnp.log(2 * np.pi * np.e * large) + series)
+    return jnp.where(mu == 0, 0, value)
+
+
+_of_density = documented("k", "mu: the mean, not negative.", "loc")
+
+
+@_of_density
 def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k.
 
@@ -29,13 +61,10 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     >>> stats.poisson.logpmf(1, 1.0).round(4)
     Array(-1., dtype=float32, weak_type=True)
     """
-    k, mu, loc = inexact_operands("poisson.logpmf", k, mu, loc)
-    x = k - loc
-    value = xlogy(x, mu) - gammaln(x + 1) - mu
-    return jnp.where((x < 0) | (jnp.round(k) != k), -np.inf, value)
+    return _LAW.of_count("logpmf", _log_probability, -np.inf, k, mu, loc)
 
 
-@_density
+@_of_density
 def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The probability of k.
 
@@ -43,7 +72,7 @@ def pmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     >>> stats.poisson.pmf(2, 1.5).round(4)
     Array(0.251, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpmf(k, mu, loc))
+    return _LAW.of_count("pmf", _probability, 0, k, mu, loc)
 
 
 @documented("k: real numbers.", "mu: the mean, not negative.", "loc")
@@ -54,9 +83,7 @@ def cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     >>> stats.poisson.cdf(2, 1.5).round(4)
     Array(0.8088, dtype=float32, weak_type=True)
     """
-    k, mu, loc = inexact_operands("poisson.cdf", k, mu, loc)
-    x = k - loc
-    return jnp.where(x < 0, 0, gammaincc(jnp.floor(1 + jnp.maximum(x, 0)), mu))
+    return _LAW.of_count("cdf", _cdf, None, k, mu, loc)
 
 
 @inner_jit
@@ -64,19 +91,12 @@ def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy in nats; `loc` only broadcasts.
 
     The sum over the probable k up to μ = 100, beyond by log(2πeμ)/2 - 1/(12μ) -
-    1/(24μ²).
+    1/(24μ²) - 19/(360μ³).
 
     >>> from curta.scipy import stats
     >>> stats.poisson.entropy(1.0).round(3)
     Array(1.305, dtype=float32)
     """
-    mu, loc = inexact_operands("poisson.entropy", mu, loc)
+    mu, loc = inexact_operands("entropy", mu, loc)
     mu = jnp.broadcast_to(mu, jnp.broadcast_shapes(mu.shape, loc.shape))
-    small = jnp.minimum(jnp.where(mu == 0, 1, mu), 100)
-    k = jnp.arange(250, dtype=mu.dtype)
-    log_terms = logpmf(k, small[..., None])
-    exact = -jnp.sum(jnp.exp(log_terms) * log_terms, axis=-1)
-    large = jnp.maximum(mu, 100)
-    series = -1 / (12 * large) - 1 / (24 * large * large)
-    value = jnp.where(mu < 100, exact, 0.5 * jnp.log(2 * np.pi * np.e * large) + series)
-    return jnp.where(mu == 0, 0, value)
+    return _LAW.of_parameters("entropy", _entropy, mu).astype(mu.dtype)

@@ -5,16 +5,37 @@ Its density is 1 / scale between loc and loc + scale.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
-from curta.scipy.stats.arguments import documented, refuse_complex, standardise
+from curta.scipy.stats.arguments import documented, no_less, no_more
+from curta.scipy.stats.law import Law, no_order
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("uniform", refuses=no_order(lax.gt))
+
+
+def _log_density(z: Any) -> Any:
+    return jnp.where((z < 0) | (z > 1), -np.inf, 0 * z)
+
+
+def _density(z: Any) -> Any:
+    return jnp.where((z < 0) | (z > 1), 0, 1 + 0 * z)
+
+
+def _cdf(z: Any) -> Any:
+    return no_more(no_less(z, 0), 1).astype(z.dtype)
+
+
+def _ppf(q: Any) -> Any:
+    return q
+
 
 _of_x = documented("x", "loc, scale")
 
@@ -27,9 +48,7 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.uniform.logpdf(0.5, 0.0, 2.0).round(4)
     Array(-0.6931, dtype=float32, weak_type=True)
     """
-    z, scale = standardise("uniform.logpdf", x, loc=loc, scale=scale)
-    refuse_complex(lax.gt, z)
-    return jnp.where((z < 0) | (z > 1), -np.inf, -lax.log(scale))
+    return _LAW.log_density("logpdf", _log_density, x, loc, scale)
 
 
 @_of_x
@@ -40,7 +59,7 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.uniform.pdf(0.25).round(4)
     Array(1., dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, loc, scale))
+    return _LAW.density("pdf", _density, x, loc, scale)
 
 
 @_of_x
@@ -51,9 +70,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.uniform.cdf(0.25).round(4)
     Array(0.25, dtype=float32)
     """
-    z, _ = standardise("uniform.cdf", x, loc=loc, scale=scale)
-    refuse_complex(lax.gt, z)
-    return jnp.clip(z, 0, 1).astype(z.dtype)
+    return _LAW.probability("cdf", _cdf, x, loc, scale)
 
 
 @documented("q", "loc, scale", takes_complex=True)
@@ -64,5 +81,4 @@ def ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     >>> stats.uniform.ppf(0.25).round(4)
     Array(0.25, dtype=float32, weak_type=True)
     """
-    q, loc, scale = inexact_operands("uniform.ppf", q, loc, scale)
-    return jnp.where((q >= 0) & (q <= 1), loc + scale * q, np.nan)
+    return _LAW.quantile("ppf", _ppf, q, loc, scale)

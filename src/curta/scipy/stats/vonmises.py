@@ -5,15 +5,31 @@ Its density is exp(κ cos(x)) / (2π I_0(κ)).
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
 from curta.core.array import Array, ArrayLike
-from curta.numpy.promotion import inexact_operands
 from curta.on_demand import Listing, own
+from curta.scipy.stats.law import Law
 
 __dir__: Listing = own(__name__)
+
+_LAW = Law("vonmises", lambda kappa: kappa >= 0, wide=True)
+
+
+def _log_density(x: Any, kappa: Any) -> Any:
+    # cos(x) - 1 without cancellation.
+    half = jnp.sin(x / 2)
+    log_norm = jnp.log(2 * np.pi * lax.bessel_i0e(kappa))
+    return -2 * kappa * half * half - log_norm
+
+
+def _density(x: Any, kappa: Any) -> Any:
+    half = jnp.sin(x / 2)
+    return jnp.exp(-2 * kappa * half * half) / (2 * np.pi * lax.bessel_i0e(kappa))
 
 
 def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
@@ -23,12 +39,7 @@ def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     >>> stats.vonmises.logpdf(0.0, 1.0).round(4)
     Array(-1.0738, dtype=float32, weak_type=True)
     """
-    x, kappa = inexact_operands("vonmises.logpdf", x, kappa)
-    return jnp.where(
-        kappa > 0,
-        kappa * (jnp.cos(x) - 1) - jnp.log(2 * np.pi * lax.bessel_i0e(kappa)),
-        np.nan,
-    )
+    return _LAW.of_arguments("logpdf", _log_density, x, kappa)
 
 
 def pdf(x: ArrayLike, kappa: ArrayLike) -> Array:
@@ -38,4 +49,4 @@ def pdf(x: ArrayLike, kappa: ArrayLike) -> Array:
     >>> stats.vonmises.pdf(0.5, 2.0).round(4)
     Array(0.4039, dtype=float32, weak_type=True)
     """
-    return lax.exp(logpdf(x, kappa))
+    return _LAW.of_arguments("pdf", _density, x, kappa)
