@@ -202,7 +202,7 @@ GONE: Final[dict[str, Gone]] = {
         "curta.experimental.hijax",
         "0.12",
         "",
-        "AvalMutableQDD AvalQDD HiPrimitive MutableHiType cur_qdd",
+        "AvalMutableQDD AvalQDD HiPrimitive MutableHiType VJPHiPrimitive cur_qdd",
     ),
     **_gone("curta.lax", "0.12", "", "dce_sink_p"),
 }

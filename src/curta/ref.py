@@ -211,7 +211,7 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
         return before
     if _is_whole(idx):
         whole = _reference(ref, "ref_swap").aval.inner_aval
-        return refs.swap(ref, _checked(value, whole, whole.shape, "swap"))
+        return refs.swap(ref, _checked(value, whole, "swap"))
     whole = get(ref)
     new, before = _replaced(whole, idx, value, "swap")
     refs.swap(ref, _held(new, whole.aval))
@@ -263,10 +263,10 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     """
     if not isinstance(ref, RefView) and _is_whole(idx):
         whole = _reference(ref, "ref_addupdate").aval.inner_aval
-        refs.addupdate(ref, _checked(x, whole, whole.shape, "addupdate"))
+        refs.addupdate(ref, _checked(x, whole, "addupdate"))
         return
     part = get(ref, idx)
-    swap(ref, idx, lax.add(part, _checked(x, part.aval, part.shape, "addupdate")))
+    swap(ref, idx, lax.add(part, _checked(x, part.aval, "addupdate")))
 
 
 @dataclass(frozen=True)
@@ -329,12 +329,14 @@ def _check_bounds(idx: Any, shape: tuple[int, ...]) -> None:
 def _replaced(whole: Any, idx: Any, value: Any, verb: str) -> tuple[Any, Any]:
     """The array with another part at `idx`, and that part as it was."""
     before = _part(whole, idx)
-    value = _checked(value, whole.aval, before.shape, verb)
+    value = _checked(value, whole.aval, verb, before.shape)
     new = value if _is_whole(idx) else IndexUpdater(whole)[idx].set(value)
     return new, before
 
 
-def _checked(value: Any, whole: Any, shape: tuple[int, ...], verb: str) -> Any:
+def _checked(
+    value: Any, whole: Any, verb: str, shape: tuple[int, ...] | None = None
+) -> Any:
     """The value as one to write: numbers take the dtype, others have it."""
     if isinstance(value, Ref):
         raise ValueError(
@@ -342,6 +344,14 @@ def _checked(value: Any, whole: Any, shape: tuple[int, ...], verb: str) -> Any:
             " `[...]`?"
         )
     aval = typeof(value)
+    if whole.is_high or aval.is_high:
+        if whole != aval:
+            raise ValueError(
+                f"Invalid type for `{verb}`. Ref type: {whole.str_short()}. Value type:"
+                f" {aval.str_short()}."
+            )
+        return value
+    shape = whole.shape if shape is None else shape
     if aval.shape != shape:
         raise ValueError(
             f"Invalid shape for `{verb}`. Ref shape: {whole.shape}. Expected shape:"

@@ -30,6 +30,7 @@ from curta.runtime.devices import (
 )
 from curta.runtime.relayout import check_donated_layouts
 from curta.transforms.dce import dce_jaxpr
+from curta.transforms.discharge import low_program
 
 # Loaded when it is first used, as few programs compile ahead of time.
 ahead_of_time: Any = late("curta.runtime.ahead_of_time")
@@ -52,6 +53,20 @@ class Traced(Stage):
     def jaxpr(self) -> ClosedJaxpr:
         """What the function does."""
         return self._staged.closed
+
+    @property
+    def lojax(self) -> Traced:
+        """The function on arrays, in place of values of types of a program's own."""
+        closed = low_program(self._staged.closed)
+        if closed is self._staged.closed:
+            return self
+        ins, outs = closed.in_avals, closed.out_avals
+        staged: Any = type(self._staged)
+        out_tree = tree_util.tree_structure([0] * len(outs))
+        low = staged(closed, (), out_tree, (), (), ())
+        in_tree = tree_util.tree_structure((tuple(ins), {}))
+        nothing = [""] * len(ins), [None] * len(ins)
+        return Traced(self.fun_name, low, in_tree, *nothing)
 
     def lower(self, *, lowering_platforms: Any = None) -> Lowered:
         """The next stage.
@@ -154,7 +169,7 @@ class Lowered(Stage):
     @cached_property
     def _live(self) -> ClosedJaxpr:
         """The jaxpr without what no result or effect needs."""
-        closed = self._staged.closed
+        closed = low_program(self._staged.closed)
         return ClosedJaxpr(dce_jaxpr(closed.jaxpr), closed.consts)
 
     def compile(

@@ -12,12 +12,13 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.hi_types import HiType, is_high_value, is_value
 from curta.core.refs import AbstractRef, Ref
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.shapes import canonicalize_shape
 from curta.core.sharding import NamedSharding
 from curta.core.stage import recording_trace, with_dtype
-from curta.core.trace import concrete_or_error, is_array_like, typeof
+from curta.core.trace import concrete_or_error, typeof
 from curta.runtime.transfer import to_array
 
 
@@ -131,8 +132,10 @@ def leaf_names(
 
 def aval_of(x: Any) -> Any:
     """The aval of an array, or of anything with `shape` and `dtype`."""
-    if is_array_like(x) or isinstance(x, Ref):
+    if is_value(x) or isinstance(x, Ref):
         return typeof(x)
+    if isinstance(x, HiType):
+        return x
     if hasattr(x, "shape") and hasattr(x, "dtype"):
         weak = bool(getattr(x, "weak_type", False))
         dtype = dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True)
@@ -176,7 +179,7 @@ def differentiable_leaf(x: Any) -> Any:
 
 def as_result(x: Any) -> Any:
     """An output as users get it: an array or tracer; float0 arrays stay NumPy's."""
-    if isinstance(x, Array) or typeof(x).dtype == dtypes.float0:
+    if isinstance(x, Array) or is_high_value(x) or typeof(x).dtype == dtypes.float0:
         return x
     recording = recording_trace()
     return to_array(x) if recording is None else recording.tracer(x)
@@ -185,7 +188,7 @@ def as_result(x: Any) -> Any:
 def check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
     """Raise TypeError unless a function traced for `jit` gave arrays."""
     for x in outs:
-        if is_array_like(x) or isinstance(x, Ref):  # these stage() refuses
+        if is_value(x) or isinstance(x, Ref):  # these stage() refuses
             continue
         if isinstance(x, ShapeDtypeStruct):
             raise TypeError(

@@ -16,7 +16,7 @@ from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import axes_in_scope, stage
-from curta.core.trace import Tracer, typeof
+from curta.core.trace import TracedValue, typeof
 from curta.core.tracebacks import api_boundary
 from curta.core.wrapping import wraps
 from curta.transforms.partial_eval import residuals_as_inputs
@@ -131,7 +131,7 @@ def _traced(
     info = debug_info("checkpoint / remat", fun, names)
     closed, consts = residuals_as_inputs(stage(flat, avals, info))
     made = closed, consts, flat.out_tree
-    if not any(isinstance(x, Tracer) for x in (*consts, *static.values())):
+    if not any(isinstance(x, TracedValue) for x in (*consts, *static.values())):
         known[key] = made
     return made
 

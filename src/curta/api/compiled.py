@@ -15,7 +15,7 @@ from curta.core.avals import ShapedArray
 from curta.core.partition_spec import PartitionSpec
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding, Sharding
-from curta.core.trace import Tracer, typeof
+from curta.core.trace import TracedValue, typeof
 from curta.errors import JaxRuntimeError
 from curta.on_demand import late
 from curta.once import cached_property
@@ -108,7 +108,7 @@ class Compiled(Stage):
             raise TypeError(_tree_message(self.in_tree, in_tree))
         self._check_avals([typeof(x) for x in leaves])
         for x in leaves:
-            if isinstance(x, Tracer):
+            if isinstance(x, TracedValue):
                 raise TypeError(
                     "Cannot apply JAX transformations to a function lowered and"
                     f" compiled for a particular signature. Detected argument of"
@@ -135,7 +135,7 @@ class Compiled(Stage):
             f"Argument '{name}' compiled with {want.str_short()} and called with"
             f" {have.str_short()}"
             for name, want, have in zip(self._arg_names, self._in_avals, avals)
-            if _without_placement(want) is not _without_placement(have)
+            if _without_placement(want) != _without_placement(have)
         ]
         if wrong:
             raise TypeError(

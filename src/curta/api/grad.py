@@ -12,6 +12,7 @@ from curta.api.arguments import check_callable, differentiated_argnums, partial_
 from curta.api.linearized import Forward, forward
 from curta.api.signatures import Aux, Gradient, P, R, ValueAndGradient
 from curta.core.avals import is_string
+from curta.core.hi_types import is_high_value
 from curta.core.trace import is_array_like, typeof
 from curta.core.tracebacks import api_boundary
 from curta.core.wrapping import wraps
@@ -188,6 +189,8 @@ def check_enough_arguments(
 
 def check_input(what: str, x: Any, holomorphic: bool, allow_int: bool) -> None:
     """Raise TypeError unless `what` can differentiate in an input of this dtype."""
+    if is_high_value(x):
+        return
     if not is_array_like(x) or is_string(typeof(x).dtype):
         raise TypeError(
             f"Argument '{x}' of type {type(x)} is not a valid JAX type. {what} takes"

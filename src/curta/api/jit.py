@@ -63,7 +63,7 @@ from curta.core.shape_struct import (
     no_value_message,
 )
 from curta.core.stage import axes_in_scope, stage
-from curta.core.trace import Tracer, current_trace, thread_state, typeof
+from curta.core.trace import TracedValue, current_trace, thread_state, typeof
 from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
 from curta.core.wrapping import SignatureOf, update_wrapper
 from curta.import_pause import rare_collections
@@ -241,7 +241,7 @@ class PjitFunction(Generic[P, R]):
             closed = stage(run, signature.avals, info)
         advise_of_keys(self._fun, closed.jaxpr)
         captured: Sequence[Any] = ()
-        if any(isinstance(c, (Tracer, Ref)) for c in closed.consts):
+        if any(isinstance(c, (TracedValue, Ref)) for c in closed.consts):
             captured = closed.consts
             closed = ClosedJaxpr(hoist_constants(closed.jaxpr), ())
         else:  # copies, as the program may write to a NumPy array later
@@ -252,7 +252,8 @@ class PjitFunction(Generic[P, R]):
         mesh = self._mesh()
         whole = mesh if self._options.uses_resources else None
         out = flat_shardings("out_shardings", wanted, out_leaves, whole)
-        avals, shapes = signature.avals, [a.shape for a in closed.out_avals]
+        avals = signature.avals
+        shapes = [() if a.is_high else a.shape for a in closed.out_avals]
         paths = functools.partial(result_names, out_tree[-1])
         check_fits("pjit outputs", out, shapes, paths)
         given = self._in_shardings(arguments)

@@ -135,7 +135,7 @@ def advise_of_keys(fun: Callable[..., Any], jaxpr: Jaxpr) -> None:
     """
     inputs = (*jaxpr.constvars, *jaxpr.invars)
     variables = itertools.chain(inputs, *[eqn.outvars for eqn in jaxpr.eqns])
-    if not any(type(v.aval.dtype) is KeyDType for v in variables):
+    if not any(_is_key(v.aval) for v in variables):
         return
     code = _code(fun)
     if code is None or not _may_change(code) or mode_of("keys") == "ignore":
@@ -201,3 +201,7 @@ def _contents(cell: types.CellType) -> Any:
         return cell.cell_contents
     except ValueError:  # not assigned yet
         return None
+
+
+def _is_key(aval: Any) -> bool:
+    return type(getattr(aval, "dtype", None)) is KeyDType

@@ -21,7 +21,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import make_room
 from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
-from curta.core.trace import Tracer
+from curta.core.trace import TracedValue
 from curta.on_demand import late
 from curta.once import Lock
 from curta.partition.destinations import Destinations
@@ -30,6 +30,7 @@ from curta.runtime.dispatch import CompiledCall
 from curta.runtime.native_call import native_caller
 from curta.runtime.plans import Plan, PlanTable, forget_plans, plan_tables
 from curta.transforms.dce import used_inputs
+from curta.transforms.discharge import low_program
 from curta.tree_util import tree_structure
 
 # Few programs say how arrays are stored.
@@ -37,15 +38,32 @@ laid_out_call: Any = late("curta.runtime.laid_out_call")
 _LEAF = tree_structure(0)
 
 
-class CallOnRefs:
-    """A function of references, or that closes over some, to be called on them."""
+def refuse_shardings(
+    closed: ClosedJaxpr, given: Shardings, wanted: Shardings
+) -> None:
+    """Raise NotImplementedError for shardings of values that are no arrays."""
+    for avals, shardings in ((closed.in_avals, given), (closed.out_avals, wanted)):
+        for aval, sharding in zip(avals, shardings, strict=False):
+            if aval.is_high and sharding is not None:
+                raise NotImplementedError(
+                    "jit takes no sharding for a value of a type of a program's own,"
+                    f" {aval.str_short()}: lay out the arrays that it is made of"
+                )
+
+
+class CallOnValues:
+    """A function of what is no array, or that closes over such: references, and values
+    of types of a program's own."""
 
     def __init__(self, staged: Staged, name: str, arg_shardings: Shardings = ()):
         self.op: Call = Call(staged.closed, name)
         self.captured: Sequence[Any] = staged.captured
-        self.destinations: Destinations = Destinations(
-            staged.closed, arg_shardings or staged.in_shardings, staged.out_shardings
-        )
+        given = arg_shardings or staged.in_shardings
+        closed, wanted = staged.closed, staged.out_shardings
+        if closed.is_high:
+            refuse_shardings(closed, given, wanted)
+            closed, given, wanted = low_program(closed), (), ()
+        self.destinations: Destinations = Destinations(closed, given, wanted)
         self.executable: None = None
         self.consumed: Mapping[int, int] = {}
 
@@ -96,6 +114,8 @@ class Staged(Plan):
         self.out_tree = out_tree
         self.donated = donated
         self.has_refs: bool = any(isinstance(a, AbstractRef) for a in closed.in_avals)
+        avals = (*closed.in_avals, *closed.out_avals)
+        self.is_of_values: bool = self.has_refs or any(a.is_high for a in avals)
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
 
@@ -106,7 +126,7 @@ class Staged(Plan):
     @property
     def closes_over_tracers(self) -> bool:
         """Whether it is good only within the trace that it was made in."""
-        return any(isinstance(c, Tracer) for c in self.captured)
+        return any(isinstance(c, TracedValue) for c in self.captured)
 
     def arguments(self, leaves: Sequence[Any]) -> Sequence[Any]:
         """Traced arguments, constrained to their shardings."""
@@ -151,7 +171,7 @@ class Staged(Plan):
 
     def compiled(
         self, name: str, arg_shardings: Shardings = (), layouts: Sequence[Any] = ()
-    ) -> CompiledCall | CallOnRefs:
+    ) -> CompiledCall | CallOnValues:
         """What runs the jaxpr; compiled the first time it is asked for.
 
         With `arg_shardings` it expects the arguments there, with `layouts` stored so.
@@ -159,16 +179,16 @@ class Staged(Plan):
         elsewhere = any(arg_shardings) and [*arg_shardings] != [*self.in_shardings]
         if elsewhere or any(layouts):
             return self._call(name, arg_shardings, layouts)
-        result: CompiledCall | CallOnRefs | None = self.__dict__.get("_compiled")
+        result: CompiledCall | CallOnValues | None = self.__dict__.get("_compiled")
         if result is None:
             result = self.__dict__.setdefault("_compiled", self._call(name))
         return result
 
     def _call(
         self, name: str, arg_shardings: Shardings = (), layouts: Sequence[Any] = ()
-    ) -> CompiledCall | CallOnRefs:
-        if self.has_refs:
-            return CallOnRefs(self, name, arg_shardings)
+    ) -> CompiledCall | CallOnValues:
+        if self.is_of_values:
+            return CallOnValues(self, name, arg_shardings)
         log_compiling(name, self.closed.in_avals)
         warn_of_constants(name, self.closed.consts)
         layouts = layouts or self.in_layouts

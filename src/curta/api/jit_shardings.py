@@ -283,6 +283,8 @@ def placed_avals(avals: Sequence[Any], shardings: Sequence[Any]) -> tuple[Any, .
     if not shardings:
         return tuple(avals)
     return tuple(
-        a if s is None else placed_aval(a, s).update(memory_space=a.memory_space)
+        a
+        if s is None or a.is_high
+        else placed_aval(a, s).update(memory_space=a.memory_space)
         for a, s in zip(avals, shardings, strict=True)
     )

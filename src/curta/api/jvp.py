@@ -90,7 +90,7 @@ def jvp(
         _check_tangent(typeof(p), typeof(t))
     flat = FlatWithAux(fun, in_tree, has_aux)
     seeds = [
-        Zero(typeof(t)) if typeof(t).dtype == dtypes.float0 else typed(t)
+        Zero(typeof(t)) if _is_empty(typeof(t)) else typed(t)
         for t in tangent_leaves
     ]
     with Transforming("jvp"):
@@ -121,6 +121,13 @@ def _shown_tangent(primal: Any, tangent: Any) -> Any:
 
 def _check_tangent(primal: ShapedArray, tangent: ShapedArray) -> None:
     expected = primal.to_tangent_aval()
+    if expected.is_high or tangent.is_high:
+        if expected != tangent:
+            raise TypeError(
+                "primal and tangent arguments to jax.jvp do not match: expected a"
+                f" tangent of type {expected.str_short()}, got {tangent.str_short()}"
+            )
+        return
     if tangent.dtype != expected.dtype:
         raise TypeError(
             "primal and tangent arguments to jax.jvp do not match; dtypes must be"
@@ -134,6 +141,11 @@ def _check_tangent(primal: ShapedArray, tangent: ShapedArray) -> None:
             "jvp called with different primal and tangent shapes;Got primal shape"
             f" {primal.shape} and tangent shape as {tangent.shape}"
         )
+
+
+def _is_empty(aval: Any) -> bool:
+    """Whether values of a type have no elements: the tangents of integers."""
+    return not aval.is_high and bool(aval.dtype == dtypes.float0)
 
 
 def _name(dtype: Any) -> str:

@@ -10,13 +10,14 @@ from curta.api.argument_flags import argument_flags, mirrored
 from curta.api.arguments import as_result, differentiable_leaf
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info
+from curta.core.hi_types import is_value
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from curta.core.mesh import Mesh
 from curta.core.mesh_scope import known_mesh
 from curta.core.sharding import NamedSharding
 from curta.core.source_info import Transforming
 from curta.core.tangents import LinearArg, Zero
-from curta.core.trace import is_array_like, typeof
+from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import instantiate
 from curta.runtime.array import ArrayImpl
@@ -140,7 +141,8 @@ def forward(
     leaves = list(map(differentiable_leaf, leaves))
     flat = FlatWithAux(partial, in_tree, has_aux)
     info = debug_info(what, fun)
-    lin = linearize_flat(flat, leaves, info, wanted)
+    mode = "lin" if what == "linearize" else "vjp"
+    lin = linearize_flat(flat, leaves, info, wanted, mode)
     count = len(lin.primals_out) - flat.aux_count
     aux = None
     if has_aux:
@@ -199,7 +201,7 @@ class FlatWithAux:
             )
         outs, self.out_tree = tree_util.tree_flatten(out[0])
         aux, self.aux_tree = tree_util.tree_flatten(out[1])
-        self.others = [(is_array_like(x), x) for x in aux]
+        self.others = [(is_value(x), x) for x in aux]
         arrays = [x for is_array, x in self.others if is_array]
         self.aux_count = len(arrays)
         return [*outs, *arrays]

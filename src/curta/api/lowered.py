@@ -8,6 +8,7 @@ from typing import Any
 from curta import tree_util
 from curta.core.sharding import Sharding
 from curta.on_demand import late
+from curta.transforms.discharge import low_program
 
 # Few programs ask for it.
 entry: Any = late("curta.compiler.stablehlo.entry")
@@ -33,6 +34,11 @@ def lowered_program(
 
     Values that it closes over, if they are being traced, are its first arguments.
     """
+    if staged.closed.is_high:
+        return entry.lower_program(
+            low_program(staged.closed),
+            entry.Entry(name, keep_unused=True, platforms=platforms),
+        )
     count = len(staged.captured)
     before: list[Any] = [None] * count
     return entry.lower_program(

@@ -296,6 +296,8 @@ def _check_accumulator(ref: Ref, ct: Any) -> None:
 
 def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:
     expected = out.to_cotangent_aval()
+    if expected.is_high and ct == expected:
+        return
     # Cotangents of integers are ignored, whatever their dtype.
     same = ct.dtype == expected.dtype or expected.dtype == dtypes.float0
     if ct.shape != expected.shape or not same:

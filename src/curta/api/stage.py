@@ -18,6 +18,7 @@ from curta.once import cached_property
 from curta.partition.destinations import Destinations
 from curta.partition.named_devices import Shardings
 from curta.runtime.devices import Device
+from curta.transforms.discharge import low_program
 
 
 class StagedFunction(Protocol):
@@ -147,6 +148,8 @@ class Stage:
         arg_shardings = [None] * len(staged.captured) + [*self._arg_shardings]
         arg_shardings = arg_shardings if any(arg_shardings) else [*staged.in_shardings]
         closed, outs = staged.closed, staged.out_shardings
+        if closed.is_high:
+            closed, outs, arg_shardings = low_program(closed), (), []
         to = Destinations(closed, arg_shardings, outs, staged.mesh)
         given = to.read_alone(arg_shardings or [None] * len(closed.in_avals))
         return to, given, to.devices(given)
@@ -154,7 +157,7 @@ class Stage:
     def cost_analysis(self) -> dict[str, float]:
         """An estimate of the work: floating point operations, values of
         transcendental functions, bytes in and out, together and for each operand."""
-        closed = self._staged.closed
+        closed = low_program(self._staged.closed)
         operands = [*map(bytes_of, closed.in_avals)]
         results = sum(map(bytes_of, closed.out_avals))
         return {

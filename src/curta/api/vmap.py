@@ -21,6 +21,7 @@ from curta.api.vmappable import (
 )
 from curta.config import config
 from curta.core.flat import FlatFunction
+from curta.core.hi_types import MappingSpec, is_high_value, is_value
 from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.partition_spec import entry_axes
 from curta.core.placement import mesh_of
@@ -120,10 +121,15 @@ def _mapped(
         outs, out_dims = batch_with_refs(_checked(flat), axis, leaves, dims)
     out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
     wanted = _prefix("out_axes", out_axes, out_tree)
-    placed = [
-        put_axis(x, d, w, axis.size, sum_match)
-        for x, d, w in zip(outs, out_dims, wanted, strict=True)
-    ]
+    placed: list[Any] = []
+    for x, d, w in zip(outs, out_dims, wanted, strict=True):
+        if w is None and d is not None and not sum_match:
+            path = tree_util.tree_leaves_with_path(out_tree)[len(placed)][0]
+            raise ValueError(
+                f"at vmap out_axes{tree_util.keystr(path)}, got axis spec None but"
+                f" output was batched on axis {d}"
+            )
+        placed.append(put_axis(x, d, w, axis.size, sum_match))
     return tree_util.tree_unflatten(flat.out_tree, placed)
 
 
@@ -180,7 +186,7 @@ def _checked(flat: FlatFunction) -> Callable[..., Sequence[Any]]:
     def run(*leaves: Any) -> Sequence[Any]:
         outs = flat(*leaves)
         for x in outs:
-            if not is_array_like(x):
+            if not is_value(x):
                 raise TypeError(
                     f"Output from batched function {x!r} with type {type(x)} is not a"
                     " valid JAX type"
@@ -209,8 +215,10 @@ def _prefix(what: str, axes: Any, full: Any) -> list[Any]:
         ) from None
 
 
-def _nonnegative(x: Any, dim: int | None) -> int | None:
-    return None if dim is None else dim % len(typeof(x).shape)
+def _nonnegative(x: Any, dim: Any) -> Any:
+    if dim is None or isinstance(dim, MappingSpec):
+        return dim
+    return dim % len(typeof(x).shape)
 
 
 def _axis_size(
@@ -258,7 +266,7 @@ def _explicit_axes(
     `spmd_axis_name` says others.
     """
     mapped = [
-        (typeof(x), d) for x, d in zip(leaves, dims, strict=True) if d is not None
+        (typeof(x), d) for x, d in zip(leaves, dims, strict=True) if type(d) is int
     ]
     in_scope = bool(get_abstract_mesh().explicit_axes)
     split = [
@@ -284,7 +292,16 @@ def _explicit_axes(
     return tuple(axes)
 
 
-def _size_along(x: Any, dim: int) -> int:
+def _size_along(x: Any, dim: Any) -> int | None:
+    if is_high_value(x):
+        if isinstance(dim, MappingSpec):
+            return None
+        raise ValueError(
+            "vmap was requested to map a value of non-array type"
+            f" {typeof(x).str_short()} along axis {dim}, but non-array types can't be"
+            " mapped along an integer axis. Instead pass a mapping spec (a MappingSpec"
+            " instance) as this argument's in_axes entry, and pass axis_size explicitly"
+        )
     if not is_array_like(x) and not isinstance(x, Ref):
         raise TypeError(
             f"Argument '{x}' of type {type(x)} is not a valid JAX type. vmap maps over"
@@ -297,7 +314,8 @@ def _size_along(x: Any, dim: int) -> int:
             f" that its rank should be at least {dim + 1 if dim >= 0 else -dim}, but"
             f" is only {len(shape)} (its shape is {shape})"
         )
-    return shape[dim]
+    size: int = shape[dim]
+    return size
 
 
 def _inconsistent(

@@ -14,6 +14,7 @@ import numpy as np
 
 from curta import tree_util
 from curta.api.arguments import as_result
+from curta.core.hi_types import MappingSpec, is_high_value
 from curta.core.source_info import Transforming
 from curta.core.trace import current_trace, running, typeof, use_trace
 from curta.primitives.structure import batch_dim_at
@@ -110,6 +111,8 @@ def is_vmappable(x: Any) -> bool:
 
 def is_spec(x: Any) -> bool:
     """Whether `x` says how values of a registered type are mapped."""
+    if isinstance(x, MappingSpec):
+        return True
     return any(type(x) is h.spec_type for h in _handlers.values())
 
 
@@ -133,10 +136,16 @@ def specs(axes: Any, tree: Any) -> list[Any]:
     return result
 
 
-def put_axis(
-    x: Any, dim: int | None, wanted: int | None, size: int, sum_match: bool
-) -> Any:
+def put_axis(x: Any, dim: Any, wanted: Any, size: int, sum_match: bool) -> Any:
     """A result of `vmap`, mapped along `dim`, with the axis where it is wanted."""
+    if is_high_value(x):
+        if dim != wanted:
+            raise ValueError(
+                f"at vmap out_axes, got axis spec {wanted} for a value of type"
+                f" {typeof(x).str_short()} that is mapped along {dim}: values of types"
+                " of a program's own stay mapped as they are"
+            )
+        return x
     if wanted is None:
         if dim is not None and sum_match:
             return x.sum(dim)

@@ -19,6 +19,7 @@ from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
 from curta.transforms.key_use import jaxpr_key_use
+from curta.transforms.lowering import lower_jaxpr
 from curta.transforms.partial_eval import split_jaxpr
 
 
@@ -36,6 +37,9 @@ class JaxprOp(TakesRefs):
     def with_jaxpr(self, jaxpr: ClosedJaxpr) -> JaxprOp:
         """The same op on another jaxpr."""
         return dataclasses.replace(self, jaxpr=jaxpr)  # type: ignore[type-var]
+
+    def on_parts(self, counts: Sequence[int]) -> JaxprOp:
+        return self.with_jaxpr(lower_jaxpr(self.jaxpr))
 
     @property
     def effects(self) -> frozenset[Effect]:

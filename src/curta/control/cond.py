@@ -33,11 +33,12 @@ from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jax
 from curta.transforms.jaxprs import (
     Pushforward,
     batch_jaxpr,
-    jvp_jaxpr,
+    jvp_push,
     run_closed,
     transpose_jaxpr,
 )
 from curta.transforms.key_use import jaxpr_key_use
+from curta.transforms.lowering import lower_jaxpr
 from curta.transforms.partial_eval import PartialTrace, Split, split_jaxpr
 from curta.transforms.vmap import refuse_meeting
 
@@ -80,6 +81,9 @@ class Cond(TakesRefs):
         chosen = self.branches[int(np.clip(index, 0, len(self.branches) - 1))]
         return evaluate(chosen.jaxpr, chosen.consts, operands)
 
+    def on_parts(self, counts: Sequence[int]) -> Cond:
+        return self.with_branches(tuple(map(lower_jaxpr, self.branches)))
+
     def accesses(self) -> Sequence[int]:
         each = [accesses(b.jaxpr) for b in self.branches]
         return [NOT_USED, *map(max, zip(*each, strict=True))]
@@ -94,7 +98,7 @@ class Cond(TakesRefs):
         return result[:count], result[count:]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        return self.pushforward(primals, tangents, jvp_jaxpr)
+        return self.pushforward(primals, tangents, jvp_push(*self.branches))
 
     def pushforward(
         self, primals: Sequence[Any], tangents: Sequence[Any], push: Pushforward

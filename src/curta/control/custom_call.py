@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.control.call import JaxprOp
+from curta.control.call import Call, JaxprOp
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.op import BatchDims, Batched
 from curta.core.refs import Ref, invalidate, read
@@ -16,6 +16,7 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.transforms.discharge import Flags, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, run_closed
+from curta.transforms.lowering import lower_jaxpr
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,9 @@ class CustomCall(JaxprOp):
         result = dataclasses.replace(self, jaxpr=jaxpr, call=call)(*args)
         count = len(self.jaxpr.out_avals)
         return result[:count], result[count:]
+
+    def on_parts(self, counts: Sequence[int]) -> Call:
+        return Call(lower_jaxpr(self.jaxpr), self.call.debug_info.name)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         n = self.const_count

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from curta.control.call import JaxprOp
+from curta.control.call import Call, JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.memo import kept_with_jaxpr
@@ -17,6 +17,7 @@ from curta.once import cached_property
 from curta.primitives.elementwise.arithmetic import neg
 from curta.primitives.structure import add_tangents, batch_dim_at, instantiate, move_dim
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed
+from curta.transforms.lowering import lower_jaxpr
 from curta.transforms.vmap import BatchAxis
 
 Flags = tuple[bool, ...]
@@ -69,6 +70,9 @@ class LinearSolve(JaxprOp):
         parts[2] = list(solver.jaxpr.invars[:count])
         invars = [v for part in parts for v in part] + list(solver.jaxpr.invars[count:])
         return ClosedJaxpr(solver.jaxpr.replace(invars=invars), solver.consts)
+
+    def on_parts(self, counts: Sequence[int]) -> Call:
+        return Call(lower_jaxpr(self.jaxpr), self.name)
 
     @property
     def size(self) -> int:

@@ -37,11 +37,12 @@ from curta.transforms.discharge import Flags, TakesRefs, accesses
 from curta.transforms.jaxprs import (
     Pushforward,
     batch_jaxpr,
-    jvp_jaxpr,
+    jvp_push,
     run_closed,
     transpose_jaxpr,
 )
 from curta.transforms.key_use import jaxpr_key_use
+from curta.transforms.lowering import lower_jaxpr
 from curta.transforms.partial_eval import PartialTrace
 from curta.transforms.vmap import BatchAxis
 
@@ -122,6 +123,10 @@ class Scan(TakesRefs):
                 y[i] = value
         return [*carry, *ys]
 
+    def on_parts(self, counts: Sequence[int]) -> Scan:
+        consts, carry, _ = map(sum, self.parts(counts))
+        return self.with_body(lower_jaxpr(self.jaxpr), consts, carry)
+
     # ---- references
 
     def accesses(self) -> Sequence[int]:
@@ -135,7 +140,7 @@ class Scan(TakesRefs):
     # ---- forward mode
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        return self.pushforward(primals, tangents, jvp_jaxpr)
+        return self.pushforward(primals, tangents, jvp_push(self.jaxpr))
 
     def pushforward(
         self, primals: Sequence[Any], tangents: Sequence[Any], push: Pushforward

@@ -43,11 +43,12 @@ from curta.transforms.discharge import Flags, TakesRefs, accesses
 from curta.transforms.jaxprs import (
     Pushforward,
     batch_jaxpr,
-    jvp_jaxpr,
+    jvp_push,
     run_closed,
     transpose_jaxpr,
 )
 from curta.transforms.key_use import while_key_use
+from curta.transforms.lowering import lower_jaxpr
 from curta.transforms.partial_eval import (
     PartialTrace,
     residuals_as_inputs,
@@ -108,6 +109,11 @@ class While(TakesRefs):
             carry = evaluate(body.jaxpr, body.consts, [*body_consts, *carry])
         return carry
 
+    def on_parts(self, counts: Sequence[int]) -> While:
+        cond_consts, body_consts, _ = map(sum, self.parts(counts))
+        parts = lower_jaxpr(self.cond_jaxpr), lower_jaxpr(self.body_jaxpr)
+        return While(*parts, cond_consts, body_consts, self.masked)
+
     def accesses(self) -> Sequence[int]:
         n = self.cond_nconsts
         return [
@@ -121,7 +127,7 @@ class While(TakesRefs):
         return discharged_while(self, args, given, written, refs)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        return self.pushforward(primals, tangents, jvp_jaxpr)
+        return self.pushforward(primals, tangents, jvp_push(self.body_jaxpr))
 
     def pushforward(
         self, primals: Sequence[Any], tangents: Sequence[Any], push: Pushforward

@@ -34,6 +34,20 @@ class AbstractValue:
     """The type of a value of a traced function."""
 
     __slots__ = ()
+    is_high: ClassVar[bool] = False
+    """Whether it is a type of a program's own; see core/hi_types.py."""
+
+    def lo_ty(self) -> list[Any]:
+        """The types of the arrays that a value is made of: itself."""
+        return [self]
+
+    def lower_val(self, value: Any, /) -> list[Any]:
+        """The arrays that a value is made of: itself."""
+        return [value]
+
+    def raise_val(self, value: Any, /) -> Any:
+        """The value that is made of these arrays."""
+        return value
 
 
 class ShapedArray(AbstractValue):
@@ -186,6 +200,24 @@ class ShapedArray(AbstractValue):
         result = self.to_tangent_aval()
         where = self.placement
         return result if where is None else result.update(placement=where.dual())
+
+    to_ct_aval = to_cotangent_aval
+
+    def dec_rank(self, size: int | None, spec: int | None) -> ShapedArray:
+        """The aval of one of the slices along dim `spec`; itself for None."""
+        return self if spec is None else self.without_dim(spec)
+
+    def inc_rank(self, size: int, spec: int | None) -> ShapedArray:
+        """The aval of `size` such values along a new dim `spec`; itself for None."""
+        return self if spec is None else self.with_dim(spec, size)
+
+    def leading_axis_spec(self) -> int:
+        """The dim along which a scan takes rows."""
+        return 0
+
+    def normalize(self) -> ShapedArray:
+        """The aval itself: there is one object for each type."""
+        return self
 
     def str_short(self, short_dtypes: bool = False) -> str:
         """`float32[3,4]`, or `f32[3,4]` with `short_dtypes`."""

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from curta.core.avals import ShapedArray
+from curta.core.hi_types import same_kind
 from curta.core.jaxpr import (
     Atom,
     Eqn,
@@ -160,7 +161,7 @@ class _Checker:
 
 def _same_type(x: ShapedArray, y: ShapedArray) -> bool:
     """Whether two avals agree, weak types aside."""
-    return x.shape == y.shape and x.dtype == y.dtype
+    return same_kind(x, y)
 
 
 def _literal_fits(literal: Literal) -> bool:

@@ -166,6 +166,7 @@ class Jaxpr:
 
     __slots__ = (
         "__weakref__",
+        "_is_high",
         "constvars",
         "debug_info",
         "effects",
@@ -197,6 +198,18 @@ class Jaxpr:
             *[e.op.effects for e in self.eqns_of(may_have_effects)]
         )
         self.memo: dict[Any, Any] = {}  # see core/memo.py
+        self._is_high: bool | None = None
+
+    @property
+    def is_high(self) -> bool:
+        """Whether it has variables, or ops, of types of a program's own."""
+        if self._is_high is None:
+            inputs = (*self.constvars, *self.invars)
+            self._is_high = any(v.aval.is_high for v in inputs) or any(
+                e.op.is_high or any(j.is_high for j in jaxprs_of(e.op))
+                for e in self.eqns_of(may_be_high)
+            )
+        return self._is_high
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = (self.constvars, self.invars, self.outvars, self.eqns, self.debug_info)
@@ -295,6 +308,11 @@ class ClosedJaxpr:
     def debug_info(self) -> DebugInfo:
         """What errors and dumps say of the function."""
         return self.jaxpr.debug_info
+
+    @property
+    def is_high(self) -> bool:
+        """Whether it has variables, or ops, of types of a program's own."""
+        return self.jaxpr.is_high
 
     def replace(
         self, *, jaxpr: Jaxpr | None = None, consts: Sequence[Any] | None = None
@@ -418,6 +436,11 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
+
+
+def may_be_high(kind: type[Op]) -> bool:
+    """Whether ops of that class may have operands of types of a program's own."""
+    return kind.is_high or kind.holds_jaxprs
 
 
 def holds_jaxprs(kind: type[Op]) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from curta.config import config
-from curta.core.trace import Trace, Tracer
+from curta.core.trace import Trace, TracedValue
 
 _LONGEST_CHAIN = 8
 
@@ -31,7 +31,7 @@ class LeakCheck:
         trace = self.trace()
         if trace is None:
             return
-        leaked = [x for x in gc.get_referrers(trace) if isinstance(x, Tracer)]
+        leaked = [x for x in gc.get_referrers(trace) if isinstance(x, TracedValue)]
         if leaked:
             report = _report(leaked.pop())
             raise Exception(
@@ -46,7 +46,7 @@ def leak_check(trace: Trace) -> LeakCheck | None:
     return LeakCheck(trace) if config.jax_check_tracer_leaks else None
 
 
-def _report(tracer: Tracer) -> str:
+def _report(tracer: TracedValue) -> str:
     name = type(tracer).__name__
     line = getattr(tracer, "source", "<unknown>")
     chain = "\n".join(_holders(tracer))

@@ -73,6 +73,8 @@ class Op:
     multiple_results: ClassVar[bool] = False
     places_outputs: ClassVar[bool] = False
     """Whether `aval` gives the placement of results; else it follows by a rule."""
+    is_high: ClassVar[bool] = False
+    """Whether it stands for other ops, which replace it before it runs."""
     takes_refs: ClassVar[bool] = False
     """Whether operands may be references (core/refs.py)."""
     inlined_names: ClassVar[bool] = False
@@ -265,6 +267,11 @@ class Op:
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         """The parameters that the printer shows for `eqn`; all of them by default."""
         return self.params()
+
+    @property
+    def printed_name(self) -> str:
+        """The name of the op in jaxprs."""
+        return self.name
 
     @property
     def scope(self) -> str:

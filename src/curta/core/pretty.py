@@ -234,7 +234,7 @@ class Printer:
         first = "name" if brief else ""
         in_order = sorted(params.items(), key=lambda item: (item[0] != first, item[0]))
         rest = [
-            text(eqn.op.name),
+            text(eqn.op.printed_name),
             self.params(in_order),
             text(" "),
             self.atoms(eqn.invars),

@@ -22,7 +22,7 @@ from curta.core.avals import AbstractValue, ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.op import Op
 from curta.core.source_info import user_frame
-from curta.core.trace import Trace, Tracer, current_trace, register_other_type
+from curta.core.trace import Trace, TracedValue, current_trace, register_other_type
 from curta.errors import UnexpectedTracerError
 
 NOT_USED, READ, WRITTEN = range(3)
@@ -299,7 +299,7 @@ def _value_for(ref: Ref, value: Any, owner: Trace, what: str) -> Any:
     trace: Trace | None = current_trace()
     while trace is not owner:
         assert trace is not None
-        if trace.writes_apart or isinstance(value, Tracer) and trace.owns(value):
+        if trace.writes_apart or isinstance(value, TracedValue) and trace.owns(value):
             value = trace.written(value, ref, what)
         trace = trace.parent
     return value

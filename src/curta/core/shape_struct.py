@@ -80,8 +80,10 @@ class ShapeDtypeStruct:
         self.is_ref: bool = is_ref
 
     @classmethod
-    def of_aval(cls, aval: ShapedArray) -> ShapeDtypeStruct:
-        """The struct of an aval."""
+    def of_aval(cls, aval: ShapedArray) -> Any:
+        """The struct of an aval; a type of a program's own is its own description."""
+        if aval.is_high:
+            return aval
         explicit = mesh_of(aval.placement).explicit_axes
         sharding = aval.sharding if explicit or aval.mat.vur else None
         return cls(

@@ -17,6 +17,7 @@ from curta.core.avals import ShapedArray, is_python_scalar, typed
 from curta.core.check import check_jaxpr
 from curta.core.dim import SymbolicDim
 from curta.core.flat import FlatFunction
+from curta.core.hi_types import HiTracer, is_value
 from curta.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Eqn, Jaxpr, Literal, Var
 from curta.core.leaks import leak_check
 from curta.core.op import Op
@@ -26,9 +27,9 @@ from curta.core.refs import Ref, RefTracer, is_ref_type, returned_ref
 from curta.core.source_info import SourceInfo, anew, current_location, user_frame
 from curta.core.trace import (
     Trace,
+    TracedValue,
     Tracer,
     current_trace,
-    is_array_like,
     running,
     typeof,
 )
@@ -66,6 +67,19 @@ class JitTracer(Tracer):
         return self._trace.origin_message(self)
 
 
+class HiJitTracer(HiTracer):
+    """A variable of the jaxpr being recorded, of a type of a program's own."""
+
+    __slots__ = ("_var", "source")
+
+    def __init__(self, trace: JaxprTrace, var: Atom, source: SourceInfo):
+        self._trace, self.aval, self._var = trace, var.aval, var
+        self.source: SourceInfo = source
+
+    def _origin_msg(self) -> str:
+        return self._trace.origin_message(self)
+
+
 class JaxprTrace(Trace):
     """Records every op as an eqn of a growing jaxpr.
 
@@ -97,20 +111,24 @@ class JaxprTrace(Trace):
         """Tracers for further inputs."""
         invars, source = [*map(Var, avals)], self.locate()
         self.invars += invars
-        return [
-            RefTracer(self, var)
-            if is_ref_type(var.aval)
-            else self.tracer_type(self, var, source)
-            for var in invars
-        ]
+        return [self.box(var, source) for var in invars]
+
+    def box(self, var: Var, source: SourceInfo) -> Any:
+        """What stands for a variable: a tracer, or a reference."""
+        aval: Any = var.aval
+        if type(aval) is ShapedArray:
+            return self.tracer_type(self, var, source)
+        if is_ref_type(aval):
+            return RefTracer(self, var)
+        return HiJitTracer(self, var, source)
 
     def atom(self, x: Any) -> Atom:
         """The variable or literal for `x`; anything foreign becomes a constant."""
-        if isinstance(x, JitTracer) and x._trace is self:
+        if isinstance(x, (JitTracer, HiJitTracer)) and x._trace is self:
             if self.finished:
                 raise leaked(x)
             return x._var
-        if isinstance(x, Tracer):
+        if isinstance(x, TracedValue):
             refuse_dead_tracer(x)
             # As a constant it would lose its derivative; an example of a batch is one.
             if x._trace.differentiates and not _is_within(self, x._trace):
@@ -123,7 +141,7 @@ class JaxprTrace(Trace):
         elif isinstance(x, SymbolicDim):
             return self.atom(x.as_value())
         aval = typeof(x)
-        if not aval.shape and isinstance(x, _NUMPY) and aval.dtype != dtypes.float0:
+        if isinstance(x, _NUMPY) and not aval.shape and aval.dtype != dtypes.float0:
             same = isinstance(x, np.generic) and x.dtype is aval.dtype
             return Literal(x if same else np.asarray(x).astype(aval.dtype)[()], aval)
         known = self.constants.get(id(x))
@@ -152,10 +170,10 @@ class JaxprTrace(Trace):
         if op.multiple_results:
             outvars = tuple(map(Var, out))
             self.eqns.append(Eqn(op, invars, outvars, source))
-            return [self.tracer_type(self, v, source) for v in outvars]
+            return [self.box(v, source) for v in outvars]
         outvar = Var(out)
         self.eqns.append(Eqn(op, invars, (outvar,), source))
-        return self.tracer_type(self, outvar, source)
+        return self.box(outvar, source)
 
     def custom_jvp(self, call: Any, args: Sequence[Any]) -> Sequence[Any]:
         return call.stage([typeof(x) for x in args])(*args)
@@ -182,7 +200,7 @@ class JaxprTrace(Trace):
         for i, x in enumerate(outs):
             if isinstance(x, Ref):
                 raise returned_ref(x, info, self._argument_name(x))
-            if not is_array_like(x):
+            if not is_value(x):
                 path = fun.result_path(i) if isinstance(fun, FlatFunction) else ""
                 where = f" at output component {path}" if path else ""
                 raise TypeError(
@@ -199,7 +217,7 @@ class JaxprTrace(Trace):
         number = self.invars.index(ref._var)
         return names[number] if number < len(names) else f"number {number}"
 
-    def origin_message(self, tracer: JitTracer) -> str:
+    def origin_message(self, tracer: JitTracer | HiJitTracer) -> str:
         """Which function was being traced, and what the value depends on."""
         info = self.debug_info
         where = (
@@ -216,7 +234,7 @@ class JaxprTrace(Trace):
             )
         return where + _first_lines(eqns)
 
-    def _ancestry(self, tracer: JitTracer) -> tuple[list[Eqn], set[Var]]:
+    def _ancestry(self, tracer: JitTracer | HiJitTracer) -> tuple[list[Eqn], set[Var]]:
         """The eqns that a value depends on, in order, and what they read."""
         read: set[Any] = {tracer._var}
         result = []
@@ -318,13 +336,13 @@ def _is_within(trace: Trace | None, outer: Trace) -> bool:
     return trace is outer
 
 
-def refuse_dead_tracer(x: Tracer) -> None:
+def refuse_dead_tracer(x: Any) -> None:
     """Raise UnexpectedTracerError if the trace that made `x` is over."""
     if x._trace.finished:
         raise leaked(x)
 
 
-def leaked(x: Tracer) -> errors.UnexpectedTracerError:
+def leaked(x: Any) -> errors.UnexpectedTracerError:
     """The error for a tracer used after its function was traced."""
     info, line = getattr(x._trace, "debug_info", None), getattr(x, "source", None)
     text = _escaped(x)
@@ -336,7 +354,7 @@ def leaked(x: Tracer) -> errors.UnexpectedTracerError:
     return errors.UnexpectedTracerError(text)
 
 
-def foreign_tracer(x: Tracer) -> errors.UnexpectedTracerError:
+def foreign_tracer(x: Any) -> errors.UnexpectedTracerError:
     """The error for a tracer whose trace is not at work where it is used."""
     refuse_dead_tracer(x)
     return errors.UnexpectedTracerError(
@@ -347,7 +365,7 @@ def foreign_tracer(x: Tracer) -> errors.UnexpectedTracerError:
     )
 
 
-def _escaped(x: Tracer) -> str:
+def _escaped(x: Any) -> str:
     return (
         "Encountered an unexpected tracer. A function transformed by JAX had a side"
         " effect, allowing for an intermediate value with type"

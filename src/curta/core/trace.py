@@ -62,6 +62,8 @@ class Trace:
     """Whether ops on known values run at once, though a jaxpr is recorded outside."""
     passes_refs: bool = False
     """Whether ops that do nothing to a reference are handed on with it."""
+    expands: bool = False
+    """Whether ops of a program's own are replaced by what they consist of."""
     writes_apart: bool = False
     """Whether what is written to references outside would be written many times."""
 
@@ -128,7 +130,7 @@ class Trace:
         """A NumPy array as an array of this aval, which settings might narrow."""
         raise NotImplementedError
 
-    def owns(self, x: Tracer) -> bool:
+    def owns(self, x: Any) -> bool:
         """Whether `x` is a value of this trace, unknown to its parent."""
         return x._trace is self
 
@@ -287,8 +289,19 @@ def _absent(name: str, kind: str) -> Any:
     return property(refuse)
 
 
-class Tracer(Array):
-    """A value of a trace. Arithmetic and methods are attached in numpy/operators."""
+class TracedValue:
+    """Base of all values of traces: `Tracer` of arrays, `HiTracer` of others."""
+
+    __slots__ = ()
+    _trace: Any
+    aval: Any
+
+    def _origin_msg(self) -> str:
+        return ""
+
+
+class Tracer(TracedValue, Array):
+    """An array of a trace. Arithmetic and methods are attached in numpy/operators."""
 
     __slots__ = ("__weakref__", "_trace", "aval")
     __array_priority__ = 1000
@@ -392,9 +405,6 @@ class Tracer(Array):
     def _error_repr(self) -> str:
         return f"traced array with shape {self.aval.str_short()}"
 
-    def _origin_msg(self) -> str:
-        return ""
-
 
 def _through(kind: str) -> str:
     return (
@@ -455,6 +465,8 @@ def typeof(x: Any) -> ShapedArray:
         return scalar_aval(x)
     if type(x) in _other_types:
         return _other_types[type(x)](x)
+    if isinstance(x, TracedValue):
+        return x.aval
     for kind in type(x).__mro__[1:]:
         if kind in pytype_aval_mappings:
             return pytype_aval_mappings[kind](x)

@@ -11,7 +11,7 @@ from curta.api.arguments import aval_of
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
-from curta.core.avals import is_python_scalar, plain_scalar
+from curta.core.avals import ShapedArray, is_python_scalar, plain_scalar
 from curta.core.mesh import AbstractMesh
 from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.placement import in_space, mesh_of, placed_as
@@ -185,6 +185,8 @@ def full_like(
     if hasattr(x, "__jax_array__") and not described:
         x = x.__jax_array__()
     aval = aval_of(x)
+    if not isinstance(aval, ShapedArray):  # a reference, or a value of a program's own
+        aval = ShapedArray(canonicalize_shape(x.shape), x.dtype)
     weak_type = dtype is None and aval.weak_type
     typed = isinstance(x, Tracer) or aval.vma
     alike = sharding is None and shape is None and typed

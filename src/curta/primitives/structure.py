@@ -21,7 +21,7 @@ from curta.core.op import BatchDims, Batched, Op
 from curta.core.placement import agree, placed_as
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
-from curta.core.trace import base_trace, typeof
+from curta.core.trace import base_trace, typeof, use_trace
 from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Linear, Reduction
 from curta.primitives.monoids import SUM, Monoid
@@ -413,6 +413,9 @@ def zeros(aval: ShapedArray) -> Any:
     >>> ad.zeros_like_aval(curta.typeof(curta.numpy.ones(2)))
     Array([0., 0.], dtype=float32)
     """
+    if aval.is_high:  # a constant, so that it holds no tracers
+        with use_trace(base_trace()):
+            return aval.vspace_zero()  # type: ignore[attr-defined]
     return full(aval, 0)
 
 
@@ -443,4 +446,20 @@ def add_tangents(x: Any, y: Any) -> Any:
     """
     if type(x) is Zero:
         return y
-    return x if type(y) is Zero else add_any(x, y)
+    return x if type(y) is Zero else sum_of(x, y)
+
+
+def sum_of(x: Any, y: Any) -> Any:
+    """The sum of two tangents or cotangents."""
+    aval: Any = typeof(x)
+    return aval.vspace_add(x, y) if aval.is_high else add_any(x, y)
+
+
+def _attach() -> None:
+    """Give types of arrays the zero and the sum, as those of programs have."""
+    kind: Any = ShapedArray
+    kind.vspace_zero = zeros
+    kind.vspace_add = lambda aval, x, y: add_tangents(x, y)
+
+
+_attach()

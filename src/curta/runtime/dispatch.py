@@ -41,6 +41,7 @@ from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array
 from curta.transforms.dce import used_inputs
+from curta.transforms.lowering import lower_jaxpr
 
 device_call: Any = late("curta.runtime.device_call")
 elsewhere: Any = late("curta.runtime.elsewhere")
@@ -69,6 +70,7 @@ class CompiledCall:
         moves: bool = False,
     ):
         checks = config.jax_debug_nans or config.jax_debug_infs
+        closed = lower_jaxpr(closed)
         self.closed = closed
         self.consumed: Any = find_donation(closed, donated) if any(donated) else {}
         self._read: list[bool] = used_inputs(closed.jaxpr) if self.consumed else []

@@ -94,6 +94,8 @@ def quietly(fun: Callable[..., Any], *args: Any) -> Any:
 class EvalTrace(Trace):
     """The base trace: applies ops to concrete arrays."""
 
+    expands = True
+
     def is_evaluating(self) -> bool:
         return True
 

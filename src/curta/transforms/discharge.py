@@ -26,6 +26,7 @@ from curta.core.refs import (
 )
 from curta.core.stage import stage
 from curta.core.trace import Trace, bind, current_trace, running, swap_trace, use_trace
+from curta.transforms.lowering import is_high_op, lower_jaxpr, on_arrays
 
 Flags = tuple[bool, ...]
 
@@ -45,9 +46,17 @@ class TakesRefs(Op):
         for x in args:
             if isinstance(x, Ref):
                 return _apply(self, args)
+        if current_trace().expands and is_high_op(self):
+            return on_arrays(self, args)
         return bind(self, *args)
 
     bind = __call__
+
+    def on_parts(self, counts: Sequence[int]) -> TakesRefs:
+        """The op on arrays, of which `counts` stand for each of the operands."""
+        raise NotImplementedError(
+            f"{self.name} takes no values of types of a program's own (HiType)"
+        )
 
     def accesses(self) -> Sequence[int]:
         """What the op does to each operand, as far as they are references.
@@ -120,6 +129,23 @@ def accesses(jaxpr: Jaxpr) -> tuple[int, ...]:
             for v, access in zip(eqn.invars, _endless(op.accesses()), strict=False):
                 result[v] = max(result.get(v, NOT_USED), access)
     return tuple(result.get(v, NOT_USED) for v in jaxpr.invars)
+
+
+@kept_with_jaxpr
+def low_program(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """Return the jaxpr of arrays, and of references to arrays.
+
+    References to values of a program's own become inputs, and outputs where they are
+    written.
+    """
+    if not closed.is_high:
+        return closed
+    given = tuple(is_ref_type(a) and a.inner_aval.is_high for a in closed.in_avals)  # type: ignore[attr-defined]
+    if any(given):
+        does = accesses(closed.jaxpr)
+        written = tuple(g and a == WRITTEN for g, a in zip(given, does, strict=True))
+        closed = discharge_jaxpr(closed, given, written)
+    return lower_jaxpr(closed)
 
 
 class DischargeTrace(Trace):

@@ -16,11 +16,12 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun
 from curta.core.memo import kept_with_jaxpr
 from curta.core.partition_spec import entry_of
-from curta.core.stage import stage
+from curta.core.stage import JaxprTrace, stage
 from curta.core.tangents import LinearArg, Zero, zero_tangent
-from curta.core.trace import typeof
+from curta.core.trace import Trace, current_trace, typeof
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jvp import jvp
+from curta.transforms.partial_eval import PartialTrace
 from curta.transforms.transpose import backward_pass
 from curta.transforms.vmap import BatchAxis, batch
 
@@ -29,7 +30,17 @@ from curta.transforms.vmap import BatchAxis, batch
 Pushforward = Callable[..., tuple[ClosedJaxpr, tuple[bool, ...]]]
 
 
-@kept_with_jaxpr
+def differentiation_mode(trace: Trace | None) -> str:
+    """By which rules ops are differentiated whose tangents `trace` computes.
+
+    "jvp" in forward mode, "lin" where a function is linearized, and "vjp" where its
+    linear map is then transposed.
+    """
+    while type(trace) is JaxprTrace:  # that of a jaxpr within the function
+        trace = trace.parent
+    return trace.mode if isinstance(trace, PartialTrace) else "jvp"
+
+
 def jvp_jaxpr(
     closed: ClosedJaxpr,
     nonzero: tuple[bool, ...],
@@ -40,6 +51,26 @@ def jvp_jaxpr(
     Returns it with which outputs have a tangent; `instantiate_outputs` makes
     tangents of zeros explicit.
     """
+    return jvp_push(closed)(closed, nonzero, instantiate_outputs)
+
+
+def jvp_push(*closed: ClosedJaxpr) -> Pushforward:
+    """Return `jvp_jaxpr` by the rules that the current trace differentiates by.
+
+    Only primitives of a program's own have several: for other jaxprs it is one
+    function, so that their transformed jaxprs are shared.
+    """
+    high = any(c.is_high for c in closed)
+    return _pushes[differentiation_mode(current_trace()) if high else "jvp"]
+
+
+@kept_with_jaxpr
+def _jvp_jaxpr(
+    closed: ClosedJaxpr,
+    nonzero: tuple[bool, ...],
+    instantiate_outputs: bool | tuple[bool, ...],
+    mode: str,
+) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     out_nonzero: list[bool] = []
     count = len(closed.in_avals)
     make = instantiate_outputs
@@ -66,6 +97,20 @@ def jvp_jaxpr(
     return staged, tuple(out_nonzero)
 
 
+def _push_by(mode: str) -> Pushforward:
+    def push(
+        closed: ClosedJaxpr,
+        nonzero: tuple[bool, ...],
+        instantiate_outputs: bool | tuple[bool, ...] = False,
+    ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+        return _jvp_jaxpr(closed, nonzero, instantiate_outputs, mode)
+
+    return push
+
+
+_pushes = {mode: _push_by(mode) for mode in ("jvp", "lin", "vjp")}
+
+
 @kept_with_jaxpr
 def batch_jaxpr(
     closed: ClosedJaxpr,
@@ -89,7 +134,7 @@ def batch_jaxpr(
         out_dims[:] = [0 if f else d for d, f in zip(result, forced, strict=True)]
         return outs
 
-    avals = [
+    avals: list[Any] = [
         a if d is None else a.with_dim(d, axis.size, entry_of(axis.explicit))
         for a, d in zip(closed.in_avals, dims, strict=True)
     ]
@@ -132,7 +177,7 @@ def transpose_jaxpr(
     avals = [a for a, f in zip(closed.in_avals, linear, strict=True) if not f]
     mapped = [a for a, f in zip(closed.in_avals, linear, strict=True) if f]
     # A linear map of integers has integers as cotangents; see `linear_transpose`.
-    whole = all(dtypes.issubdtype(a.dtype, np.integer) for a in mapped)
+    whole = all(_is_whole(a) for a in mapped)
     avals += [
         a.strip_weak_type() if whole else a.to_cotangent_aval()
         for a, n in zip(closed.out_avals, nonzero, strict=True)
@@ -141,10 +186,16 @@ def transpose_jaxpr(
     return stage(run, avals, closed.jaxpr.debug_info), tuple(out_nonzero)
 
 
+def _is_whole(aval: Any) -> bool:
+    return not aval.is_high and dtypes.issubdtype(aval.dtype, np.integer)
+
+
 def _check_cotangents(cts: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
     """Refuse cotangents of another dtype, which `custom_vjp` rules may give."""
     for ct, aval in zip(cts, avals, strict=True):
         result = typeof(ct)
+        if aval.is_high and result == aval.to_cotangent_aval():
+            continue
         wanted = aval.to_cotangent_aval().dtype, aval.dtype
         if result.shape != aval.shape or result.dtype not in wanted:
             raise TypeError(

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import dtypes
-from curta.core.avals import tangent_dtype
+from curta.core.avals import ShapedArray, tangent_dtype
+from curta.core.hi_types import HiTracer
 from curta.core.leaks import leak_check
 from curta.core.op import Op
 from curta.core.refs import Ref
@@ -15,6 +16,7 @@ from curta.core.stage import refuse_dead_tracer
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import (
     Trace,
+    TracedValue,
     Tracer,
     current_trace,
     running,
@@ -37,11 +39,11 @@ class JVPTracer(Tracer):
 
     __slots__ = ("primal", "tangent")
 
-    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any):
+    def __init__(self, trace: JVPTrace, primal: Any, tangent: Any, aval: Any):
         self._trace = trace
         self.primal: Any = primal
         self.tangent: Any = tangent
-        self.aval: Any = typeof(primal)
+        self.aval: Any = aval
 
     def concrete_value(self) -> Any:
         primal = self.primal
@@ -57,6 +59,13 @@ class JVPTracer(Tracer):
 
     def _origin_msg(self) -> str:
         return self.primal._origin_msg() if isinstance(self.primal, Tracer) else ""
+
+
+class HiJVPTracer(HiTracer):
+    """A primal value of a type of a program's own, and its tangent."""
+
+    __slots__ = ("primal", "tangent")
+    __init__: Any = JVPTracer.__init__
 
 
 def _shown(x: Any) -> str:
@@ -84,9 +93,10 @@ class JVPTrace(Trace):
 
     def pair(self, x: Any) -> tuple[Any, Any]:
         """The primal and tangent of `x`; a value of another trace is a constant."""
-        if type(x) is JVPTracer and x._trace is self:
-            return x.primal, x.tangent
-        if isinstance(x, Tracer):
+        if isinstance(x, TracedValue):
+            if x._trace is self:
+                own: Any = x
+                return own.primal, own.tangent
             refuse_dead_tracer(x)
         return x, zero_tangent(typeof(x))
 
@@ -109,7 +119,11 @@ class JVPTrace(Trace):
 
     def box(self, primal: Any, tangent: Any) -> Any:
         """A tracer, or the primal alone where the tangent is zero."""
-        return primal if type(tangent) is Zero else JVPTracer(self, primal, tangent)
+        if type(tangent) is Zero:
+            return primal
+        aval: Any = typeof(primal)
+        kind = JVPTracer if type(aval) is ShapedArray else HiJVPTracer
+        return kind(self, primal, tangent, aval)
 
     def written(self, x: Any, ref: Any, what: str) -> Any:
         if ref.aval.kind == "no_grad_no_remat":
@@ -157,4 +171,7 @@ def is_differentiable(x: Any) -> bool:
     """Whether a value of this aval can have a tangent that is not zero."""
     if isinstance(x, Ref):
         return False
-    return bool(tangent_dtype(typeof(x).dtype) != dtypes.float0)
+    aval = typeof(x)
+    if aval.is_high:
+        return True
+    return bool(tangent_dtype(aval.dtype) != dtypes.float0)

@@ -36,12 +36,17 @@ def linearize(
     primals: Sequence[Any],
     debug_info: DebugInfo | None = None,
     wanted: Sequence[bool] | None = None,
+    mode: str = "lin",
 ) -> Linearized:
-    """Linearise a flat function at `primals`, in the inputs that are `wanted`."""
+    """Linearise a flat function at `primals`, in the inputs that are `wanted`.
+
+    `mode` is "vjp" if the linear map is to be transposed, and nothing else.
+    """
     in_nonzero = [is_differentiable(x) for x in primals]
     if wanted is not None:
         in_nonzero = [a and b for a, b in zip(in_nonzero, wanted, strict=True)]
     partial = PartialTrace(current_trace(), debug_info or DebugInfo("linearize"))
+    partial.mode = mode
     trace = JVPTrace(partial)
     boxed = [
         trace.box(

@@ -11,8 +11,14 @@ from curta.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Var, eval_jaxpr
 from curta.core.memo import kept_with_jaxpr
 from curta.core.op import Op
 from curta.core.source_info import current_name_stack
-from curta.core.stage import JaxprTrace, JitTracer, stage
-from curta.core.trace import Trace, Tracer, current_trace, swap_trace, use_trace
+from curta.core.stage import JaxprTrace, stage
+from curta.core.trace import (
+    Trace,
+    TracedValue,
+    current_trace,
+    swap_trace,
+    use_trace,
+)
 from curta.transforms.dce import dce_jaxpr, read_atoms
 
 
@@ -24,6 +30,8 @@ class PartialTrace(Trace):
     """
 
     passes_refs = True
+    mode: str = "jvp"
+    """By which rules ops with several are differentiated: see control/hi_op.py."""
 
     def __init__(self, parent: Trace, debug_info: DebugInfo):
         self.parent: Trace = parent
@@ -36,15 +44,15 @@ class PartialTrace(Trace):
 
     def is_unknown(self, x: Any) -> bool:
         """Whether `x` is a value of the recorded jaxpr."""
-        return type(x) is JitTracer and x._trace is self.recorder
+        return isinstance(x, TracedValue) and x._trace is self.recorder
 
-    def unknown(self, aval: ShapedArray) -> JitTracer:
+    def unknown(self, aval: ShapedArray) -> Any:
         """A new unknown input."""
         return self.recorder.new_arg(aval)
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         for x in args:
-            if type(x) is JitTracer and x._trace is self.recorder:
+            if isinstance(x, TracedValue) and x._trace is self.recorder:
                 return op.partial_eval(self, args)
         before = swap_trace(self.parent)
         try:
@@ -52,7 +60,7 @@ class PartialTrace(Trace):
         finally:
             swap_trace(before)
 
-    def owns(self, x: Tracer) -> bool:
+    def owns(self, x: Any) -> bool:
         return self.is_unknown(x)
 
     def defer(self, op: Op, args: Sequence[Any]) -> Any:

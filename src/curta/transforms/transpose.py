@@ -13,7 +13,7 @@ from curta.core.sharding import MemorySpace
 from curta.core.source_info import Replay, current_location
 from curta.core.tangents import LinearArg, Zero, is_linear
 from curta.core.trace import register_other_type, typeof
-from curta.primitives.structure import add_any
+from curta.primitives.structure import sum_of
 
 _PLAINLY = nullcontext()
 
@@ -53,7 +53,7 @@ def _backwards(
                 continue
             ct = _placed_for(atom.aval.placement, ct)
             before = pending.get(atom)  # type: ignore[arg-type]
-            pending[atom] = ct if before is None else add_any(before, ct)  # type: ignore[index]
+            pending[atom] = ct if before is None else sum_of(before, ct)  # type: ignore[index]
 
     accumulate(jaxpr.outvars, cotangents)
     for eqn in reversed(linear_eqns):

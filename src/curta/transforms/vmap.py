@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from curta.core.hi_types import HiTracer
 from curta.core.jaxpr import Jaxpr, jaxprs_of
 from curta.core.leaks import leak_check
 from curta.core.memo import kept_with_jaxpr
@@ -13,6 +14,7 @@ from curta.core.source_info import settle, unsettle
 from curta.core.stage import refuse_dead_tracer
 from curta.core.trace import (
     Trace,
+    TracedValue,
     Tracer,
     current_trace,
     running,
@@ -54,12 +56,11 @@ class BatchTracer(Tracer):
 
     __slots__ = ("batch_dim", "val")
 
-    def __init__(self, trace: BatchTrace, val: Any, batch_dim: int):
+    def __init__(self, trace: BatchTrace, val: Any, batch_dim: int, aval: Any):
         self._trace = trace
         self.val: Any = val
         self.batch_dim: int = batch_dim
-        aval = typeof(val)
-        self.aval: Any = aval.without_dim(batch_dim)
+        self.aval: Any = aval
 
     def __repr__(self) -> str:
         batched = typeof(self.val).str_short()
@@ -67,6 +68,13 @@ class BatchTracer(Tracer):
 
     def _origin_msg(self) -> str:
         return self.val._origin_msg() if isinstance(self.val, Tracer) else ""
+
+
+class HiBatchTracer(HiTracer):
+    """A batch of values of a type of a program's own, seen as one example."""
+
+    __slots__ = ("batch_dim", "val")
+    __init__: Any = BatchTracer.__init__
 
 
 class BatchTrace(Trace):
@@ -93,19 +101,24 @@ class BatchTrace(Trace):
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:
         """The value of `x` and its batch dim, None if it has none."""
-        if type(x) is BatchTracer:
+        if isinstance(x, TracedValue):
+            own: Any = x
             trace: BatchTrace | None = self
             while trace is not None:
-                if x._trace is trace:
-                    return x.val, x.batch_dim
+                if own._trace is trace:
+                    return own.val, own.batch_dim
                 trace = trace.outer
-        if isinstance(x, Tracer):
             refuse_dead_tracer(x)
         return x, None
 
     def box(self, val: Any, dim: int | None) -> Any:
         """A tracer, or the value alone if it is the same for all examples."""
-        return val if dim is None else BatchTracer(self, val, dim)
+        if dim is None:
+            return val
+        aval: Any = typeof(val)
+        if aval.is_high:
+            return HiBatchTracer(self, val, dim, aval.dec_rank(self.axis.size, dim))
+        return BatchTracer(self, val, dim, aval.without_dim(dim))
 
     def process(self, op: Op, args: Sequence[Any]) -> Any:
         pairs = [self.unbox(x) for x in args]
@@ -157,7 +170,8 @@ def _check_examples(op: Op, vals: Sequence[Any], dims: Sequence[int | None]) -> 
     A batching rule that was given others may have failed in another way.
     """
     pairs = zip(map(typeof, vals), dims, strict=True)
-    op.aval(*[a if d is None else a.without_dim(d) for a, d in pairs])
+    if not op.is_high:
+        op.aval(*[a if d is None else a.without_dim(d) for a, d in pairs])
 
 
 def uses_axis(op: Op, axis: BatchAxis) -> bool:

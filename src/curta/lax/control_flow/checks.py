@@ -9,14 +9,14 @@ from curta import tree_util
 from curta.api.arguments import parameter_names
 from curta.core.avals import ShapedArray
 from curta.core.flat import function_location, function_name
+from curta.core.hi_types import same_kind
 from curta.core.placement import agree
 from curta.tree_util import equality_errors, equality_errors_pytreedef
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
     """Whether two avals agree in shape, dtype and placement."""
-    alike = a.shape == b.shape and a.dtype == b.dtype
-    return alike and agree(a.placement, b.placement)
+    return same_kind(a, b) and agree(a.placement, b.placement)
 
 
 def described(fun: Callable[..., Any]) -> str:
@@ -25,6 +25,8 @@ def described(fun: Callable[..., Any]) -> str:
 
 
 def _difference(a: ShapedArray, b: ShapedArray) -> str:
+    if a.is_high or b.is_high:
+        return "so the types do not match"
     parts = []
     if a.dtype != b.dtype:
         parts.append("the dtypes do not match")
@@ -45,7 +47,7 @@ def _casts(carries: Sequence[tuple[str, ShapedArray, ShapedArray]]) -> str:
         f"applying `jax.lax.pcast(..., {tuple(sorted(b.vma - a.vma))}, to='varying')`"
         f" to {name}"
         for name, a, b in carries
-        if b.vma - a.vma
+        if not a.is_high and b.vma - a.vma
     ]
     if len(result) < 2:
         return "".join(f"\n\nThis might be fixed by {text}." for text in result)

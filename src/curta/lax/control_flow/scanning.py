@@ -12,6 +12,7 @@ from curta.api.vmap import vmap
 from curta.config import config
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
+from curta.core.hi_types import is_high_value
 from curta.core.trace import Tracer, concrete_or_none, typeof
 from curta.core.tracebacks import api_boundary
 from curta.errors import ConcretizationTypeError
@@ -92,7 +93,7 @@ def scan_for(
     check_refs("scan", f, init, xs)
     leaves, tree = flat_arrays(init)
     in_tree = args_tree(init, xs)
-    rows = [_row_aval(x) for x in xs_leaves]
+    rows = [_row_aval(x, length) for x in xs_leaves]
 
     def trace(avals: Sequence[ShapedArray]) -> TracedFunction:
         return traced(user, f, in_tree, [*avals, *rows], shown)
@@ -136,17 +137,27 @@ def _pair(body: TracedFunction) -> tuple[Any, Any]:
     return children[0], children[1]
 
 
-def _row_aval(x: Any) -> ShapedArray:
-    aval = typeof(x)
+def _row_aval(x: Any, length: int) -> ShapedArray:
+    aval: Any = typeof(x)
+    if aval.is_high:
+        return aval.dec_rank(length, aval.leading_axis_spec())
     if aval.placement is not None and aval.sharding.spec.partitions[0] is not None:
         raise ValueError(
             "0th dimension of all xs should be replicated. Got"
             f" {aval.sharding.spec} for {aval.str_short()}"
         )
-    return aval.without_dim(0)
+    row: ShapedArray = aval.without_dim(0)
+    return row
 
 
 def _scan_length(leaves: Sequence[Any], length: Any) -> int:
+    others = [x for x in leaves if is_high_value(x)]
+    leaves = [x for x in leaves if not is_high_value(x)]
+    if others and not leaves and length is None:
+        raise ValueError(
+            "must provide `length` to `scan`, since the leading-axis size of non-array"
+            " (hijax) types cannot be inferred"
+        )
     for x in leaves:
         if not typeof(x).shape:
             raise ValueError(

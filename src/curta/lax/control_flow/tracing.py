@@ -14,7 +14,7 @@ from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr, Var
 from curta.core.refs import AbstractRef, Ref, refuse_aliases
 from curta.core.stage import axes_in_scope, stage
-from curta.core.trace import Tracer, typeof
+from curta.core.trace import TracedValue, typeof
 from curta.lax.control_flow.checks import same_type
 from curta.lax.conversion import convert_element_type
 
@@ -79,7 +79,7 @@ def traced(
     if result is None:
         result = TracedFunction(what, fun, in_tree, avals, shown)
         own = (*result.consts, *avals)
-        if not any(isinstance(x, (Tracer, Ref, AbstractRef)) for x in own):
+        if not any(isinstance(x, (TracedValue, Ref, AbstractRef)) for x in own):
             result = known.setdefault(key, result)
     return result
 
