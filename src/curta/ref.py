@@ -41,7 +41,7 @@ from curta.core.refs import (
     RefEffect as RefEffect,
     WriteEffect as WriteEffect,
 )
-from curta.core.trace import typeof
+from curta.core.trace import Tracer, typeof
 from curta.lazy_dataclass import dataclass
 from curta.numpy.index_update import IndexUpdater
 from curta.numpy.indexing import getitem
@@ -310,28 +310,45 @@ def _is_whole(idx: Any) -> bool:
 def _part(x: Any, idx: Any) -> Any:
     if _is_whole(idx):
         return x
-    _check_bounds(idx, x.shape)
+    if not isinstance(x, Tracer):
+        _check_bounds(idx, x.shape)
     return getitem(x, idx)
 
 
+def _entries(idx: Any) -> tuple[Any, ...]:
+    return idx if isinstance(idx, tuple) else (idx,)
+
+
 def _check_bounds(idx: Any, shape: tuple[int, ...]) -> None:
-    """Raise ValueError for static integers outside of the array."""
-    entries = idx if isinstance(idx, tuple) else (idx,)
-    if Ellipsis in [e for e in entries if not hasattr(e, "shape")]:
-        ellipsis = next(i for i, e in enumerate(entries) if e is Ellipsis)
-        entries = entries[:ellipsis]
+    """Raise ValueError for static integers beyond the end of the array.
+
+    Only known arrays are checked. In traced programs, indices out of bounds are
+    clamped, as those before the start are everywhere.
+    """
+    entries = _entries(idx)
+    for i, entry in enumerate(entries):
+        if entry is Ellipsis:
+            missing = (slice(None),) * (len(shape) - len(entries) + 1)
+            entries = (*entries[:i], *missing, *entries[i + 1 :])
+            break
     for i, size in zip(entries, shape, strict=False):
         plain = isinstance(i, (int, np.integer)) and not isinstance(i, bool)
-        if plain and not -size <= i < size:
+        if plain and i >= size:
             raise ValueError(f"Out of bound indexer: idx={i}, dim={size}.")
+
+
+def _write_mode(idx: Any) -> str | None:
+    """How to write out of bounds: reads and writes by scalars are both clamped."""
+    return None if any(np.ndim(i) for i in _entries(idx) if i is not None) else "clip"
 
 
 def _replaced(whole: Any, idx: Any, value: Any, verb: str) -> tuple[Any, Any]:
     """The array with another part at `idx`, and that part as it was."""
     before = _part(whole, idx)
     value = _checked(value, whole.aval, verb, before.shape)
-    new = value if _is_whole(idx) else IndexUpdater(whole)[idx].set(value)
-    return new, before
+    if _is_whole(idx):
+        return value, before
+    return IndexUpdater(whole)[idx].set(value, mode=_write_mode(idx)), before
 
 
 def _checked(

@@ -456,3 +456,36 @@ def test_weak_types_stay_weak(wrap):
     strong = curta.new_ref(jnp.int32(0))
     strong[...] = 3
     assert not strong[...].weak_type and count[...].weak_type
+
+
+OUTSIDE = [(4, 3), (7, 3), (-1, 3), (-5, 0), (-9, 0)]
+
+
+@pytest.mark.parametrize(("index", "row"), OUTSIDE)
+def test_scalars_out_of_bounds_are_clamped(index, row):
+    def replaced(index):
+        ref = curta.new_ref(jnp.arange(8.0).reshape(4, 2))
+        before = ref[index, 1]
+        ref[index] = jnp.full(2, 50.0)
+        curta.ref.addupdate(ref, index, jnp.ones(2))
+        return before, ref[...]
+
+    want = np.arange(8.0).reshape(4, 2)
+    first = want[row, 1]
+    want[row] = 51
+    runs = [
+        curta.jit(lambda: replaced(index))(),
+        curta.jit(replaced)(index),
+        curta.jit(replaced)(jnp.int8(index)),
+        [x[0] for x in curta.vmap(replaced)(jnp.array([index]))],
+    ]
+    for before, after in runs:
+        np.testing.assert_array_equal(np.ravel(before)[0], first)
+        np.testing.assert_array_equal(np.reshape(after, (-1, 4, 2))[0], want)
+
+
+def test_known_scalars_beyond_the_end_of_known_references():
+    ref = curta.new_ref(jnp.arange(8.0).reshape(4, 2))
+    for index in 4, (0, 2), (..., 2):
+        with pytest.raises(ValueError, match="Out of bound indexer"):
+            ref[index]

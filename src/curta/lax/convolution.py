@@ -283,7 +283,8 @@ def conv_transpose(
     strides = integers("conv_transpose strides", strides, None)
     if rhs_dilation is None:
         rhs_dilation = (1,) * (rank - 2)
-    if use_consistent_padding or padding in ("SAME", "VALID"):
+    named = isinstance(padding, str) and padding in ("SAME", "VALID")
+    if use_consistent_padding or named:
         window = taken(rhs_shape, numbers.rhs_spec[2:])
         reach = map(dilated, window, rhs_dilation)
         each = [padding] * len(strides) if isinstance(padding, str) else padding

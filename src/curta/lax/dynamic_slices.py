@@ -15,6 +15,7 @@ from curta.core.dim import as_dim
 from curta.core.shapes import canonicalize_shape, dim_of, operand_shape
 from curta.core.trace import operand_type, typeof
 from curta.lax.bounds import check_windows
+from curta.lax.index_types import fitting_dtype
 from curta.lax.shape import expand_dims, squeeze
 from curta.primitives.dims import dim_value
 from curta.primitives.elementwise import add, convert_element_type, lt, select_n
@@ -131,7 +132,7 @@ def _too_narrow(i: Any, size: Any) -> bool:
     """Whether an index, counted from the end, cannot be told in its own dtype."""
     dtype = dtypes.dtype(i)
     signed = dtypes.issubdtype(dtype, np.signedinteger)
-    return signed and type(size) is int and size > dtypes.iinfo(dtype).max
+    return signed and fitting_dtype(dtype, size) != dtype
 
 
 def _start_index(i: Any, size: int, allow_negative: bool) -> Any:

@@ -13,6 +13,7 @@ from curta.core.array import Array, ArrayLike, Shape
 from curta.core.shapes import canonicalize_shape, dim_of, operand_shape, sequence
 from curta.core.trace import operand_type, typeof
 from curta.lax.bounds import check_index_vectors
+from curta.lax.index_types import fitting_indices
 from curta.lax.shape import concatenate, expand_dims
 from curta.primitives.elementwise import add, lt, rem, select_n
 from curta.primitives.indexing import (
@@ -395,9 +396,11 @@ def index_take(src: Array, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
         dim_of("index_take axes", axis, shape)
     if not axes:
         raise ValueError("indices must have an integer type: index_take got no axes")
-    indices = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
+    sizes = [shape[a] for a in axes]
+    vectors = [expand_dims(fitting_indices(i, *sizes), (1,)) for i in idxs]
+    indices = concatenate(vectors, 1)
     dtype = typeof(indices).dtype
-    bounds = np.array([shape[a] for a in axes], dtype)
+    bounds = np.array(sizes, dtype)
     bounds = bounds.reshape(*[1] * (typeof(indices).ndim - 1), -1)
     indices = rem(indices, bounds)
     zero = np.zeros((), dtype)[()]

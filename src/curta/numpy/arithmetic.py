@@ -29,7 +29,7 @@ from curta.numpy.promotion import (
     promote_dtypes_inexact,
     promote_shapes,
 )
-from curta.numpy.selection import select_where
+from curta.numpy.selection import broadcast_all, select_where
 
 # ---- one operand
 
@@ -353,15 +353,38 @@ def _power(x1: Any, x2: Any) -> Any:
 
 
 def _integer_power(base: Any, exponent: Any) -> Any:
-    """Repeated squaring over the six bits an exponent of 64-bit integers can use."""
-    zero, one = const(exponent, 0), const(exponent, 1)
-    vanishes = lax.bitwise_and(lax.eq(base, zero), lax.ne(exponent, zero))
-    out = select_where(vanishes, zero, one)
-    for _ in range(6):
-        out = select_where(lax.bitwise_and(exponent, one), lax.mul(out, base), out)
-        base = lax.mul(base, base)
-        exponent = lax.shift_right_logical(exponent, one)
-    return out
+    """Repeated squaring, over all bits of the largest exponent.
+
+    Negative exponents give the reciprocal, rounded towards zero: 0 but for 1 and -1.
+    """
+    dtype = base.dtype
+    if dtypes.iinfo(dtype).bits < 8:
+        wide = np.dtype(np.int8 if dtypes.iinfo(dtype).min < 0 else np.uint8)
+        base, exponent = (lax.convert_element_type(x, wide) for x in (base, exponent))
+    base, exponent = broadcast_all(base, exponent)
+    zero, one = const(base, 0), const(base, 1)
+    out = lax.full_like(base, 1)
+    if dtypes.iinfo(base.dtype).min < 0:
+        negative = lax.lt(exponent, zero)
+        unit = lax.eq(lax.abs(base), one)
+        vanishes = lax.bitwise_and(negative, lax.bitwise_not(unit))
+        out = select_where(vanishes, zero, one)
+        exponent = select_where(negative, lax.bitwise_and(exponent, one), exponent)
+    out = lax.while_loop(_has_bits, _next_bit, (exponent, base, out))[2]
+    return lax.convert_element_type(out, dtype)
+
+
+def _has_bits(state: tuple[Any, Any, Any]) -> Any:
+    left = lax.ne(state[0], const(state[0], 0))
+    return lax.reduce_or(left, tuple(range(left.ndim)))
+
+
+def _next_bit(state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    exponent, base, out = state
+    one = const(exponent, 1)
+    odd = lax.ne(lax.bitwise_and(exponent, one), const(exponent, 0))
+    out = select_where(odd, lax.mul(out, base), out)
+    return lax.shift_right_logical(exponent, one), lax.mul(base, base), out
 
 
 def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:

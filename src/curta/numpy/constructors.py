@@ -227,17 +227,25 @@ def _leaves(x: Any) -> Iterator[Any]:
             yield from _leaves(item)
     elif x is None:
         raise ValueError("None is not a valid value for jnp.array")
-    elif hasattr(x, "__jax_array__"):
-        yield x.__jax_array__()
     else:
-        # A string as such would be taken for the name of a dtype.
-        yield np.asarray(x) if isinstance(x, (str, bytes)) else x
+        yield _leaf(x)
+
+
+def _leaf(x: Any) -> Any:
+    """An element of nested lists as a scalar or an array."""
+    if hasattr(x, "__jax_array__"):
+        return x.__jax_array__()
+    # A string as such would be taken for the name of a dtype.
+    foreign = (str, bytes, bytearray, memoryview)
+    if isinstance(x, foreign) or (hasattr(x, "__array__") and not hasattr(x, "dtype")):
+        return np.asarray(x)
+    return x
 
 
 def _stacked(x: Any, dtype: Any) -> Any:
     """Nested lists that hold arrays, joined along a new leading dim a level."""
     if not isinstance(x, (list, tuple)):
-        return asarray(x, dtype)
+        return asarray(_leaf(x), dtype)
     rows = [lax.expand_dims(_stacked(item, dtype), (0,)) for item in x]
     while len(rows) > 16:  # Few operands a concatenation keep compiled code short.
         rows = [lax.concatenate(rows[i : i + 16], 0) for i in range(0, len(rows), 16)]

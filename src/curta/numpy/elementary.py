@@ -5,6 +5,7 @@ All compute in floats: integers and booleans are converted first.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from typing import Any
 
@@ -241,8 +242,6 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
                 "integer np.round not implemented for decimals < 0"
             )
         return a
-    if decimals > np.log10(float(dtypes.finfo(a.dtype).max)):
-        return a
     if is_complex(a):
         return lax.complex(
             _round_real(lax.real(a), decimals), _round_real(lax.imag(a), decimals)
@@ -259,12 +258,37 @@ def _round_real(x: Any, decimals: int) -> Any:
     if decimals == 0:
         return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
     dtype = x.dtype
-    if dtype == np.float16:
+    if dtypes.finfo(dtype).bits <= 16:
         x = lax.convert_element_type(x, np.float32)
-    factor = const(x, 10.0**decimals)
-    whole = lax.round(lax.mul(x, factor), lax.RoundingMethod.TO_NEAREST_EVEN)
-    out = lax.div(whole, factor)
-    return lax.convert_element_type(out, dtype) if dtype == np.float16 else out
+    out = _round_after(x, decimals) if decimals > 0 else _round_before(x, -decimals)
+    return lax.convert_element_type(out, dtype)
+
+
+def _round_after(x: Any, decimals: int) -> Any:
+    """x rounded to decimals after the point; what has fewer stays as it is."""
+    info = dtypes.finfo(x.dtype)
+    most = int(np.log10(float(info.max)))
+    if decimals > -np.log10(float(info.smallest_subnormal)):
+        return x
+    powers = [const(x, 10.0 ** min(decimals, most))]
+    if decimals > most:
+        powers.append(const(x, 10.0 ** (decimals - most)))
+    scaled = functools.reduce(lax.mul, powers, x)
+    whole = lax.round(scaled, lax.RoundingMethod.TO_NEAREST_EVEN)
+    # From here on floats are whole, and scaling only rounds or overflows.
+    large = lax.ge(lax.abs(scaled), const(x, 2.0**info.nmant))
+    out = functools.reduce(lax.div, powers, whole)
+    return select_where(large, lax.stop_gradient(x), out)
+
+
+def _round_before(x: Any, digits: int) -> Any:
+    """x rounded to a multiple of 10**digits."""
+    if digits > np.log10(float(dtypes.finfo(x.dtype).max)):
+        zero = lax.mul(x, const(x, 0))
+        return select_where(lax.is_finite(x), zero, lax.stop_gradient(x))
+    power = const(x, 10.0**digits)
+    whole = lax.round(lax.div(x, power), lax.RoundingMethod.TO_NEAREST_EVEN)
+    return lax.mul(whole, power)
 
 
 @inner_jit

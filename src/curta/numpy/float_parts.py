@@ -18,9 +18,10 @@ from curta.numpy.promotion import (
     promote_args,
     promote_args_inexact,
     promote_dtypes_inexact,
+    promote_shapes,
     strong_const,
 )
-from curta.numpy.selection import select_where
+from curta.numpy.selection import broadcast_all, select_where
 
 _INTEGERS = {16: np.int16, 32: np.int32, 64: np.int64}
 
@@ -143,13 +144,68 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     if is_complex(x1) or dtypes.issubdtype(x2.dtype, np.inexact):
         raise ValueError(f"ldexp not supported for input types {(x1.dtype, x2.dtype)}")
     (x1,) = promote_dtypes_inexact(x1)
-    x2 = lax.convert_element_type(x2, x1.dtype)
-    (x1, x2) = promote_args_inexact("ldexp", x1, x2)
-    # Two factors, so that neither overflows where the result does not.
-    half = lax.round(lax.mul(x2, const(x2, 0.5)))
-    out = lax.mul(lax.mul(x1, lax.exp2(half)), lax.exp2(lax.sub(x2, half)))
-    keep = lax.bitwise_or(lax.eq(x1, const(x1, 0)), lax.bitwise_not(lax.is_finite(x1)))
-    return select_where(keep, x1, out)
+    x1, x2 = promote_shapes("ldexp", x1, x2)
+    x1, x2 = broadcast_all(x1, _bounded_exponent(x2))
+    if dtypes.finfo(x1.dtype).bits > 16:
+        return _ldexp(x1, x2)
+    # A number of 16 bits times a power of two is exact in float32.
+    out = _ldexp(lax.convert_element_type(x1, np.float32), x2)
+    return lax.convert_element_type(out, x1.dtype)
+
+
+_FAR = 3000
+"""Twice an exponent that takes the least positive float64 beyond the largest."""
+
+
+def _bounded_exponent(n: Any) -> Any:
+    """Integers as int32, those far out of every float's range at its end."""
+    if n.dtype == np.bool_:
+        return lax.convert_element_type(n, np.int32)
+    info = dtypes.iinfo(n.dtype)
+    low, high = max(-_FAR, int(info.min)), min(_FAR, int(info.max))
+    n = lax.clamp(const(n, low), n, const(n, high))
+    return lax.convert_element_type(n, np.int32)
+
+
+def _power_of_two(n: Any, dtype: Any) -> Any:
+    """2**n for exponents of normal numbers of `dtype`, by its bits."""
+    info = dtypes.finfo(dtype)
+    bits = lax.convert_element_type(n, _INTEGERS[info.bits])
+    field = lax.add(bits, const(bits, 1 - info.minexp))
+    field = lax.shift_left(field, const(bits, info.nmant))
+    return lax.bitcast_convert_type(field, dtype)
+
+
+@custom_jvp
+def _ldexp(x: Any, n: Any) -> Any:
+    """x·2**n, rounded once."""
+    x = asarray(x)  # Primals may be NumPy's, in a dtype that is not canonical.
+    info = dtypes.finfo(x.dtype)
+    mantissa, exponent = _frexp(x)
+    # 2·mantissa is in [1, 2): what is left is the exponent of the result.
+    total = lax.add(lax.sub(exponent, const(exponent, 1)), n)
+    normal = lax.clamp(const(total, info.minexp), total, const(total, info.maxexp - 1))
+    rest = lax.clamp(
+        const(total, -info.nmant - 2), lax.sub(total, normal), const(total, 1)
+    )
+    out = lax.mul(mantissa, const(x, 2))
+    for power in (normal, rest):
+        out = lax.mul(out, _power_of_two(power, x.dtype))
+    keep = lax.bitwise_or(lax.eq(x, const(x, 0)), lax.bitwise_not(lax.is_finite(x)))
+    return select_where(keep, x, out)
+
+
+@_ldexp.defjvp
+def _ldexp_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
+    (x, n), (t, _) = primals, tangents
+    out = _ldexp(x, n)
+    info = dtypes.finfo(out.dtype)
+    left = n
+    for _ in range(3):  # Normal powers, whose products span the whole range.
+        power = lax.clamp(const(left, info.minexp), left, const(left, info.maxexp - 1))
+        left = lax.sub(left, power)
+        t = lax.mul(t, _power_of_two(power, out.dtype))
+    return out, t
 
 
 @inner_jit

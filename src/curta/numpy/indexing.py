@@ -25,6 +25,7 @@ from curta.core.dim import (
     surely,
 )
 from curta.core.trace import Tracer
+from curta.lax.index_types import fitting_dtype, fitting_indices
 from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete, index_dtype
 from curta.numpy.constructors import asarray
@@ -292,9 +293,11 @@ def _wrapped(entry: Entry, shape: tuple[int, ...]) -> Entry:
 def wrap_negative(i: Any, size: int) -> Any:
     """Indices with negative ones counted from the end of a dim of `size`."""
     if isinstance(i, np.ndarray):
-        i = i.astype(dtypes.canonicalize_dtype(i.dtype))
+        canonical = dtypes.canonicalize_dtype(i.dtype)
+        i = i.astype(fitting_dtype(canonical, size))
         negative = i < 0
     else:
+        i = fitting_indices(i, size)
         negative = lax.lt(i, const(i, 0))
     return lax.select(negative, lax.add(i, const(i, size)), i)
 

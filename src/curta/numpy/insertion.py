@@ -9,6 +9,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.core.array import Array, ArrayLike
+from curta.lax.index_types import fitting_indices
 from curta.numpy.arguments import (
     canonical_axis,
     concrete,
@@ -100,6 +101,7 @@ def _insertion_indices(obj: Any, size: int) -> Any:
                 f"jnp.insert(): index array must be integer typed; got {obj}"
             )
         indices = cast(indices, dtypes.default_int_dtype())
+    indices = fitting_indices(indices, size)
     from_end = lax.add(indices, const(indices, size))
     indices = select_where(lax.lt(indices, const(indices, 0)), from_end, indices)
     return clip(indices, 0, size)

@@ -10,7 +10,7 @@ from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import axis_of_shape, ensure_arraylike, ensure_operands
-from curta.numpy.arithmetic import absolute, floor_divide, multiply
+from curta.numpy.arithmetic import absolute, floor_divide
 from curta.numpy.promotion import cast, const, promote_dtypes
 from curta.numpy.reductions import any, sum
 from curta.numpy.selection import broadcast_all, select_where
@@ -30,7 +30,17 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2 = promote_dtypes(*ensure_operands("gcd", x1, x2))
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError("Arguments to jax.numpy.gcd must be integers.")
-    pair = tuple(absolute(x) for x in broadcast_all(x1, x2))
+    pair = tuple(_magnitude(x) for x in broadcast_all(x1, x2))
+    return lax.convert_element_type(_divisor(pair), x1.dtype)
+
+
+def _magnitude(x: Any) -> Any:
+    """The absolute value as an unsigned integer, which the least number has, too."""
+    bits = max(dtypes.iinfo(x.dtype).bits, 8)
+    return lax.convert_element_type(absolute(x), np.dtype(f"uint{bits}"))
+
+
+def _divisor(pair: tuple[Any, Any]) -> Any:
     return lax.while_loop(_unfinished, _euclid, pair)[0]
 
 
@@ -53,13 +63,15 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     >>> jnp.lcm(jnp.array([4, 6]), 10)
     Array([20, 30], dtype=int32)
     """
-    x1, x2 = map(absolute, promote_dtypes(*ensure_operands("lcm", x1, x2)))
+    x1, x2 = promote_dtypes(*ensure_operands("lcm", x1, x2))
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError("Arguments to jax.numpy.lcm must be integers.")
-    divisor = gcd(x1, x2)
+    pair = tuple(_magnitude(x) for x in broadcast_all(x1, x2))
+    divisor = _divisor(pair)
     zero = const(divisor, 0)
-    multiple = multiply(x1, floor_divide(x2, divisor))
-    return select_where(lax.eq(divisor, zero), zero, multiple)
+    multiple = lax.mul(pair[0], floor_divide(pair[1], divisor))
+    multiple = select_where(lax.eq(divisor, zero), zero, multiple)
+    return lax.convert_element_type(multiple, x1.dtype)
 
 
 @inner_jit(static_argnames=("axis", "bitorder"))

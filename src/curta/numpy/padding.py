@@ -225,9 +225,10 @@ def _mirror(
         is_symbolic_dim(w) or w for w in widths
     ):
         return array
+    sides: list[list[Any]] = []
     for width, before in ((widths[0], True), (widths[1], False)):
         try:
-            array = _mirror_side(array, axis, width, reflect, kind, before)
+            sides.append(_mirror_side(array, axis, width, reflect, kind, before))
         except InconclusiveDimensionOperation as error:
             raise ValueError(
                 "Shape polymorphism is supported for jnp.pad with 'reflect' or"
@@ -236,13 +237,18 @@ def _mirror(
                 f" larger or equal than the padding length (= {width}). Error while"
                 f" handling {'left' if before else 'right'} padding on axis {axis}."
             ) from error
-    return array
+    return lax.concatenate([*reversed(sides[0]), array, *sides[1]], axis)
 
 
 def _mirror_side(
     array: Any, axis: int, width: int, reflect: bool, kind: str, before: bool
-) -> Any:
-    """One border, in rounds: each can at most mirror what is there already."""
+) -> list[Any]:
+    """The parts of one border, from the array outwards.
+
+    Each part mirrors the whole of the one before it, so that all begin where the
+    last one turned; only the outermost can be shorter.
+    """
+    parts, last = list[Any](), array
     own = array.shape[axis]
     offset = 1 if reflect and own > 1 else 0
     edge = _part(array, axis, 0, 1) if before else _part(array, axis, -1, None)
@@ -250,17 +256,22 @@ def _mirror_side(
         step = min(width, own - offset)
         width -= step
         if before:
-            x = _part(array, axis, offset, offset + step)
+            x = _part(last, axis, offset, offset + step)
         else:
-            end = array.shape[axis] - offset
-            x = _part(array, axis, end - step, end)
+            end = own - offset
+            x = _part(last, axis, end - step, end)
         x = flip(x, axis)
         if kind == "odd":
             x = lax.sub(lax.mul(const(edge, 2), edge), x)
             if own > 1:
                 edge = _part(x, axis, 0, 1) if before else _part(x, axis, -1, None)
-        array = lax.concatenate([x, array] if before else [array, x], axis)
-    return array
+        parts.append(x)
+        if offset and width > 0:  # Each part begins with the point where it turns.
+            turn = _part(last, axis, 0, 1) if before else _part(last, axis, -1, None)
+            last = lax.concatenate([x, turn] if before else [turn, x], axis)
+        else:
+            last = x
+    return parts
 
 
 def _edge(array: Any, axis: int, widths: tuple[int, int]) -> Any:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta import lax
+import numpy as np
+
+from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
+from curta.lax.index_types import fitting_indices
 from curta.numpy.arguments import (
     canonical_axis,
     ensure_arraylikes,
@@ -123,6 +126,8 @@ def put(
     if not (a.size and flat.size and values.size):
         return a
     values = _to_length(values, flat.size)
+    if dtypes.issubdtype(flat.dtype, np.integer):
+        flat = fitting_indices(flat, a.size)
     if mode == "clip":
         flat = clip(flat, 0, a.size - 1)
     elif mode == "wrap":

@@ -13,6 +13,7 @@ from curta.api.inner import inner_jit, new_arrays
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, Shape
 from curta.core.dim import as_dim, is_symbolic_dim
+from curta.lax.index_types import fitting_indices
 from curta.numpy.arguments import (
     canonical_axis,
     canonical_shape,
@@ -256,6 +257,8 @@ def repeat(
     if total_repeat_length == 0 or a.shape[axis] == 0:
         empty = (*a.shape[:axis], 0, *a.shape[axis + 1 :])
         return lax.full(empty, 0, a.dtype)
+    if dtypes.issubdtype(counts.dtype, np.integer):
+        counts = fitting_indices(counts, np.iinfo(np.int32).max)
     ends = lax.cumsum(counts, 0)
     slots = lax.broadcasted_iota(ends.dtype, (total_repeat_length, ends.shape[0]), 0)
     passed = lax.le(broadcast_to(ends, slots.shape), slots)

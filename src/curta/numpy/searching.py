@@ -14,6 +14,7 @@ from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike, Shape
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError
+from curta.lax.index_types import fitting_indices
 from curta.numpy.arguments import (
     STATIC_SIZE,
     axis_of_shape,
@@ -408,8 +409,8 @@ def ravel_multi_index(
     Raises:
       TypeError: `multi_index` is no sequence, or `dtype` is unknown.
       ValueError: the number of index arrays is not that of the dims; they or `dtype`
-        are not of integers; an index is out of bounds with "raise"; `mode` or `order`
-        is unknown.
+        are not of integers; `dtype` is too small for the indices; an index is out of
+        bounds with "raise"; `mode` or `order` is unknown.
       ConcretizationTypeError: indices are traced with "raise".
 
     >>> from curta import numpy as jnp
@@ -426,15 +427,10 @@ def ravel_multi_index(
             f" {len(sizes)} dims"
         )
     arrays = ensure_arraylikes("ravel_multi_index", *multi_index)
-    wanted = user_dtype(dtype, "ravel_multi_index")
-    dtype = dtypes.result_type(int, *arrays) if wanted is None else wanted
-    for given in (*(x.dtype for x in arrays), dtype):
-        if not dtypes.issubdtype(given, np.integer):
-            raise ValueError(
-                f"dtype={given!r} is not an integer type. ravel_multi_index takes"
-                " arrays of integers"
-            )
-    arrays = tuple(_in_range(i, d, mode) for i, d in zip(arrays, sizes))
+    dtype = _flat_dtype(arrays, sizes, user_dtype(dtype, "ravel_multi_index"))
+    arrays = tuple(
+        _in_range(fitting_indices(i, d), d, mode) for i, d in zip(arrays, sizes)
+    )
     if order not in ("C", "F"):
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     strides = np.cumprod((1, *(sizes[1:][::-1] if order == "C" else sizes[:-1])))
@@ -442,6 +438,26 @@ def ravel_multi_index(
     for i, s in zip(arrays, strides[::-1] if order == "C" else strides):
         out = lax.add(*broadcast_all(out, lax.mul(cast(i, dtype), const(out, int(s)))))
     return out
+
+
+def _flat_dtype(arrays: Sequence[Any], sizes: Sequence[int], wanted: Any) -> Any:
+    """The dtype of flat indices: `wanted`, or a promoted one that holds them all."""
+    dtype = dtypes.result_type(int, *arrays) if wanted is None else wanted
+    for given in (*(x.dtype for x in arrays), dtype):
+        if not dtypes.issubdtype(given, np.integer):
+            raise ValueError(
+                f"dtype={given!r} is not an integer type. ravel_multi_index takes"
+                " arrays of integers"
+            )
+    last = math.prod(sizes) - 1
+    if wanted is None and last > dtypes.iinfo(dtype).max:
+        dtype = dtypes.default_int_dtype()
+    if last > dtypes.iinfo(dtype).max:
+        raise ValueError(
+            f"jnp.ravel_multi_index: dtype={dtype} is not large enough for a flat index"
+            f" into dims={tuple(sizes)}. Use the dtype argument to give a larger one"
+        )
+    return dtype
 
 
 def _in_range(i: Any, size: int, mode: str) -> Any:

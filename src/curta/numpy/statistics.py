@@ -53,7 +53,7 @@ def mean(
       axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
         enclosing `vmap` or `shard_map` maps. None (default) is all axes.
       dtype: dtype of the sum and of the result; None (default) is `a`'s, float32 for
-        integers and booleans.
+        integers and booleans. With bool, the mean is whether any element is true.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
       keepdims: keep the reduced axes, with size 1. Default False.
@@ -85,6 +85,8 @@ def mean(
         result = computed = user_dtype(dtype, "mean")
         if isinstance(computed, dtypes.ExtendedDType):
             a = cast(a, computed)  # which says that keys are no numbers
+        if result == np.bool_:  # The sum is a logical or; only 0 / n is False.
+            a, computed = cast(a, result), dtypes.default_float_dtype()
     count = _count(a, axis, keepdims, where, computed)
     total = sum(a, axis, dtype=computed, keepdims=keepdims, where=where)
     return cast(lax.div(total, count), result)

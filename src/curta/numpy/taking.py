@@ -10,14 +10,14 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit, new_arrays
 from curta.core.array import Array, ArrayLike
-from curta.core.dim import min_dim, surely
+from curta.core.dim import min_dim
 from curta.lax.bounds import check_index
+from curta.lax.index_types import fitting_indices
 from curta.numpy.arguments import (
     canonical_axis,
     concrete,
     ensure_arraylikes,
     ensure_operands,
-    index_dtype,
     is_complex,
     refuse_out,
 )
@@ -143,11 +143,9 @@ def _take(
 
 def _bounded(indices: Any, size: int, mode: str | None) -> tuple[Any, Any]:
     modes = lax.GatherScatterMode
-    integers = dtypes.issubdtype(indices.dtype, np.integer) and isinstance(size, int)
-    narrow = integers and size > dtypes.iinfo(indices.dtype).max
-    if narrow and mode != "clip":  # they are counted from the end
-        wide = np.int32 if size < 1 << 31 else np.int64
-        indices = lax.convert_element_type(indices, wide)
+    integers = dtypes.issubdtype(indices.dtype, np.integer)
+    if integers and mode != "clip":  # they are counted from the end
+        indices = fitting_indices(indices, size)
     if mode is None or mode == "fill":
         negative = lax.lt(indices, const(indices, 0))
         from_end = lax.add(indices, const(indices, size))
@@ -228,17 +226,11 @@ def take_along_axis(
     if mode in (None, "promise_in_bounds"):
         check_index(a.shape, axis, indices, wrap_negative_indices)
     if wrap_negative_indices:
-        indices = cast(indices, _fitting_dtype(indices.dtype, size))
-        if not dtypes.issubdtype(indices.dtype, np.unsignedinteger):
-            indices = wrap_negative(indices, size)
+        wide = fitting_indices(indices, size)
+        unsigned = dtypes.issubdtype(wide.dtype, np.unsignedinteger)
+        indices = wide if unsigned else wrap_negative(wide, size)
     mode = "fill" if mode is None else mode
     return _gather_along(a, indices, axis, out_shape, mode, fill_value)
-
-
-def _fitting_dtype(dtype: Any, size: int) -> Any:
-    """The integer dtype of indices, or a wider one if it cannot hold `size`."""
-    fits = surely(lambda: dtypes.iinfo(dtype).max >= size)
-    return dtype if fits else index_dtype(size)
 
 
 def _gather_along(
@@ -305,6 +297,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     if not dtypes.issubdtype(a.dtype, np.integer):
         raise ValueError("`a` array must be integer typed")
     count = len(arrays)
+    a = fitting_indices(a, count)
     if mode == "raise":
         known = concrete(
             a,

@@ -84,6 +84,11 @@ class Fft(Linear):
                 f" fft_lengths {lengths}"
             )
         if self.fft_type == FftType.RFFT:
+            if 0 in lengths[-1:]:
+                raise ValueError(
+                    f"RFFT of no elements: fft_lengths {lengths} of input shape"
+                    f" {x.shape} must end in a positive length"
+                )
             shape = (*outer, *lengths[:-1], lengths[-1] // 2 + 1)
             return ShapedArray(shape, np.dtype(_COMPLEX[x.dtype.name]))
         if self.fft_type == FftType.IRFFT:
