@@ -107,6 +107,9 @@ EMPTY_IS_NOT_FILLED: Final = Change(
 GRIDS_ARE_TUPLES: Final = Change(
     "0.12", "`numpy.meshgrid` and `broadcast_arrays` give tuples, no lists"
 )
+ROWS_BY_UNSTACK: Final = Change(
+    "0.12", "iteration over a traced array is one `unstack`, no slices"
+)
 TRI_HAS_DEFAULT_FLOAT: Final = Change(
     "0.12", "`numpy.tri` makes the default float: float64 where x64 is enabled"
 )

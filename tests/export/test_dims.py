@@ -198,3 +198,25 @@ def test_no_value_outside_of_a_function():
         int(a)
     with pytest.raises(curta.errors.UnexpectedTracerError, match="has no value"):
         curta.numpy.sin(a)
+
+
+def test_powers_beyond_all_sizes_raise_at_once():
+    for text in ("a^1000000", "2^1000", "max(a,b)^65", "a^99999999999"):
+        with pytest.raises(ValueError, match="exponents are at most 64"):
+            export.symbolic_shape(text)
+    a, b = export.symbolic_shape("a, b")
+    with pytest.raises(ValueError, match="exponents are at most 64"):
+        a**1000
+    terms = sum(export.symbolic_shape(", ".join(f"d{i}" for i in range(20))))
+    with pytest.raises(ValueError, match="too long"):
+        terms**20
+    assert str(export.symbolic_shape("a^64")) == "(a^64,)"
+    assert (a + b) ** 2 == a * a + 2 * a * b + b * b
+
+
+def test_shifts_of_dims():
+    (a,) = export.symbolic_shape("a")
+    assert a >> 2 == a // 4
+    assert a << 3 == 8 * a
+    with pytest.raises(ValueError, match="negative shift count"):
+        a >> -1

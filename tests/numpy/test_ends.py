@@ -9,6 +9,7 @@ from numpy.testing import assert_array_equal
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.api_version import jax_api_version
 from curta.config import enable_x64
 
 
@@ -187,8 +188,7 @@ def test_padding_as_an_array():
     x, kernel = jnp.ones((1, 4, 4, 1)), jnp.ones((3, 3, 1, 1))
     pads = [(1, 1), (2, 0)]
     one, two = (
-        lax.conv_transpose(x, kernel, (1, 1), padding=p)
-        for p in (pads, np.array(pads))
+        lax.conv_transpose(x, kernel, (1, 1), padding=p) for p in (pads, np.array(pads))
     )
     assert_array_equal(one, two)
 
@@ -215,3 +215,41 @@ def test_arrays_of_lists_with_foreign_objects():
     letters = jnp.array([memoryview(b"ab"), jnp.zeros(2, jnp.uint8), bytearray(b"cd")])
     assert_array_equal(letters, [[97, 98], [0, 0], [99, 100]])
     assert letters.dtype == np.uint8
+
+
+def test_sinc_at_whole_numbers_and_infinities():
+    x = jnp.array([np.inf, -np.inf, 3.0, -2.0, 1e30, 0.0, 0.5])
+    assert_array_equal(jnp.sinc(x)[:6], [0, 0, 0, 0, 0, 1])
+    assert jnp.isnan(jnp.sinc(np.nan))
+    near = np.linspace(-4, 4, 81, dtype=np.float32)
+    np.testing.assert_allclose(jnp.sinc(near), np.sinc(near), atol=1e-7)
+    z = np.array([1 + 1j, 2.5 - 0.5j, 3 + 0j, 0.7 + 0.2j], np.complex64)
+    np.testing.assert_allclose(jnp.sinc(z), np.sinc(z), rtol=2e-5, atol=1e-6)
+    assert curta.grad(jnp.sinc)(1.0) == -1.0
+
+
+def test_permuted_dims_from_the_end():
+    x = jnp.zeros((2, 3, 4))
+    assert jnp.permute_dims(x, (2, 0, -2)).shape == (4, 2, 3)
+
+
+def test_windows_of_scalars():
+    x, start = jnp.float32(3.0), 1.0
+    assert lax.reduce_window(x, start, lambda a, b: a * b + b, (), (), "SAME") == 6.0
+    assert lax.reduce_window(x, start, lax.add, (), (), ()) == 4.0
+    pair = (x, jnp.int32(2))
+    both = lax.reduce_window(
+        pair, (start, 3), lambda a, b: (a[0] + b[0], a[1] * b[1]), (), (), "VALID"
+    )
+    assert [float(y) for y in both] == [4.0, 6.0]
+
+
+def test_rows_of_traced_arrays():
+    def rows(x):
+        return list(x)
+
+    for version, op in (("0.10", "squeeze"), ("0.12", "unstack")):
+        with jax_api_version(version):
+            jaxpr = curta.make_jaxpr(lambda x: rows(x))(jnp.zeros((2, 3)))
+        assert [e.primitive.name for e in jaxpr.eqns][-1] == op
+        assert len(jaxpr.out_avals) == 2

@@ -214,7 +214,8 @@ class ReduceWindow(Folding):
             return [reshape(x, out) for x in starts]
         there = full(ShapedArray(shape, np.dtype(bool)), True)
         wide = [_widened(window, x) for x in (there, *args[:n])]
-        taps = np.array(list(window.taps()), np.int32).reshape(-1, len(shape))
+        steps = list(window.taps())
+        taps = np.array(steps, np.int32).reshape(len(steps), len(shape))
         taps *= np.array(window.window_dilation, np.int32)
         function = self.vectorised(count)
 

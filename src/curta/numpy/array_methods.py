@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta import dtypes, lax
+from curta import api_version, dtypes, lax
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
@@ -210,6 +210,8 @@ def iterate(self: Any) -> Any:
     """The slices along the first dim of a traced array."""
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
+    if api_version.ROWS_BY_UNSTACK.applies():
+        return iter(lax.unstack(self))
     return (lax.index_in_dim(self, i, keepdims=False) for i in range(self.shape[0]))
 
 

@@ -364,14 +364,15 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
 
 def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Array:
-    """The dims in the order of `axes`.
+    """The dims in the order of `axes`; negative ones count from the last.
 
     >>> from curta import numpy as jnp
     >>> jnp.permute_dims(jnp.zeros((2, 3)), (1, 0)).shape
     (3, 2)
     """
     a = ensure_arraylike("permute_dims", a)
-    return lax.transpose(a, tuple(map(operator.index, axes)))
+    order = (canonical_axis(operator.index(i), a.ndim) for i in axes)
+    return lax.transpose(a, tuple(order))
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:

@@ -218,7 +218,7 @@ degrees: Callable[[ArrayLike], Array] = alias("degrees", rad2deg)
 
 @inner_jit
 def sinc(x: ArrayLike, /) -> Array:
-    """sin(πx)/(πx), and 1 at 0.
+    """sin(πx)/(πx), 1 at 0, and exactly 0 at other integers and at infinities.
 
     >>> from curta import numpy as jnp
     >>> jnp.sinc(jnp.array([0.0, 0.5])).round(4)
@@ -229,7 +229,27 @@ def sinc(x: ArrayLike, /) -> Array:
     angle = lax.mul(const(x, np.pi), x)
     safe = select_where(zero, const(x, 1), angle)
     at_zero = _sinc_maclaurin(0, angle)
-    return select_where(zero, at_zero, lax.div(lax.sin(safe), safe))
+    sine = lax.sin(lax.mul(const(x, np.pi), _to_half_turn(x)))
+    rest = lax.div(sine, safe)
+    if not is_complex(x):
+        endless = lax.eq(lax.abs(x), const(x, np.inf))
+        rest = select_where(endless, const(x, 0), rest)
+    return select_where(zero, at_zero, rest)
+
+
+def _to_half_turn(x: Any) -> Any:
+    """y in [-1/2, 1/2] with sin(πy) = sin(πx); of complex x, the same or its turn."""
+    if is_complex(x):
+        return lax.complex(_shifted(lax.real(x)), lax.imag(x))
+    turn = _shifted(x)
+    folded = lax.sub(lax.sign(turn), turn)
+    return select_where(lax.gt(lax.abs(turn), const(turn, 0.5)), folded, turn)
+
+
+def _shifted(x: Any) -> Any:
+    """x without whole turns: y in [-1, 1] that differs from x by a multiple of 2."""
+    even = lax.mul(const(x, 2), lax.round(lax.mul(x, const(x, 0.5))))
+    return lax.sub(x, even)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(0,))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -19,6 +18,7 @@ from curta.core.symbolic.terms import (
     Poly,
     combine,
     constant,
+    power as raised_to,
     product,
 )
 from curta.core.symbolic.value import DimAsValue
@@ -191,7 +191,19 @@ class DimExpr(SymbolicDim):
                 "Symbolic dimension cannot be raised to negative powers:"
                 f" '{self}' ** '{power}'"
             )
-        return functools.reduce(operator.mul, [self] * int(power), 1)
+        try:
+            raised = raised_to(self.poly, int(power))
+        except OverflowError as error:
+            raise ValueError(
+                f"Symbolic dimension raised to a power: '{self}' ** '{power}': {error}"
+            ) from None
+        return self._wrap(self.scope.normal(raised))
+
+    def __rshift__(self, bits: Any) -> Any:
+        return self // (1 << operator.index(bits))
+
+    def __lshift__(self, bits: Any) -> Any:
+        return self * (1 << operator.index(bits))
 
     def __rpow__(self, base: Any) -> Any:
         return (

@@ -18,6 +18,7 @@ from curta.core.symbolic.terms import (
     Poly,
     combine,
     constant,
+    power,
     product,
 )
 
@@ -184,10 +185,11 @@ class Parser:
         if self.token != "^":
             return base
         self._next()
-        result = constant(1)
-        for _ in range(self._number()):
-            result = product(result, base)
-        return result
+        exponent = self._number()
+        try:
+            return power(base, exponent)
+        except OverflowError as error:
+            self._fail(str(error))
 
     def _factor(self) -> Poly:
         if self.kind == "number":

@@ -236,6 +236,24 @@ def product(p: Poly, q: Poly) -> Poly:
     return Poly(result)
 
 
+MOST_POWER = 64
+"""The largest exponent: a size of 2 to it is beyond every array's."""
+_MOST_TERMS = 10_000
+
+
+def power(p: Poly, n: int) -> Poly:
+    """p to the n-th; OverflowError, at once, for what no size can be."""
+    if n > MOST_POWER:
+        raise OverflowError(f"exponents are at most {MOST_POWER}, not {n}")
+    count = len(p.terms)
+    if count and math.comb(n + count - 1, n) > _MOST_TERMS:
+        raise OverflowError(f"the power {n} of a sum of {count} terms is too long")
+    result = constant(1)
+    for _ in range(n):
+        result = product(result, p)
+    return result
+
+
 def divide(p: Poly, q: Poly) -> tuple[Poly, Poly] | None:
     """Quotient and remainder by long division; None where they are no polynomials.
 
