@@ -7,7 +7,7 @@ from curta.core.compile_time import (
     ensure_compile_time_eval as ensure_compile_time_eval,
 )
 from curta.core.dim import max_dim as max_dim, min_dim as min_dim
-from curta.core.hi_types import AnyTracer as Tracer
+from curta.core.hi_types import Tracer as Tracer
 from curta.core.jaxpr import Atom as Atom, eval_jaxpr as eval_jaxpr
 from curta.core.pretty import format_eqn as format_eqn, format_jaxpr as format_jaxpr
 from curta.core.primitive import ParamDict as ParamDict

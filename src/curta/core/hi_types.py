@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NoReturn
 from curta.core.avals import AbstractValue
 from curta.core.trace import (
     TracedValue,
-    Tracer,
+    Tracer as ArrayTracer,
     is_array_like,
     register_other_type,
     typeof,
@@ -296,21 +296,21 @@ class HiTracer(TracedValue):
         return f"{type(self).__name__}({self.aval.str_short()})"
 
 
-class _TracerType(type(Tracer)):  # type: ignore[misc]
+class _TracerType(type(ArrayTracer)):  # type: ignore[misc]
     """The type of the class `Tracer` that programs know."""
 
     def __instancecheck__(cls, x: object) -> bool:
-        if cls is AnyTracer:
+        if cls is Tracer:
             return isinstance(x, TracedValue)
         return bool(super().__instancecheck__(x))
 
     def __subclasscheck__(cls, kind: type) -> bool:
-        if cls is AnyTracer:
+        if cls is Tracer:
             return issubclass(kind, TracedValue)
         return bool(super().__subclasscheck__(kind))
 
 
-class AnyTracer(Tracer, metaclass=_TracerType):
+class Tracer(ArrayTracer, metaclass=_TracerType):
     """What programs know as `Tracer`: `isinstance` is true of all values of traces.
 
     >>> import curta
@@ -322,9 +322,6 @@ class AnyTracer(Tracer, metaclass=_TracerType):
     """
 
     __slots__ = ()
-
-
-AnyTracer.__name__ = AnyTracer.__qualname__ = "Tracer"
 
 
 def _operator(name: str) -> Any:

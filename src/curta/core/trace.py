@@ -23,19 +23,11 @@ from curta.core.avals import (
     plain_scalar,
     scalar_aval,
 )
+from curta.core.wrapping import Flat
 from curta.dtypes.scalars import ALL
 
 if TYPE_CHECKING:
     from curta.core.op import Op
-
-
-class Flat:
-    """A flat function, as traces that programs define are given it."""
-
-    f: Callable[..., Any]
-
-    def __init__(self, fun: Callable[..., Any]):
-        self.call_wrapped = self.f = fun
 
 
 _identity: list[Callable[[type[Op]], Any]] = []

@@ -56,3 +56,12 @@ class SignatureOf:
             raise AttributeError("__signature__") from None
         vars(caller)["__signature__"] = result
         return result
+
+
+class Flat:
+    """A flat function, as traces that programs define are given it."""
+
+    f: Callable[..., Any]
+
+    def __init__(self, fun: Callable[..., Any]):
+        self.call_wrapped = self.f = fun

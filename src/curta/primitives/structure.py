@@ -455,11 +455,15 @@ def sum_of(x: Any, y: Any) -> Any:
     return aval.vspace_add(x, y) if aval.is_high else add_any(x, y)
 
 
+def _sum_in(aval: ShapedArray, x: Any, y: Any) -> Any:
+    """The sum of two tangents or cotangents of this type."""
+    return add_tangents(x, y)
+
+
 def _attach() -> None:
     """Give types of arrays the zero and the sum, as those of programs have."""
     kind: Any = ShapedArray
-    kind.vspace_zero = zeros
-    kind.vspace_add = lambda aval, x, y: add_tangents(x, y)
+    kind.vspace_zero, kind.vspace_add = zeros, _sum_in
 
 
 _attach()

@@ -33,7 +33,6 @@ from curta.control.accumulators import (
     ValAccum as ValAccum,
 )
 from curta.core.avals import AbstractValue as AbstractValue, ShapedArray as ShapedArray
-from curta.core.effects import Effect
 from curta.core.hi_types import (
     HiPspec as HiPspec,
     HiType as HiType,
@@ -44,6 +43,9 @@ from curta.core.hi_types import (
 )
 from curta.core.refs import AbstractRef as AbstractRef
 from curta.core.tangents import Zero as Zero, is_linear as is_undefined_primal
+from curta.experimental.hijax.allowed_effects import (
+    control_flow_allowed_effects as control_flow_allowed_effects,
+)
 from curta.experimental.hijax.batching import (
     bdims_at_front as bdims_at_front,
     unmap_avals as unmap_avals,
@@ -64,7 +66,7 @@ from curta.experimental.hijax.earlier import (
     cur_qdd as cur_qdd,
 )
 from curta.experimental.hijax.prim import HiPrim as HiPrim
-from curta.on_demand import Listing, listed, retired
+from curta.on_demand import listed as _listed, retired as _retired
 from curta.primitives.structure import instantiate as instantiate_zeros
 from curta.ref import RefView as TransformedRef
 
@@ -102,26 +104,7 @@ __all__ = [
     "vjp_from_lin",
     "vmap_rule",
 ]
-__dir__: Listing = listed(__all__)
+__dir__ = _listed(__all__)
 
 
-class EffectTypeSet:
-    """Classes of effects."""
-
-    def __init__(self) -> None:
-        self._types: set[type[Effect]] = set()
-
-    def add_type(self, effect_type: type[Effect]) -> None:
-        """Take a class, and so its subclasses."""
-        self._types.add(effect_type)
-
-    def contains(self, effect: Effect) -> bool:
-        """Whether the effect is of one of the classes."""
-        return isinstance(effect, tuple(self._types))
-
-
-control_flow_allowed_effects: EffectTypeSet = EffectTypeSet()
-"""What programs say about their effects. Any effect may occur in loops and branches."""
-
-
-__getattr__ = retired(__name__)
+__getattr__ = _retired(__name__)

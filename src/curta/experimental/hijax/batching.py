@@ -22,6 +22,9 @@ def unmap_avals(axis_data: Any, avals: Any, dims: Any) -> Any:
     Returns:
       A pytree like `avals`.
 
+    Raises:
+      ValueError: for dims of another structure than the types.
+
     >>> import curta
     >>> from curta.experimental import hijax
     >>> from curta.transforms.vmap import BatchAxis
@@ -45,6 +48,9 @@ def bdims_at_front(axis_data: Any, args: Any, dims: Any) -> Any:
 
     Returns:
       A pytree like `args`.
+
+    Raises:
+      ValueError: for dims of another structure than the arrays.
 
     >>> import curta.numpy as jnp
     >>> from curta.experimental import hijax
@@ -77,6 +83,9 @@ def vmap_rule(
 
     Returns:
       The function of batches.
+
+    Raises:
+      ValueError: as `vmap`.
 
     >>> import curta.numpy as jnp
     >>> from curta.experimental import hijax
