@@ -21,6 +21,17 @@ def test_collectives(engine, count):
     assert said[0].startswith(name)
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_compiled_program_is_one_file_for_all_ranks(engine, tmp_path, monkeypatch):
+    said = lines(engine, 3, "multiprocess.programs.cached", str(tmp_path))
+    assert len(said) == 3 and len(set(said)) == 1
+    assert int(said[0].split()[0]) > 3
+    monkeypatch.setenv("CURTA_LOG", "cache")
+    ended = launch(engine, 3, "multiprocess.programs.cached", str(tmp_path))
+    assert ended.returncode == 0 and sorted(ended.stdout.splitlines()) == said
+    assert ended.stderr.count("program at ") == ended.stderr.count(": hit: ") == 9
+
+
 @pytest.mark.parametrize("how", ["data", "weights"])
 @pytest.mark.parametrize("count", [2, 4])
 @pytest.mark.parametrize("engine", ENGINES)

@@ -1,6 +1,7 @@
 """Collectives as calls by address, of a function that stands for one of MPI."""
 
 import ctypes
+import secrets
 from types import SimpleNamespace
 
 import numpy as np
@@ -106,6 +107,7 @@ def fake(monkeypatch):
     monkeypatch.setattr(mpi_calls, "_library", lambda: library)
     said = SimpleNamespace(
         Get_error_string=lambda status: f"error {status}",
+        Get_library_version=lambda: f"made up {secrets.token_hex()}",
         REQUEST_NULL=NULL,
         _handleof=int,
         Request=SimpleNamespace(fromhandle=Request),

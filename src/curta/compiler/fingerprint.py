@@ -35,9 +35,12 @@ from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
+from curta.core.source_info import SourceInfo
 from curta.core.user_op import UserOp
+from curta.hosts.engine import current
 from curta.lazy_dataclass import dataclass
 from curta.once import once
+from curta.primitives.host_collectives import communicates
 from curta.primitives.random_bits.implementations import KeyImplementation
 
 # The packages whose source decides what a jaxpr is compiled to.
@@ -46,19 +49,24 @@ _PACKAGES = ("compiler", "control", "core", "dtypes", "primitives", "transforms"
 _RECENT_NS = 10 * 10**9
 
 
+Collectives = dict[str, tuple[Op, list[SourceInfo]]]
+
+
 @dataclass(frozen=True)
 class ProgramName:
     """What a program is kept under, and what need not, or cannot, be kept with it.
 
     Consts are there by their digests. Ops that run in Python are there by their
     `id`, with the texts that stand for them in the name. `title` is what the log calls
-    the program.
+    the program. `collectives` are those between hosts, each op by its text with the
+    lines that it is from.
     """
 
     text: str
     consts: Mapping[str, np.ndarray[Any, Any]] = field(compare=False)
     ops: Mapping[int, tuple[str, Op]] = field(compare=False)
     title: str = field(compare=False)
+    collectives: Collectives = field(compare=False, default_factory=dict)
 
 
 class _Unknown(Exception):
@@ -85,7 +93,7 @@ def program_name(closed: ClosedJaxpr, options: tuple[Any, ...]) -> ProgramName |
         log(title, f"not kept: {unknown}")
         return None
     text = key("program", stamp, settings, " ".join(writer.parts))
-    return ProgramName(text, writer.consts, writer.ops, title)
+    return ProgramName(text, writer.consts, writer.ops, title, writer.collectives)
 
 
 def _is_watched() -> bool:
@@ -134,6 +142,7 @@ class _Writer:
         self.consts: dict[str, np.ndarray[Any, Any]] = {}
         self._jaxprs: dict[ClosedJaxpr, str] = {}
         self.ops: dict[int, tuple[str, Op]] = {}
+        self.collectives: Collectives = {}
         self._texts: dict[Op, str] = {}
         self._written: dict[int, str] = {}
         self._avals: dict[ShapedArray, str] = {}
@@ -246,11 +255,13 @@ class _Writer:
         effects = 0
         for eqn in jaxpr.eqns:
             written = self._aside(self._eqn, eqn, names)
-            if eqn.effects:  # effects keep their order, and are never dropped
+            # Effects, and messages to other hosts, have an order.
+            ordered = bool(eqn.effects) or communicates(eqn.op)
+            if ordered:
                 written += f" effect{effects}"
                 effects += 1
             digest = _digest(written)
-            if eqn.effects:
+            if ordered:
                 self.parts.append(digest)
             names.update((v, f"{digest}.{i}") for i, v in enumerate(eqn.outvars))
         for a in jaxpr.outvars:
@@ -262,11 +273,21 @@ class _Writer:
             known = self._aside(self.op, op, [a.aval for a in eqn.invars])
             if not isinstance(op, UserOp):  # what it stands for depends on operands
                 self._written[id(op)] = known
+        if op.meets_hosts:
+            self._collective(eqn)
         self.parts += [known, f"{len(eqn.invars)} {len(eqn.outvars)}"]
         for a in eqn.invars:
             self._atom(a, names)
         for v in eqn.outvars:
             self.value(v.aval)
+
+    def _collective(self, eqn: Eqn) -> None:
+        """Note an op between hosts; code depends on what carries its messages."""
+        if not self.collectives:
+            self.parts.append(current().code_depends_on)
+        for op in dict.fromkeys((eqn.op, getattr(eqn.op, "each", eqn.op))):
+            text = self._aside(self.op, op)
+            self.collectives.setdefault(text, (op, []))[1].append(eqn.source_info)
 
     def _atom(self, a: Atom, names: Mapping[Var, str]) -> None:
         if isinstance(a, Literal):

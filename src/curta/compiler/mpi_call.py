@@ -46,32 +46,34 @@ from curta.primitives.host_collectives import (
     HostPoll,
     HostReduce,
     HostReduceScatter,
+    HostStart,
 )
 
 _NAME = "collective"
 _COST = 1 << 12  # estimated operations, as for a host call
 # The constants: MPI's function, where to say in which collective the process is, its
 # number, where to count, how many bytes, what reports errors, where the request is
-# kept; then the arguments.
-_FUNCTION, _SITE, _NUMBER, _COUNTS, _BYTES, _REPORT, _REQUEST, _FIRST = range(8)
+# kept, how many bytes of the result are copied from the operand before the call, and
+# how many are cleared; then the arguments.
+_FUNCTION, _SITE, _NUMBER, _COUNTS, _BYTES = range(5)
+_REPORT, _REQUEST, _COPIED, _CLEARED, _FIRST = range(5, 10)
 _BEGUN, _FLAG = "request", "flag"  # names of arguments of MPI_Wait and MPI_Test
 
 
 @dataclass(frozen=True)
 class _Form:
-    """What native functions differ in.
+    """What native functions differ in; it is the same on all hosts.
 
     `arguments` are the kinds of those of MPI's function. The operand, the result and
-    the number of what was begun have places among the `arrays`. `copied` and `cleared`
-    are bytes of the result: what is in it before the call.
+    the number of what was begun have places among the `arrays`. The result may be
+    `prepared` before the call: what is in it then differs between hosts.
     """
 
     arguments: tuple[str, ...]
     arrays: int
     operand: int = 1
     result: int = 0
-    copied: int = 0
-    cleared: int = 0
+    prepared: bool = False
     begins: bool = False  # nonblocking: stores the handle of a request
     begun: int | None = None  # index of the operand that is such a handle
     waits: bool = True  # may block: tells which collective the process is in
@@ -99,7 +101,7 @@ def mpi_call(eqn: Eqn) -> NativeProgram | None:
         call = call.looked_after("MPI_Test", _BEGUN, _FLAG, Pointer(status_ignored()))
         form = _Form(_kinds(call), 2, begun=1, waits=False, counts=False)
     else:
-        form = _Form(_kinds(call), 2, **_before(call, eqn.outvars[0]))
+        form = _Form(_kinds(call), 2, prepared=_is_prepared(call))
     return _program(engine, call, form, arrays, 1, eqn)
 
 
@@ -117,10 +119,19 @@ def mpi_start(eqn: Eqn, result: Var) -> NativeProgram | None:
     if call is None:
         return None
     form = _Form(
-        _kinds(call), 3, operand=2, result=1, begins=True, **_before(call, result)
+        *(_kinds(call), 3, 2, 1),
+        prepared=_is_prepared(call),
+        begins=True,
     )
     arrays = [*eqn.outvars, result, *eqn.invars]
     return _program(engine, call, form, arrays, 2, eqn, request)
+
+
+def made_again(eqn: Eqn) -> NativeProgram | None:
+    """The native program of a collective, or of a part, that another process had."""
+    if isinstance(eqn.op, HostStart):
+        return mpi_start(eqn, Var(eqn.op.each.aval(eqn.invars[0].aval)))
+    return mpi_call(eqn)
 
 
 def _call(engine: MPIEngine, eqn: Eqn) -> MPICall | None:
@@ -143,10 +154,8 @@ _CALLS: dict[type[Op], Callable[[Calls, Any], MPICall | None]] = {
 }
 
 
-def _before(call: MPICall, result: Atom) -> dict[str, Any]:
-    nbytes = physical_dtype(result.aval.dtype).itemsize * result.aval.size
-    copied = nbytes if call.in_place else 0
-    return {"copied": copied, "cleared": nbytes if call.cleared and not copied else 0}
+def _is_prepared(call: MPICall) -> bool:
+    return call.collective == "permute"
 
 
 def _program(
@@ -159,6 +168,8 @@ def _program(
     request: int = 0,
 ) -> NativeProgram:
     code = _code(form)
+    result = arrays[form.result].aval
+    nbytes = physical_dtype(result.dtype).itemsize * result.size
     words = (
         call.address,
         engine.site_address,
@@ -167,6 +178,8 @@ def _program(
         call.nbytes,
         _reporter()[1],
         request,
+        nbytes if call.in_place else 0,
+        nbytes if call.cleared and not call.in_place else 0,
         *map(_word, call.arguments),
     )
     return NativeProgram(
@@ -215,10 +228,9 @@ def _code(form: _Form) -> Linked:
     named = {}
     if form.begun is None:
         named = {OPERAND: array(form.operand), RESULT: array(form.result)}
-        if form.copied:
-            b.copy(named[RESULT], named[OPERAND], form.copied)
-        elif form.cleared:
-            b.fill(named[RESULT], 0, form.cleared)
+        if form.prepared:
+            b.copy(named[RESULT], named[OPERAND], word(_COPIED, I64))
+            b.fill(named[RESULT], 0, word(_CLEARED, I64))
     else:
         named[_BEGUN] = b.load(PTR, array(form.begun))
         named[_FLAG] = b.scratch(8, align=8)

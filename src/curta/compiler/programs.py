@@ -10,6 +10,7 @@ are not kept again, and so do the ops that run in Python.
 
 from __future__ import annotations
 
+import importlib
 import marshal
 import time
 from typing import Any
@@ -26,8 +27,13 @@ from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import Eqn, Literal, Var
+from curta.core.op import Op
 from curta.dtypes import physical_dtype
+from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
 
+# The parts of a collective that goes on meanwhile; others are a whole.
+PARTS: dict[type[Op], str] = {HostStart: "start", HostPoll: "poll", HostDone: "done"}
+WHOLE = "whole"
 BufferIdentity = tuple[Any, ...]
 Type = tuple[str, tuple[int, ...]]
 
@@ -97,22 +103,42 @@ class _Keeper:
             return "function", called.recipe
         if isinstance(called.code, Executable):
             return "program", self.recipe(called.code)
+        if called.eqn is not None and called.eqn.op.meets_hosts:
+            return "collective", self._collective(called, called.eqn)
         if not called.is_host_call:
-            raise _CannotKeep("it communicates")
+            raise _CannotKeep("it calls native code that is not known")
         if called.eqn is None:
             return "signals", ()
         op, _ = self.name.ops.get(id(called.eqn.op), (None, None))
         if op is None:
             raise _CannotKeep(f"there is no code for {called.eqn.op.name}")
-        operands = [
-            (
-                _type(v.aval),
-                as_numpy(v.val, v.aval).tobytes() if isinstance(v, Literal) else None,
-            )
-            for v in called.eqn.invars
-        ]
-        results = [_type(v.aval) for v in called.eqn.outvars]
-        return "python", (op, operands, results)
+        return "python", (op, *_ends(called.eqn))
+
+    def _collective(self, called: NativeProgram, eqn: Eqn) -> Recipe:
+        """A collective between hosts, or a part of one, and the line it is from.
+
+        Its native code, where it has some, is made again: it has addresses of MPI.
+        """
+        part, op = PARTS.get(type(eqn.op), WHOLE), eqn.op
+        if part != WHOLE:
+            op = eqn.op.each  # type: ignore[attr-defined]
+        for text, (known, lines) in self.name.collectives.items():
+            if known == op:
+                line = next((i for i, x in enumerate(lines) if x == eqn.source_info), 0)
+                return text, part, called.is_host_call, line, *_ends(eqn)
+        raise _CannotKeep(f"{op.name} is not among its collectives")
+
+
+def _ends(eqn: Eqn) -> tuple[list[Any], list[Type]]:
+    """The types of operands, with the elements of literals, and of results."""
+    operands = [
+        (
+            _type(v.aval),
+            as_numpy(v.val, v.aval).tobytes() if isinstance(v, Literal) else None,
+        )
+        for v in eqn.invars
+    ]
+    return operands, [_type(v.aval) for v in eqn.outvars]
 
 
 def _identity(x: NDArray) -> BufferIdentity:
@@ -130,6 +156,7 @@ class _Maker:
     def __init__(self, name: ProgramName, parallel_for: Launcher) -> None:
         self.consts = name.consts
         self.ops = dict(name.ops.values())
+        self.collectives = name.collectives
         self.parallel_for = parallel_for
 
     def executable(self, recipe: Recipe) -> Executable:
@@ -158,14 +185,32 @@ class _Maker:
             return self.executable(recipe).native
         if kind == "signals":
             return host_call.load(callee.SIGNALS)
+        if kind == "collective":
+            return self._collective(recipe)
         op, operands, results = recipe
-        invars = [
-            Var(_aval(k)) if data is None else Literal(_array(k, data), _aval(k))
-            for k, data in operands
-        ]
-        outvars = tuple(Var(_aval(k)) for k in results)
-        eqn = Eqn(self.ops[op], tuple(invars), outvars)
-        return host_call.load(callee.host_call(eqn))
+        return host_call.load(callee.host_call(_eqn(self.ops[op], operands, results)))
+
+    def _collective(self, recipe: Recipe) -> NativeProgram:
+        text, part, in_python, line, operands, results = recipe
+        op, lines = self.collectives[text]
+        kinds: dict[str, Any] = {p: k for k, p in PARTS.items()}
+        made = kinds[part](op) if part in kinds else op
+        eqn = _eqn(made, operands, results).replace(source_info=lines[line])
+        if in_python:
+            return host_call.load(callee.host_call(eqn))
+        mpi_call: Any = importlib.import_module("curta.compiler.mpi_call")
+        result: NativeProgram | None = mpi_call.made_again(eqn)
+        if result is None:
+            raise LookupError(f"MPI has no {op.name}")
+        return result
+
+
+def _eqn(op: Any, operands: Any, results: Any) -> Eqn:
+    invars = [
+        Var(_aval(k)) if data is None else Literal(_array(k, data), _aval(k))
+        for k, data in operands
+    ]
+    return Eqn(op, tuple(invars), tuple(Var(_aval(k)) for k in results))
 
 
 def _array(kind: Type, data: bytes) -> NDArray:

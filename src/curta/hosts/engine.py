@@ -30,6 +30,8 @@ class Engine:
     """Keys and values of all processes (`store.Store`); simulated hosts have none."""
     polled: bool = False
     """Whether what was begun goes on only while the program looks after it."""
+    code_depends_on: str = "Python"
+    """What compiled code with collectives depends on, besides the program."""
     unfinished: Sequence[Callable[[], None]] = ()
     """Wait for what runs with other processes; called before this one leaves them."""
 

@@ -75,6 +75,11 @@ class MPIEngine(ByExchange):
 
     polled = True
 
+    @property
+    def code_depends_on(self) -> str:  # type: ignore[override]
+        """The library: it may have no nonblocking functions, or handles of 4 bytes."""
+        return f"MPI {MPI.Get_library_version()}"
+
     def __init__(self, presence: Presence) -> None:
         self._world = MPI.COMM_WORLD.Dup()
         super().__init__(self._world.rank, self._world.size)
