@@ -122,7 +122,7 @@ def test_copied_code_runs_in_ipython(site, path):
     for button in buttons.all():
         button.click()
         done = "button => button.textContent === 'Copied'"
-        page.wait_for_function(done, arg=button.element_handle())
+        page.wait_for_function(done, arg=button.element_handle(), polling=50)
         code = page.evaluate("navigator.clipboard.readText()")
         assert ">>>" not in code
         if code.startswith("pip "):
