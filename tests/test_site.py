@@ -1,6 +1,7 @@
 """The site shows what examples printed where its pages shorten their outputs."""
 
 import importlib.util
+import tomllib
 from pathlib import Path
 
 PATH = Path(__file__).parents[1] / "tools/docsite/run_page.py"
@@ -45,3 +46,15 @@ def test_shortened_outputs_are_shown_as_printed():
 def test_outputs_that_differ_are_failures():
     _, failed = run_page().run(PAGE.replace("one ...", "two ..."), "page.md")
     assert failed == 1
+
+
+def test_every_page_is_in_the_navigation():
+    docs = Path(__file__).parents[1] / "docs"
+    listed = [
+        path
+        for section in tomllib.loads((docs / "site.toml").read_text())["nav"]
+        for path in section["pages"]
+    ]
+    written = {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")}
+    assert written - {*listed} == {"index.md"}
+    assert len(listed) == len({*listed})
