@@ -52,7 +52,7 @@ def overlapping(closed: ClosedJaxpr) -> float:
     """The seconds of a step, of which the network is busy while the host computes."""
     host = network = 0.0  # until when each is busy
     ends: dict[Any, float] = {}
-    jaxpr = overlapped(prepare(closed).jaxpr)
+    jaxpr = overlapped(prepare(closed, host()).jaxpr)
     for eqn in jaxpr.eqns:
         if isinstance(eqn.op, HostDone):
             host = max(host, ends[eqn.invars[-1]])

@@ -40,12 +40,14 @@ from curta.compiler.support import (
     thread_code,
 )
 from curta.compiler.support.loader import native_text
+from curta.compiler.targets import describe
 from curta.config import backend, enable_x64
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.runtime import native_call
 
 MACHINE = "aarch64"
+TARGET = describe(MACHINE, "generic", [])
 TRIPLE = f"{MACHINE}-unknown-linux-gnu"
 
 
@@ -93,10 +95,8 @@ def cross_compile() -> CrossCompiler:
     """Make all further code of this process for the other processor, and run none."""
     blas.available()  # it is this processor that asks LAPACK for lengths of workspace
     compiler = CrossCompiler()
-    there = target.describe(MACHINE, "generic", [])
     patches: list[tuple[Any, str, Callable[..., Any]]] = [
         (binding, "llvm", lambda: compiler),
-        (target, "host", lambda: there),
         (cache, "usable_folder", lambda: None),
         (linked, "load", Assembled),
         (blas_buffers, "call", call_here),
@@ -142,7 +142,7 @@ def programs(
     """What is compiled, by name."""
     for cls in sampled_ops():
         if not only or cls.__name__ in only:
-            yield cls.__name__, lambda cls=cls: compile_jaxpr(of_op(cls))
+            yield cls.__name__, lambda cls=cls: compile_jaxpr(of_op(cls), TARGET)
     if only:
         return
     known = dict.fromkeys(_of_python(), 0)
@@ -153,7 +153,7 @@ def programs(
         yield (
             f"random program {seed}",
             lambda program=program: compile_jaxpr(
-                staged(program, *program.arguments())
+                staged(program, *program.arguments()), TARGET
             ),
         )
 

@@ -23,7 +23,9 @@ import numpy as np
 import curta
 from curta.compiler import link
 from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I64, PTR, Value
+from curta.compiler.targets import host
 from curta.core import buffers
 from stress.faults.programs import calls
 
@@ -85,7 +87,7 @@ def _handler_module() -> str:
 
     NumPy gives memory back while exceptions are set, when no Python code may run.
     """
-    module = target.host().module()
+    module = Module.of(host())
     for name, sizes in (("malloc", 1), ("calloc", 2), ("realloc", 2)):
         kinds = [PTR if name == "realloc" and not i else I64 for i in range(sizes)]
         b = module.function(f"failing_{name}", [PTR, *kinds], PTR)

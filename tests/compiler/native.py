@@ -10,6 +10,7 @@ from curta.compiler import link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I64, PTR, Type
+from curta.compiler.targets import host
 
 DTYPES = {
     "i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64,
@@ -37,7 +38,7 @@ class Native:
 
 def elementwise(emit, kinds, result, lanes=1, module=None):
     """`emit(b, *values)` as a function on arrays of one length."""
-    module = module or target.host().module()
+    module = module or Module.of(host())
     b = module.function("f", [PTR] * (len(kinds) + 1) + [I64])
     out, *ins, size = b.arguments
     types = [Type(k, lanes) for k in kinds]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from tests.compiler.native import Native, elementwise
 
-from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.functions import function as native_function
 from curta.compiler.llvm.types import F32, F64, I1, I8, I32, I64, PTR, Type, literal
+from curta.compiler.targets import host
 
 X = np.array([0.0, -0.0, 1.5, -2.5, 3e9, -3e9, np.inf, -np.inf, np.nan, 7.0], "f4")
 Y = np.array([1.0, 2.0, -1.5, -2.5, 0.5, np.nan, 1.0, np.inf, 2.0, -0.0], "f4")
@@ -215,7 +215,7 @@ def test_control_flow():
 )
 def test_a_loop_that_asks_after_blocks_of_turns(length, most, expected):
     """It trips `length` times, or until it has asked more often than `most`."""
-    m = target.host().module()
+    m = Module.of(host())
     b = m.function("f", [I64, I64], I64)
     asked = b.scratch(8)
     b.store(b.const(I64, 0), asked)
@@ -234,7 +234,7 @@ def test_a_loop_that_asks_after_blocks_of_turns(length, most, expected):
 
 
 def test_lanes():
-    m = target.host().module()
+    m = Module.of(host())
     b = m.function("f", [PTR, PTR])
     out, source = b.arguments
     v = b.load(F32.with_lanes(8), source)
@@ -294,7 +294,7 @@ def test_mistakes_are_noticed():
 
 @pytest.fixture
 def function():
-    return target.host().module().function("f", [PTR, I64])
+    return Module.of(host()).function("f", [PTR, I64])
 
 
 def test_constants_are_folded(function):
@@ -378,7 +378,7 @@ def bits_of_index(b, words, count, number):
 
 
 def test_functions_that_return_early():
-    module = target.host().module()
+    module = Module.of(host())
     bits_of_index.export(module)
     run = Native(module, "bits_of_index")
     words = np.array([2, 3, 5, 8, 13])

@@ -11,12 +11,13 @@ import pytest
 
 PROGRAM = """
 import json
+from curta.compiler.targets import host
 import curta, curta.numpy as jnp
 from curta.compiler.llvm import target
 x = jnp.linspace(-3, 3, 1000)
 f = curta.jit(lambda x: [jnp.sin(x) * jnp.exp(x), jnp.cumsum(x), jnp.sort(-x)])
 bits = curta.random.bits(curta.random.key(0), (64,))
-print(json.dumps([target.host().vector_bytes, *[v.tolist() for v in [*f(x), bits]]]))
+print(json.dumps([host().vector_bytes, *[v.tolist() for v in [*f(x), bits]]]))
 """
 
 pytestmark = pytest.mark.skipif(

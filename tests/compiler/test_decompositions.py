@@ -11,6 +11,7 @@ from curta.compiler.graph.lapack_ops import Lapack
 from curta.compiler.graph.matrix_loops import matrix_loop
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.prepare import prepare
+from curta.compiler.targets import host
 from curta.primitives.linalg import (
     LU,
     QR,
@@ -214,7 +215,7 @@ def test_many_small_matrices_are_lanes(dtype, batch, n):
         (LUPivotsToPermutation(n), (pivots,)),
         (TriangularSolve(True, True), (factors, b)),
     ):
-        assert matrix_loop(op, [curta.typeof(a) for a in args]) is not None
+        assert matrix_loop(op, [curta.typeof(a) for a in args], host()) is not None
         assert_same(op, *args)
 
 
@@ -239,7 +240,9 @@ def test_vectors_that_nobody_wants_are_not_computed(dtype):
         (lambda x: jnp.sort(Eig()(x)[0]), np.sort(np.linalg.eigvals(x))),
     ):
         closed = curta.make_jaxpr(take)(x)
-        (call,) = [e.op for e in prepare(closed).eqns if isinstance(e.op, Lapack)]
+        (call,) = [
+            e.op for e in prepare(closed, host()).eqns if isinstance(e.op, Lapack)
+        ]
         assert b"N" in call.arguments and b"V" not in call.arguments
         assert_close(np.asarray(native(take, x)(x)), wanted)
 
@@ -295,7 +298,7 @@ def test_batches_are_cut_by_shape():
     x = positive((600, 30, 30), "float32")
     arguments = decomposed(Cholesky(), [curta.typeof(x)]).eqns
     op = next(e.op for e in arguments if isinstance(e.op, Lapack))
-    assert 1 < op.routine(curta.typeof(x)).chunks <= 16
+    assert 1 < op.routine(host(), curta.typeof(x)).chunks <= 16
     assert_same(Cholesky(), x)
     order = LUPivotsToPermutation(3)
     assert_same(order, np.array([[1, 2], [0, 1], [2, 2]], np.int32))

@@ -15,6 +15,7 @@ from curta.compiler.linked import link
 from curta.compiler.llvm import target
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.routine_code import routine_call
+from curta.compiler.targets import host
 
 
 def numbers(shape, dtype, seed=0):
@@ -82,7 +83,7 @@ def run(routine, x):
     """The result of a routine that needs no threads."""
     assert routine.chunks == routine.steps == 1
     arrays = np.empty_like(x), x, routine.table(), np.empty(routine.scratch, np.uint8)
-    (code,) = link(routine_call(routine, target.GOOD).code)
+    (code,) = link(routine_call(routine, target.GOOD, host()).code)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(code.address)
     call(*(a.ctypes.data for a in arrays), None)
     return arrays[0]

@@ -11,6 +11,7 @@ from curta.compiler.graph.fuse import FusionPlan, fuse
 from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.graph.items import Item, written
 from curta.compiler.graph.simplify import simplify
+from curta.compiler.targets import host
 from curta.core.jaxpr import ClosedJaxpr
 from curta.primitives import elementwise as ops
 from curta.primitives.dot import DotGeneral
@@ -22,7 +23,7 @@ ROWS = np.random.default_rng(0).standard_normal((512, 256)).astype(np.float32)
 
 
 def plan_of(closed: ClosedJaxpr) -> FusionPlan:
-    return fuse(lower_to_items(dce_jaxpr(simplify(closed.jaxpr))))
+    return fuse(lower_to_items(dce_jaxpr(simplify(closed.jaxpr)), host()))
 
 
 def labels(plan: FusionPlan) -> list[list[str]]:

@@ -25,6 +25,7 @@ from curta.compiler.library.tile_shape import Tile
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
+from curta.compiler.targets import host
 from curta.config import config, tuning
 
 DTYPES = {"f32": np.float32, "f64": np.float64}
@@ -44,8 +45,8 @@ def launcher(order):
 
 def assembles(vector_bytes):
     """Whether tiles are in assembly for the processor at hand."""
-    machine = target.host()
-    return machine.module().assembles and vector_bytes <= machine.vector_bytes
+    machine = host()
+    return machine.assembles and vector_bytes <= machine.vector_bytes
 
 
 @functools.cache
@@ -54,7 +55,7 @@ def native(plan_of, product, vector_bytes, assembly):
     plan = plan_of(product, vector_bytes)
     turn = turn_code(product.kind, vector_bytes)
     imports = {turn.name: turn.address}
-    module = Module(target.host().has_fma, vector_bytes, assembles=assembly)
+    module = Module(host().has_fma, vector_bytes, assembles=assembly)
     for code in plan.code:
         if isinstance(code, Tile):
             emit_tile(module, code)
@@ -88,7 +89,7 @@ def product(dot, a, b, order=list, vector_bytes=None, assembly=None):
     result = guarded[32:-32].reshape(dot.batch, dot.m, dot.n)
     launch = launcher(order)
     address = ctypes.cast(launch, ctypes.c_void_p).value
-    vector_bytes = vector_bytes or target.host().vector_bytes
+    vector_bytes = vector_bytes or host().vector_bytes
     if assembly is None:
         assembly = assembles(vector_bytes)
     f, numbers, code = native(dot_plan, dot, vector_bytes, assembly)
@@ -135,7 +136,7 @@ def test_other_vector_widths(vector_bytes, flips):
 
 def test_the_order_of_chunks_does_not_matter():
     dot = Dot(2, 150, 200, 300, "f32")
-    cut = Blocking(dot, target.host().vector_bytes)
+    cut = Blocking(dot, host().vector_bytes)
     assert cut.units > cut.units_per_chunk
     a, b = operands(dot)
     first = product(dot, a, b).copy()
@@ -224,14 +225,14 @@ def test_taps_of_a_gradient_read_a_block_of_steps_together(features, limits):
     far = [n // 4 for n in a.strides]
     steps = [Axis(n, 0, x, y // 4) for n, x, y in zip((3, 10, 8), far, b.strides[:3])]
     taps = Axis(3, 3 * features * 40, far[1]), Axis(3, features * 40, far[2])
-    panel = 2 * target.host().vector_bytes // 4
+    panel = 2 * host().vector_bytes // 4
     rows = Axis(features, 40, 1)
     product = Contraction("f32", taps, rows, 40, tuple(steps), panel, packed=False)
     want = [
         np.tensordot(a[:, i : i + 10, j : j + 8], b, ([0, 1, 2], [0, 1, 2]))
         for i, j in np.ndindex(3, 3)
     ]
-    width = target.host().vector_bytes
+    width = host().vector_bytes
     limits(contraction_cached_bytes=1 << 30, contraction_serial_work=1)
     apart = contraction_plan(product, width)
     limits(contraction_cached_bytes=1 << 12, contraction_serial_work=1)
@@ -297,7 +298,7 @@ class TestBlas:
             blas.address("nothing")
 
     def test_the_kernels_are_those_of_the_processor(self):
-        if target.host().vector_bytes == 64:
+        if host().vector_bytes == 64:
             assert blas.core_type() in ("SkylakeX", "Cooperlake", "SapphireRapids")
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from tests.compiler.native import elementwise
 
-from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
+from curta.compiler.targets import host
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64}
 
 
 def module(with_f16):
-    machine = target.host()
+    machine = host()
     has_f16 = with_f16 and machine.has_f16  # where there are instructions
     return Module(machine.has_fma, machine.vector_bytes, has_f16=has_f16)
 

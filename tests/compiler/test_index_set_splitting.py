@@ -7,6 +7,7 @@ import curta
 import curta.numpy as jnp
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.targets import host
 
 RNG = np.random.default_rng(0)
 U = RNG.normal(size=(200, 130)).astype(np.float32)
@@ -57,7 +58,7 @@ def test_agrees_with_numpy(function):
 def test_joined_parts_of_joined_arrays_are_cut_as_well():
     """As `fftshift` has them: no element is looked for in both halves."""
     closed = inline_calls(curta.make_jaxpr(jnp.fft.fftshift)(U))
-    program = lower_to_items(closed.jaxpr)
+    program = lower_to_items(closed.jaxpr, host())
     assert {s.buffer for i in program.items for s in i.stores} == {*program.outputs}
     assert len(program.items) == 4
     assert all(load.where is None for i in program.items for load in i.loads)
@@ -79,7 +80,7 @@ def torus(u):
 
 
 def test_periodic_indices_are_cut():
-    program = lower_to_items(inline_calls(curta.make_jaxpr(torus)(U)).jaxpr)
+    program = lower_to_items(inline_calls(curta.make_jaxpr(torus)(U)).jaxpr, host())
     assert len(program.items) == 9
     middle = max(program.items, key=lambda i: i.work)
     assert middle.work == 198 * 125
@@ -97,7 +98,7 @@ def test_updates_at_one_of_two_sums_are_cut():
         return jnp.zeros_like(x).at[jnp.where(i < 9000, i, i - 8000)].set(x)
 
     x = jnp.arange(20_000.0)
-    program = lower_to_items(inline_calls(curta.make_jaxpr(put)(x)).jaxpr)
+    program = lower_to_items(inline_calls(curta.make_jaxpr(put)(x)).jaxpr, host())
     updates = [i for i in program.items if i.ordered]
     assert [i.work for i in updates] == [9000, 11_000]
     (first, second) = (i.stores[0].offset for i in updates)
@@ -109,7 +110,7 @@ def test_updates_at_one_of_two_sums_are_cut():
 
 def test_a_stencil_makes_no_copies():
     closed = inline_calls(curta.make_jaxpr(lambda u: heat(jnp, u))(U))
-    program = lower_to_items(closed.jaxpr)
+    program = lower_to_items(closed.jaxpr, host())
     assert {s.buffer for i in program.items for s in i.stores} == {*program.outputs}
     assert len(program.items) == 9
     middle = max(program.items, key=lambda i: i.work)

@@ -25,6 +25,7 @@ from curta.compiler.loops.index import LoopVar, as_index
 from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store
 from curta.compiler.loops.schedule import schedule
 from curta.compiler.pretty import pretty_scheduled
+from curta.compiler.targets import host
 
 FLOAT32 = np.dtype("float32")
 
@@ -33,7 +34,7 @@ FLOAT32 = np.dtype("float32")
 def test_normalisation(fun: Callable[..., object], golden: Callable[..., None]) -> None:
     x = np.zeros((512, 256), np.float32)
     plan = plan_of(staged(fun, x))
-    program = lower_to_items(staged(fun, x).jaxpr)
+    program = lower_to_items(staged(fun, x).jaxpr, host())
     kernel = assemble(plan.groups[0], program.builder)
     plan_ = schedule(kernel, 64)
     ends = {b for b in kernel.buffers() if b.name.startswith("in")}
@@ -49,7 +50,7 @@ def test_products_of_complex_matrices_and_vectors_go_along_memory(
 ) -> None:
     args = [np.zeros((500,) * len(x), "complex64") for x in spec[:-3].split(",")]
     closed = staged(lambda x, y: [jnp.einsum(spec, x, y)], *args)
-    program = lower_to_items(inline_calls(closed).jaxpr)
+    program = lower_to_items(inline_calls(closed).jaxpr, host())
     kernel = assemble(fuse(program).groups[-1], program.builder)
     assert (schedule(kernel, 64).column is not None) == by_columns
 

@@ -14,8 +14,10 @@ from tests.compiler.native import Native
 
 from curta.compiler import elf, link
 from curta.compiler.llvm import binding, target
+from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import F64
 from curta.compiler.relocations import PROCESSORS, UnsupportedObject
+from curta.compiler.targets import describe, host
 
 needs_elf = pytest.mark.skipif(
     sys.platform != "linux" or platform.machine() not in PROCESSORS,
@@ -174,7 +176,7 @@ def test_llvmlites_python_functions_do_as_well():
 
 def test_what_llvm_itself_calls_is_there():
     """Without a vector instruction for it, fmod is a call of the C library."""
-    module = target.host().module()
+    module = Module.of(host())
     b = module.function("f", [F64, F64], F64)
     x, y = b.arguments
     b.ret(b.instruction(f"frem double {x}, {y}", F64))
@@ -188,12 +190,12 @@ def test_what_llvm_itself_calls_is_there():
     [(["sse2"], 16), (["avx2", "fma"], 32), (["avx512f", "avx2", "fma"], 64)],
 )
 def test_targets(features, width):
-    described = target.describe("x86_64", "some model", features)
+    described = describe("x86_64", "some model", features)
     assert described.vector_bytes == width
     assert described.has_fma == ("fma" in features)
     assert described.lanes("f32") == width // 4
-    assert described != target.describe("x86_64", "other model", features)
-    assert target.describe("aarch64", "", []).vector_bytes == 16
+    assert described != describe("x86_64", "other model", features)
+    assert describe("aarch64", "", []).vector_bytes == 16
 
 
 def test_an_old_llvmlite_is_told_from_none(monkeypatch):

@@ -13,6 +13,7 @@ from curta.compiler.graph.loop_parts import parts_of
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.prepare import prepare
 from curta.compiler.support.threads import parallel_for_address
+from curta.compiler.targets import host
 from curta.control.scan import Scan
 from curta.core.jaxpr import ClosedJaxpr
 from curta.primitives import elementwise as ops
@@ -51,7 +52,7 @@ def looped(fun: Any, consts: list[Any], carry: list[Any], xs: list[Any], **kwarg
 
 
 def parts(closed: ClosedJaxpr) -> Any:
-    (eqn,) = (e for e in prepare(closed).eqns if isinstance(e.op, Scan))
+    (eqn,) = (e for e in prepare(closed, host()).eqns if isinstance(e.op, Scan))
     return parts_of(eqn)
 
 

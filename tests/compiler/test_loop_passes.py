@@ -10,6 +10,7 @@ from tests.compiler.programs import assert_compiles, staged
 
 import curta
 from curta.compiler.prepare import prepare
+from curta.compiler.targets import host
 from curta.control.scan import Scan
 from curta.control.while_loop import While
 from curta.core.jaxpr import ClosedJaxpr, Eqn
@@ -34,7 +35,7 @@ def looped(op: Op, *args: Any) -> ClosedJaxpr:
 
 def prepared(closed: ClosedJaxpr) -> tuple[list[str], Eqn]:
     """The ops around the loop of a prepared program, and the loop."""
-    eqns = prepare(closed).eqns
+    eqns = prepare(closed, host()).eqns
     (loop,) = (e for e in eqns if isinstance(e.op, (Scan, While)))
     return [e.op.name for e in eqns if e is not loop], loop
 
@@ -282,7 +283,7 @@ def test_rows_that_follow_from_others_are_computed_again() -> None:
         return [*backward(h, *stored), returned]
 
     closed = staged(program, w, h, xs)
-    loops = [e for e in prepare(closed).eqns if isinstance(e.op, Scan)]
+    loops = [e for e in prepare(closed, host()).eqns if isinstance(e.op, Scan)]
     assert [v.aval.shape for v in loops[0].outvars] == [(3, 4)] + [(6, 3, 4)] * 3
     assert len(loops[1].op.jaxpr.in_avals) == 1 + 1 + 3
     assert_compiles(closed, w, h, xs)
@@ -322,7 +323,7 @@ def test_rows_of_cheap_arrays_are_computed_in_the_loop() -> None:
         ]  # fmt: skip
 
     closed = staged(program, h, a, b, xs)
-    loops = [e for e in prepare(closed).eqns if isinstance(e.op, Scan)]
+    loops = [e for e in prepare(closed, host()).eqns if isinstance(e.op, Scan)]
     rows = [len(e.invars) - e.op.num_consts - e.op.num_carry for e in loops]
     assert rows == [2, 2, 1]  # what two loops read stays an array
     assert_compiles(closed, h, a, b, xs)

@@ -20,12 +20,13 @@ from curta.compiler.graph.matrix_loops import matrix_loop
 from curta.compiler.linalg.loop_matrices import MemoryMatrix
 from curta.compiler.linalg.loops import LoopMachine
 from curta.compiler.linalg.parts import MatrixView
-from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.regions import emit_region
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import check_region
 from curta.compiler.loops.nodes import Buffer, Region
 from curta.compiler.loops.schedule import region_schedule
+from curta.compiler.targets import host
 from curta.primitives.linalg import (
     LU,
     QR,
@@ -48,8 +49,8 @@ def _wide():
 
 
 def assert_by_loops(op, *args):
-    if target.host().lanes("f64") > 1:
-        assert matrix_loop(op, [curta.typeof(a) for a in args]) is not None
+    if host().lanes("f64") > 1:
+        assert matrix_loop(op, [curta.typeof(a) for a in args], host()) is not None
     assert_same(op, *args)
 
 
@@ -73,7 +74,7 @@ def test_orthogonal_factors(dtype):
     packed, taus = Geqrf().eval(numbers((BATCH, 7, 5), dtype))
     assert_by_loops(HouseholderProduct(), packed, taus)
     assert_by_loops(HouseholderProduct(), packed, taus[:, :2])
-    assert matrix_loop(QR(True), [curta.typeof(packed)]) is None
+    assert matrix_loop(QR(True), [curta.typeof(packed)], host()) is None
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex128"])
@@ -204,22 +205,22 @@ def test_few_lanes_are_a_vector_that_a_loop_carries():
     memory = Buffer("matrix", double, 3 * lanes)
     matrix = MemoryMatrix(memory, machine, (3, 1), double, MatrixView())
     matrix[0, 0] = matrix[:, 0].sum()
-    region, module = Region(tuple(machine.body)), target.host().module()
+    region, module = Region(tuple(machine.body)), Module.of(host())
     check_region(region, [memory])
-    emit_region(module, "sums", region, region_schedule(region, 32), [memory])
+    emit_region(module, "sums", region, region_schedule(region, 32), [memory], {})
     assert "phi <4 x double>" in module.text()
 
 
 def test_few_or_large_matrices_go_to_lapack():
     for shape in ((3, 9, 9), (100, 40, 40), (9, 9), (0, 6, 6), (100, 0, 0)):
         aval = curta.typeof(np.zeros(shape, "float32"))
-        assert matrix_loop(Cholesky(), [aval]) is None
+        assert matrix_loop(Cholesky(), [aval], host()) is None
 
 
 def test_batches_are_cut_by_shape():
     x = positive((700, 20, 20), "float32")
-    closed = matrix_loop(Cholesky(), [curta.typeof(x)])
-    (item,) = lower_to_items(closed.jaxpr).items
+    closed = matrix_loop(Cholesky(), [curta.typeof(x)], host())
+    (item,) = lower_to_items(closed.jaxpr, host()).items
     assert 1 < item.region.chunk.extent <= 16
     assert_same(Cholesky(), x)
 

@@ -13,6 +13,7 @@ from curta.compiler.graph.fuse import fuse
 from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.moves import by_width
+from curta.compiler.targets import host
 
 DTYPES = ("bool", "int8", "float16", "bfloat16", "int32", "float32", "complex64")
 MOVES = {
@@ -118,7 +119,7 @@ def test_deep_choices_are_left_as_they_are():
 
 def test_complex_numbers_are_one_element():
     x = np.zeros((20, 30), np.complex64)
-    program = lower_to_items(staged(lambda x: [x.T], x).jaxpr)
+    program = lower_to_items(staged(lambda x: [x.T], x).jaxpr, host())
     kernel = assemble(fuse(program).groups[0], program.builder)
     assert {b.dtype for b in kernel.buffers()} == {np.dtype("float32")}
     moved = by_width(kernel, program.builder)

@@ -13,7 +13,8 @@ from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.graph.items import LoopItem
 from curta.compiler.graph.packed_dots import packed_kind
 from curta.compiler.library.tile_shape import PACKED
-from curta.compiler.llvm import target
+from curta.compiler.targets import describe, host
+from curta.runtime import backends
 
 
 def numbers(dtype, *shape):
@@ -29,10 +30,9 @@ def wrapped(x, dtype):
 @pytest.fixture(params=[True, False], ids=["words", "numbers"])
 def machine(request, monkeypatch):
     """The processor at hand, or one that multiplies no words."""
-    host = target.host()
-    words = host.words if request.param else frozenset()
-    host = dataclasses.replace(host, words=words)
-    monkeypatch.setattr(target, "host", lambda: host)
+    words = host().words if request.param else frozenset()
+    made_for = dataclasses.replace(host(), words=words)
+    monkeypatch.setattr(backends, "host", lambda: made_for)
 
 
 @pytest.mark.usefixtures("machine")
@@ -48,13 +48,11 @@ def test_products(m, k, n, dtype):
 
 
 @pytest.mark.parametrize("kind, dtype", [("i8x4", "int8"), ("bf16x2", "bfloat16")])
-def test_steps_beside_the_last_word_are_packed_without_conditions(
-    kind, dtype, monkeypatch
-):
-    host = dataclasses.replace(target.host(), words=frozenset([kind]))
-    monkeypatch.setattr(target, "host", lambda: host)
+def test_steps_beside_the_last_word_are_packed_without_conditions(kind, dtype):
+    target = dataclasses.replace(host(), words=frozenset([kind]))
     x, y = (jnp.zeros(shape, dtype) for shape in ((100, 11), (11, 30)))
-    program = lower_to_items(inline_calls(curta.make_jaxpr(jnp.matmul)(x, y)).jaxpr)
+    jaxpr = inline_calls(curta.make_jaxpr(jnp.matmul)(x, y)).jaxpr
+    program = lower_to_items(jaxpr, target)
     loops = [i for i in program.items if isinstance(i, LoopItem)]
     packs = [i for i in loops if i.label == "pack" and i.stores]
     conditional = [i for i in packs if any(load.where is not None for load in i.loads)]
@@ -100,19 +98,18 @@ def test_a_precision_has_subnormal_numbers():
         ("float16 float16", "float32", None),
     ],
 )
-def test_words(dtypes, sums, kind, monkeypatch):
-    able = dataclasses.replace(target.host(), words=frozenset(PACKED))
+def test_words(dtypes, sums, kind):
+    able = dataclasses.replace(host(), words=frozenset(PACKED))
     unable = dataclasses.replace(able, words=frozenset())
     kinds = [jnp.dtype(name) for name in dtypes.split()]
     for machine, wanted in ((able, kind), (unable, None)):
-        monkeypatch.setattr(target, "host", lambda machine=machine: machine)
-        assert packed_kind(kinds, np.dtype(sums), (1, 64, 64, 64)) == wanted
-        assert packed_kind(kinds, np.dtype(sums), (1, 1, 64, 64)) is None
+        assert packed_kind(kinds, np.dtype(sums), (1, 64, 64, 64), machine) == wanted
+        assert packed_kind(kinds, np.dtype(sums), (1, 1, 64, 64), machine) is None
 
 
 def test_only_a_host_with_the_instructions_has_words():
     flags = ["avx512f", "avx2", "fma"]
-    assert not target.describe("x86_64", "", flags).words
-    found = target.describe("x86_64", "", [*flags, "avx512_vnni", "avx512_bf16"]).words
-    assembles = target.describe("x86_64", "", flags).module().assembles
+    assert not describe("x86_64", "", flags).words
+    found = describe("x86_64", "", [*flags, "avx512_vnni", "avx512_bf16"]).words
+    assembles = describe("x86_64", "", flags).assembles
     assert found == (frozenset(PACKED) if assembles else frozenset())

@@ -21,6 +21,7 @@ from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.compiler.routine_code import _routine_call, function_code
 from curta.compiler.support.threads import parallel_for_address
+from curta.compiler.targets import host
 from curta.config import config, tuning
 from curta.extend.core import Primitive
 from curta.interpreters import mlir
@@ -43,7 +44,7 @@ def forget_code():
 
 
 def name(fun, *args, options=()):
-    return program_name(curta.make_jaxpr(fun)(*args), options)
+    return program_name(curta.make_jaxpr(fun)(*args), host(), options)
 
 
 X = np.linspace(0.5, 2, 12, dtype=np.float32).reshape(3, 4)
@@ -78,7 +79,7 @@ PROGRAMS = {
 def test_a_kept_program_gives_the_same(which):
     fun, *args = PROGRAMS[which]
     closed = curta.make_jaxpr(fun)(*args)
-    key = program_name(closed, ())
+    key = program_name(closed, host(), ())
     made = compile_jaxpr(closed, parallel_for=parallel_for_address)
     assert key is not None and made.native is not None
     assert find_program(key, parallel_for_address) is None
@@ -106,7 +107,7 @@ def test_code_in_memory_is_found_without_its_file(which, tmp_path):
     closed = curta.make_jaxpr(fun)(x)
     want = compile_jaxpr(closed, parallel_for=parallel_for_address)
     config.update("jax_compilation_cache_dir", str(tmp_path / "another"))
-    kept = program_name(closed, ())
+    kept = program_name(closed, host(), ())
     keep_program(kept, compile_jaxpr(closed, parallel_for=parallel_for_address))
     found = find_program(kept, parallel_for_address)
     assert found is not None
@@ -117,7 +118,7 @@ def test_code_in_memory_is_found_without_its_file(which, tmp_path):
 def test_a_donated_argument_is_overwritten_again():
     closed = curta.make_jaxpr(lambda x: x.at[1].set(5.0))(X)
     made = compile_jaxpr(closed, in_place={0: 0})
-    kept = program_name(closed, ((0, 0),))
+    kept = program_name(closed, host(), ((0, 0),))
     keep_program(kept, made)
     found = find_program(kept, parallel_for_address)
     assert found.native.in_place == made.native.in_place == {0}
@@ -215,10 +216,11 @@ def found_again(fun, make_other=None):
     """What a program gives that is found under the name of another trace."""
     first = curta.make_jaxpr(fun)(X)
     keep_program(
-        program_name(first, ()), compile_jaxpr(first, parallel_for=parallel_for_address)
+        program_name(first, host(), ()),
+        compile_jaxpr(first, parallel_for=parallel_for_address),
     )
     again = curta.make_jaxpr(make_other or fun)(X)
-    found = find_program(program_name(again, ()), parallel_for_address)
+    found = find_program(program_name(again, host(), ()), parallel_for_address)
     assert found is not None
     return [np.asarray(x) for x in found(X)]
 

@@ -18,6 +18,7 @@ from curta import lax
 from curta.compiler.graph.batch_vectorisation import lane_code
 from curta.compiler.graph.registers import register_code
 from curta.compiler.loops.nodes import Buffer, For, Load, LoopNest, Region, Statement
+from curta.compiler.targets import host
 from curta.config import enable_x64
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -63,7 +64,7 @@ def loop_of(closed: ClosedJaxpr) -> Eqn:
 def code_of(eqn: Eqn) -> Region | None:
     """The code of a loop or branch; None if it does not qualify."""
     arrays = [Buffer("array", np.dtype("float32"), 100) for _ in eqn.invars]
-    return register_code(eqn, arrays, arrays[:1] * len(eqn.outvars))
+    return register_code(eqn, arrays, arrays[:1] * len(eqn.outvars), host())
 
 
 def computed(block: Sequence[Statement]) -> list[LoopNest]:
@@ -506,7 +507,7 @@ def check_lanes(fun: Any, *args: Any, rtol: float = 2e-5) -> None:
     }
     arrays = [made[v] for v in eqn.invars]
     assert code_of(eqn) is None
-    assert lane_code(eqn, arrays, arrays[:1] * len(eqn.outvars)) is not None
+    assert lane_code(eqn, arrays, arrays[:1] * len(eqn.outvars), host()) is not None
     compiled = assert_compiles(closed, *args, rtol=rtol)
     threaded = executable(closed)(*args)
     for a, b in zip(compiled(*args), threaded, strict=True):
@@ -637,5 +638,5 @@ def test_examples_that_depend_on_each_other_are_no_lanes() -> None:
         closed = staged(lambda c, fun=fun: [fun(c)], x)
         eqn = loop_of(closed)
         arrays = [Buffer("a", None, 0) for _ in eqn.invars]
-        assert lane_code(eqn, arrays, arrays[:1]) is None
+        assert lane_code(eqn, arrays, arrays[:1], host()) is None
         assert_compiles(closed, x)

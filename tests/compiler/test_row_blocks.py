@@ -12,10 +12,11 @@ from curta.compiler.llvm.row_blocks import _dealt
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.row_blocks import in_blocks_of_rows, may_overlap
 from curta.compiler.loops.schedule import schedule
+from curta.compiler.targets import host
 
 
 def kernel_of(fun, shape, dtype):
-    program = lower_to_items(staged(fun, np.zeros(shape, dtype)).jaxpr)
+    program = lower_to_items(staged(fun, np.zeros(shape, dtype)).jaxpr, host())
     (group,) = fuse(program).groups
     return assemble(group, program.builder)
 

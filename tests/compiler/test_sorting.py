@@ -8,6 +8,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler import pipeline
 from curta.compiler.graph.sorting import GreatestOfRows, OrderOfRows, SortedRows
 from curta.compiler.levels import routine_level
 from curta.compiler.library.quicksort import Quicksort
@@ -16,7 +17,9 @@ from curta.compiler.llvm import target
 from curta.compiler.llvm.types import I32
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.routine_code import routine_call
+from curta.compiler.targets import host
 from curta.primitives.sorting import Sort, TopK
+from curta.runtime import backends
 
 DTYPES = [
     *("bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"),
@@ -104,7 +107,7 @@ def test_other_axes_and_several_keys():
 @pytest.mark.parametrize("dtype", ["float32", "int16"])
 def test_long_rows_are_cut_into_pieces(dtype):
     x = numbers((100_003,), dtype)
-    assert SortedRows().routine(curta.typeof(x)).pieces > 1
+    assert SortedRows().routine(host(), curta.typeof(x)).pieces > 1
     assert_same(compiled(lambda x: jnp.sort(x), x), Sort(0).eval(x))
     order = compiled(lambda x: jnp.argsort(x), x)[0]
     np.testing.assert_array_equal(order, stable_order(x, 0))
@@ -141,15 +144,16 @@ def test_empty_and_single():
 @pytest.mark.parametrize("values", ["random", "sorted", "equal", "few", "skewed"])
 def test_both_ways_to_sort_a_long_row(monkeypatch, wide, values):
     """By radix and by vectors, whatever the machine prefers."""
-    host = dataclasses.replace(target.host(), vector_bytes=64 if wide else 32)
-    monkeypatch.setattr("curta.compiler.graph.sorting.target.host", lambda: host)
+    target = dataclasses.replace(host(), vector_bytes=64 if wide else 32)
+    for module in pipeline, backends:
+        monkeypatch.setattr(module, "host", lambda: target)
     rng = np.random.default_rng(0)
     x = rng.integers(0, 2**32, 70_001, dtype=np.uint32)
     x = {
         "random": x, "sorted": np.sort(x), "equal": x * 0 + 7, "few": x % 5,
         "skewed": (rng.exponential(size=x.size) ** 8).astype(np.uint32),
     }[values]  # fmt: skip
-    assert SortedRows().routine(curta.typeof(x)).by_vectors is wide
+    assert SortedRows().routine(target, curta.typeof(x)).by_vectors is wide
     assert_same(compiled(lambda x: jnp.sort(x), x), [np.sort(x)])
     order = compiled(lambda x: jnp.argsort(x), x)[0]
     np.testing.assert_array_equal(order, np.argsort(x, kind="stable"))
@@ -172,7 +176,7 @@ def test_sorts_of_rows_of_any_size_share_the_code_of_quicksort():
         RowSort(1, size, ("f32",), gives_order=False, wide_vectors=True)
         for size in (1000, 1001)
     ]
-    codes = [routine_call(s, target.GOOD).code[0] for s in sorts]
+    codes = [routine_call(s, target.GOOD, host()).code[0] for s in sorts]
     assert codes[0].file != codes[1].file
     assert [c.file for c in codes[0].callees] == [c.file for c in codes[1].callees]
     assert codes[0].callees[0].names == Quicksort.tuned(I32, unique=False).names

@@ -14,12 +14,12 @@ from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.library.packing import RowTranspose
-from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.schedule import schedule
+from curta.compiler.targets import host
 from curta.tuning import Tuning
 
 U = np.arange(30_000, dtype=np.float32).reshape(200, 150)
@@ -27,7 +27,7 @@ LONG = 2 * Tuning().piece_of_map + 5
 
 
 def plan_of(fun, shape, dtype=np.float32):
-    program = lower_to_items(staged(fun, np.zeros(shape, dtype)).jaxpr)
+    program = lower_to_items(staged(fun, np.zeros(shape, dtype)).jaxpr, host())
     (group,) = fuse(program).groups
     return schedule(assemble(group, program.builder), 64)
 
@@ -74,7 +74,7 @@ def test_a_reshaped_transpose_is_walked_by_its_own_dims(shape, order, merged):
 
     for dtype in (np.float32, np.complex64):
         x = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-        program = lower_to_items(staged(fun, x).jaxpr)
+        program = lower_to_items(staged(fun, x).jaxpr, host())
         (group,) = fuse(program).groups
         kernel = assemble(group, program.builder)
         atoms = [a for load in kernel.loads() for a in load.offset.atoms()]
@@ -115,7 +115,7 @@ def test_columns_side_by_side(name, shape, dtype):
 @pytest.mark.parametrize("name", ["reshaped stack", "repeat", "tile"])
 def test_reshaped_columns_take_no_divisions(name):
     closed = inline_calls(curta.make_jaxpr(lambda x: COLUMNS[name](jnp, x))(U))
-    program = lower_to_items(simplify(closed.jaxpr))
+    program = lower_to_items(simplify(closed.jaxpr), host())
     atoms = [a for i in program.items for x in i.loads for a in x.offset.atoms()]
     assert atoms and all(isinstance(a, LoopVar) for a in atoms)
 
@@ -132,9 +132,9 @@ def test_products_without_sums_whose_batch_is_not_in_front():
 @pytest.mark.parametrize("assembles", [True, False])
 def test_rows_to_columns(kind, assembles):
     """Whole squares, ones that overlap, short rows; rows that are missing."""
-    width = target.host().vector_bytes
+    width = host().vector_bytes
     vector = Type(kind, width // Type(kind).size)
-    module = Module(True, width, True, assembles and target.host().module().assembles)
+    module = Module(True, width, True, assembles and host().assembles)
     what = RowTranspose(vector)
     what.emit(module)
     transpose, lanes = Native(module, what.name), vector.lanes

@@ -14,9 +14,9 @@ import scipy.special
 from tests.accuracy.measure import documented
 from tests.compiler.native import elementwise
 
-from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.vector_math import FUNCTIONS, LONG
+from curta.compiler.targets import host
 
 KINDS = {"f32": np.float32, "f64": np.float64}
 SAMPLES = 100
@@ -233,7 +233,7 @@ def test_machines_without_wide_vectors_or_fma(name, kind):
     np.testing.assert_allclose(got, want, rtol=8 * np.finfo(KINDS[kind]).eps)
 
 
-@pytest.mark.skipif(target.host().vector_bytes < 64, reason="has no AVX-512")
+@pytest.mark.skipif(host().vector_bytes < 64, reason="has no AVX-512")
 @pytest.mark.parametrize("name", ["exp", "exp2", "log", "log1p", "sinh", "pow"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_instructions_of_avx512_give_the_same_bits(name, kind):
@@ -251,7 +251,7 @@ def test_instructions_of_avx512_give_the_same_bits(name, kind):
     np.testing.assert_array_equal(got[numbers].view(bits), want[numbers].view(bits))
 
 
-@pytest.mark.parametrize("vector_bytes", [32, target.host().vector_bytes])
+@pytest.mark.parametrize("vector_bytes", [32, host().vector_bytes])
 def test_erf_at_the_seams_of_its_pieces(vector_bytes):
     """In pieces or by one path; 1 where the last one ends, and odd to the bit."""
     seams = (np.arange(16, dtype="f4") + 0.5) * np.float32(33 / 128)

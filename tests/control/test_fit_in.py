@@ -16,6 +16,7 @@ from curta.advisor import forget
 from curta.checkpoint_policies import fit_in
 from curta.compiler.graph.rematerialisation import rematerialised
 from curta.compiler.prepare import prepare
+from curta.compiler.targets import host
 from curta.core.check import check_jaxpr
 from curta.errors import AdviceWarning
 
@@ -90,7 +91,7 @@ def test_a_program_is_under_its_limit_with_equal_results(layer, part):
 
 def test_a_third_of_the_memory_costs_no_more_than_a_forward_pass():
     flat = prepare(
-        curta.make_jaxpr(value_and_grad(chain(products), (0, 1)))(*arguments())
+        curta.make_jaxpr(value_and_grad(chain(products), (0, 1)))(*arguments()), host()
     )
 
     def terms(jaxpr):
@@ -259,7 +260,7 @@ def test_time_to_decide_grows_with_the_program():
                 x = jnp.tanh(x @ x)
             return x.sum()
 
-        flat = prepare(curta.make_jaxpr(curta.grad(loss))(jnp.ones((64, 64))))
+        flat = prepare(curta.make_jaxpr(curta.grad(loss))(jnp.ones((64, 64))), host())
         best = math.inf
         for _ in range(2):
             start = time.process_time()

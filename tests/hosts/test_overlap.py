@@ -15,6 +15,7 @@ from curta.compiler.graph.item_lowering import lower_to_items
 from curta.compiler.graph.items import LoopItem, RegionItem
 from curta.compiler.graph.overlap import overlapped
 from curta.compiler.prepare import prepare
+from curta.compiler.targets import host
 from curta.config import tuning
 from curta.core.check import check_jaxpr
 from curta.hosts.engine import Engine
@@ -36,7 +37,7 @@ SMALL = Tuning(overlapped_bytes=1, overlapped_cost=1, bucketed_bytes=0)
 def names(f, *args, limits=SMALL):
     """The ops of a program in the order in which they are compiled."""
     with tuning(limits):
-        jaxpr = overlapped(prepare(curta.make_jaxpr(f)(*args)).jaxpr)
+        jaxpr = overlapped(prepare(curta.make_jaxpr(f)(*args), host()).jaxpr)
     check_jaxpr(jaxpr)
     return [e.op.name for e in jaxpr.eqns]
 
@@ -75,8 +76,8 @@ def test_the_interior_of_a_stencil_comes_before_the_wait_for_halos():
         return around[:-2, 1:-1] + around[2:, 1:-1] + around[1:-1, 2:]
 
     with tuning(dataclasses.replace(SMALL, large_join=1)):
-        jaxpr = overlapped(prepare(curta.make_jaxpr(f)(normal(8, 9))).jaxpr)
-        items = lower_to_items(jaxpr).items
+        jaxpr = overlapped(prepare(curta.make_jaxpr(f)(normal(8, 9)), host()).jaxpr)
+        items = lower_to_items(jaxpr, host()).items
     order = [
         tuple(v.extent for v in i.dims) if isinstance(i, LoopItem) else i.eqn.op.name
         for i in items
@@ -130,7 +131,7 @@ def test_collectives_that_become_equal_are_one():
     """All hosts compile the same program, and so all run one of them."""
     x = np.ones(4, np.float32)
     f = lambda x: TOTAL(x * np.float32(1)) + TOTAL(x)  # noqa: E731
-    closed = prepare(curta.make_jaxpr(f)(x))
+    closed = prepare(curta.make_jaxpr(f)(x), host())
     assert [e.op.name for e in closed.eqns] == ["host_reduce", "add"]
 
 

@@ -13,10 +13,12 @@ import pytest
 
 from curta.compiler import calls, link
 from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import F32, F64, I64, PTR
 from curta.compiler.native import NativeProgram
 from curta.compiler.support import entry as module, entry_code
 from curta.compiler.support.entry import native_entry, table_entry
+from curta.compiler.targets import host
 from curta.config import config
 
 SHAPE = (3, 5)
@@ -25,7 +27,7 @@ SHAPE = (3, 5)
 @pytest.fixture(scope="module")
 def code():
     """`scale`: result = x * factor, for 15 floats and a constant that is a number."""
-    m = target.host().module()
+    m = Module.of(host())
     b = m.function("scale", [PTR])
     (table,) = b.arguments
     out, x = (b.load(PTR, b.offset(table, i, PTR)) for i in range(2))
@@ -138,7 +140,7 @@ def test_read_only_operands_are_fine(entry):
 
 
 def test_the_entry_keeps_its_code():
-    m = target.host().module()
+    m = Module.of(host())
     m.function("nothing", [PTR]).ret()
     code = link.load(target.compile_text(m.text()), ["nothing"])
     alive = weakref.ref(code)
@@ -171,7 +173,7 @@ def test_many_threads_at_once(code):
 
 
 def test_many_arrays(code):
-    m = target.host().module()
+    m = Module.of(host())
     b = m.function("count", [PTR])
     out = b.load(PTR, b.arguments[0])
     last = b.load(PTR, b.offset(b.arguments[0], 199, PTR))

@@ -13,7 +13,7 @@ import numpy as np
 
 from curta.api.cost import eqn_flops, eqn_transcendentals
 from curta.api.jit import jit
-from curta.compiler import cache
+from curta.compiler import cache, targets
 from curta.compiler.executable import Executable
 from curta.compiler.report import KernelReport, ProgramReport, measure, report
 from curta.compiler.support.threads import num_threads, parallel_for_address
@@ -248,7 +248,7 @@ def limits() -> Limits:
 @once
 def _limits() -> Limits:
     threads = num_threads()
-    name = cache.key("limits of the machine", str(threads))
+    name = cache.key(targets.host(), "limits of the machine", str(threads))
     kept = cache.read(name)
     if kept is not None:
         return Limits(**json.loads(kept))

@@ -13,8 +13,8 @@ import numpy as np
 from curta.api.jit import jit
 from curta.api.readable import sized
 from curta.command_line.machine import Machine
-from curta.compiler import cache
-from curta.compiler.llvm import binding, target
+from curta.compiler import cache, targets
+from curta.compiler.llvm import binding
 from curta.compiler.support.threads import num_threads
 from curta.config import config
 from curta.lax import exp
@@ -161,7 +161,7 @@ _CHECKING = (
 
 
 def _vectors(machine: Machine) -> Iterator[Finding]:
-    made_for = target.host()
+    made_for = targets.host()
     bits = 8 * made_for.vector_bytes
     if made_for.machine in ("x86_64", "amd64") and bits < 256:
         yield Finding(

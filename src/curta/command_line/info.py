@@ -12,8 +12,8 @@ import numpy as np
 from curta import api_version
 from curta.api.readable import sized
 from curta.command_line.machine import Machine
-from curta.compiler import cache
-from curta.compiler.llvm import binding, target
+from curta.compiler import cache, targets
+from curta.compiler.llvm import binding
 from curta.compiler.support.threads import num_threads
 from curta.runtime.devices import devices
 from curta.version import __version__
@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
 
 def facts(machine: Machine) -> dict[str, str]:
     """What is known, by a word for each."""
-    made_for = target.host()
+    made_for = targets.host()
     known = {"fma": made_for.has_fma, "f16c": made_for.has_f16}
     has = [name for name, there in known.items() if there]
     vectors = f"vectors of {8 * made_for.vector_bytes} bits"

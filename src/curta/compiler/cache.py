@@ -22,7 +22,8 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from curta.compiler.llvm import target
+from curta.compiler.llvm.target import GOOD, compile_texts
+from curta.compiler.targets import Target, host
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 from curta.once import Lock
@@ -62,20 +63,20 @@ _lock = Lock()
 _writes = 0
 
 
-def object_file(ir: str, level: int = target.GOOD) -> bytes:
+def object_file(ir: str, level: int = GOOD) -> bytes:
     """The object file of some LLVM IR: from the cache, or compiled and kept.
 
     Raises:
         ImportError: it is not in the cache and llvmlite is not installed.
         CompileError: LLVM does not accept the IR.
     """
-    return kept_object_file(text_key(ir, level), lambda: ir, level)
+    return kept_object_file(text_key(host(), ir, level), lambda: ir, level)
 
 
 def fixed_object_file(
     write: Callable[[], str], level: int, modules: Sequence[str], *parts: str
 ) -> bytes:
-    """The object file of IR that modules write, given the processor and some parts.
+    """The object file of IR that modules write for this machine, given some parts.
 
     Found again without writing the IR, as long as the files of the modules are the
     same: by size and time of change, which is what Python goes by for its own caches.
@@ -83,7 +84,8 @@ def fixed_object_file(
     Raises:
         ImportError: it is not in the cache and llvmlite is not installed.
     """
-    return kept_object_file(fixed_key(write, level, modules, *parts), write, level)
+    name = fixed_key(host(), write, level, modules, *parts)
+    return kept_object_file(name, write, level)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ def object_files(codes: Sequence[Code]) -> list[bytes]:
     missing = [c for c in codes if result[c.name] is None]
     texts = [(c.write(), c.level) for c in missing]
     start = time.perf_counter()
-    compiled = target.compile_texts(texts)
+    compiled = compile_texts(texts)
     spent = time.perf_counter() - start
     folder = usable_folder() if missing else None
     for code, data in zip(missing, compiled, strict=True):
@@ -134,26 +136,30 @@ def write(name: str, content: bytes) -> None:
         _write(folder, name, content)
 
 
-def text_key(ir: str, level: int) -> str:
+def text_key(target: Target, ir: str, level: int) -> str:
     """The name under which the object file of some IR is kept."""
-    return key(ir, str(level))
+    return key(target, ir, str(level))
 
 
 def fixed_key(
-    write: Callable[[], str], level: int, modules: Sequence[str], *parts: str
+    target: Target,
+    write: Callable[[], str],
+    level: int,
+    modules: Sequence[str],
+    *parts: str,
 ) -> str:
     """The name for IR that modules write; see `fixed_object_file`."""
     files = [sys.modules[name].__file__ or "" for name in (*_IR_MODULES, *modules)]
     try:
         stamps = [f"{os.stat(f).st_mtime_ns} {os.stat(f).st_size}" for f in files]
     except OSError:  # a package that is no folder
-        return text_key(write(), level)
-    return key(str(level), *modules, *stamps, *parts)
+        return text_key(target, write(), level)
+    return key(target, str(level), *modules, *stamps, *parts)
 
 
-def key(*parts: str) -> str:
-    """The name under which something made of these parts for this machine is kept."""
-    digest = hashlib.sha256(f"{__version__}\n{target.host().identity}".encode())
+def key(target: Target, *parts: str) -> str:
+    """The name under which something made of these parts for a target is kept."""
+    digest = hashlib.sha256(f"{__version__}\n{target.identity}".encode())
     for part in parts:
         encoded = part.encode()
         digest.update(b"\n%d\n" % len(encoded) + encoded)

@@ -22,26 +22,28 @@ from curta.compiler.library.tile import emit_tile, is_assembly
 from curta.compiler.library.tile_calls import tile_calls
 from curta.compiler.library.tile_shape import Tile
 from curta.compiler.linked import Source, link
-from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.target import GOOD, QUICK
 from curta.compiler.routine_code import LibraryCall, function_code
 from curta.compiler.sized import Computed, PerSizes, Sizes, concrete
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.tuning import Tuning
 
 
-def dot_call(dot: Dot | Contraction) -> LibraryCall:
+def dot_call(dot: Dot | Contraction, target: Target) -> LibraryCall:
     """The code of a product, and what it is called with besides c, a and b."""
-    return _dot_call(dot, config.tuning)
+    return _dot_call(dot, target, config.tuning)
 
 
-def entry_call(dot: Dot | Contraction) -> LibraryCall:
+def entry_call(dot: Dot | Contraction, target: Target) -> LibraryCall:
     """The same for an entry, which calls the tiles itself if they are few."""
-    return _entry_call(dot, config.tuning)
+    return _entry_call(dot, target, config.tuning)
 
 
 @lru_cache(maxsize=1024)
-def _entry_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
-    call = _dot_call(dot, tuning)
+def _entry_call(dot: Dot | Contraction, target: Target, tuning: Tuning) -> LibraryCall:
+    call = _dot_call(dot, target, tuning)
     tiles = tile_calls(call.numbers, tuning.tiles_in_entry)
     if tiles is None:
         return call
@@ -49,17 +51,18 @@ def _entry_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
 
 
 @lru_cache(maxsize=1024)
-def _dot_call(dot: Dot | Contraction, tuning: Tuning) -> LibraryCall:
-    width = target.host().vector_bytes
+def _dot_call(dot: Dot | Contraction, target: Target, tuning: Tuning) -> LibraryCall:
+    width = target.vector_bytes
     if isinstance(dot, Contraction):
         plan = contraction_plan(dot, width)
     else:
         plan = dot_plan(dot, width)
     parallel = plan.numbers[Word.CHUNKS] > 1
-    return LibraryCall(tuple(map(_code, plan.code)), plan.numbers, parallel)
+    code = tuple(_code(x, target) for x in plan.code)
+    return LibraryCall(code, plan.numbers, parallel)
 
 
-def call_at_sizes(dot: Any) -> list[Computed]:
+def call_at_sizes(dot: Any, target: Target) -> list[Computed]:
     """Addresses of what computes a product, of its numbers, and of its code's list.
 
     They are found when the sizes are known. Raises NotImplementedError for routines,
@@ -67,7 +70,7 @@ def call_at_sizes(dot: Any) -> list[Computed]:
     """
     if not isinstance(dot, (Dot, Contraction)):
         raise NotImplementedError(f"{type(dot).__name__} is code for one size")
-    made = PerSizes(lambda sizes: _Words(dot_call(concrete(dot, sizes))))
+    made = PerSizes(lambda sizes: _Words(dot_call(concrete(dot, sizes), target)))
     return [Computed(partial(_word_at, made, i)) for i in range(3)]
 
 
@@ -88,14 +91,16 @@ class _Words:
 
 
 @lru_cache(maxsize=256)
-def _code(code: Code) -> Source:
+def _code(code: Code, target: Target) -> Source:
     if isinstance(code, Tile):
-        quick = is_assembly(target.host().module(), code)
-        level = target.QUICK if quick else target.GOOD
+        quick = is_assembly(Module.of(target), code)
+        level = QUICK if quick else GOOD
         sources = [tile, tile_assembly, tile_shape]
-        return Source.fixed(partial(emit_tile, tile=code), level, sources, [code.name])
+        return Source.fixed(
+            target, partial(emit_tile, tile=code), level, sources, [code.name]
+        )
     callees: list[Source] = []
     if isinstance(code, Pack) and code.transposed:
-        callees.append(function_code(RowTranspose(code.vector), target.QUICK))
+        callees.append(function_code(RowTranspose(code.vector), QUICK, target))
     source = sys.modules[type(code).__module__]
-    return Source.fixed(code.emit, target.QUICK, [source], [code.name], callees)
+    return Source.fixed(target, code.emit, QUICK, [source], [code.name], callees)

@@ -14,7 +14,6 @@ from curta.compiler.dump import dump
 from curta.compiler.levels import level_of, routine_level
 from curta.compiler.library.routine import Routine
 from curta.compiler.linked import Source
-from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.entry import (
     ENTRY,
@@ -26,6 +25,7 @@ from curta.compiler.llvm.entry import (
     in_entry,
     library_keys,
 )
+from curta.compiler.llvm.target import QUICK
 from curta.compiler.native import NativeProgram
 from curta.compiler.program import Program
 from curta.compiler.routine_code import (
@@ -34,6 +34,7 @@ from curta.compiler.routine_code import (
     shared_code,
 )
 from curta.compiler.sized import Slots, depends_on_sizes
+from curta.compiler.targets import Target
 from curta.compiler.works import is_parallel
 from curta.config import config
 from curta.lazy_dataclass import dataclass
@@ -83,18 +84,18 @@ def emit(program: Program) -> list[ProgramCode]:
 def _program_code(program: Program, constants: Mapping[Callee, int]) -> ProgramCode:
     keys = library_keys(program.works)
     fixed = [key for key in keys if not depends_on_sizes(key)]
-    library = {key: _library_call(key, program.often) for key in fixed}
-    parallel = is_parallel(program.jobs)
+    library = {key: _library_call(key, program.often, program.target) for key in fixed}
+    parallel = is_parallel(program.jobs, program.target)
     slots = Slots()
     entry = _entry_code(program, library, constants, parallel, slots)
     code = tuple(code for call in library.values() for code in call.code)
     return ProgramCode(program, entry, code, parallel, slots)
 
 
-def _library_call(key: LibraryKey, often: bool) -> LibraryCall:
+def _library_call(key: LibraryKey, often: bool, target: Target) -> LibraryCall:
     if isinstance(key, Routine):
-        return routine_call(key, routine_level(key, often))
-    return entry_call(key)
+        return routine_call(key, routine_level(key, often), target)
+    return entry_call(key, target)
 
 
 def _entry_code(
@@ -107,29 +108,31 @@ def _entry_code(
     """Return the entry and its kernels: in one module, or in one for each level."""
 
     def new_module() -> Module:
-        module = target.host().module()
+        module = Module.of(program.target)
         module.sizes = slots
         return module
 
+    target = program.target
     kernels = KernelModules(new_module, constants)
     works = program.works
     for work in works:
         if isinstance(work, Scheduled) and not in_entry(work):
             kernels.add(work, level_of(work, program.often))
     apart = kernels.modules
-    level, entry = target.QUICK, new_module()
+    level, entry = QUICK, new_module()
     if len(apart) == 1 and len(works) <= config.tuning.short_entry:
         only = apart.pop()
         level, entry = only.level, only.module
     callees = []
     for part in apart:
         part.module.export(part.functions)
-        text, shared = part.module.text(), shared_code(part.module, part.level)
-        callees.append(Source.of(text, part.level, part.functions, shared))
+        text, shared = part.module.text(), shared_code(part.module, part.level, target)
+        callees.append(Source.of(target, text, part.level, part.functions, shared))
     emit_entry(
         entry, program.jobs, program.pointers, program.arena, kernels.functions,
-        library, constants, parallel,
+        library, constants, parallel, target,
     )  # fmt: skip
     text = entry.text()
     dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))
-    return Source.of(text, level, [ENTRY], [*callees, *shared_code(entry, level)])
+    shared = [*callees, *shared_code(entry, level, target)]
+    return Source.of(target, text, level, [ENTRY], shared)

@@ -1,6 +1,6 @@
 """The name of a program in the kernel cache: all that its compiled code depends on.
 
-    name = program_name(closed, (optimise, in_place))  # None: not to be kept
+    name = program_name(closed, target, (optimise, in_place))  # None: not to be kept
 
 That is the jaxpr with its literals and consts, the settings, the versions and the
 source of Curta. What this module does not know for certain how to write down (a
@@ -30,6 +30,7 @@ import numpy as np
 from curta.compiler.cache import key, log
 from curta.compiler.graph.inline import lowered
 from curta.compiler.library import blas
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.core.avals import ShapedArray
@@ -73,7 +74,9 @@ class _Unknown(Exception):
     """Something that is not known to be written down in full."""
 
 
-def program_name(closed: ClosedJaxpr, options: tuple[Any, ...]) -> ProgramName | None:
+def program_name(
+    closed: ClosedJaxpr, target: Target, options: tuple[Any, ...]
+) -> ProgramName | None:
     """The name under which what is compiled of a jaxpr may be kept, if it may.
 
     `options` are what the compiler is told besides: plain values.
@@ -92,7 +95,7 @@ def program_name(closed: ClosedJaxpr, options: tuple[Any, ...]) -> ProgramName |
     except _Unknown as unknown:
         log(title, f"not kept: {unknown}")
         return None
-    text = key("program", stamp, settings, " ".join(writer.parts))
+    text = key(target, "program", stamp, settings, " ".join(writer.parts))
     return ProgramName(text, writer.consts, writer.ops, title, writer.collectives)
 
 

@@ -1,6 +1,6 @@
 """Native functions in memory, with what it takes to find them again in another process.
 
-    code = Source.of(module.text(), target.GOOD, ("dot",))
+    code = Source.of(target, module.text(), GOOD, ("dot",))
     (function,) = link([code])
     relinked(function.recipe)  # the same from the cache, or LookupError
 
@@ -17,8 +17,8 @@ from typing import Any
 from curta.compiler import cache
 from curta.compiler.library import blas
 from curta.compiler.link import LoadedCode, load
-from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
+from curta.compiler.targets import Target
 from curta.core.recorder import span
 from curta.lazy_dataclass import dataclass
 from curta.once import Interned, cached_property
@@ -43,6 +43,7 @@ class Source:
 
     @staticmethod
     def of(
+        target: Target,
         ir: str,
         level: int,
         names: Sequence[str],
@@ -50,13 +51,14 @@ class Source:
         externals: Sequence[str] = (),
     ) -> Source:
         """IR that is written already."""
-        file = cache.text_key(ir, level)
+        file = cache.text_key(target, ir, level)
         return Source(
             file, lambda: ir, level, tuple(names), tuple(callees), tuple(externals)
         )
 
     @staticmethod
     def fixed(
+        target: Target,
         emit: Callable[[Module], None],
         level: int,
         python: Sequence[ModuleType],
@@ -69,11 +71,13 @@ class Source:
         """
 
         def write() -> str:
-            module = target.host().module()
+            module = Module.of(target)
             emit(module)
             return module.text()
 
-        file = cache.fixed_key(write, level, [m.__name__ for m in python], *names)
+        file = cache.fixed_key(
+            target, write, level, [m.__name__ for m in python], *names
+        )
         return Source(file, write, level, tuple(names), tuple(callees))
 
     @cached_property

@@ -12,12 +12,12 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler import host_call
+from curta.compiler import host_call, targets
 from curta.compiler.callee import DONE, STOPPED
 from curta.compiler.graph.by_class import by_class
 from curta.compiler.linked import Linked, Source, link
 from curta.compiler.llvm import target
-from curta.compiler.llvm.builder import Builder
+from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
 from curta.compiler.native import NativeProgram
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
@@ -215,7 +215,7 @@ def _word(argument: mpi_calls.Argument) -> int:
 
 def _code(form: _Form) -> Linked:
     """`i64 collective(ptr table)`: results, operands, constants."""
-    module = target.host().module()
+    module = Module.of(targets.host())
     b = module.function(_NAME, [PTR], I64)
     (table,) = b.arguments
 
@@ -254,7 +254,7 @@ def _code(form: _Form) -> Linked:
     with b.when(failed):
         b.call(word(_REPORT), None, status)
     b.ret(b.select(failed, b.const(I64, STOPPED), b.const(I64, DONE)))
-    return link([Source.of(module.text(), target.QUICK, [_NAME])])[0]
+    return link([Source.of(targets.host(), module.text(), target.QUICK, [_NAME])])[0]
 
 
 def _type(kind: str) -> Any:

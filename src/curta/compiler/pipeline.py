@@ -31,7 +31,7 @@ from curta.compiler.dump import dump
 from curta.compiler.emission import emit
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.fitting import fitted, memory_limit
-from curta.compiler.graph.expansions import natively
+from curta.compiler.graph.expansions import expansions
 from curta.compiler.graph.fuse import FusionPlan, fuse, separate
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_builder import InPlace
@@ -43,6 +43,7 @@ from curta.compiler.passes import ORDER, run_passes
 from curta.compiler.prepare import prepare
 from curta.compiler.pretty import pretty_plan, pretty_program, pretty_work
 from curta.compiler.program import Program
+from curta.compiler.targets import Target, host
 from curta.compiler.works import needs_threads, program_of
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr
@@ -52,6 +53,7 @@ from curta.signals import meanwhile
 
 def compile_jaxpr(
     closed: ClosedJaxpr,
+    target: Target | None = None,
     *,
     parallel_for: Launcher | None = None,
     optimise: bool = True,
@@ -62,6 +64,7 @@ def compile_jaxpr(
 
     Args:
         closed: the program; the consts become part of the executable.
+        target: the machine of this process, which is the default.
         parallel_for: gives the address of the function that runs chunks on threads. It
             is called while LLVM compiles, if the program uses threads at its first
             call.
@@ -70,7 +73,8 @@ def compile_jaxpr(
             may lie in its memory. Who asks for it must call the native program.
         often: whether the program runs many times at each call, being a loop's body.
     """
-    program = lower(closed, optimise=optimise, in_place=in_place, often=often)
+    made_for = target or host()
+    program = lower(closed, made_for, optimise=optimise, in_place=in_place, often=often)
     with meanwhile(parallel_for if needs_threads(program) else None):
         with span("kernels", "phase"):
             codes = emit(program)
@@ -79,6 +83,7 @@ def compile_jaxpr(
 
 def lower(
     closed: ClosedJaxpr,
+    target: Target,
     *,
     optimise: bool = True,
     in_place: InPlace | None = None,
@@ -88,38 +93,44 @@ def lower(
     dump("jaxpr", closed.__str__)
     start = time.perf_counter()
     with span("prepare", "phase"):
-        flat = prepare(closed) if optimise else inline_calls(closed, natively)
+        flat = _prepared(closed, target, optimise)
         limit = memory_limit(closed) if optimise else None
         if limit is not None:
-            flat = _fitted(flat, limit, in_place or {})
+            flat = _fitted(flat, limit, target, in_place or {})
     record_event_duration_secs(LOWERING, time.perf_counter() - start)
     dump("prepared", flat.__str__)
     with span("lower and fuse", "phase"):
-        program = lower_prepared(flat, optimise, in_place or {}, often)
+        program = lower_prepared(flat, target, optimise, in_place or {}, often)
     for part in program.inner_first():
         _show(part)
     dump("program", lambda: pretty_program(program))
     return program
 
 
+def _prepared(closed: ClosedJaxpr, target: Target, optimise: bool) -> ClosedJaxpr:
+    if optimise:
+        return prepare(closed, target)
+    return inline_calls(closed, expansions(target))
+
+
 def lower_prepared(
-    flat: ClosedJaxpr, optimise: bool, in_place: InPlace, often: bool
+    flat: ClosedJaxpr, target: Target, optimise: bool, in_place: InPlace, often: bool
 ) -> Program:
     """Lower a prepared jaxpr, and the bodies of its loops and branches."""
 
     def lower_part(part: ClosedJaxpr, pairs: InPlace) -> Program:
-        ready = part if optimise else inline_calls(part, natively)
-        return lower_prepared(ready, optimise, pairs, True)
+        ready = part if optimise else inline_calls(part, expansions(target))
+        return lower_prepared(ready, target, optimise, pairs, True)
 
     jaxpr = run_passes(ORDER, flat.jaxpr)
-    items = lower_to_items(jaxpr, lower_part, in_place)
+    items = lower_to_items(jaxpr, target, lower_part, in_place)
     plan = fuse(items) if optimise else separate(items)
     overwriting = _overwriting(plan, items, in_place)
     kept = {i: o for i, o in in_place.items() if o in overwriting}
     if not often and not items.overwritten <= kept.keys():
         # Callers lend memory for results, not as a workspace.
-        return lower_prepared(flat, optimise, kept, often)
-    return program_of(flat, jaxpr, items, plan, often, in_place, overwriting)
+        return lower_prepared(flat, target, optimise, kept, often)
+    return program_of(flat, jaxpr, items, plan, target, often, in_place, overwriting)
 
 
 def _show(program: Program) -> None:
@@ -139,11 +150,13 @@ def _overwriting(
     return replaced_arguments(plan, items, in_place).union(there)
 
 
-def _fitted(flat: ClosedJaxpr, limit: int, in_place: InPlace) -> ClosedJaxpr:
+def _fitted(
+    flat: ClosedJaxpr, limit: int, target: Target, in_place: InPlace
+) -> ClosedJaxpr:
     """Recompute values so that arguments, results and temporaries fit in `limit`."""
 
     def temporaries(closed: ClosedJaxpr) -> int:
-        return lower_prepared(closed, True, in_place, False).temporaries
+        return lower_prepared(closed, target, True, in_place, False).temporaries
 
     return fitted(flat, limit, temporaries, in_place)
 

@@ -19,6 +19,7 @@ from curta.compiler.graph.item_lowering import LoweredItems
 from curta.compiler.llvm.entry import Job, Work, called_programs, works_in
 from curta.compiler.loops.bufferize import Arena
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.targets import Target
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.lazy_dataclass import dataclass
 
@@ -28,6 +29,7 @@ class Program(Callee):
     """A program after lowering, fusion, scheduling and memory planning.
 
     Fields:
+        target: the machine that it is made for.
         flat: the prepared jaxpr with its constants.
         jaxpr: the same equations in the order of execution.
         items: the work items of the jaxpr.
@@ -40,6 +42,7 @@ class Program(Callee):
         often: True if the program is the body of a loop or a branch.
     """
 
+    target: Target
     flat: ClosedJaxpr
     jaxpr: Jaxpr
     items: LoweredItems

@@ -1,6 +1,6 @@
 """Whole programs in the kernel cache: found by their jaxpr, without compiling it.
 
-    name = program_name(closed, options)
+    name = program_name(closed, target, options)
     program = find_program(name, parallel_for)
 
 What is kept of a program is its *recipe*: the names of the object files, the consts,

@@ -28,6 +28,7 @@ from curta.compiler.loops.nodes import Buffer
 from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_work
 from curta.compiler.program import Program
+from curta.compiler.targets import host
 from curta.compiler.works import rearranged, work_cost
 from curta.core.dim import typical
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
@@ -86,8 +87,8 @@ class ProgramReport:
 
 
 def report(closed: ClosedJaxpr) -> ProgramReport:
-    """Return the report of a program as it is compiled."""
-    return _report(lower(closed))
+    """Return the report of a program as it is compiled for this machine."""
+    return _report(lower(closed, host()))
 
 
 def _report(program: Program) -> ProgramReport:

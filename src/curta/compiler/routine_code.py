@@ -14,8 +14,9 @@ from curta.compiler.library.quicksort import Quicksort
 from curta.compiler.library.routine import Routine
 from curta.compiler.library.tile_calls import TileCall
 from curta.compiler.linked import Source
-from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
+from curta.compiler.llvm.target import QUICK
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.lazy_dataclass import dataclass
 from curta.tuning import Tuning
@@ -38,28 +39,31 @@ class LibraryCall:
     tiles: tuple[TileCall, ...] = ()
 
 
-def routine_call(routine: Routine, level: int) -> LibraryCall:
+def routine_call(routine: Routine, level: int, target: Target) -> LibraryCall:
     """The code of a routine, compiled at a level."""
-    return _routine_call(routine, level, config.tuning)
+    return _routine_call(routine, level, target, config.tuning)
 
 
 @lru_cache(maxsize=1024)
-def _routine_call(routine: Routine, level: int, tuning: Tuning) -> LibraryCall:
-    module = target.host().module()
+def _routine_call(
+    routine: Routine, level: int, target: Target, tuning: Tuning
+) -> LibraryCall:
+    module = Module.of(target)
     routine.emit(module, _NAME)
-    callees, text = shared_code(module, level), module.text()
-    return LibraryCall((Source.of(text, level, [_NAME], callees, routine.externals),))
+    callees, text = shared_code(module, level, target), module.text()
+    code = Source.of(target, text, level, [_NAME], callees, routine.externals)
+    return LibraryCall((code,))
 
 
-def shared_code(module: Module, level: int) -> list[Source]:
+def shared_code(module: Module, level: int, target: Target) -> list[Source]:
     """The functions that a module calls and all programs share."""
-    return [function_code(x, level) for x in module.library.values()]
+    return [function_code(x, level, target) for x in module.library.values()]
 
 
 @lru_cache(maxsize=64)
-def function_code(what: RowTranspose | Quicksort, level: int) -> Source:
-    """Such a function, or several."""
+def function_code(what: RowTranspose | Quicksort, level: int, target: Target) -> Source:
+    """Return the code of a function, or of several, that all programs share."""
     if isinstance(what, Quicksort):
-        return Source.fixed(what.emit, level, [quicksort], what.names)
+        return Source.fixed(target, what.emit, level, [quicksort], what.names)
     sources = [packing, transpose_assembly]
-    return Source.fixed(what.emit, target.QUICK, sources, [what.name])
+    return Source.fixed(target, what.emit, QUICK, sources, [what.name])

@@ -22,7 +22,6 @@ from curta.compiler.graph.items import LibraryItem, RegionItem
 from curta.compiler.graph.replace import Replaceable, replaceable_temporaries
 from curta.compiler.jobs import in_jobs
 from curta.compiler.library.routine import Routine
-from curta.compiler.llvm import target
 from curta.compiler.llvm.entry import Job, Scheduled, Work, buffers, called_programs
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import (
@@ -41,6 +40,7 @@ from curta.compiler.loops.schedule import region_schedule, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.program import Program
 from curta.compiler.sized import depends_on_sizes, total
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.dim import is_symbolic_dim, typical
 from curta.core.evaluate import const_as_numpy
@@ -53,6 +53,7 @@ def program_of(
     jaxpr: Jaxpr,
     items: LoweredItems,
     plan: FusionPlan,
+    target: Target,
     often: bool,
     in_place: InPlace,
     overwriting: frozenset[int],
@@ -64,12 +65,13 @@ def program_of(
         jaxpr: the same in the order of execution.
         items: the work items of the jaxpr.
         plan: the groups of items that share kernels.
+        target: the machine that it is made for.
         often: whether it is the body of a loop or a branch.
         in_place: arguments that the caller allows to overwrite, with the results that
             may take their buffers.
         overwriting: the results that do.
     """
-    groups = tuple(map(tuple, works_of(plan, items, often)))
+    groups = tuple(map(tuple, works_of(plan, items, target, often)))
     works = [work for group in groups for work in group]
     pointers = ends_of(items)
     arena = arena_of(works, pointers, replaceable_temporaries(plan))
@@ -81,6 +83,7 @@ def program_of(
         results=len(jaxpr.out_avals),
         arena_word=len(avals) + 1,
         in_place=overwriting,
+        target=target,
         flat=flat,
         jaxpr=jaxpr,
         items=items,
@@ -139,14 +142,15 @@ def ends_of(items: LoweredItems) -> list[Buffer]:
     return [*items.outputs, *items.inputs, *items.consts]
 
 
-def works_of(plan: FusionPlan, items: LoweredItems, often: bool) -> list[list[Work]]:
+def works_of(
+    plan: FusionPlan, items: LoweredItems, target: Target, often: bool
+) -> list[list[Work]]:
     """What is run for each group of a plan: most are one kernel."""
-    machine = target.host()
     groups: list[list[LibraryItem | Scheduled | Kernel]] = []
     for group in plan.groups:
         item = group.items[0]
         if isinstance(item, RegionItem):
-            groups.append([_scheduled_region(item, machine)])
+            groups.append([_scheduled_region(item, target)])
         elif isinstance(item, LibraryItem):
             groups.append([item])
         else:
@@ -159,7 +163,7 @@ def works_of(plan: FusionPlan, items: LoweredItems, often: bool) -> list[list[Wo
     shared.update(b for w in works if not isinstance(w, Kernel) for b in _touched(w))
     return [
         [
-            _scheduled(w, machine, shared, often) if isinstance(w, Kernel) else w
+            _scheduled(w, target, shared, often) if isinstance(w, Kernel) else w
             for w in group
         ]
         for group in groups
@@ -173,20 +177,20 @@ def _touched(work: Work | Kernel) -> Sequence[Buffer]:
 
 
 def _scheduled(
-    kernel: Kernel, machine: target.Target, shared: set[Buffer], often: bool
+    kernel: Kernel, target: Target, shared: set[Buffer], often: bool
 ) -> Scheduled:
-    plan = schedule(kernel, machine.vector_bytes, often)
-    plan = in_blocks_of_rows(kernel, plan, machine.vector_bytes, often)
+    plan = schedule(kernel, target.vector_bytes, often)
+    plan = in_blocks_of_rows(kernel, plan, target.vector_bytes, often)
     if os.environ.get("CURTA_CHECK"):
         check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
     return Scheduled(kernel, plan, placement_of(kernel, plan, shared))
 
 
-def _scheduled_region(item: RegionItem, machine: target.Target) -> Scheduled:
+def _scheduled_region(item: RegionItem, target: Target) -> Scheduled:
     arrays = (*dict.fromkeys((*item.results, *item.operands, *item.temporaries)),)
     if os.environ.get("CURTA_CHECK"):
         check_region(item.region, arrays)
-    plan = region_schedule(item.region, machine.vector_bytes)
+    plan = region_schedule(item.region, target.vector_bytes)
     return Scheduled(item.region, plan, BufferPlacement(arrays, frozenset(), {}))
 
 
@@ -207,22 +211,22 @@ def needs_threads(program: Program) -> bool:
 
 def _uses_threads(program: Program) -> bool:
     little = not program.often and typical(program.cost) <= config.tuning.alone_cost
-    return not little and is_parallel(program.jobs)
+    return not little and is_parallel(program.jobs, program.target)
 
 
-def is_parallel(jobs: Sequence[Work | Job]) -> bool:
+def is_parallel(jobs: Sequence[Work | Job], target: Target) -> bool:
     """Return True if some work asks for threads."""
-    return any(isinstance(job, Job) or _is_parallel(job) for job in jobs)
+    return any(isinstance(job, Job) or _is_parallel(job, target) for job in jobs)
 
 
-def _is_parallel(work: Work) -> bool:
+def _is_parallel(work: Work, target: Target) -> bool:
     """Return True if a work may be cut into several chunks."""
     if isinstance(work, Scheduled):
         return is_symbolic_dim(work.plan.chunks) or work.plan.chunks > 1
     key = work.routine
     if isinstance(key, Routine) or depends_on_sizes(key):
         return True
-    return dot_call(key).parallel
+    return dot_call(key, target).parallel
 
 
 def work_cost(work: Work) -> int:

@@ -29,6 +29,7 @@ from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.compiler.support.threads import parallel_for_address
+from curta.compiler.targets import host
 from curta.config import config
 from curta.config_parsers import BACKENDS
 from curta.control.platform import PLATFORM
@@ -141,11 +142,13 @@ def backend_compile_and_load(
     """
     if has_no_machine_type(closed):
         return None
-    name = program_name(closed, (optimise, tuple(sorted(in_place.items()))))
+    target, options = host(), (optimise, tuple(sorted(in_place.items())))
+    name = program_name(closed, target, options)
     compiled = None if name is None else find_program(name, parallel_for_address)
     if compiled is None and _has_llvm():
         compiled = compile_jaxpr(
             closed,
+            target,
             parallel_for=parallel_for_address,
             optimise=optimise,
             in_place=in_place,

@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from curta.compiler.llvm import target
+from curta.compiler import targets
 from curta.compiler.support import atomics, queue_code
 from curta.compiler.support.cancellation import Token
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
@@ -337,7 +337,7 @@ def _has_threads() -> bool:
 @once
 def is_known_system() -> bool:
     """Whether there is a queue for this machine."""
-    known = sys.platform == "linux" and target.host().machine in atomics.SYSTEMS
+    known = sys.platform == "linux" and targets.host().machine in atomics.SYSTEMS
     return known and sys.byteorder == "little"
 
 

@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.graph.expansions import natively
-from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.inline import Expand, inline_calls
 from curta.compiler.graph.register_blocks import (
     RegisterElements,
     constant_of,
@@ -39,6 +38,7 @@ from curta.compiler.loops.index import (
     unravel,
 )
 from curta.compiler.loops.nodes import Buffer, LoopNest, Region, Storage, Store
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
@@ -59,14 +59,14 @@ class Crossing(CannotUseRegisters):
 
 
 def lane_code(
-    eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
+    eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer], target: Target
 ) -> Region | None:
     """The code of a loop over many examples; None if it does not qualify."""
     extent = _examples(eqn)
     if extent is None:
         return None
     avals = [v.aval for v in eqn.outvars]
-    lowering = BatchLowering(extent)
+    lowering = BatchLowering(extent, target)
     try:
         args = lowering.arguments([a.aval for a in eqn.invars], operands)
         outs = lowering.control(eqn.op, args, avals, tuple(results))
@@ -159,8 +159,8 @@ class BatchLowering(RegisterLowering):
     which row of another value it is.
     """
 
-    def __init__(self, extent: int) -> None:
-        super().__init__()
+    def __init__(self, extent: int, target: Target) -> None:
+        super().__init__(target)
         self.most_rows: int = config.tuning.lane_vectors
         self.most_products: int = 8 * self.most_rows
         self._values = 0
@@ -313,7 +313,7 @@ class BatchLowering(RegisterLowering):
         self.save(atom, array, as_index(iteration) * atom.aval.size)
 
     def condition(self, op: While, args: Sequence[Atom]) -> ClosedJaxpr:
-        return _examples_that_go_on(op, args) or op.cond_jaxpr
+        return _examples_that_go_on(op, args, self.expand) or op.cond_jaxpr
 
     def row(self, x: Atom, iteration: LoopVar, level: int) -> Var:
         aval = x.aval.update(shape=x.aval.shape[1:])
@@ -333,13 +333,15 @@ class BatchLowering(RegisterLowering):
 # --------------------------------------------- while loops over many examples
 
 
-def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
+def _examples_that_go_on(
+    op: While, args: Sequence[Atom], expand: Expand
+) -> ClosedJaxpr | None:
     """Which examples go on, if the loop leaves alone the others; None if it does not.
 
     The condition is that any of them does, and the body selects by the same flags
     between what it has computed and the carry as it was.
     """
-    cond, body = map(_flat, (op.cond_jaxpr, op.body_jaxpr))
+    cond, body = (_flat(x, expand) for x in (op.cond_jaxpr, op.body_jaxpr))
     made = {v: e for e in cond.jaxpr.eqns for v in e.outvars}
     (out,) = cond.jaxpr.outvars
     test = _made_by(ReduceOr, out, made)
@@ -361,8 +363,8 @@ def _examples_that_go_on(op: While, args: Sequence[Atom]) -> ClosedJaxpr | None:
     return ClosedJaxpr(dce_jaxpr(jaxpr), cond.consts)
 
 
-def _flat(closed: ClosedJaxpr) -> ClosedJaxpr:
-    flat = inline_calls(closed, natively)
+def _flat(closed: ClosedJaxpr, expand: Expand) -> ClosedJaxpr:
+    flat = inline_calls(closed, expand)
     return ClosedJaxpr(dce_jaxpr(simplify(flat.jaxpr)), flat.consts)
 
 

@@ -49,11 +49,11 @@ def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -
     """
     operands = tuple(in_memory(lowering, a) for a in eqn.invars)
     memory = _result_buffers(lowering, eqn, operands, results)
-    code = register_code(eqn, operands, memory)
+    code = register_code(eqn, operands, memory, lowering.target)
     if code is not None:
         lowering.buffers.update(zip(eqn.outvars, memory, strict=True))
         return lowering.items.append(RegionItem(eqn, operands, memory, code))
-    code = lane_code(eqn, operands, results)
+    code = lane_code(eqn, operands, results, lowering.target)
     if code is not None:
         return lowering.items.append(RegionItem(eqn, operands, results, code))
     parts = parts_of(eqn)

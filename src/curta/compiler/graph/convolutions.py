@@ -23,7 +23,6 @@ from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library.contraction import Contraction, merged, panel_width
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.product_plan import Axis
-from curta.compiler.llvm import target
 from curta.compiler.loops.index import as_index
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
@@ -324,7 +323,7 @@ def _kernel(lowering: ItemBuilder, conv: _Conv) -> _Kernel:
     op, rhs = conv.op, conv.rhs
     rhs_spec = op.dimension_numbers.rhs_spec
     kind, size = KINDS[conv.working], conv.working.itemsize
-    width = panel_width(kind, conv.features, target.host().vector_bytes)
+    width = panel_width(kind, conv.features, lowering.target.vector_bytes)
     panels = -(-conv.features // width)
     buffer, strides = lowering.buffer_of(rhs), _strides(rhs.aval.shape)
     window = tuple(strides[d] for d in rhs_spec[2:])

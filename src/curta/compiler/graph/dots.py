@@ -87,7 +87,9 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
         wide = ShapedArray(out.shape, working)
         to = lowering.new_buffer(wide, f"{result.name}.wide")
     shape = batch, m, n, k
-    words = packed_kind([x.aval.dtype for x in eqn.invars], working, shape)
+    words = packed_kind(
+        [x.aval.dtype for x in eqn.invars], working, shape, lowering.target
+    )
     if words == "bf16x2" and not is_default(cast(DotGeneral, eqn.op).precision):
         words = None
     if words is not None:

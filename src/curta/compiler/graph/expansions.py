@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from curta.compiler.graph.buckets import together
@@ -16,8 +17,9 @@ from curta.compiler.graph.complex_products import (
     convolution_by_parts,
     product_by_parts,
 )
-from curta.compiler.graph.inline import Function
+from curta.compiler.graph.inline import Expand, Function
 from curta.compiler.graph.written_out import written_out
+from curta.compiler.targets import Target
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -34,39 +36,54 @@ from curta.primitives.linalg.family import MatrixOp
 from curta.primitives.random_bits.gamma import RandomGamma
 from curta.primitives.sorting import Sort, TopK
 
-Rule = Callable[..., ClosedJaxpr | Function | None]
-"""Gives what an op stands for on operands of some types: a jaxpr, or a function, which
-is traced once; None if it stays."""
+Rule = Callable[[Any, Sequence[ShapedArray], Target], ClosedJaxpr | Function | None]
+"""Gives what an op stands for on operands of some types, for a target: a jaxpr, or a
+function, which is traced once; None if the op stays."""
 
 
-def natively(op: Op, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    """The jaxpr with routines of the library that an op stands for, if there is one."""
+def expansions(target: Target) -> Expand:
+    """Return the function that replaces ops by jaxprs for which a target has code."""
+    return partial(_expanded, target)
+
+
+def _expanded(
+    target: Target, op: Op, avals: Sequence[ShapedArray]
+) -> ClosedJaxpr | None:
     rule = by_class(_RULES, op)
     if rule is None:
         return None
-    result = rule(op, avals)
+    result = rule(op, avals, target)
     if result is not None and not isinstance(result, ClosedJaxpr):
-        result = _traced(rule, op, tuple(avals))
+        result = _traced(rule, op, tuple(avals), target)
     return result
 
 
 @kept_by_settings(maxsize=256)
-def _traced(rule: Rule, op: Op, avals: tuple[ShapedArray, ...]) -> ClosedJaxpr:
-    function: Any = rule(op, avals)
+def _traced(
+    rule: Rule, op: Op, avals: tuple[ShapedArray, ...], target: Target
+) -> ClosedJaxpr:
+    function: Any = rule(op, avals, target)
     return stage(function, avals)
 
 
-def _decomposed(op: Any, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
-    result: ClosedJaxpr | None = _in_lanes(op, avals) or _by_lapack(op, avals)
+def _any_target(rule: Callable[..., ClosedJaxpr | Function | None]) -> Rule:
+    """Return a rule for a function of an op and its operands alone."""
+    return lambda op, avals, _: rule(op, avals)
+
+
+def _decomposed(
+    op: Any, avals: Sequence[ShapedArray], target: Target
+) -> ClosedJaxpr | None:
+    result: ClosedJaxpr | None = _in_lanes(op, avals, target) or _by_lapack(op, avals)
     return result
 
 
 def _of(module: str, name: str) -> Callable[..., Any]:
     """A rule in a module that is imported when a program has such an op."""
 
-    def rule(op: Any, avals: Sequence[ShapedArray]) -> Any:
+    def rule(*given: Any) -> Any:
         found = importlib.import_module(f"curta.compiler.graph.{module}")
-        return getattr(found, name)(op, avals)
+        return getattr(found, name)(*given)
 
     return rule
 
@@ -80,14 +97,14 @@ _by_lapack = _of("decompositions", "decomposed")
 _by_winograd = _of("winograd", "by_winograd")
 _RULES: dict[type[Op], Rule] = {
     Fft: _of("fourier", "transformed"),
-    ConvGeneralDilated: _convolution,
-    DotGeneral: product_by_parts,
+    ConvGeneralDilated: _any_target(_convolution),
+    DotGeneral: _any_target(product_by_parts),
     MatrixOp: _decomposed,
-    Sort: _of("sorting", "sorted_by_library"),
-    TopK: _of("sorting", "top_k_by_library"),
-    Cumulative: _of("scans", "in_blocks"),
-    ScatterAdd: _of("scatters", "in_pieces"),
-    RandomGamma: _of("gamma", "by_draws"),
-    HostBucket: together,
-    Scan: written_out,
+    Sort: _any_target(_of("sorting", "sorted_by_library")),
+    TopK: _any_target(_of("sorting", "top_k_by_library")),
+    Cumulative: _any_target(_of("scans", "in_blocks")),
+    ScatterAdd: _any_target(_of("scatters", "in_pieces")),
+    RandomGamma: _any_target(_of("gamma", "by_draws")),
+    HostBucket: _any_target(together),
+    Scan: _any_target(written_out),
 }

@@ -24,7 +24,7 @@ from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.library.butterflies import radices
 from curta.compiler.library.fourier import Transform
 from curta.compiler.library.stockham import roots
-from curta.compiler.llvm import target
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.memo import kept_by_settings
@@ -69,12 +69,12 @@ class TransformAlong(LibraryOp):
         out = function(x.view(dtypes.to_complex_dtype(x.dtype)), axis=self.axis)
         return out.view(self.aval(typeof(x)).dtype)
 
-    def routine(self, *avals: ShapedArray) -> Transform:
+    def routine(self, target: Target, *avals: ShapedArray) -> Transform:
         shape, axis = _complex_shape(avals[0]), self.axis
         outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
         kind = f"f{dtypes.finfo(avals[0].dtype).bits}"
-        wide = target.host().vector_bytes
-        return Transform(outer, shape[axis], inner, kind, self.inverse, wide)
+        width = target.vector_bytes
+        return Transform(outer, shape[axis], inner, kind, self.inverse, width)
 
 
 def _complex_shape(aval: ShapedArray) -> tuple[int, ...]:
@@ -83,7 +83,9 @@ def _complex_shape(aval: ShapedArray) -> tuple[int, ...]:
     return (*aval.shape[:-1], aval.shape[-1] // 2)
 
 
-def transformed(op: Fft, avals: Sequence[ShapedArray]) -> Function | None:
+def transformed(
+    op: Fft, avals: Sequence[ShapedArray], target: Target
+) -> Function | None:
     """What an `Fft` stands for; None if there is nothing to transform."""
     (aval,) = avals
     if not aval.size or not op.aval(aval).size or not op.fft_lengths:
@@ -96,17 +98,17 @@ def transformed(op: Fft, avals: Sequence[ShapedArray]) -> Function | None:
         if op.fft_type not in (FftType.FFT, FftType.IFFT):
             others = axes[:-1]
         if op.fft_type == FftType.RFFT:
-            x = _from_real(x)
+            x = _from_real(x, target)
         for axis in others:
-            x = _along(x, axis, inverse)
+            x = _along(x, axis, inverse, target)
         if op.fft_type == FftType.IRFFT:
-            x = _to_real(x, op.fft_lengths[-1])
+            x = _to_real(x, op.fft_lengths[-1], target)
         return [x]
 
     return run
 
 
-def _along(x: Any, axis: int, inverse: bool) -> Any:
+def _along(x: Any, axis: int, inverse: bool, target: Target) -> Any:
     """The transforms of complex numbers along one dim."""
     shape = typeof(x).shape
     size, inner, last = shape[axis], math.prod(shape[axis + 1 :]), len(shape) - 1
@@ -117,17 +119,18 @@ def _along(x: Any, axis: int, inverse: bool) -> Any:
     )
     known = radices(size) is not None
     if axis < last and (few or not known):
-        return move_dim(_along(move_dim(x, axis, last), last, inverse), last, axis)
+        rows = _along(move_dim(x, axis, last), last, inverse, target)
+        return move_dim(rows, last, axis)
     if known:
-        return _applied(TransformAlong(axis, inverse), x)
+        return _applied(TransformAlong(axis, inverse), x, target)
     tuning, rows = config.tuning, math.prod(shape[:-1])
     # Of few rows products take as long as to read the matrix.
     few = size > min(tuning.fourier_product, tuning.fourier_product_rows * rows)
-    return _chirped(x, inverse) if few else _by_products(x, inverse)
+    return _chirped(x, inverse, target) if few else _by_products(x, inverse)
 
 
-def _applied(op: TransformAlong, x: Any) -> Any:
-    return op(x, _table(op.routine(typeof(x))))
+def _applied(op: TransformAlong, x: Any, target: Target) -> Any:
+    return op(x, _table(op.routine(target, typeof(x))))
 
 
 @kept_by_settings(maxsize=64)
@@ -139,16 +142,16 @@ def _table(routine: Transform) -> Any:
 # ------------------------------------------------------------------ real numbers
 
 
-def _from_real(x: Any) -> Any:
+def _from_real(x: Any, target: Target) -> Any:
     """The first half of the transforms of rows of real numbers."""
     aval = typeof(x)
     size, last = aval.shape[-1], aval.ndim - 1
     if size <= config.tuning.fourier_real_product:
         return _from_real_by_product(x)
     if not _by_pairs(size):
-        whole = _along(complex_(x, zeros(aval)), last, False)
+        whole = _along(complex_(x, zeros(aval)), last, False, target)
         return columns(whole, 0, size // 2 + 1)
-    pairs = _applied(TransformAlong(last, False), x)
+    pairs = _applied(TransformAlong(last, False), x, target)
     middle = columns(pairs, 1, size // 2)
     even, odd = _halves(middle)
     first = columns(pairs, 0, 1)
@@ -172,14 +175,14 @@ def _from_real_by_product(x: Any) -> Any:
     return complex_(re, select_n(is_real, im, zeros(typeof(im))))
 
 
-def _to_real(x: Any, size: int) -> Any:
+def _to_real(x: Any, size: int, target: Target) -> Any:
     """The rows of real numbers of which `x` is the first half of the transforms."""
     last, half = typeof(x).ndim - 1, size // 2
     if not _by_pairs(size):
         rest = columns(x, 1, size - half)
         parts = [x, conj(Rev((last,))(rest))] if size > 2 else [x]
         whole = Concatenate(last)(*parts) if size > 2 else x
-        return real(_along(whole, last, True))
+        return real(_along(whole, last, True, target))
     # The transform of real numbers begins and ends with a real number.
     ends = [real(columns(x, i, i + 1)) for i in (0, half)]
     scale = _half(ends[0])
@@ -187,7 +190,7 @@ def _to_real(x: Any, size: int) -> Any:
     even, odd = _halves(columns(x, 1, half))
     rotated = mul(odd, _row(1j * roots(np.arange(1, half), size, 1), odd))
     pairs = Concatenate(last)(first, add(even, rotated))
-    return _applied(TransformAlong(last, True, to_real=True), pairs)
+    return _applied(TransformAlong(last, True, to_real=True), pairs, target)
 
 
 def _halves(x: Any) -> tuple[Any, Any]:
@@ -264,15 +267,15 @@ def _times(x: Any, matrix: Any) -> Any:
     return complex_(*(product(p, matrix.astype(typeof(p).dtype)) for p in parts))
 
 
-def _chirped(x: Any, inverse: bool) -> Any:
+def _chirped(x: Any, inverse: bool, target: Target) -> Any:
     """The transforms of rows of any length."""
     aval = typeof(x)
     size, last = aval.shape[-1], aval.ndim - 1
     chirp, kernel = _chirp(size, inverse)
     padding = (*[(0, 0, 0)] * last, (0, kernel.size - size, 0))
     padded = Pad(padding)(mul(x, _row(chirp, x)), np.zeros((), aval.dtype))
-    spectrum = _along(padded, last, False)
-    folded = _along(mul(spectrum, _row(kernel, spectrum)), last, True)
+    spectrum = _along(padded, last, False, target)
+    folded = _along(mul(spectrum, _row(kernel, spectrum)), last, True, target)
     scale = 1 / size if inverse else 1.0
     return mul(columns(folded, 0, size), _row(scale * chirp, x))
 

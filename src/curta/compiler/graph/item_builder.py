@@ -17,6 +17,7 @@ from curta.compiler.loops.element_types import component
 from curta.compiler.loops.index import Affine, LoopVar, row_major
 from curta.compiler.loops.lower import Elements, loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Fold, Store
+from curta.compiler.targets import Target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
 from curta.dtypes import physical_dtype
@@ -38,7 +39,9 @@ class ItemBuilder:
         host: frozenset[Eqn],
         compile_part: CompilePart,
         in_place: Mapping[Var, int],
+        target: Target,
     ) -> None:
+        self.target = target
         self.overwriting: Overwriting = Overwriting(jaxpr, values, set(in_place), host)
         self.compile_part = compile_part
         self.values = values

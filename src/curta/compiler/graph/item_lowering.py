@@ -49,6 +49,7 @@ from curta.compiler.loops.lower import (
     variables,
 )
 from curta.compiler.loops.nodes import Buffer, Load, Store, walk
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim, typical
@@ -98,7 +99,10 @@ def _no_parts(_: ClosedJaxpr, __: InPlace) -> Callee:
 
 
 def lower_to_items(
-    jaxpr: Jaxpr, compile_part: CompilePart = _no_parts, in_place: InPlace | None = None
+    jaxpr: Jaxpr,
+    target: Target,
+    compile_part: CompilePart = _no_parts,
+    in_place: InPlace | None = None,
 ) -> LoweredItems:
     """The items of a jaxpr without calls.
 
@@ -108,7 +112,8 @@ def lower_to_items(
     host: frozenset[Eqn] = frozenset()
     free = {jaxpr.invars[i]: out for i, out in (in_place or {}).items()}
     while True:
-        lowering = ItemLowering(jaxpr, decide(jaxpr, host), host, compile_part, free)
+        values = decide(jaxpr, host)
+        lowering = ItemLowering(jaxpr, values, host, compile_part, free, target)
         refused = lowering.run()
         if refused is None:
             return lowering.lowered()
@@ -125,8 +130,9 @@ class ItemLowering(ItemBuilder):
         host: frozenset[Eqn],
         compile_part: CompilePart,
         in_place: Mapping[Var, int],
+        target: Target,
     ) -> None:
-        super().__init__(jaxpr, values, host, compile_part, in_place)
+        super().__init__(jaxpr, values, host, compile_part, in_place, target)
         self.jaxpr = jaxpr
         self.host = host
         self.in_place = in_place

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.library.lapack_calls import Argument, BatchedCall, Space
+from curta.compiler.targets import Target
 from curta.core.avals import ShapedArray
 from curta.core.op import Flags
 from curta.core.trace import typeof
@@ -61,13 +62,16 @@ class Lapack(LibraryOp):
         operands = [*map(np.ascontiguousarray, args)]
         avals = [ShapedArray(x.shape, x.dtype) for x in operands]
         results = [np.empty(a.shape, a.dtype) for a in self.aval(*avals)]
-        self.routine(*avals).run(results, operands)
+        self._call(*avals).run(results, operands)
         return results
 
     def _batch(self, avals: Sequence[ShapedArray]) -> Shape:
         return avals[0].shape[: avals[0].ndim - self.ranks[0]]
 
-    def routine(self, *avals: ShapedArray) -> BatchedCall:
+    def routine(self, target: Target, *avals: ShapedArray) -> BatchedCall:
+        return self._call(*avals)
+
+    def _call(self, *avals: ShapedArray) -> BatchedCall:
         count = int(np.prod(self._batch(avals), dtype=int))
         return BatchedCall(
             LETTERS[avals[0].dtype.name] + self.routine_name,

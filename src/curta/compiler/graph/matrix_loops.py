@@ -23,10 +23,10 @@ from curta.compiler.linalg.algorithms import ALGORITHMS, Algorithm
 from curta.compiler.linalg.loop_matrices import LoopMatrix, MemoryMatrix, RegisterMatrix
 from curta.compiler.linalg.loops import LoopMachine
 from curta.compiler.linalg.programs import qr, staged_in_single
-from curta.compiler.llvm import target
 from curta.compiler.loops.element_types import INT32
 from curta.compiler.loops.index import LoopVar, as_index
 from curta.compiler.loops.nodes import Buffer, Region, View
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Eqn
@@ -70,7 +70,7 @@ def matrix_loop_item(lowering: ItemBuilder, eqn: Eqn) -> None:
     algorithm = algorithm_of(op, avals)
     operands = tuple(in_memory(lowering, v) for v in eqn.invars)
     results = lowering.results(eqn)
-    lanes, strip = _vectors(op, avals)
+    lanes, strip = _vectors(op, avals, lowering.target)
     block = LoopVar("block", -(-count // lanes))
     chunk = LoopVar("chunk", _chunks(algorithm, count, block.extent, dtype))
     b = lowering.builder
@@ -146,7 +146,9 @@ def _chunks(algorithm: Algorithm, count: int, blocks: int, dtype: Any) -> int:
     return max(1, min(most, work // config.tuning.lane_chunk_work))
 
 
-def matrix_loop(op: MatrixOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | None:
+def matrix_loop(
+    op: MatrixOp, avals: Sequence[ShapedArray], target: Target
+) -> ClosedJaxpr | None:
     """The jaxpr that does an op by loops over lanes; None if LAPACK does better."""
     rule = _RULES.get(type(op))
     if rule is None or op.params().get("pivoting"):
@@ -156,15 +158,17 @@ def matrix_loop(op: MatrixOp, avals: Sequence[ShapedArray]) -> ClosedJaxpr | Non
     # LAPACK has none of these, and does not perturb.
     only_here = type(op) in (CholeskyUpdate, LUPivotsToPermutation)
     only_here |= bool(op.params().get("perturb_singular"))
-    if not only_here and not _are_lanes(op, avals) and not is_small(op, avals):
+    if not only_here and not _are_lanes(op, avals, target) and not is_small(op, avals):
         return None
     return _in_lanes(op, tuple(a.strip_weak_type() for a in avals))
 
 
-def _vectors(op: MatrixOp, avals: Sequence[ShapedArray]) -> tuple[int, int]:
+def _vectors(
+    op: MatrixOp, avals: Sequence[ShapedArray], target: Target
+) -> tuple[int, int]:
     """The lanes, of a matrix each, or one, and the columns of a strip."""
-    strip = target.host().lanes(_KINDS[avals[0].dtype.char])
-    if not _are_lanes(op, avals) and not is_small(op, avals):
+    strip = target.lanes(_KINDS[avals[0].dtype.char])
+    if not _are_lanes(op, avals, target) and not is_small(op, avals):
         return 1, strip
     batch, _ = batch_and_ends(op, avals)
     return 1 << (min(math.prod(batch), strip).bit_length() - 1), strip
@@ -184,10 +188,10 @@ def is_small(op: MatrixOp, avals: Sequence[ShapedArray]) -> bool:
     )
 
 
-def _are_lanes(op: MatrixOp, avals: Sequence[ShapedArray]) -> bool:
+def _are_lanes(op: MatrixOp, avals: Sequence[ShapedArray], target: Target) -> bool:
     """Whether there are many matrices, and not too large for a lane."""
     batch, ends = batch_and_ends(op, avals)
-    lanes = target.host().lanes("f64" if avals[0].dtype.char in "dD" else "f32")
+    lanes = target.lanes("f64" if avals[0].dtype.char in "dD" else "f32")
     many = lanes > 1 and math.prod(batch) >= config.tuning.lane_blocks * lanes
     if 1 in op.ranks[:-1]:  # given by diagonals, of any length that lies near
         fits = sum(map(math.prod, ends)) <= config.tuning.lane_matrix_elements

@@ -23,10 +23,10 @@ from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem, LoopItem
 from curta.compiler.library.gemm import Dot
 from curta.compiler.library.tile_shape import PACKED
-from curta.compiler.llvm import target
 from curta.compiler.loops.index import as_index, row_major
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer, Store
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
@@ -40,7 +40,9 @@ Shape = tuple[int, int, int, int]
 """Of a product: the batch, rows, columns, steps."""
 
 
-def packed_kind(dtypes: Sequence[Any], sums: Any, shape: Shape) -> str | None:
+def packed_kind(
+    dtypes: Sequence[Any], sums: Any, shape: Shape, target: Target
+) -> str | None:
     """The kind of words for a product that is added up in a dtype, if it gains."""
     if any(map(is_symbolic_dim, shape)) or min(shape[1:]) < config.tuning.packed_dot:
         return None
@@ -50,7 +52,7 @@ def packed_kind(dtypes: Sequence[Any], sums: Any, shape: Shape) -> str | None:
         kind = "bf16x2"
     elif sums == INT32 and names <= {"int8", "uint8", "int16"}:
         kind = "i8x4" if names == {"int8"} else "i16x2"
-    return kind if kind in target.host().words else None
+    return kind if kind in target.words else None
 
 
 def packed_dot(

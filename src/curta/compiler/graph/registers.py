@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.graph.expansions import natively
+from curta.compiler.graph.expansions import expansions
 from curta.compiler.graph.in_place import with_late_updates
 from curta.compiler.graph.in_place_carries import InPlaceCarries, may_be_in_place
-from curta.compiler.graph.inline import inline_calls
+from curta.compiler.graph.inline import Expand, inline_calls
 from curta.compiler.graph.register_blocks import RegisterBlocks
 from curta.compiler.graph.simplify import simplify
 from curta.compiler.graph.unrolled import unroll
@@ -27,6 +27,7 @@ from curta.compiler.loops import nodes
 from curta.compiler.loops.build import CannotLower, CannotUseRegisters
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Buffer, Carry, For, If, Region
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.control.cond import Cond
 from curta.control.scan import Scan
@@ -41,14 +42,14 @@ from curta.transforms.dce import dce_jaxpr
 
 
 def register_code(
-    eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer]
+    eqn: Eqn, operands: Sequence[Buffer], results: Sequence[Buffer], target: Target
 ) -> Region | None:
     """The code of a control-flow eqn; None if it does not qualify."""
     avals = [v.aval for v in eqn.outvars]
     if not _is_small(eqn):
         return None
     try:
-        lowering = RegisterLowering()
+        lowering = RegisterLowering(target)
         args = lowering.arguments([a.aval for a in eqn.invars], operands)
         outs = lowering.control(eqn.op, args, avals, tuple(results))
         for out, array in zip(outs, results, strict=True):
@@ -80,8 +81,9 @@ def _is_small(eqn: Eqn) -> bool:
 class RegisterLowering(RegisterBlocks):
     """Writes the statements of jaxprs, their loops and branches included."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
         super().__init__()
+        self.expand: Expand = expansions(target)
         self._depth: dict[Atom, int] = {}  # of ops that only move elements
         self.in_place_carries: InPlaceCarries = InPlaceCarries(self)
 
@@ -89,7 +91,7 @@ class RegisterLowering(RegisterBlocks):
 
     def run(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> list[Atom]:
         """The statements of a jaxpr; what its results are."""
-        flat = inline_calls(closed, natively)
+        flat = inline_calls(closed, self.expand)
         jaxpr = with_late_updates(dce_jaxpr(simplify(flat.jaxpr)))
         env: dict[Var, Atom] = dict(zip(jaxpr.invars, args, strict=True))
         for var, value in zip(jaxpr.constvars, flat.consts, strict=True):

@@ -15,6 +15,7 @@ from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem
 from curta.compiler.library.routine import Routine
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.targets import Target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, Eqn
 from curta.core.op import Op
@@ -27,13 +28,15 @@ class LibraryOp(Op):
     """Whether results are indices of elements along the last dim."""
 
     @abstractmethod
-    def routine(self, *avals: ShapedArray) -> Routine:
-        """The routine for operands of these avals."""
+    def routine(self, target: Target, *avals: ShapedArray) -> Routine:
+        """Return the routine for operands of these avals on a target."""
 
 
 def routine_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Add the item that runs a `LibraryOp`."""
-    routine = cast(LibraryOp, eqn.op).routine(*[v.aval for v in eqn.invars])
+    routine = cast(LibraryOp, eqn.op).routine(
+        lowering.target, *[v.aval for v in eqn.invars]
+    )
     operands = [in_memory(lowering, v) for v in eqn.invars]
     memory = ShapedArray((max(routine.scratch, 1),), np.dtype(np.uint8))
     scratch = lowering.new_buffer(memory, f"{results[0].name}.memory")

@@ -14,7 +14,7 @@ from curta.compiler.graph.routines import LibraryOp
 from curta.compiler.library.select import FirstIndices
 from curta.compiler.library.sort import LARGEST, RowSort
 from curta.compiler.library.sort_keys import kind_of
-from curta.compiler.llvm import target
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
@@ -44,8 +44,8 @@ class SortedRows(LibraryOp):
     def eval(self, *args: Any) -> Any:
         return Sort(args[0].ndim - 1).eval(*args)[0]
 
-    def routine(self, *avals: ShapedArray) -> RowSort:
-        return _row_sort(avals, gives_order=False)
+    def routine(self, target: Target, *avals: ShapedArray) -> RowSort:
+        return _row_sort(target, avals, gives_order=False)
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class OrderOfRows(LibraryOp):
         )
         return Sort(axis, num_keys=len(args)).eval(*args, indices)[-1]
 
-    def routine(self, *avals: ShapedArray) -> RowSort:
-        return _row_sort(avals, descending=self.descending)
+    def routine(self, target: Target, *avals: ShapedArray) -> RowSort:
+        return _row_sort(target, avals, descending=self.descending)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class GreatestOfRows(LibraryOp):
     def eval(self, *args: Any) -> Any:
         return TopK(self.count, args[0].ndim - 1).eval(*args)[1]
 
-    def routine(self, *avals: ShapedArray) -> FirstIndices:
+    def routine(self, target: Target, *avals: ShapedArray) -> FirstIndices:
         return FirstIndices(*_rows(avals[0]), self.count, *_kinds(*avals))
 
 
@@ -156,8 +156,8 @@ def _rows(aval: ShapedArray) -> tuple[int, int]:
     return math.prod(aval.shape[:-1]), aval.shape[-1]
 
 
-def _row_sort(avals: Sequence[ShapedArray], **how: bool) -> RowSort:
-    wide = target.host().vector_bytes == 64
+def _row_sort(target: Target, avals: Sequence[ShapedArray], **how: bool) -> RowSort:
+    wide = target.vector_bytes == 64
     return RowSort(*_rows(avals[0]), _kinds(*avals), wide_vectors=wide, **how)
 
 

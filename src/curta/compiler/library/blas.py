@@ -16,8 +16,8 @@ import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 
+from curta.compiler import targets
 from curta.compiler.library import blas_buffers
-from curta.compiler.llvm import target
 from curta.core.buffers import ensure
 from curta.once import once
 
@@ -132,7 +132,7 @@ def _library() -> _Library | None:
 
 
 def _best_core() -> str | None:
-    machine = target.host()
+    machine = targets.host()
     if machine.machine not in ("x86_64", "amd64"):
         return None
     if machine.vector_bytes == 64:

@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from mmap import mmap
 from typing import Any
 
+from curta.compiler import targets
 from curta.compiler.library import blas_buffers_code as code
 from curta.compiler.link import LoadedCode
-from curta.compiler.llvm import target
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
 from curta.config import config
 from curta.core.buffers import ensure, mapped
@@ -153,7 +153,7 @@ class _LinkMap(ctypes.Structure):
 
 def _slot(library: ctypes.CDLL, name: bytes) -> ctypes.c_uint64 | None:
     """Where a loaded library looks up a function; None if that cannot be changed."""
-    kind = _JUMP_SLOTS.get(target.host().machine)
+    kind = _JUMP_SLOTS.get(targets.host().machine)
     libc = ctypes.CDLL(None)
     if kind is None or not hasattr(libc, "dlinfo"):
         return None

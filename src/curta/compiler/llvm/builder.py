@@ -25,6 +25,7 @@ from typing import Any
 from curta.compiler.llvm.control_flow import ControlFlow, Values as Values
 from curta.compiler.llvm.types import I1, I64, PTR, Type, Value, literal
 from curta.compiler.sized import Slots
+from curta.compiler.targets import Target
 from curta.core.dim import SymbolicDim
 
 
@@ -59,6 +60,13 @@ class Module:
         self._tables: dict[tuple[Type, tuple[float, ...]], str] = {}
         self.sizes: Slots = Slots()
         self.externals: dict[str, None] = {}  # names of external globals
+
+    @classmethod
+    def of(cls, target: Target) -> Module:
+        """Return an empty module for a target."""
+        return cls(
+            target.has_fma, target.vector_bytes, target.has_f16, target.assembles
+        )
 
     def function(
         self,

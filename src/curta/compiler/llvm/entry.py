@@ -35,6 +35,7 @@ from curta.compiler.loops.costs import is_cancellable
 from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region, memory_of
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.routine_code import LibraryCall
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
 from curta.lazy_dataclass import dataclass
@@ -115,6 +116,7 @@ def emit_entry(
     library: Mapping[LibraryKey, LibraryCall],
     constants: Mapping[Callee, int],
     parallel: bool,
+    target: Target,
 ) -> None:
     """Add the entry to the module; the code of kernels is in these `functions`.
 
@@ -136,7 +138,7 @@ def emit_entry(
     callees = called_programs(works)
     places = {c: services.stop + 2 * i for i, c in enumerate(callees)}
     first_code = services.stop + 2 * len(callees)
-    calls = _LibraryCalls(b, table, first_code, library)
+    calls = _LibraryCalls(b, table, first_code, library, target)
     b.sizes_word = calls.end
     for work in jobs:
         if isinstance(work, Job):
@@ -206,9 +208,10 @@ class _LibraryCalls:
 
     def __init__(
         self, b: Builder, table: Value, first: int,
-        library: Mapping[LibraryKey, LibraryCall],
+        library: Mapping[LibraryKey, LibraryCall], target: Target,
     ) -> None:  # fmt: skip
         self.b, self.table, self.library = b, table, library
+        self.target = target
         self.first: dict[LibraryKey, int] = {}
         for key, call in library.items():
             self.first[key] = first
@@ -240,7 +243,7 @@ class _LibraryCalls:
     def _of_sizes(self, key: LibraryKey, arguments: Sequence[Value]) -> None:
         """A call whose code and numbers are found when the sizes are known."""
         b = self.b
-        slot = b.module.sizes.slots(key, call_at_sizes(key))
+        slot = b.module.sizes.slots(key, call_at_sizes(key, self.target))
         words = [b.load(PTR, b.size_address(slot + i)) for i in range(3)]
         b.call(words[0], None, *arguments, *words[1:])
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from curta.compiler.llvm import target
+from curta.compiler import targets
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
 from curta.lazy_dataclass import dataclass
@@ -36,7 +36,7 @@ SYSTEMS = {
 
 def system() -> System:
     """What the processor at hand has."""
-    return SYSTEMS[target.host().machine]
+    return SYSTEMS[targets.host().machine]
 
 
 def at(b: Builder, field: int) -> Value:

@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from curta.compiler import cache
+from curta.compiler import cache, targets
 from curta.compiler.link import LoadedCode, load
 from curta.compiler.llvm import target
+from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.functions import Function
 from curta.compiler.support import objects
 
@@ -53,7 +54,7 @@ def native_module(
 
 def native_text(exports: Sequence[Function], layout: Any = None) -> str:
     """The IR of functions."""
-    module = target.host().module()
+    module = Module.of(targets.host())
     module.layout = layout
     for f in exports:
         f.export(module)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from curta.compiler import cache
+from curta.compiler import cache, targets
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable
@@ -38,6 +38,7 @@ def key(client: Client, program: str, options: bytes) -> str:
     """The name of a program in the cache."""
     library = client.library
     return cache.key(
+        targets.host(),
         "pjrt",
         library.identity,
         str(library.version),
