@@ -44,12 +44,14 @@ class LowerTrace(Trace):
     custom_vjp = custom_jvp
 
 
-@kept_with_jaxpr
 def lower_jaxpr(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Return the jaxpr of the arrays that inputs and outputs are made of."""
-    if not closed.is_high:
-        return closed
+    # A jaxpr kept with itself would stay in memory until garbage is collected.
+    return _lowered(closed) if closed.is_high else closed
 
+
+@kept_with_jaxpr
+def _lowered(closed: ClosedJaxpr) -> ClosedJaxpr:
     def run(*arrays: Any) -> list[Any]:
         inputs = raise_values(closed.in_avals, arrays)
         with running(LowerTrace(current_trace())):
