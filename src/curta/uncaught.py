@@ -74,11 +74,7 @@ def _show_in_ipython(
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
-_replaced = sys.excepthook
-sys.excepthook = _hook_of_program(_replaced)
-if _replaced is sys.__excepthook__:
-    # Consoles show errors in ways of their own if nobody asked for another one.
-    setattr(sys, "__excepthook__", sys.excepthook)  # noqa: B010
+sys.excepthook = _hook_of_program(sys.excepthook)
 threading.excepthook = _hook_of_threads(threading.excepthook)
 if "IPython" in sys.modules:
     watch_ipython(getattr(sys.modules["IPython"], "get_ipython", lambda: None)())

@@ -27,24 +27,26 @@ _Fun = TypeVar("_Fun", bound=Callable[..., Any])
 _ARRAY_TYPES = (Array, np.ndarray, np.generic, int, float, complex)
 
 
-def alias(name: str, fun: _Fun, *, in_errors: bool = False) -> _Fun:
-    """The function under another name; a copy, so that each knows its own.
-
-    With `in_errors`, what the copy calls itself in its errors is the new name too: it
-    is a copy of the Python function, without its decorators.
-    """
-    fun = inspect.unwrap(fun) if in_errors else fun
-    code = fun.__code__
-    if in_errors:
-        constants = [name if c == fun.__name__ else c for c in code.co_consts]
-        code = code.replace(co_consts=tuple(constants))
+def alias(name: str, fun: _Fun) -> _Fun:
+    """Return a copy of a function under another name, by which it is printed."""
     copy = types.FunctionType(
-        code, fun.__globals__, name, fun.__defaults__, fun.__closure__
+        fun.__code__, fun.__globals__, name, fun.__defaults__, fun.__closure__
     )
     functools.update_wrapper(copy, fun)
     copy.__name__ = copy.__qualname__ = name
     copy.__kwdefaults__ = fun.__kwdefaults__
     return cast(_Fun, copy)
+
+
+def renamed(name: str, fun: Callable[..., Array], like: _Fun) -> _Fun:
+    """Return `fun` as a second name of `like`: with its documentation and signature.
+
+    `fun` itself calls its operands by the new name in errors.
+    """
+    functools.update_wrapper(fun, inspect.unwrap(like))
+    del fun.__dict__["__wrapped__"]
+    fun.__name__ = fun.__qualname__ = name
+    return cast(_Fun, fun)
 
 
 # ---- arrays

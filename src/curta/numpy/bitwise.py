@@ -10,7 +10,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike
-from curta.numpy.arguments import alias
+from curta.numpy.arguments import alias, renamed
 from curta.numpy.arithmetic import absolute
 from curta.numpy.promotion import promote_args, promote_args_numeric
 
@@ -94,10 +94,15 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     return lax.bitwise_not(*promote_args("bitwise_not", x))
 
 
-bitwise_invert: Callable[[ArrayLike], Array] = alias(
-    "bitwise_invert", bitwise_not, in_errors=True
-)
-invert: Callable[[ArrayLike], Array] = alias("invert", bitwise_not, in_errors=True)
+def _inverter(name: str) -> Callable[[ArrayLike], Array]:
+    def inverted(x: ArrayLike, /) -> Array:
+        return lax.bitwise_not(*promote_args(name, x))
+
+    return renamed(name, inverted, bitwise_not)
+
+
+bitwise_invert: Callable[[ArrayLike], Array] = _inverter("bitwise_invert")
+invert: Callable[[ArrayLike], Array] = _inverter("invert")
 
 
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
@@ -110,8 +115,12 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     return lax.shift_left(*promote_args_numeric("left_shift", x, y))
 
 
-bitwise_left_shift: Callable[[ArrayLike, ArrayLike], Array] = alias(
-    "bitwise_left_shift", left_shift, in_errors=True
+def _bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
+    return lax.shift_left(*promote_args_numeric("bitwise_left_shift", x, y))
+
+
+bitwise_left_shift: Callable[[ArrayLike, ArrayLike], Array] = renamed(
+    "bitwise_left_shift", _bitwise_left_shift, left_shift
 )
 
 

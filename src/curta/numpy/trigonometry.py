@@ -18,6 +18,7 @@ from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     alias,
     is_complex,
+    renamed,
 )
 from curta.numpy.promotion import (
     const,
@@ -155,7 +156,11 @@ def arccosh(x: ArrayLike, /) -> Array:
     >>> float(jnp.arccosh(1.0))
     0.0
     """
-    out = lax.acosh(*promote_args_inexact("arccosh", x))
+    return _acosh(*promote_args_inexact("arccosh", x))
+
+
+def _acosh(x: Array) -> Array:
+    out = lax.acosh(x)
     if is_complex(out):
         re = lax.real(out)
         out = select_where(lax.lt(re, const(re, 0)), lax.neg(out), out)
@@ -173,19 +178,27 @@ def arctanh(x: ArrayLike, /) -> Array:
     return lax.atanh(*promote_args_inexact("arctanh", x))
 
 
-asin: Callable[[ArrayLike], Array] = inlined_jit(alias("asin", arcsin, in_errors=True))
-acos: Callable[[ArrayLike], Array] = inlined_jit(alias("acos", arccos, in_errors=True))
-atan: Callable[[ArrayLike], Array] = inlined_jit(alias("atan", arctan, in_errors=True))
+def _named(name: str, function: Callable[..., Array], like: Any) -> Any:
+    """Return a second name of a function of one or two floats."""
+
+    def one(x: ArrayLike, /) -> Array:
+        return function(*promote_args_inexact(name, x))
+
+    def two(x1: Any, x2: Any, /) -> Array:
+        return function(*promote_args_inexact(name, x1, x2))
+
+    return renamed(name, two if like is arctan2 else one, like)
+
+
+asin: Callable[[ArrayLike], Array] = inlined_jit(_named("asin", lax.asin, arcsin))
+acos: Callable[[ArrayLike], Array] = inlined_jit(_named("acos", lax.acos, arccos))
+atan: Callable[[ArrayLike], Array] = inlined_jit(_named("atan", lax.atan, arctan))
 atan2: Callable[[ArrayLike, ArrayLike], Array] = inlined_jit(
-    alias("atan2", arctan2, in_errors=True)
+    _named("atan2", lax.atan2, arctan2)
 )
-asinh: Callable[[ArrayLike], Array] = inlined_jit(
-    alias("asinh", arcsinh, in_errors=True)
-)
-acosh = inner_jit(alias("acosh", arccosh, in_errors=True), name="arccosh")
-atanh: Callable[[ArrayLike], Array] = inlined_jit(
-    alias("atanh", arctanh, in_errors=True)
-)
+asinh: Callable[[ArrayLike], Array] = inlined_jit(_named("asinh", lax.asinh, arcsinh))
+acosh = inner_jit(_named("acosh", _acosh, arccosh), name="arccosh")
+atanh: Callable[[ArrayLike], Array] = inlined_jit(_named("atanh", lax.atanh, arctanh))
 
 
 @inlined_jit
