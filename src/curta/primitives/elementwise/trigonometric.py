@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.core.trace import typeof
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.primitives.elementwise.arithmetic import (
     add,
@@ -17,6 +18,7 @@ from curta.primitives.elementwise.arithmetic import (
     sub,
 )
 from curta.primitives.elementwise.exponential import Accurate
+from curta.primitives.elementwise.magnitude import abs_, max_
 from curta.primitives.elementwise.powers import rsqrt
 
 UNIT = {"low": -0.9, "high": 0.9}
@@ -138,6 +140,16 @@ class Cosh(Inexact):
         return mul(t, sinh(*primals))
 
 
+def _rsqrt_of_square_and_one(x: Any) -> Any:
+    """(x² + 1) to the power -1/2; of large real x, without their square."""
+    one = scalar_like(x, 1)
+    if typeof(x).dtype.kind == "c":
+        return rsqrt(add(square(x), one))
+    inverse = div(one, max_(abs_(x), one))
+    scaled = add(square(mul(x, inverse)), square(inverse))
+    return mul(inverse, rsqrt(scaled))
+
+
 class Asinh(Inexact):
     """The inverse hyperbolic sine."""
 
@@ -147,7 +159,7 @@ class Asinh(Inexact):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
-        return mul(t, rsqrt(add(square(x), scalar_like(x, 1))))
+        return mul(t, _rsqrt_of_square_and_one(x))
 
 
 class Acosh(Inexact):
@@ -159,7 +171,8 @@ class Acosh(Inexact):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
-        return mul(t, rsqrt(sub(square(x), scalar_like(x, 1))))
+        one = scalar_like(x, 1)
+        return mul(t, mul(rsqrt(sub(x, one)), rsqrt(add(x, one))))
 
 
 class Atanh(Inexact):
