@@ -17,12 +17,12 @@ from curta.api.out_sharding import (
 from curta.core.array import Array, ArrayLike
 from curta.core.trace import typeof
 from curta.errors import ShardingTypeError
+from curta.lax.index_types import fitting_dtype
 from curta.numpy.arguments import (
     concrete,
     concrete_index,
     ensure_arraylike,
     ensure_arraylikes,
-    index_dtype,
 )
 from curta.numpy.arithmetic import clip
 from curta.numpy.creation import zeros
@@ -148,7 +148,8 @@ def searchsorted(
         "sort" sorts `a` and `v` together, "compare_all" compares with every element.
 
     Returns:
-      Indices from 0 to a.size, int32 (int64 for larger vectors), of the shape of `v`.
+      Indices from 0 to a.size, of the default integer dtype, or int64 for vectors that
+      need it; of the shape of `v`.
 
     Raises:
       TypeError: `a` or `v` is a list, a string or None; `sorter` is not of integers.
@@ -172,7 +173,7 @@ def searchsorted(
     a, v = promote_dtypes(a, v)
     if sorter is not None:
         a = getitem(a, sorter)
-    dtype = index_dtype(a.shape[0])
+    dtype = fitting_dtype(dtypes.default_int_dtype(), a.shape[0])
     if a.shape[0] == 0:
         return lax.full(np.shape(v), 0, dtype)
     search = _compare_all if method == "compare_all" else _halve_intervals
@@ -226,8 +227,8 @@ def digitize(
       method: of the search, as of `searchsorted`. None (default) is "scan".
 
     Returns:
-      Numbers of bins, int32, of the shape of `x`: 0 before the first edge, bins.size
-      after the last.
+      Numbers of bins, of the default integer dtype, of the shape of `x`: 0 before the
+      first edge, bins.size after the last.
 
     Raises:
       TypeError: `x` or `bins` is a list or a string.
@@ -244,7 +245,7 @@ def digitize(
             f"digitize: bins must be a 1-dimensional array; got bins={bins}"
         )
     if bins.shape[0] == 0:
-        return lax.full(x.shape, 0, np.int32)
+        return lax.full(x.shape, 0, dtypes.default_int_dtype())
     side = "left" if right else "right"
     method = method or "scan"
     ascending = greater_equal(getitem(bins, -1), getitem(bins, 0))

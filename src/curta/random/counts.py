@@ -89,6 +89,7 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
         _poisson_by_products(key, few, shape, dtype, most),
         _poisson_by_rejection(used_again(key), many, shape, dtype, most),
     )
+    drawn = lax.select(lam == np.inf, lax.full_like(drawn, most), drawn)
     return lax.select(lam == 0, jnp.zeros_like(drawn), drawn)
 
 

@@ -1,7 +1,7 @@
 """The ops that derivatives and batches are made of, as jaxprs print them.
 
-The golden files agree with JAX 0.10.2 to the letter, except for the derivatives of asinh,
-acosh and expm1, which are right beyond the square root of the largest number.
+The golden files agree with JAX 0.10.2 to the letter, except for the derivatives of
+asinh, acosh and expm1, which are right beyond the square root of the largest number.
 """
 
 import numpy as np

@@ -132,11 +132,6 @@ CASES = [
         "At least one of atol, rtol, or ulps must be set.",
     ),
     (
-        lambda: curta.grad(lambda x: lax.nextafter(x, 1.0))(1.0),
-        NotImplementedError,
-        "Differentiation rule for 'nextafter' not implemented",
-    ),
-    (
         lambda: curta.grad(lambda m: lax.polygamma(m, 1.0))(1.0),
         ValueError,
         "polygamma gradient with respect to m is not supported",
