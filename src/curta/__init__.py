@@ -1,4 +1,4 @@
-"""Curta: array programs in Python, differentiated, vectorised and compiled.
+"""Curta: array programs in Python, differentiated, vectorized and compiled.
 
 The programming model of JAX, with a compiler of its own. Programs written for JAX run
 after `import jax` is changed to `import curta`.

@@ -187,7 +187,7 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any) -> list[Any]:
       A list with as many entries as `treedef` has leaves.
 
     Raises:
-      ValueError: if it is no prefix.
+      ValueError: if it is not a prefix.
 
     >>> from curta import tree
     >>> from curta.api_util import flatten_axes
@@ -220,7 +220,7 @@ def donation_vector(
       A tuple of bools, those of the keywords last, by the order of the names.
 
     Raises:
-      TypeError: for a structure that is no pair.
+      TypeError: if the structure is not a pair.
 
     >>> from curta import tree
     >>> from curta.api_util import donation_vector

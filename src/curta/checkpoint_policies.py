@@ -78,7 +78,7 @@ class DotsSaveable:
       Whether the result is kept.
 
     Raises:
-      KeyError: for parameters that are not those of the operation.
+      KeyError: if parameters are not those of the operation.
 
     >>> import curta, curta.numpy as jnp
     >>> f = lambda w, x: jnp.sin(x @ w).sum()
@@ -197,7 +197,7 @@ def save_and_offload_only_these_names(
       A policy for `checkpoint`.
 
     Raises:
-      ValueError: for names that are both.
+      ValueError: if names are both.
 
     >>> import curta, curta.numpy as jnp
     >>> from curta.ad_checkpoint import checkpoint_name

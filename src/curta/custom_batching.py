@@ -20,7 +20,7 @@ __dir__: Listing = listed(__all__)
 
 
 class custom_vmap(CustomFunction[P, R]):
-    """A decorator for functions whose behaviour under `vmap` is given by a rule.
+    """A decorator for functions whose behavior under `vmap` is given by a rule.
 
     Forward mode differentiates the function and the rule; for reverse mode, wrap
     the decorated function in `custom_vjp`.

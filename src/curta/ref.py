@@ -85,9 +85,9 @@ def new_ref(
       A `Ref` of the shape and dtype of the array.
 
     Raises:
-      TypeError: if `init_val` is no array.
+      TypeError: if `init_val` is not an array.
       NotImplementedError: for memory spaces and pinned memory.
-      ValueError: for an unknown kind.
+      ValueError: if the kind is unknown.
 
     >>> import curta
     >>> ref = curta.new_ref(curta.numpy.arange(3))
@@ -197,7 +197,8 @@ def swap(ref: Any, idx: Any, value: Any) -> Any:
       What `ref[idx]` was before.
 
     Raises:
-      ValueError: for what is no reference, and a value of another shape or dtype.
+      ValueError: if the argument is not a reference, or the value has another shape or
+          dtype.
 
     >>> import curta, curta.numpy as jnp
     >>> ref = curta.new_ref(jnp.arange(5))
@@ -230,7 +231,8 @@ def set(ref: Any, idx: Any, value: Any) -> None:
       None.
 
     Raises:
-      ValueError: for what is no reference, and a value of another shape or dtype.
+      ValueError: if the argument is not a reference, or the value has another shape or
+          dtype.
 
     >>> import curta, curta.numpy as jnp
     >>> ref = curta.new_ref(jnp.zeros(2))
@@ -253,7 +255,8 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
       None.
 
     Raises:
-      ValueError: for what is no reference, and a value of another shape or dtype.
+      ValueError: if the argument is not a reference, or the value has another shape or
+          dtype.
 
     >>> import curta, curta.numpy as jnp
     >>> ref = curta.new_ref(jnp.arange(3))

@@ -4,7 +4,7 @@ A limit says from what size, number or cost on something is done differently: wo
 cut into chunks, a sort goes by digits, a result is stored past the caches. Whatever
 they are, results stay right; what changes is speed, and the order of sums. The numbers
 of an algorithm's mathematics (coefficients, bits of a hash), of the machine (bytes of a
-cache line) and of an interface (an index has 32 bits) are no limits and stay where
+cache line) and of an interface (an index has 32 bits) are not limits and stay where
 they are used.
 
 `config.tuning` is the current object, to be read where a decision is made. It

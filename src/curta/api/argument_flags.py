@@ -15,7 +15,7 @@ def argument_flags(prefix: Any, tree: Any, function: str, name: str) -> list[boo
     for any container; dicts are compared with dicts by their keys.
 
     Raises:
-      ValueError: for what is no such prefix.
+      ValueError: if the argument is not a prefix.
     """
     return [*_flags(prefix, tree, f"the {name} argument to jax.{function}", name)]
 

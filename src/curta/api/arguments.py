@@ -23,7 +23,7 @@ from curta.runtime.transfer import to_array
 
 
 def check_callable(fun: Any) -> None:
-    """Raise TypeError unless `fun` can be called (and is no generator function)."""
+    """Raise TypeError unless `fun` can be called (and is not a generator function)."""
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
     if isinstance(fun, staticmethod):
@@ -38,7 +38,7 @@ def check_callable(fun: Any) -> None:
 def differentiated_argnums(argnums: Any) -> tuple[bool, tuple[int, ...]]:
     """Whether one argument is meant rather than several, and all as a tuple.
 
-    Raises TypeError for what are no integers.
+    Raises TypeError if they are not integers.
     """
     argnums = concrete_or_error(None, argnums)
     try:

@@ -185,7 +185,7 @@ def debug_callback(
 
     Args:
       callback: gets the arguments, arrays as concrete ones; its result is ignored.
-      *args, **kwargs: pytrees; leaves that are no arrays are passed as they are.
+      *args, **kwargs: pytrees; leaves that are not arrays are passed as they are.
       ordered: whether the order among such calls matters. Calls are made in the
         order of the program in any case.
       partitioned: whether in a program over several devices there is a call for each
@@ -310,7 +310,7 @@ def debug_log(fmt: str | None = None, *args: Any, **kwargs: Any) -> Any:
       Nothing.
 
     Raises:
-      TypeError: if `fmt` is no text.
+      TypeError: if `fmt` is not text.
       IndexError, KeyError: if it names an argument that is not given.
 
     >>> import curta, logging, sys

@@ -106,7 +106,7 @@ def check(
       Nothing.
 
     Raises:
-      TypeError: if `pred` is no scalar boolean, or an argument no array.
+      TypeError: if `pred` is not a scalar boolean, or an argument no array.
       ValueError: when a compiled program meets it outside `checkify`.
 
     >>> import curta
@@ -147,7 +147,7 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
       Nothing.
 
     Raises:
-      TypeError: if `pred` is no scalar boolean, or an argument no array.
+      TypeError: if `pred` is not a scalar boolean, or an argument no array.
 
     >>> from curta.experimental import checkify
     >>> checkify.debug_check(False, "nobody sees this")
@@ -159,7 +159,7 @@ def check_error(error: Error) -> None:
     """Raise what an `Error` says, in the way of `check`; the inverse of `checkify`.
 
     Raises:
-      TypeError: if `error` is no Error.
+      TypeError: if `error` is not an Error.
       JaxRuntimeError: if there was an error.
 
     >>> from curta.experimental import checkify

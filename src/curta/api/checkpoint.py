@@ -49,7 +49,7 @@ def checkpoint(
     Raises:
       TypeError: if `fun` is not callable, `prevent_cse` no boolean (or tuple of them),
         or `static_argnames` no names.
-      NotImplementedError: for `concrete`.
+      NotImplementedError: if `concrete` is given.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.grad(curta.checkpoint(lambda x: jnp.square(jnp.square(x))))(2.0)

@@ -37,7 +37,7 @@ def is_inlined_early(inline: bool | Inline) -> bool:
 
 
 class CompilerEffortLevel(enum.Enum):
-    """How much XLA optimises; the compiler for CPUs has one level.
+    """How much XLA optimizes; the compiler for CPUs has one level.
 
     >>> CompilerEffortLevel("O2")
     <CompilerEffortLevel.O2: 29>

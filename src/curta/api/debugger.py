@@ -28,7 +28,7 @@ from curta.primitives.elementwise.convert import stop_gradient
 
 
 class _CannotFlatten:
-    """Shown for what is no pytree, and may hold traced values."""
+    """Shown for leaves, and may hold traced values."""
 
     def __repr__(self) -> str:
         return "<cant_flatten>"

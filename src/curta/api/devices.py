@@ -57,7 +57,7 @@ def device_put(
 
     Raises:
       ValueError: for a `device` that is none.
-      TypeError: for leaves that are not arrays.
+      TypeError: if leaves are not arrays.
 
     >>> import curta, numpy
     >>> curta.device_put({"w": numpy.ones(2), "n": 3})

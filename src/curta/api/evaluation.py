@@ -38,8 +38,8 @@ def evaluated(
 ) -> Any:
     """The result of a call by its plan, or MISS: then the function is to be called.
 
-    That is where an argument is no array, is not at hand, or is large: then it is for
-    the compiler, which has ways of its own to wait for arrays.
+    That is where an argument is not an array, is not at hand, or is large: then it is
+    for the compiler, which has ways of its own to wait for arrays.
     """
     try:
         leaves, key = plan_key(jitted._options, (), args, kwargs)
@@ -70,7 +70,7 @@ def evaluated(
 
 
 def of_its_own(out: Any, *args: Any) -> Any:
-    """A result of arrays that are no arguments: each may be deleted or donated alone.
+    """A result of arrays that are not arguments: each may be deleted or donated alone.
 
     Memory is shared until then.
     """

@@ -74,7 +74,7 @@ def grad(
     Raises:
       TypeError: if `fun` is not callable; when the function is called, for integer
         inputs, too few arguments, or outputs that are not a real scalar.
-      NotImplementedError: for `reduce_axes`.
+      NotImplementedError: if `reduce_axes` is given.
 
     >>> import curta
     >>> curta.grad(lambda x: x**3)(2.0)
@@ -139,7 +139,7 @@ def value_and_grad(
 
     Raises:
       TypeError: where `grad` does, when the function is called.
-      NotImplementedError: for `reduce_axes`.
+      NotImplementedError: if `reduce_axes` is given.
 
     >>> import curta
     >>> curta.value_and_grad(lambda x: x**2)(3.0)

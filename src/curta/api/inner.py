@@ -128,7 +128,7 @@ def inlined_jit(
 ) -> Any:
     """Make `fun` quick on concrete arrays; anywhere else it is what it is.
 
-    As `inner_jit`, for functions that are no call of their own in a jaxpr.
+    As `inner_jit`, for functions that are not calls of their own in a jaxpr.
     """
     if fun is None:
         return functools.partial(inlined_jit, static_argnames=static_argnames)

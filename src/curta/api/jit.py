@@ -486,7 +486,7 @@ def jit(
       `cache_statistics` and `clear_cache`.
 
     Raises:
-      TypeError: for arguments or outputs that are not arrays.
+      TypeError: if arguments or outputs are not arrays.
       JaxRuntimeError: for unknown compiler options.
       ValueError: for static arguments that cannot be hashed, for argument numbers
         and names that `fun` does not have, and, in calls, for a name of dims that has

@@ -41,7 +41,7 @@ _LEAF = tree_structure(0)
 def refuse_shardings(
     closed: ClosedJaxpr, given: Shardings, wanted: Shardings
 ) -> None:
-    """Raise NotImplementedError for shardings of values that are no arrays."""
+    """Raise NotImplementedError for shardings of values that are not arrays."""
     for avals, shardings in ((closed.in_avals, given), (closed.out_avals, wanted)):
         for aval, sharding in zip(avals, shardings, strict=False):
             if aval.is_high and sharding is not None:
@@ -52,8 +52,10 @@ def refuse_shardings(
 
 
 class CallOnValues:
-    """A function of what is no array, or that closes over such: references, and values
-    of types of a program's own."""
+    """A function that takes or closes over values other than arrays.
+
+    These are references, and values of types that a program defines.
+    """
 
     def __init__(self, staged: Staged, name: str, arg_shardings: Shardings = ()):
         self.op: Call = Call(staged.closed, name)

@@ -42,7 +42,7 @@ LEFT_OUT: Any = _LeftOut()
 
 @dataclass(frozen=True)
 class JitOptions:
-    """The arguments of `jit`, normalised; equal options may share a cache.
+    """The arguments of `jit`, normalized; equal options may share a cache.
 
     `abstracted_axes` are an `AbstractedAxes`, if sizes are open.
     With `uses_resources`, what is left open is over the mesh of `with mesh:`. `moves`
@@ -156,7 +156,7 @@ def infer_argnums_and_argnames(
 
 
 def indices(x: int | Iterable[int]) -> tuple[int, ...]:
-    """One number or several as a tuple of ints; TypeError for what are no integers."""
+    """One number or several as a tuple of ints; TypeError for other types."""
     try:
         return (operator.index(x),)  # type: ignore[arg-type]
     except TypeError:
@@ -302,8 +302,8 @@ def plan_key(
 ) -> tuple[Sequence[Any], Any]:
     """The leaves of the arguments, and the key of the plan of such a call.
 
-    `axes` are the named axes in scope. The key is None for what is no array, or static
-    and not hashable.
+    `axes` are the named axes in scope. The key is None for other values than arrays, or
+    static and not hashable.
     """
     leaves: Sequence[Any] = args
     tree = static = None

@@ -142,7 +142,7 @@ def flat_shardings(
     """A sharding or None for each leaf of `value`; [] if none was given.
 
     With a `mesh`, None means that every device of it has the whole array. Raises
-    ValueError if the tree given is no prefix of that of `value`.
+    ValueError if the tree given is not a prefix of that of `value`.
     """
     if given is None:
         return []

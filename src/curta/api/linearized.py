@@ -1,4 +1,4 @@
-"""A user's function, linearised: what grad, vjp and linearize share."""
+"""A user's function, linearized: what grad, vjp and linearize share."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def only_to(jaxpr: Jaxpr, wanted: Sequence[bool]) -> Jaxpr:
 
 
 class Forward(NamedTuple):
-    """A linearised call: its flat inputs and outputs, the map, residuals, `aux`."""
+    """A linearized call: its flat inputs and outputs, the map, residuals, `aux`."""
 
     leaves: list[Any]
     outs: list[Any]
@@ -130,7 +130,7 @@ def forward(
     has_aux: bool,
     in_nzs: Any = None,
 ) -> Forward:
-    """Linearise `partial`, which is the user's `fun` of some of its arguments.
+    """Linearize `partial`, which is the user's `fun` of some of its arguments.
 
     `in_nzs` says in which of these, as flags of a prefix of them; None is in all.
     """
@@ -175,7 +175,7 @@ def _explicit_mesh(values: Sequence[Any]) -> Mesh | None:
 class FlatWithAux:
     """A function of flat leaves whose auxiliary output rides behind the others.
 
-    Auxiliary leaves that are no arrays are put aside and come back untouched.
+    Auxiliary leaves that are not arrays are put aside and come back untouched.
     """
 
     aux_count: int

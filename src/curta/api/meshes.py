@@ -51,8 +51,8 @@ def make_mesh(
       A `Mesh` of as many devices as the product of the sizes.
 
     Raises:
-      ValueError: for sizes that are no integers, another number of names than of sizes,
-        or too few devices.
+      ValueError: for sizes that are not integers, another number of names than of
+        sizes, or too few devices.
       TypeError: for axis types that are none.
 
     >>> import curta
@@ -147,7 +147,8 @@ class set_mesh:
 
     With a mesh in scope, a bare `PartitionSpec` may stand where a sharding may.
 
-    Raises ValueError inside of transformed functions, and for what is no Mesh.
+    Raises ValueError inside of transformed functions, and if the argument is not a
+    Mesh.
 
     >>> import curta
     >>> with curta.set_mesh(curta.make_mesh((1,), ("x",))):

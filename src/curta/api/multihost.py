@@ -138,8 +138,7 @@ def host_local_array_to_global_array(
       A pytree of arrays over the mesh: dims that processes divide are that much longer.
 
     Raises:
-      ValueError: for None in place of a spec, and for dims that the mesh does not
-        divide.
+      ValueError: if a spec is None or the mesh does not divide a dim.
 
     >>> import curta
     >>> from curta import numpy as jnp, P
@@ -212,8 +211,7 @@ def global_array_to_host_local_array(
       A pytree of the parts that this process has, put together.
 
     Raises:
-      ValueError: for None in place of a spec, and for dims that the mesh does not
-        divide.
+      ValueError: if a spec is None or the mesh does not divide a dim.
 
     >>> import curta
     >>> from curta import numpy as jnp, P
@@ -258,8 +256,7 @@ def host_local_array_to_global_array_impl(
       The array over the mesh.
 
     Raises:
-      ValueError: for None in place of a spec, and for dims that the mesh does not
-        divide.
+      ValueError: if a spec is None or the mesh does not divide a dim.
 
     >>> import curta
     >>> from curta import numpy as jnp, P
@@ -286,8 +283,7 @@ def global_array_to_host_local_array_impl(
       What this process has of it.
 
     Raises:
-      ValueError: for None in place of a spec, and for dims that the mesh does not
-        divide.
+      ValueError: if a spec is None or the mesh does not divide a dim.
 
     >>> import curta
     >>> from curta import numpy as jnp, P
@@ -312,7 +308,7 @@ def ltg_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> ShapedArray
       An aval of the same dtype.
 
     Raises:
-      ValueError: for a spec that is longer than the shape, or does not divide it.
+      ValueError: if a spec is longer than the shape or does not divide it.
 
     >>> import curta
     >>> from curta import numpy as jnp, P
@@ -339,7 +335,7 @@ def gtl_abstract_eval(arr: Any, *, global_mesh: Mesh, pspec: Any) -> ShapedArray
       An aval of the same dtype.
 
     Raises:
-      ValueError: for a spec that is longer than the shape, or does not divide it.
+      ValueError: if a spec is longer than the shape or does not divide it.
 
     >>> import curta
     >>> from curta import numpy as jnp, P
@@ -376,7 +372,7 @@ def ltg_batcher(
       The array and its batch dim.
 
     Raises:
-      ValueError: for dims that the mesh does not divide.
+      ValueError: if the mesh does not divide a dim.
 
     Example:
       >>> import curta, curta.numpy as jnp

@@ -54,7 +54,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     Raises:
       RuntimeError: for a spec where no mesh is in scope.
-      ValueError: for shardings that do not fit the arrays.
+      ValueError: if shardings do not fit the arrays.
 
     >>> import curta, curta.numpy as jnp
     >>> Auto = curta.sharding.AxisType.Auto

@@ -23,7 +23,7 @@ wire: Any = late("curta.hosts.wire")
 
 
 class DistributedState:
-    """The state of `jax.distributed`, once it is initialised.
+    """The state of `jax.distributed`, once it is initialized.
 
     `client` asks for keys and values that all processes share, and for barriers.
     """
@@ -71,8 +71,8 @@ def initialize(
         for gone, `shutdown_timeout_seconds` (300); others that JAX knows mean nothing.
 
     Raises:
-      ValueError: for arguments that are missing or out of range.
-      TypeError: for numbers that are no ints.
+      ValueError: if arguments are missing or out of range.
+      TypeError: if numbers are not ints.
       RuntimeError: if it was called before, or devices were asked for.
       JaxRuntimeError: if the other processes cannot be reached.
 

@@ -131,7 +131,7 @@ class VJP:
 
     @classmethod
     def of(cls, forward: Forward, saveable_args: Any = True) -> VJP:
-        """The pullback of a linearised call, which keeps the `saveable_args`."""
+        """The pullback of a linearized call, which keeps the `saveable_args`."""
         linear = forward.linear
         may_save = argument_flags(saveable_args, linear.in_tree, "vjp", "saveable_args")
         sources: list[tuple[bool, int]] = []

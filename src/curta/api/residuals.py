@@ -44,7 +44,7 @@ def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) ->
       None.
 
     Raises:
-      TypeError: for what is not callable.
+      TypeError: if the argument is not callable.
 
     >>> import curta, curta.numpy as jnp
     >>> from curta.ad_checkpoint import print_saved_residuals

@@ -73,8 +73,8 @@ def shard_map(
       A function of whole arrays to whole arrays.
 
     Raises:
-      ValueError: for specs that do not fit the mesh or the arrays.
-      TypeError: for specs that are none.
+      ValueError: if specs do not fit the mesh or the arrays.
+      TypeError: if specs are not ne.
 
     >>> import curta, curta.numpy as jnp
     >>> mesh = curta.make_mesh((1,), ("x",), (curta.sharding.AxisType.Auto,))
@@ -171,7 +171,7 @@ def smap(
       A function of whole arrays to whole arrays.
 
     Raises:
-      TypeError: when it is called, for several axis names, axes that are no integers,
+      TypeError: when it is called, for several axis names, axes that are not integers,
         or `in_axes` left out where the axis is not explicit.
       ValueError: when it is called outside of `set_mesh`.
 

@@ -71,7 +71,7 @@ def make_array_from_callback(
       An array of this shape and sharding.
 
     Raises:
-      TypeError: for what is no sharding.
+      TypeError: if the argument is not a sharding.
       ValueError: for parts of other shapes or dtypes than they should have.
 
     >>> import curta, numpy
@@ -108,8 +108,8 @@ def make_array_from_single_device_arrays(
       An array of this shape and sharding; the parts are not copied.
 
     Raises:
-      TypeError: if `arrays` is no list or tuple of arrays.
-      ValueError: for parts that do not fit the sharding.
+      TypeError: if `arrays` is not a list or tuple of arrays.
+      ValueError: if parts do not fit the sharding.
 
     >>> import curta
     >>> from curta import numpy as jnp, sharding
@@ -191,7 +191,7 @@ def make_array_from_process_local_data(
       A pytree of arrays like `local_data`.
 
     Raises:
-      ValueError: if the shapes do not fit, or for what is no sharding.
+      ValueError: if the shapes do not match, or the argument is not a sharding.
 
     >>> import curta, numpy
     >>> device = curta.devices()[0]

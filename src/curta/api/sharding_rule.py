@@ -115,7 +115,7 @@ def _factors(mapping: ArrayMapping, rank: int) -> Iterator[Any]:
 def parsed_rule(text: str, **factor_sizes: int) -> SdyShardingRule:
     """The rule of a text such as `... i j, ... j k -> ... i k`.
 
-    Raises TypeError if it is no text, ValueError if it is no rule.
+    Raises TypeError if it is not text, ValueError if it is not a rule.
     """
     if not isinstance(text, str):
         raise TypeError(f"rule must be a str, but got {type(text)}")

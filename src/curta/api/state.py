@@ -258,7 +258,7 @@ def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
 
     Raises:
       FileNotFoundError: if nothing was saved there.
-      ValueError: for files that are damaged, or a tree that is not like the saved one.
+      ValueError: if files are damaged, or a tree that is not like the saved one.
 
     >>> import curta, curta.numpy as jnp, tempfile
     >>> from curta import state

@@ -104,7 +104,7 @@ def tree_text(tree: Any) -> Any:
 def tree_of(text: Any, leaves: Sequence[Any]) -> Any:
     """The pytree of a structure, with these leaves.
 
-    Raises ValueError for containers that are no dicts, lists or tuples.
+    Raises ValueError for containers that are not dicts, lists or tuples.
     """
     rest = iter(leaves)
 

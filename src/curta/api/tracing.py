@@ -45,7 +45,7 @@ def make_jaxpr(
 
     Raises:
       TypeError: if `fun` is not callable; when the function is called, for arguments or
-        results that are no arrays.
+        results that are not arrays.
       NotImplementedError: for `axis_env` and `abstracted_axes`.
 
     >>> import curta
@@ -91,7 +91,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
       A tree like the output, of `ShapeDtypeStruct`.
 
     Raises:
-      TypeError: if `fun` is not callable, or an argument or result is no array.
+      TypeError: if `fun` is not callable, or an argument or result is not an array.
       ConcretizationTypeError: if `fun` asks for the value of an array, in an `if` say.
 
     >>> import curta, curta.numpy as jnp

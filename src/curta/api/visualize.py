@@ -37,7 +37,7 @@ def visualize_sharding(
       Nothing.
 
     Raises:
-      ValueError: for other ranks.
+      ValueError: if ranks differ.
 
     >>> import curta
     >>> mesh = curta.make_mesh((1,), ("x",))

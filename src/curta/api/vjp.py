@@ -92,11 +92,11 @@ def vjp(
       cotangent like `out` and returns a tuple of cotangents like the arguments.
 
     Raises:
-      TypeError: if `fun` is not callable, a primal is no array, or `fun` returns no
+      TypeError: if `fun` is not callable, a primal is not an array, or `fun` returns no
         pair despite `has_aux`.
-      ValueError: for flags that are no prefix of the arguments; from `vjp_fun`, for a
-        cotangent unlike `out`, and arguments that were not put back.
-      NotImplementedError: for `reduce_axes`.
+      ValueError: if flags are not prefix of the arguments; from `vjp_fun`, for a
+          cotangent unlike `out`, and arguments that were not put back.
+      NotImplementedError: if `reduce_axes` is given.
 
     >>> import curta
     >>> out, pull = curta.vjp(lambda x, y: x * y, 2.0, 3.0)
@@ -199,10 +199,10 @@ def linearize(
       the primals and returns one like `out`.
 
     Raises:
-      TypeError: if `fun` is not callable, a primal is no array, or `fun` returns no
+      TypeError: if `fun` is not callable, a primal is not an array, or `fun` returns no
         pair despite `has_aux`.
-      ValueError: for flags that are no prefix of the arguments; from `push`,
-        for tangents unlike the primals in shape or dtype.
+      ValueError: if flags are not prefix of the arguments; from `push`, for tangents
+          unlike the primals in shape or dtype.
 
     >>> import curta
     >>> out, push = curta.linearize(lambda x: x**2, 3.0)

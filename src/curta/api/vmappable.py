@@ -55,7 +55,7 @@ def register_vmappable(
       None.
 
     Raises:
-      NotImplementedError: for another `axis_size_type`.
+      NotImplementedError: if `axis_size_type` has another value.
 
     >>> import curta, curta.numpy as jnp
     >>> from curta.interpreters import batching

@@ -166,7 +166,7 @@ def promote_pair(a: DType, weak_a: bool, b: DType, weak_b: bool) -> tuple[DType,
     Raises:
         TypePromotionError: the setting ``jax_numpy_dtype_promotion`` forbids it, or
           there is none.
-        ValueError: for what is no dtype.
+        ValueError: if a dtype is invalid.
 
     Example:
         >>> import numpy as np

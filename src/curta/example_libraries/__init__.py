@@ -1,1 +1,1 @@
-"""Small libraries on top, to read and to change: layers and optimisers."""
+"""Small libraries on top, to read and to change: layers and optimizers."""

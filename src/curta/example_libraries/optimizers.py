@@ -1,4 +1,4 @@
-"""Optimisers as triples of functions: initialise, update, read the parameters.
+"""Optimizers as triples of functions: initialize, update, read the parameters.
 
 `init_fn(params)` makes the state, `update_fn(step, grads, state)` the next one, and
 `params_fn(state)` gives the parameters back; they and the gradients are pytrees.
@@ -85,7 +85,7 @@ tree_util.register_pytree_node(
 
 
 class Optimizer(NamedTuple):
-    """The three functions of an optimiser.
+    """The three functions of an optimizer.
 
     >>> from curta.example_libraries import optimizers
     >>> sgd = optimizers.sgd(0.5)
@@ -99,7 +99,7 @@ class Optimizer(NamedTuple):
 
 
 def optimizer(opt_maker: Callable[..., Any]) -> Callable[..., Optimizer]:
-    """Make an optimiser of arrays one of pytrees.
+    """Make an optimizer of arrays one of pytrees.
 
     >>> from curta.example_libraries import optimizers
     >>> @optimizers.optimizer
@@ -248,7 +248,7 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Any:
       The triple `(init_fun, update_fun, get_params)`.
 
     Raises:
-      TypeError: for a step size that is no number.
+      TypeError: if the step size is not a number.
 
     >>> from curta import numpy as jnp
     >>> from curta.example_libraries import optimizers
@@ -283,7 +283,7 @@ def rmsprop_momentum(
       The triple `(init_fun, update_fun, get_params)`.
 
     Raises:
-      TypeError: for a step size that is no number.
+      TypeError: if the step size is not a number.
 
     >>> from curta import numpy as jnp
     >>> from curta.example_libraries import optimizers
@@ -318,7 +318,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
       The triple `(init_fun, update_fun, get_params)`.
 
     Raises:
-      TypeError: for a step size that is no number.
+      TypeError: if the step size is not a number.
 
     >>> from curta import numpy as jnp
     >>> from curta.example_libraries import optimizers
@@ -357,7 +357,7 @@ def adamax(
       The triple `(init_fun, update_fun, get_params)`.
 
     Raises:
-      TypeError: for a step size that is no number.
+      TypeError: if the step size is not a number.
 
     >>> from curta import numpy as jnp
     >>> from curta.example_libraries import optimizers

@@ -1,4 +1,4 @@
-"""Schedules: functions from the step to the step size of an optimiser."""
+"""Schedules: functions from the step to the step size of an optimizer."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def polynomial_decay(
       A function from the step to the step size.
 
     Raises:
-      TypeError: when it is called, for sizes that are no numbers.
+      TypeError: when it is called, for sizes that are not numbers.
 
     >>> from curta.example_libraries import optimizers
     >>> optimizers.polynomial_decay(1.0, 10, 0.0)(5)

@@ -1,4 +1,4 @@
-"""Layers of neural networks as pairs of functions: initialise, apply.
+"""Layers of neural networks as pairs of functions: initialize, apply.
 
 `init_fun(key, input_shape)` gives the shape of the output and the parameters,
 `apply_fun(params, inputs, **kwargs)` the output; `rng` among the keyword arguments is
@@ -50,7 +50,7 @@ def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -
       parameters, and `apply_fun(params, inputs)`.
 
     Raises:
-      TypeError: when it is initialised, for an `out_dim` that is no integer.
+      TypeError: when it is initialized, for an `out_dim` that is not an integer.
       IndexError: for inputs without dims.
 
     >>> import curta
@@ -133,7 +133,7 @@ def GeneralConv(
 
     Raises:
       ValueError: for other than three `dimension_numbers`.
-      RuntimeError: when it is initialised, for an unknown padding.
+      RuntimeError: when it is initialized, for an unknown padding.
 
     >>> import curta
     >>> from curta.example_libraries import stax
@@ -180,7 +180,7 @@ def GeneralConvTranspose(
       parameters, and `apply_fun(params, inputs)`.
 
     Raises:
-      ValueError: for other than three `dimension_numbers`, and when it is initialised
+      ValueError: for other than three `dimension_numbers`, and when it is initialized
         for an unknown padding.
 
     >>> import curta

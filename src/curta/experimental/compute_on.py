@@ -38,7 +38,7 @@ def compute_on(
         prefix of the results'.
 
     Raises:
-      TypeError: if `compute_type` is no string.
+      TypeError: if `compute_type` is not a string.
       ValueError: for other types, and for such functions within another.
 
     Returns:

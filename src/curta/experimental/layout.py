@@ -33,7 +33,7 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     """The arrays of a pytree, stored in the order of a layout.
 
     In a program it is a wish: results that are computed of `x` alone follow it, values
-    that are no results are stored as the compiler likes.
+    that are not results are stored as the compiler likes.
 
     Args:
       x: a pytree of arrays.

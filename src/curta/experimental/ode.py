@@ -77,8 +77,9 @@ def odeint(
 
     Raises:
       IndexError: without a time.
-      TypeError: for times that are no vector of floats, what is no array among `y0` and
-        `args`, tolerances that are no numbers, and a `func` that cannot be called.
+      TypeError: for times that are not vector of floats, what is not an array among
+        `y0` and `args`, tolerances that are not numbers, and a `func` that cannot be
+        called.
       ValueError: if `func` returns no tree like the state.
 
     By the Runge-Kutta method of orders 5 and 4 of J. Dormand and P. Prince (1980).

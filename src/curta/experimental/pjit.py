@@ -52,7 +52,7 @@ def pjit(
 
     Raises:
       TypeError: for what is not callable, and arguments of other types.
-      ValueError: for shardings and argnums that do not fit the arguments.
+      ValueError: if shardings and argnums do not fit the arguments.
 
     >>> import curta, curta.numpy as jnp
     >>> from curta.experimental.pjit import pjit

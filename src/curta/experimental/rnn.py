@@ -118,7 +118,7 @@ def init_lstm_weight(
 
     Raises:
       ValueError: if there are no layers.
-      TypeError: for what is no key.
+      TypeError: if `key` is not a key.
 
     >>> from curta import random
     >>> from curta.experimental import rnn
@@ -152,7 +152,7 @@ def unpack_lstm_weights(
       biases, of (4 * hidden_size,).
 
     Raises:
-      TypeError: for a vector of another length.
+      TypeError: if the vector has another length.
 
     >>> from curta import random
     >>> from curta.experimental import rnn
@@ -189,7 +189,7 @@ def swap_lstm_gates(
       A vector like `weights`.
 
     Raises:
-      TypeError: for a vector of another length.
+      TypeError: if the vector has another length.
 
     >>> import curta.numpy as jnp
     >>> from curta.experimental import rnn

@@ -89,7 +89,7 @@ def xla_metadata_call(
       A function with the arguments and results of `f`.
 
     Raises:
-      TypeError: for an `f` that is not callable.
+      TypeError: if `f` is not callable.
 
     >>> import curta
     >>> from curta.experimental.xla_metadata import xla_metadata_call

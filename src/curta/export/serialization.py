@@ -280,7 +280,7 @@ def deserialize(blob: bytes | bytearray) -> Exported:
 
     Loading executes nothing of what is stored; bytes of unknown origin can be loaded.
 
-    Raises ValueError for bytes that are no function, or are damaged, or of a newer
+    Raises ValueError for bytes that are not a function, or are damaged, or of a newer
     version of the format, and for pytree types that are not registered.
 
     >>> import curta

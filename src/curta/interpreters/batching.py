@@ -1,4 +1,4 @@
-"""Vectorisation of primitives that programs define.
+"""Vectorization of primitives that programs define.
 
 >>> from curta.extend.core import Primitive
 >>> from curta.interpreters import batching
@@ -102,7 +102,7 @@ def broadcast(x: Any, size: int, axis: int) -> Any:
       An array of the dtype of `x`, with one more dim.
 
     Raises:
-      TypeError: for what is no array, and a negative size.
+      TypeError: if an argument is not an array or a size is negative.
 
     >>> from curta import numpy as jnp
     >>> from curta.interpreters import batching
@@ -127,7 +127,7 @@ def bdim_at_front(x: Any, bdim: int | None, size: int) -> Any:
       The array with the batch dim as its dim 0.
 
     Raises:
-      TypeError: for a dim that it has not.
+      TypeError: if a dim is out of range.
 
     >>> from curta import numpy as jnp
     >>> from curta.interpreters import batching

@@ -35,7 +35,7 @@ def approx_max_k(
 
     Raises:
       ValueError: if `k` is not positive or larger than the dim, or for integers.
-      IndexError: for a dim that is not there.
+      IndexError: if a dim is out of range.
 
     >>> import curta
     >>> curta.lax.approx_max_k(curta.numpy.array([1., 5., 3.]), 2)[1]

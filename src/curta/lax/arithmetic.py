@@ -96,7 +96,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
 
     Raises:
       TypeError: for booleans, operands of different dtypes, shapes that do not fit, and
-        what is no dtype.
+        what is not a dtype.
 
     >>> from curta import lax
     >>> lax.mul(2.0, 3.0)

@@ -38,7 +38,7 @@ def composite(
       A function of the same arguments and results.
 
     Raises:
-      TypeError: if `decomposition` is not callable, or an argument is no array.
+      TypeError: if `decomposition` is not callable, or an argument is not an array.
       UnexpectedTracerError: when it is called, if `decomposition` closes over a traced
         value, or an attribute is one.
       ValueError: for a derivative.
@@ -133,7 +133,7 @@ def create_token(_: Any = None) -> Any:
 def after_all(*operands: Any) -> Any:
     """A token that comes after other tokens.
 
-    Raises TypeError for arguments that are no tokens.
+    Raises TypeError for arguments that are not tokens.
 
     >>> from curta import lax
     >>> lax.after_all(lax.create_token(), lax.create_token()).dtype
@@ -155,8 +155,8 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
       An array of this shape and dtype.
 
     Raises:
-      TypeError: for sizes that are no integers, and what is no dtype.
-      ValueError: for negative sizes.
+      TypeError: if sizes are not integers or a dtype is invalid.
+      ValueError: if a size is negative.
 
     >>> from curta import lax
     >>> lax.empty((2,), "float32").shape

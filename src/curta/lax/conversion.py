@@ -152,7 +152,7 @@ def _stop_gradient(x: Any) -> Any:
 def optimization_barrier(operand: T, /) -> T:
     """`operand`, a pytree of arrays, all computed before any of the results is used.
 
-    In a compiled program nothing is fused across it, nor are its results recognised as
+    In a compiled program nothing is fused across it, nor are its results recognized as
     what went in, so that what is computed from them is computed again.
 
     >>> from curta import lax

@@ -80,9 +80,9 @@ def conv_general_dilated(
     Raises:
       TypeError: for operands of different ranks or dtypes, dimension numbers or
         paddings that do not fit them, or a dtype that cannot hold the sums.
-      ValueError: for features or groups that do not fit, strides that are not positive
-        or too many, and an unknown precision.
-      RuntimeError: for an unknown string as padding.
+      ValueError: if features or groups do not fit, strides that are not positive or too
+          many, or the precision is unknown.
+      RuntimeError: if `padding` is an unknown string.
 
     >>> import curta
     >>> x = curta.numpy.arange(5.).reshape(1, 1, 5)
@@ -261,7 +261,7 @@ def conv_transpose(
       ValueError: for operands of different ranks, more than three spatial dims without
         dimension numbers, and features that do not fit.
       TypeError: for operands of different dtypes, or paddings that do not fit.
-      RuntimeError: for an unknown string as padding.
+      RuntimeError: if `padding` is an unknown string.
 
     >>> import curta
     >>> x, w = curta.numpy.ones((1, 3, 1)), curta.numpy.ones((2, 1, 1))
@@ -398,7 +398,7 @@ def conv_general_dilated_local(
     Raises:
       TypeError: for kernels of another shape than the output has.
       ValueError: for another precision.
-      RuntimeError: for an unknown string as padding.
+      RuntimeError: if `padding` is an unknown string.
 
     >>> import curta
     >>> x, w = curta.numpy.ones((1, 1, 4)), curta.numpy.ones((2, 2, 3))

@@ -61,9 +61,9 @@ def broadcasted_iota(
       An array of this shape and dtype, whose element at index i is i[dimension].
 
     Raises:
-      ValueError: for a dim that is not there.
-      TypeError: for booleans, what is no dtype, and sizes that are no integers,
-        negative or traced.
+      ValueError: if a dim is out of range.
+      TypeError: if an operand is boolean, a dtype is invalid, or sizes are negative,
+          traced or not integers.
       ConcretizationTypeError: for a traced dim.
 
     >>> from curta import lax
@@ -96,9 +96,9 @@ def full(
       An array of this shape and dtype.
 
     Raises:
-      TypeError: if the value is not a scalar, for sizes that are no integers or
-        negative, and what is no dtype.
-      ValueError: for what is no sharding.
+      TypeError: if the value is not a scalar, for sizes that are not integers or
+        negative, and what is not a dtype.
+      ValueError: if the argument is not a sharding.
 
     >>> from curta import lax
     >>> lax.full((2,), 7.)
@@ -174,8 +174,8 @@ def full_like(
       An array of this shape and dtype.
 
     Raises:
-      TypeError: if `x` is no array or the value no scalar, for negative sizes, and what
-        is no dtype.
+      TypeError: if `x` is not an array or the value no scalar, for negative sizes, and
+        what is not a dtype.
 
     >>> import curta
     >>> curta.lax.full_like(curta.numpy.zeros(2), 1)

@@ -145,9 +145,9 @@ def conv_shape_tuple(
 
     Raises:
       TypeError: for shapes, strides and paddings of different lengths.
-      ValueError: for strides that are not positive, or a count that does not divide the
-        batch.
-      RuntimeError: for an unknown string as padding.
+      ValueError: if strides are not positive, or a count that does not divide the
+          batch.
+      RuntimeError: if `padding` is an unknown string.
 
     >>> from curta import lax
     >>> lax.conv_shape_tuple((1, 3, 8), (4, 3, 3), (1,), "SAME")
@@ -219,7 +219,7 @@ def conv_transpose_shape_tuple(
 
     Raises:
       TypeError: for strides and paddings of other lengths, or other than three strings.
-      ValueError: for an unknown string as padding.
+      ValueError: if `padding` is an unknown string.
 
     >>> from curta import lax
     >>> layout = ("NWC", "WIO", "NWC")

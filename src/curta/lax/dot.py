@@ -50,7 +50,8 @@ def dot(
     Raises:
       ValueError: without numbers for anything but vectors and matrices whose sizes
         agree, and for an unknown precision.
-      TypeError: for numbers or shapes that do not fit, and what is no array or dtype.
+      TypeError: if numbers or shapes do not match, or an argument is not an array or a
+          dtype is invalid.
 
     >>> import curta
     >>> x = curta.numpy.ones((2, 3))
@@ -106,8 +107,9 @@ def dot_general(
       An array with the batch dims, then the other dims of lhs, then those of rhs.
 
     Raises:
-      TypeError: for numbers or shapes that do not fit, and what is no array or dtype.
-      ValueError: for an unknown precision.
+      TypeError: if numbers or shapes do not match, or an argument is not an array or a
+          dtype is invalid.
+      ValueError: if the precision is unknown.
 
     >>> import curta
     >>> x = curta.numpy.ones((4, 2, 3))
@@ -137,7 +139,7 @@ def batch_matmul(lhs: Array, rhs: Array, precision: Any = None) -> Array:
 
     Raises:
       ValueError: for operands of less than two dims, or of different ranks.
-      TypeError: for sizes that do not fit.
+      TypeError: if sizes do not match.
 
     >>> import curta
     >>> x = curta.numpy.ones((4, 2, 3))

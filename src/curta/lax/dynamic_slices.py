@@ -48,7 +48,7 @@ def dynamic_slice(
 
     Raises:
       TypeError: for sizes greater than the operand's, negative or traced, and indices
-        that are no integer scalars.
+        that are not integer scalars.
       ValueError: for another number of indices than of dims, and a known negative index
         where none is allowed.
 
@@ -178,9 +178,9 @@ def dynamic_slice_in_dim(
       An array of the dtype of `operand`.
 
     Raises:
-      TypeError: for a size greater than the operand's, and an index that is no integer
-        scalar.
-      IndexError: for an axis that is not there.
+      TypeError: for a size greater than the operand's, and an index that is not an
+        integer scalar.
+      IndexError: if an axis is out of range.
 
     >>> import curta
     >>> curta.lax.dynamic_slice_in_dim(curta.numpy.arange(5), 1, 2)
@@ -220,7 +220,7 @@ def dynamic_update_slice_in_dim(
 
     Raises:
       TypeError: for an update greater than the operand, or of another rank or dtype.
-      IndexError: for an axis that is not there.
+      IndexError: if an axis is out of range.
 
     >>> import curta
     >>> x = curta.numpy.zeros(4)
@@ -266,8 +266,8 @@ def dynamic_index_in_dim(
       An array of the dtype of `operand`.
 
     Raises:
-      TypeError: for an index that is no integer scalar.
-      IndexError: for an axis that is not there.
+      TypeError: if an index is not an integer scalar.
+      IndexError: if an axis is out of range.
 
     >>> import curta
     >>> curta.lax.dynamic_index_in_dim(curta.numpy.arange(5), 3, keepdims=False)
@@ -301,8 +301,9 @@ def dynamic_update_index_in_dim(
       An array of the shape and dtype of `operand`.
 
     Raises:
-      TypeError: for an update of another dtype, and an index that is no integer scalar.
-      ValueError, IndexError: for an axis that is not there.
+      TypeError: for an update of another dtype, and an index that is not an integer
+          scalar.
+      ValueError, IndexError: if an axis is out of range.
 
     >>> import curta
     >>> curta.lax.dynamic_update_index_in_dim(curta.numpy.zeros(3), 1., 1, 0)

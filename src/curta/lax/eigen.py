@@ -62,7 +62,7 @@ def eig(
 
     Raises:
       ValueError: for matrices that are not square, and other implementations.
-      TypeError: for other dtypes.
+      TypeError: if the dtype is not supported.
 
     >>> import curta
     >>> x = curta.numpy.array([[2.0, 0.0], [0.0, 3.0]])
@@ -108,8 +108,8 @@ def eigh(
 
     Raises:
       ValueError: for matrices that are not square without `symmetrize_input`, a subset
-        outside of 0 ... n, and what is no implementation.
-      TypeError: for matrices that are not square with it.
+        outside of 0 ... n, and what is not an implementation.
+      TypeError: if matrices are not square with it.
       NotImplementedError: for implementations of other processors.
 
     >>> import curta
@@ -174,9 +174,9 @@ def schur(
       A list of T and Z, or of T alone, of the shape and dtype of x.
 
     Raises:
-      NotImplementedError: for `sort_eig_vals`.
-      ValueError: for matrices that are not square.
-      TypeError: for dtypes that are not inexact.
+      NotImplementedError: if `sort_eig_vals` is given.
+      ValueError: if matrices are not square.
+      TypeError: if dtypes are not inexact.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -205,7 +205,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Any]:
       the off-diagonal (..., n - 1), and the factors of the reflections.
 
     Raises:
-      ValueError: for matrices that are not square.
+      ValueError: if matrices are not square.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax

@@ -50,7 +50,7 @@ def ragged_all_to_all(
 
     Raises:
       RuntimeError: outside of a map.
-      ValueError: for numbers that are no vectors of integers.
+      ValueError: if numbers are not vectors of integers.
 
     >>> import curta
     >>> from curta import lax, numpy as jnp
@@ -89,7 +89,7 @@ def psend(x: Any, axis_name: AxisName, perm: Perm) -> Any:
       A token for each leaf, which comes after it is sent.
 
     Raises:
-      ValueError: for pairs that are not unique or no devices.
+      ValueError: if pairs are not unique or no devices.
       JaxRuntimeError: when the program is compiled, for messages that nobody receives,
         or that go in a circle.
 
@@ -111,7 +111,7 @@ def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: Perm) -> Any:
       token: what this comes after, from `psend` or `create_token`.
       out_shape: something with the `shape` and `dtype` of what is received.
       axis_name: the axis.
-      perm: pairs of source and destination; devices that are no destination get zeros.
+      perm: pairs of source and destination; devices that are not destination get zeros.
 
     Returns:
       The array received.

@@ -48,7 +48,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     Raises:
       ValueError: for lengths that do not fit, an unknown type, and an RFFT of complex
         numbers.
-      TypeError: for what is no array.
+      TypeError: if an argument is not an array.
 
     >>> import curta
     >>> curta.lax.fft(curta.numpy.arange(4.), "rfft", (4,))

@@ -88,8 +88,8 @@ def reduce(
 
     Raises:
       ValueError: if the pytrees differ in structure, operands in shape, an initial
-        value is no scalar, a dim is not there or named twice, or `computation` returns
-        something else than it takes.
+        value is not a scalar, a dim is not there or named twice, or `computation`
+        returns something else than it takes.
 
     >>> import curta
     >>> x = curta.numpy.array([[1., 2.], [3., 4.]])
@@ -157,9 +157,9 @@ def reduce_window(
 
     Raises:
       ValueError: if pytrees differ in structure.
-      TypeError: for windows or strides that are not positive or of another rank, and
-        initial values of another dtype.
-      RuntimeError: for an unknown string as padding.
+      TypeError: if windows or strides are not positive or of another rank, and
+          initial values of another dtype.
+      RuntimeError: if `padding` is an unknown string.
 
     >>> import curta
     >>> x = curta.numpy.arange(6.)

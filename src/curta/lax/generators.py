@@ -68,7 +68,7 @@ def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Array:
 
     Raises:
       ValueError: unless `a` and `b` are scalars of one dtype, and for negative sizes.
-      TypeError: for complex numbers.
+      TypeError: if an operand is complex.
 
     >>> import curta
     >>> bool((curta.lax.rng_uniform(0., 1., (3,)) < 1).all())

@@ -62,7 +62,7 @@ def gather(
 
     Raises:
       TypeError: for dimension numbers and sizes that do not fit the operands.
-      ValueError: for indices that are no integers, and unknown modes.
+      ValueError: if indices are not integers or the mode is unknown.
 
     >>> import curta
     >>> from curta import lax
@@ -141,7 +141,7 @@ def scatter(
     Raises:
       TypeError: for dimension numbers and updates that do not fit the operands, and
         dtypes that differ.
-      ValueError: for indices that are no integers, and unknown modes.
+      ValueError: if indices are not integers or the mode is unknown.
 
     >>> import curta
     >>> from curta import lax
@@ -381,8 +381,8 @@ def index_take(src: Array, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
       An array of the dtype of `src`, with one dim instead of the axes.
 
     Raises:
-      IndexError: for an axis that is not there.
-      ValueError: for no axes, and indices that are no integers.
+      IndexError: if an axis is out of range.
+      ValueError: for no axes, and indices that are not integers.
       TypeError: for another number of vectors than of axes.
 
     >>> import curta

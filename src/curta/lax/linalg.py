@@ -109,7 +109,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
       Matrices of the shape and dtype of `x`, NaN where x is not positive definite.
 
     Raises:
-      ValueError: for matrices that are not square.
+      ValueError: if matrices are not square.
 
     >>> import curta
     >>> curta.lax.linalg.cholesky(curta.numpy.array([[4.0, 2.0], [2.0, 5.0]]))
@@ -222,8 +222,8 @@ def ormqr(
       An array of the shape and dtype of c.
 
     Raises:
-      ValueError: for sizes that do not fit.
-      TypeError: for dtypes that are not inexact or differ.
+      ValueError: if sizes do not match.
+      TypeError: if dtypes are not inexact or differ.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -254,7 +254,7 @@ def qr(
       Q, R, and p (..., n) of integers if `pivoting`.
 
     Raises:
-      TypeError: for other dtypes, and arrays of less than two dims.
+      TypeError: if the dtype is not supported or an array has less than two dims.
 
     >>> import curta
     >>> q, r = curta.lax.linalg.qr(curta.numpy.ones((3, 2)), full_matrices=False)
@@ -286,7 +286,7 @@ def svd(
       U (..., m, k), s (..., k), real, and V^H (..., k, n); or s.
 
     Raises:
-      TypeError: for other dtypes, and arrays of less than two dims.
+      TypeError: if the dtype is not supported or an array has less than two dims.
       ValueError: for a subset outside of 0 ... min(m, n), or with `full_matrices`.
       NotImplementedError: for other algorithms.
 
@@ -332,8 +332,8 @@ def symmetric_product(
       Matrices (..., m, m) of the dtype of a.
 
     Raises:
-      ValueError: for sizes that do not fit.
-      TypeError: for other dtypes, and factors that are no numbers.
+      ValueError: if sizes do not match.
+      TypeError: for other dtypes, and factors that are not numbers.
 
     >>> import curta
     >>> a = curta.numpy.array([[1.0], [2.0]])
@@ -368,7 +368,7 @@ def tridiagonal_solve(
       An array of the shape and dtype of b.
 
     Raises:
-      TypeError: for shapes that do not fit, and dtypes that differ.
+      TypeError: if shapes do not fit, and dtypes that differ.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -404,7 +404,7 @@ def triangular_solve(
       An array of the shape and dtype of b.
 
     Raises:
-      ValueError: for sizes that do not fit.
+      ValueError: if sizes do not match.
       TypeError: for other dtypes, and dtypes that differ.
 
     >>> import curta.numpy as jnp

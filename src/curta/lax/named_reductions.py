@@ -73,9 +73,9 @@ def psum(x: T, axis_name: AxisName, *, axis_index_groups: Groups = None) -> T:
       A tree like `x`; integers for booleans.
 
     Raises:
-      NameError: for a name that is not bound.
+      NameError: if an axis name is not bound.
       ValueError: for groups that do not cover all indices once, and dims not there.
-      TypeError: for leaves that are no arrays.
+      TypeError: if leaves are not arrays.
 
     >>> import curta, curta.numpy as jnp
     >>> share = lambda x: x / curta.lax.psum(x, "i")

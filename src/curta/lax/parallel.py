@@ -94,7 +94,7 @@ def all_gather(
       A tree like `x`, each array with one more dim, or with a greater one.
 
     Raises:
-      NameError: for a name that is not bound.
+      NameError: if an axis name is not bound.
       ValueError: for groups that do not cover all indices once, an axis that is not
         there, and another `to`, or one outside of a `shard_map`.
 
@@ -178,9 +178,9 @@ def psum_scatter(
       A tree like `x`, of slices.
 
     Raises:
-      NameError: for a name that is not bound.
-      ValueError: for a dim of another size.
-      IndexError: for a dim that is not there.
+      NameError: if an axis name is not bound.
+      ValueError: if a dim has another size.
+      IndexError: if a dim is out of range.
 
     >>> import curta, curta.numpy as jnp
     >>> scatter = lambda x: curta.lax.psum_scatter(x, "i")
@@ -230,9 +230,9 @@ def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
       A tree like `x`.
 
     Raises:
-      NameError: for a name that is not bound.
-      ValueError: for sources or destinations that are not unique or not there.
-      TypeError: for those that are no integers.
+      NameError: if an axis name is not bound.
+      ValueError: if sources or destinations are not unique or not there.
+      TypeError: if those are not integers.
 
     >>> import curta, curta.numpy as jnp
     >>> shift = lambda x: curta.lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])
@@ -282,8 +282,8 @@ def pshuffle(x: T, axis_name: AxisName, perm: Sequence[int]) -> T:
       A tree like `x`.
 
     Raises:
-      NameError: for a name that is not bound.
-      ValueError: for what is no permutation.
+      NameError: if an axis name is not bound.
+      ValueError: if the argument is not a permutation.
 
     >>> import curta, curta.numpy as jnp
     >>> shuffle = lambda x: curta.lax.pshuffle(x, "i", [2, 0, 1])
@@ -307,9 +307,9 @@ def pbroadcast(x: T, axis_name: AxisName, source: int) -> T:
       A tree like `x`.
 
     Raises:
-      NameError: for a name that is not bound.
-      ValueError: for an example that is not there.
-      TypeError: for what is no integer.
+      NameError: if an axis name is not bound.
+      ValueError: if the example is out of range.
+      TypeError: if an argument is not an integer.
 
     >>> import curta, curta.numpy as jnp
     >>> first = lambda x: curta.lax.pbroadcast(x, "i", 1)
@@ -356,9 +356,9 @@ def all_to_all(
       A tree like `x`.
 
     Raises:
-      NameError: for a name that is not bound.
-      ValueError: for a dim of another size, and a `concat_axis` that is not there.
-      IndexError: for a `split_axis` that is not there.
+      NameError: if an axis name is not bound.
+      ValueError: if a dim has another size or `concat_axis` is not there.
+      IndexError: if `split_axis` is not there.
 
     >>> import curta, curta.numpy as jnp
     >>> swap = lambda x: curta.lax.all_to_all(x, "i", 0, 0)

@@ -51,7 +51,7 @@ def qdwh(
 
     Raises:
       ValueError: unless m >= n and eps > 0.
-      TypeError: for other dtypes, and a `dynamic_shape` that is not two numbers.
+      TypeError: if the dtype is not supported or `dynamic_shape` is not two numbers.
       OverflowError: for `max_iterations` beyond int32.
 
     >>> import curta.numpy as jnp

@@ -47,9 +47,9 @@ def ragged_dot(
       An array of shape (m, n).
 
     Raises:
-      TypeError: for shapes that do not fit, and sizes that are no integers.
-      ValueError: for an unknown precision.
-      NotImplementedError: for `group_offset`.
+      TypeError: if shapes do not match or sizes are not integers.
+      ValueError: if the precision is unknown.
+      NotImplementedError: if `group_offset` is given.
 
     >>> import curta
     >>> from curta import numpy as jnp
@@ -99,9 +99,9 @@ def ragged_dot_general(
       An array with the dims that `dot_general` gives.
 
     Raises:
-      TypeError: for numbers or shapes that do not fit, and sizes that are no integers.
-      ValueError: for an unknown precision.
-      NotImplementedError: for `group_offset`.
+      TypeError: if numbers or shapes do not match, or sizes are not integers.
+      ValueError: if the precision is unknown.
+      NotImplementedError: if `group_offset` is given.
 
     >>> import curta
     >>> from curta import numpy as jnp
@@ -157,7 +157,7 @@ def scaled_dot(
       An array with the dims that `dot_general` gives.
 
     Raises:
-      TypeError: for shapes and numbers that do not fit, and what is no dtype.
+      TypeError: if shapes and numbers do not fit or a dtype is invalid.
 
     >>> import curta
     >>> from curta import numpy as jnp

@@ -34,7 +34,7 @@ def reduce_sum(
       An array without these axes, of the dtype of `operand`.
 
     Raises:
-      TypeError: for booleans, and axes that are no integers.
+      TypeError: if an operand is boolean or axes are not integers.
       ValueError: for axes that do not exist or are named twice, and for float16 and
         bfloat16 if the setting jax_allow_f16_reductions is off.
 
@@ -108,8 +108,8 @@ def reduce_max(
       An array without these axes, of the dtype of `operand`.
 
     Raises:
-      TypeError: for complex numbers, and axes that are no integers.
-      ValueError: for axes that do not exist or are named twice.
+      TypeError: if an operand is complex or axes are not integers.
+      ValueError: if axes are out of range or repeated.
 
     >>> import curta
     >>> curta.lax.reduce_max(curta.numpy.arange(4), (0,))
@@ -135,8 +135,8 @@ def reduce_min(
       An array without these axes, of the dtype of `operand`.
 
     Raises:
-      TypeError: for complex numbers, and axes that are no integers.
-      ValueError: for axes that do not exist or are named twice.
+      TypeError: if an operand is complex or axes are not integers.
+      ValueError: if axes are out of range or repeated.
 
     >>> import curta
     >>> curta.lax.reduce_min(curta.numpy.arange(4), (0,))
@@ -188,8 +188,8 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
 
     Raises:
       ValueError: if the dim is empty or not there.
-      TypeError: for complex numbers, an axis that is no integer, and a dtype that is
-        not of integers.
+      TypeError: if an operand is complex, an axis is not an integer, or `dtype` is not
+          an integer dtype.
 
     >>> import curta
     >>> curta.lax.argmax(curta.numpy.array([1, 3, 3]), 0, "int32")

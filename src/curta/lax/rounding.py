@@ -82,7 +82,7 @@ def reduce_precision(
 
     Raises:
       ValueError: for fewer bits.
-      TypeError: for what are no floats, and bits that are no integers.
+      TypeError: if operands are not floats; for bits that are not integers.
       ConcretizationTypeError: for traced bits.
 
     >>> from curta import lax

@@ -17,7 +17,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
       An array of the shape and dtype of `on_true`.
 
     Raises:
-      TypeError: for shapes or dtypes that do not fit.
+      TypeError: if shapes or dtypes do not match.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax
@@ -54,7 +54,7 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
       An array of the shape and dtype of x.
 
     Raises:
-      TypeError: for shapes or dtypes that do not fit.
+      TypeError: if shapes or dtypes do not match.
 
     >>> import curta.numpy as jnp
     >>> from curta import lax

@@ -56,8 +56,8 @@ def reshape(
       An array of shape `new_sizes` and the dtype of `operand`.
 
     Raises:
-      TypeError: if the number of elements differs, for sizes that are no integers or
-        negative, and dimensions that are no permutation.
+      TypeError: if the number of elements differs, for sizes that are not integers or
+        negative, and dimensions that are not a permutation.
 
     >>> import curta
     >>> curta.lax.reshape(curta.numpy.arange(6), (2, 3))
@@ -106,7 +106,7 @@ def broadcast(
       An array of shape `(*sizes, *operand.shape)` and the dtype of `operand`.
 
     Raises:
-      TypeError: for sizes that are no integers or negative.
+      TypeError: if sizes are negative or not integers.
 
     >>> import curta
     >>> curta.lax.broadcast(curta.numpy.ones(3), (2,)).shape
@@ -145,7 +145,7 @@ def broadcast_in_dim(
       An array of this shape and the dtype of `operand`.
 
     Raises:
-      TypeError: for shapes and dims that do not fit.
+      TypeError: if shapes and dims do not fit.
 
     >>> import curta
     >>> curta.lax.broadcast_in_dim(curta.numpy.arange(2), (2, 3), (0,))
@@ -279,7 +279,7 @@ def collapse(
 
     Raises:
       ValueError: if the last dim lies before the first.
-      TypeError: for dims that are no integers.
+      TypeError: if dims are not integers.
 
     >>> import curta
     >>> curta.lax.collapse(curta.numpy.ones((2, 3, 4)), 1).shape
@@ -348,7 +348,7 @@ def slice_in_dim(
     Raises:
       TypeError: for indices outside the operand or no integers, and a stride that is
         not positive.
-      IndexError: for an axis that is not there.
+      IndexError: if an axis is out of range.
 
     >>> import curta
     >>> curta.lax.slice_in_dim(curta.numpy.arange(6), -3, None)
@@ -382,7 +382,7 @@ def index_in_dim(
 
     Raises:
       IndexError: for an index out of bounds, and an axis that is not there.
-      TypeError: for an index that is no integer.
+      TypeError: for an index that is not an integer.
 
     >>> import curta
     >>> curta.lax.index_in_dim(curta.numpy.arange(6), -1, keepdims=False)
@@ -419,7 +419,7 @@ def pad(
 
     Raises:
       ValueError: for a config that does not fit the rank, a negative interior, cutting
-        off more than there is, and a value that is no scalar.
+        off more than there is, and a value that is not a scalar.
       TypeError: for a value of another dtype.
 
     >>> import curta
@@ -483,7 +483,7 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[A
 
     Raises:
       ValueError: for sizes with another sum or negative, and an axis that is not there.
-      TypeError: for sizes that are no integers.
+      TypeError: if sizes are not integers.
 
     >>> import curta
     >>> curta.lax.split(curta.numpy.arange(3), (1, 2))

@@ -87,8 +87,8 @@ def sort_key_val(
       Two arrays, of the shapes and dtypes of the operands.
 
     Raises:
-      TypeError: for shapes that differ.
-      ValueError: for a dim that is not there.
+      TypeError: if shapes differ.
+      ValueError: if a dim is out of range.
 
     >>> import curta
     >>> import curta.numpy as jnp
@@ -117,7 +117,7 @@ def top_k(
     Raises:
       ValueError: if there are fewer than `k` elements or `k` is negative, for an axis
         that is not there, and complex numbers.
-      TypeError: if `k` is no integer.
+      TypeError: if `k` is not an integer.
 
     >>> import curta
     >>> curta.lax.top_k(curta.numpy.array([1., 3., 2.]), 2)
@@ -142,8 +142,8 @@ def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
       An array of the shape and dtype of `operand`.
 
     Raises:
-      ValueError: for an axis that is not there or negative.
-      TypeError: for booleans.
+      ValueError: if an axis is negative or out of range.
+      TypeError: if an operand is boolean.
 
     >>> import curta
     >>> curta.lax.cumsum(curta.numpy.arange(4))
@@ -224,7 +224,7 @@ def cumlogsumexp(operand: Array, axis: int = 0, reverse: bool = False) -> Array:
       An array of the shape and dtype of `operand`.
 
     Raises:
-      ValueError: for an axis that is not there or negative.
+      ValueError: if an axis is negative or out of range.
       TypeError: for integers and booleans.
 
     >>> import curta

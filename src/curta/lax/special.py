@@ -87,7 +87,7 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised lower incomplete gamma function P(a, x).
+    """The regularized lower incomplete gamma function P(a, x).
 
     The operands have the same dtype.
 
@@ -99,7 +99,7 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised upper incomplete gamma function Q(a, x) = 1 - P(a, x).
+    """The regularized upper incomplete gamma function Q(a, x) = 1 - P(a, x).
 
     The operands have the same dtype.
 
@@ -135,7 +135,7 @@ def random_gamma_grad(a: Any, x: Any) -> Array:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised incomplete beta function I_x(a, b).
+    """The regularized incomplete beta function I_x(a, b).
 
     The integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, over that from 0 to 1
     (NIST Digital Library of Mathematical Functions, 8.17).
@@ -148,7 +148,8 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       An array of this dtype.
 
     Raises:
-      TypeError: for what are no floats, dtypes that differ, and shapes that do not fit.
+      TypeError: if operands are not floats; for dtypes that differ, and shapes that do
+          not fit.
 
     >>> from curta import lax
     >>> lax.betainc(1.0, 1.0, 0.25)

@@ -42,7 +42,7 @@ def padtype_to_pads(
 
     Raises:
       RuntimeError: for another string.
-      TypeError: for anything else, and sizes that are no integers.
+      TypeError: for anything else, and sizes that are not integers.
       ValueError: for different numbers of dims, and strides that are not positive.
 
     >>> from curta import lax
@@ -120,7 +120,7 @@ def reduce_window_shape_tuple(
     Raises:
       TypeError: for other numbers of entries than of dims, and for sizes, strides and
         dilations that are not positive.
-      ValueError: for padding that are no pairs.
+      ValueError: if padding are not pairs.
 
     >>> from curta import lax
     >>> lax.reduce_window_shape_tuple((5,), (2,), (2,), ((0, 1),))

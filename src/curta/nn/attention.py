@@ -84,8 +84,8 @@ def dot_product_attention(
       An array of query's shape and dtype, or a pair with the residual.
 
     Raises:
-      ValueError: for shapes and dtypes that do not fit, and unknown implementations.
-      TypeError: for what is no array, and a bias that does not broadcast.
+      ValueError: if shapes and dtypes do not fit, and unknown implementations.
+      TypeError: if an argument is not an array; for a bias that does not broadcast.
       NotImplementedError: for "cudnn", which is for GPUs.
 
     >>> from curta import nn, numpy as jnp

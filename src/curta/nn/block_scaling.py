@@ -71,9 +71,9 @@ def scaled_dot_general(
       An array with the dims that `dot_general` gives.
 
     Raises:
-      TypeError: for shapes or numbers that do not fit, what is no dtype, and other
+      TypeError: for shapes or numbers that do not fit, what is not a dtype, and other
         configs.
-      ValueError: for a contracted dim that is no multiple of the blocks' size.
+      ValueError: for a contracted dim that is not a multiple of the blocks' size.
 
     >>> from curta import nn, numpy as jnp
     >>> x = jnp.ones((2, 32))
@@ -157,7 +157,7 @@ def scaled_matmul(
 
     Raises:
       ValueError: for operands of other ranks, and shapes that do not fit.
-      TypeError: for blocks that do not divide k, and what is no dtype.
+      TypeError: if blocks do not divide k or a dtype is invalid.
 
     >>> from curta import nn, numpy as jnp
     >>> x, scales = jnp.ones((1, 2, 32)), jnp.full((1, 2, 1), 0.5)

@@ -88,7 +88,7 @@ def zeros(
       An array of this shape and dtype.
 
     Raises:
-      TypeError: for sizes that are no integers or negative, and what is no dtype.
+      TypeError: if sizes are negative or not integers, or a dtype is invalid.
 
     >>> from curta import nn, random
     >>> nn.initializers.zeros(random.key(0), (2,))
@@ -113,7 +113,7 @@ def ones(
       An array of this shape and dtype.
 
     Raises:
-      TypeError: for sizes that are no integers or negative, and what is no dtype.
+      TypeError: if sizes are negative or not integers, or a dtype is invalid.
 
     >>> from curta import nn, random
     >>> nn.initializers.ones(random.key(0), (2,))
@@ -452,7 +452,7 @@ def orthogonal(
 def delta_orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
-    """An initializer of convolution kernels that are orthogonal at their centre.
+    """An initializer of convolution kernels that are orthogonal at their center.
 
     The shape has 1 to 3 spatial dims, then inputs, then outputs, which are not fewer.
     Elsewhere the kernel is 0: Xiao and others (2018).

@@ -72,8 +72,8 @@ def logsumexp(
       the sign is not returned.
 
     Raises:
-      ValueError: for an axis that is not there, and weights that do not broadcast.
-      TypeError: for what is no array.
+      ValueError: if an axis is out of range or weights do not broadcast.
+      TypeError: if an argument is not an array.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.logsumexp(jnp.array([0.0, 0.0]))
@@ -129,8 +129,8 @@ def logmeanexp(
       An array of an inexact dtype.
 
     Raises:
-      ValueError: for an axis that is not there, and a mask that does not broadcast.
-      TypeError: for what is no array.
+      ValueError: if an axis is out of range or the mask does not broadcast.
+      TypeError: if an argument is not an array.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.logmeanexp(jnp.array([1.0, 1.0]))
@@ -158,8 +158,8 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
       An array of the shape of x and an inexact dtype.
 
     Raises:
-      ValueError: for an axis that is not there, and a mask that is not of booleans.
-      TypeError: for what is no array.
+      ValueError: if an axis is out of range or the mask is not of booleans.
+      TypeError: if an argument is not an array.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.log_softmax(jnp.array([0.0, 0.0]))
@@ -187,8 +187,8 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
       An array of the shape of x and an inexact dtype.
 
     Raises:
-      ValueError: for an axis that is not there, and a mask that does not broadcast.
-      TypeError: for what is no array.
+      ValueError: if an axis is out of range or the mask does not broadcast.
+      TypeError: if an argument is not an array.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.softmax(jnp.array([0.0, 0.0]))
@@ -252,8 +252,8 @@ def standardize(
       An array of the shape of x and an inexact dtype.
 
     Raises:
-      ValueError: for an axis that is not there, and an unknown algorithm.
-      TypeError: for what is no array, and statistics that do not broadcast.
+      ValueError: if an axis is out of range or the algorithm is unknown.
+      TypeError: if an argument is not an array; for statistics that do not broadcast.
 
     >>> from curta import nn, numpy as jnp
     >>> nn.standardize(jnp.array([-1.0, 1.0]), epsilon=0.0)
@@ -301,10 +301,10 @@ def one_hot(
       An array with one more dim than x.
 
     Raises:
-      TypeError: for what is no array or dtype, and a number that is no integer or
-        negative.
-      ValueError: for an axis that is not there.
-      NameError: for a name that is not bound.
+      TypeError: if an argument is not an array or a dtype is invalid; for a number that
+        is not an integer or negative.
+      ValueError: if an axis is out of range.
+      NameError: if an axis name is not bound.
       ConcretizationTypeError: for a traced number.
 
     >>> from curta import nn, numpy as jnp

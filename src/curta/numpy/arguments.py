@@ -1,4 +1,4 @@
-"""Checking and normalising what users pass: arrays, axes, shapes, static values."""
+"""Checking and normalizing what users pass: arrays, axes, shapes, static values."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def ensure_arraylikes(name: str, *args: Any) -> tuple[Array, ...]:
 def check_operands(name: str, *args: Any) -> None:
     """Like `check_arraylike`, for functions that are one call in a jaxpr.
 
-    What is no array, nor a container of some, is refused as a traced call would.
+    What is not an array, nor a container of some, is refused as a traced call would.
     """
     for position, x in enumerate(args):
         if not is_arraylike(x):

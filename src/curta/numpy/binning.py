@@ -59,8 +59,8 @@ def bincount(
 
     Raises:
       TypeError: `x` is a list or a string; `x` is not of integers, `weights` is no
-        array, or `minlength` or `length` is no integer or negative; `out_sharding` is
-        no sharding.
+        array, or `minlength` or `length` is not an integer or negative; `out_sharding`
+        is no sharding.
       ValueError: `weights` has another shape than `x`.
       ConcretizationTypeError: `x` is traced and `length` is not given.
 
@@ -153,7 +153,7 @@ def searchsorted(
 
     Raises:
       TypeError: `a` or `v` is a list, a string or None; `sorter` is not of integers.
-      ValueError: `a` is no vector; `side` or `method` is unknown.
+      ValueError: `a` is not a vector; `side` or `method` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([3, 4]))
@@ -232,7 +232,7 @@ def digitize(
 
     Raises:
       TypeError: `x` or `bins` is a list or a string.
-      ValueError: `bins` is no vector, or `method` is unknown.
+      ValueError: `bins` is not a vector, or `method` is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.digitize(jnp.array([0.5, 1.5]), jnp.array([0.0, 1.0, 2.0]))

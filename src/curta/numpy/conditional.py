@@ -113,7 +113,7 @@ def select(
       An array of the broadcast shape.
 
     Raises:
-      TypeError: an argument is no sequence, or holds lists or strings.
+      TypeError: an argument is not a sequence, or holds lists or strings.
       ValueError: the sequences are empty or differ in length; shapes do not broadcast.
 
     >>> from curta import numpy as jnp

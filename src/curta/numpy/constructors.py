@@ -52,8 +52,8 @@ def array(
       An array of the shape of `object`.
 
     Raises:
-      TypeError: `object` is not numeric; `dtype` is unknown; `ndmin` is no integer;
-        `out_sharding` is no sharding.
+      TypeError: `object` is not numeric; `dtype` is unknown; `ndmin` is not an integer;
+        `out_sharding` is not a sharding.
       ValueError: `object` is None, holds None, or is ragged; `device` is neither a
         device nor a sharding.
       NotImplementedError: `order` is another one.
@@ -115,7 +115,8 @@ def asarray(
       An array of the shape of `a`.
 
     Raises:
-      TypeError: `a` is not numeric; `dtype` is unknown; `out_sharding` is no sharding.
+      TypeError: `a` is not numeric; `dtype` is unknown; `out_sharding` is not a
+          sharding.
       ValueError: `a` is None, holds None, or is ragged; `device` is neither a device
         nor a sharding.
       NotImplementedError: `order` is another one.

@@ -67,10 +67,10 @@ def cov(
 
     Raises:
       TypeError: `m` or `y` is a list, a string or None; `y` has another number of
-        observations; `fweights` is not of integers; `ddof` is no number; `dtype` is
+        observations; `fweights` is not of integers; `ddof` is not a number; `dtype` is
         unknown.
       ValueError: `m` or `y` has more than two dims.
-      RuntimeError: `fweights` or `aweights` is no vector, or of another length.
+      RuntimeError: `fweights` or `aweights` is not a vector, or of another length.
 
     >>> from curta import numpy as jnp
     >>> jnp.cov(jnp.array([[0.0, 2.0], [0.0, 4.0]]))

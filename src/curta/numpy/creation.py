@@ -53,7 +53,7 @@ def zeros(
 
     Raises:
       TypeError: `shape` is not of integers, or has a negative one; `dtype` is unknown;
-        `out_sharding` is no sharding.
+        `out_sharding` is not a sharding.
       ValueError: `device` is neither a device nor a sharding.
 
     >>> from curta import numpy as jnp
@@ -88,7 +88,7 @@ def ones(
 
     Raises:
       TypeError: `shape` is not of integers, or has a negative one; `dtype` is unknown;
-        `out_sharding` is no sharding.
+        `out_sharding` is not a sharding.
       ValueError: `device` is neither a device nor a sharding.
 
     >>> from curta import numpy as jnp
@@ -122,7 +122,7 @@ def empty(
 
     Raises:
       TypeError: `shape` is not of integers, or has a negative one; `dtype` is unknown;
-        `out_sharding` is no sharding.
+        `out_sharding` is not a sharding.
       ValueError: `device` is neither a device nor a sharding.
 
     >>> from curta import numpy as jnp
@@ -179,7 +179,7 @@ def full(
 
     Raises:
       TypeError: `shape` is not of integers, or has a negative one; `dtype` is unknown;
-        `out_sharding` is no sharding; `fill_value` is a list, a string or None.
+        `out_sharding` is not a sharding; `fill_value` is a list, a string or None.
       ValueError: `device` is neither a device nor a sharding; `fill_value` does not
         broadcast to `shape`.
 
@@ -224,7 +224,7 @@ def zeros_like(
 
     Raises:
       TypeError: `a` is a list, a string or None; `shape` is not of integers, or has a
-        negative one; `dtype` is unknown; `out_sharding` is no sharding.
+        negative one; `dtype` is unknown; `out_sharding` is not a sharding.
       ValueError: `device` is neither a device nor a sharding.
 
     >>> from curta import numpy as jnp
@@ -260,7 +260,7 @@ def ones_like(
 
     Raises:
       TypeError: `a` is a list, a string or None; `shape` is not of integers, or has a
-        negative one; `dtype` is unknown; `out_sharding` is no sharding.
+        negative one; `dtype` is unknown; `out_sharding` is not a sharding.
       ValueError: `device` is neither a device nor a sharding.
 
     >>> from curta import numpy as jnp
@@ -332,8 +332,8 @@ def full_like(
 
     Raises:
       TypeError: `a` is a list, a string or None; `shape` is not of integers, or has a
-        negative one; `dtype` is unknown; `out_sharding` is no sharding; `fill_value` is
-        a list, a string or None.
+        negative one; `dtype` is unknown; `out_sharding` is not a sharding; `fill_value`
+        is a list, a string or None.
       ValueError: `device` is neither a device nor a sharding; `fill_value` does not
         broadcast to the shape.
 
@@ -473,8 +473,8 @@ def indices(
       An array (n, *dimensions), or, with `sparse`, a tuple of n arrays.
 
     Raises:
-      TypeError: `dimensions` is no sequence of integers, or one is negative; `dtype` is
-        unknown.
+      TypeError: `dimensions` is not a sequence of integers, or one is negative; `dtype`
+        is unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.indices((2, 2))[1]
@@ -513,7 +513,7 @@ def frombuffer(
 
     Raises:
       TypeError: `buffer` is none, `dtype` unknown, or `count` or `offset` no integer.
-      ValueError: the buffer's size is no multiple of the element's, or smaller than
+      ValueError: the buffer's size is not a multiple of the element's, or smaller than
         wanted; `offset` lies outside.
 
     >>> from curta import numpy as jnp

@@ -75,7 +75,7 @@ def cumsum(
       The sums, of the shape of `a`, or (a.size,) without an axis.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `axis` is no integer; `dtype` is
+      TypeError: `a` is a list, a string or None; `axis` is not an integer; `dtype` is
         unknown.
       ValueError: `axis` is out of bounds.
       NotImplementedError: `out` is given.
@@ -108,7 +108,7 @@ def cumprod(
       The products, of the shape of `a`, or (a.size,) without an axis.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `axis` is no integer; `dtype` is
+      TypeError: `a` is a list, a string or None; `axis` is not an integer; `dtype` is
         unknown.
       ValueError: `axis` is out of bounds.
       NotImplementedError: `out` is given.
@@ -141,7 +141,7 @@ def nancumsum(
       The sums, of the shape of `a`, or (a.size,) without an axis.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `axis` is no integer; `dtype` is
+      TypeError: `a` is a list, a string or None; `axis` is not an integer; `dtype` is
         unknown.
       ValueError: `axis` is out of bounds.
       NotImplementedError: `out` is given.
@@ -174,7 +174,7 @@ def nancumprod(
       The products, of the shape of `a`, or (a.size,) without an axis.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `axis` is no integer; `dtype` is
+      TypeError: `a` is a list, a string or None; `axis` is not an integer; `dtype` is
         unknown.
       ValueError: `axis` is out of bounds.
       NotImplementedError: `out` is given.
@@ -214,7 +214,7 @@ def cumulative_sum(
       The sums, of the shape of `x`, or longer by one along the axis.
 
     Raises:
-      TypeError: `x` is a list, a string or None; `axis` is no integer; `dtype` is
+      TypeError: `x` is a list, a string or None; `axis` is not an integer; `dtype` is
         unknown.
       ValueError: `axis` is out of bounds; `x` is a scalar, or has two dims or more and
         no `axis` is given.
@@ -252,7 +252,7 @@ def cumulative_prod(
       The products, of the shape of `x`, or longer by one along the axis.
 
     Raises:
-      TypeError: `x` is a list, a string or None; `axis` is no integer; `dtype` is
+      TypeError: `x` is a list, a string or None; `axis` is not an integer; `dtype` is
         unknown.
       ValueError: `axis` is out of bounds; `x` is a scalar, or has two dims or more and
         no `axis` is given.

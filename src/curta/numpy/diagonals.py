@@ -38,7 +38,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
       The other dims of `a`, then the elements of the diagonal.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `offset` or an axis is no integer;
+      TypeError: `a` is a list, a string or None; `offset` or an axis is not an integer;
         `axis1` is `axis2`.
       ValueError: `a` has less than two dims, or an axis is out of bounds.
 
@@ -120,7 +120,7 @@ def trace(
       TypeError: `a` is a list, a string or None; `dtype` is unknown; an axis is no
         integer.
       ValueError: `a` has less than two dims, an axis is out of bounds, or `axis1` is
-        `axis2`; `offset` is no integer.
+        `axis2`; `offset` is not an integer.
       NotImplementedError: `out` is given.
 
     >>> from curta import numpy as jnp

@@ -1,4 +1,4 @@
-"""Differences of neighbours, derivatives and integrals of samples."""
+"""Differences of neighbors, derivatives and integrals of samples."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def diff(
     prepend: ArrayLike | None = None,
     append: ArrayLike | None = None,
 ) -> Array:
-    """The differences of neighbours along an axis, taken `n` times.
+    """The differences of neighbors along an axis, taken `n` times.
 
     Args:
       a: an array of one dim or more; booleans are compared (`!=`).
       n: how often to take differences, static and not negative. Default 1.
-      axis: int, along which neighbours lie. Default -1, the last.
+      axis: int, along which neighbors lie. Default -1, the last.
       prepend, append: an array or scalar joined to `a` along `axis` before, of the
         shape of `a` elsewhere. None (default) for none.
 
@@ -102,7 +102,7 @@ def _border(x: Any, shape: tuple[int, ...], axis: int) -> Any:
 def ediff1d(
     ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None
 ) -> Array:
-    """The differences of neighbours of the flattened array.
+    """The differences of neighbors of the flattened array.
 
     Args:
       ary: an array of any shape, which is flattened.
@@ -294,7 +294,8 @@ def unwrap(
       The angles, in floats (integers stay such if `period` is one): the shape of `p`.
 
     Raises:
-      TypeError: `p`, `discont` or `period` is a list or a string; `axis` is no integer.
+      TypeError: `p`, `discont` or `period` is a list or a string; `axis` is not an
+          integer.
       ValueError: `p` is complex; `axis` is out of bounds (an IndexError too).
 
     >>> from curta import numpy as jnp

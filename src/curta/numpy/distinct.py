@@ -81,8 +81,8 @@ def unique(
       shape of `ar`, or (ar.shape[axis],)), counts (count,).
 
     Raises:
-      TypeError: `ar` is a list, a string or None; `axis` is no integer; `size` is no
-        integer or negative.
+      TypeError: `ar` is a list, a string or None; `axis` is not an integer; `size` is
+        no integer or negative.
       ValueError: `axis` is out of bounds; `fill_value` has another shape than an
         element or slice.
       ConcretizationTypeError: `ar` is traced and `size` is not given.
@@ -232,7 +232,7 @@ def unique_all(
       dtype, and integer arrays, of which the inverse has the shape of `x`.
 
     Raises:
-      TypeError: `x` is a list, a string or None; `size` is no integer or negative.
+      TypeError: `x` is a list, a string or None; `size` is not an integer or negative.
       ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
@@ -259,7 +259,7 @@ def unique_counts(
       A named tuple `values`, `counts`: (count,), of `x`'s dtype, and (count,) int32.
 
     Raises:
-      TypeError: `x` is a list, a string or None; `size` is no integer or negative.
+      TypeError: `x` is a list, a string or None; `size` is not an integer or negative.
       ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
@@ -289,7 +289,7 @@ def unique_inverse(
       of the shape of `x`.
 
     Raises:
-      TypeError: `x` is a list, a string or None; `size` is no integer or negative.
+      TypeError: `x` is a list, a string or None; `size` is not an integer or negative.
       ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
@@ -318,7 +318,7 @@ def unique_values(
       The distinct elements in ascending order, (count,), of `x`'s dtype.
 
     Raises:
-      TypeError: `x` is a list, a string or None; `size` is no integer or negative.
+      TypeError: `x` is a list, a string or None; `size` is not an integer or negative.
       ConcretizationTypeError: `x` is traced and `size` is not given.
 
     >>> from curta import numpy as jnp

@@ -66,8 +66,8 @@ def einsum(
       An array of the dims after "->", of the promoted dtype.
 
     Raises:
-      TypeError: `subscripts` is no string and no operand, or an operand no array;
-        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+      TypeError: `subscripts` is not a string and no operand, or an operand no array;
+        `preferred_element_type` is unknown; `out_sharding` is not a sharding.
       ValueError: the letters do not fit the operands' dims, or the sizes of a letter
         differ; `precision` is unknown.
       NotImplementedError: `out` is given.
@@ -199,7 +199,7 @@ def einsum_path(
       with the costs.
 
     Raises:
-      TypeError: `subscripts` is no string and no operand.
+      TypeError: `subscripts` is not a string and no operand.
       ValueError: the letters do not fit the operands' dims, or the sizes of a letter
         differ.
       KeyError: `optimize` is unknown, for three operands or more.

@@ -225,7 +225,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       An array of the shape and dtype of `a`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `decimals` is no integer.
+      TypeError: `a` is a list, a string or None; `decimals` is not an integer.
       ValueError: `a` is boolean, or `decimals` a list or an array.
       NotImplementedError: `out` is given.
 

@@ -38,7 +38,7 @@ def minmax(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         there are no elements, or `where` is given, and `initial` is not.
       NotImplementedError: `out` is given.
 
@@ -76,7 +76,7 @@ def top_k(
       indices along the axis, int32.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `k` is no integer.
+      TypeError: `a` is a list, a string or None; `k` is not an integer.
       ValueError: `a` is complex; `mode` is unknown; the axis is out of bounds; there
         are fewer than `k` elements, or `k` is negative.
 

@@ -27,7 +27,7 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
       NumPy.
 
     Raises:
-      TypeError: `file` is no path and no file.
+      TypeError: `file` is not a path and no file.
       ValueError: the file is none of NumPy's, or holds objects and `allow_pickle` is
         not given.
       FileNotFoundError: there is no such file.

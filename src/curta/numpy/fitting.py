@@ -110,7 +110,7 @@ def polyfit(
     Raises:
       TypeError: `x` or `y` is a list or a string; `x`, `y` or `w` has a shape that does
         not fit, or `x` is empty.
-      ValueError: `deg` is negative, or `rcond` is no number.
+      ValueError: `deg` is negative, or `rcond` is not a number.
 
     >>> from curta import numpy as jnp
     >>> jnp.polyfit(jnp.arange(3.0), jnp.array([1.0, 3.0, 5.0]), 1).round(3)

@@ -1,4 +1,4 @@
-"""The make-up of floating point numbers: sign, exponent, neighbours."""
+"""The make-up of floating point numbers: sign, exponent, neighbors."""
 
 from __future__ import annotations
 

@@ -58,8 +58,9 @@ def histogram_bin_edges(
       The edges, (bins + 1,), in floats.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `bins` is no integer and no vector.
-      ValueError: `range` is no pair.
+      TypeError: `a` is a list, a string or None; `bins` is not an integer and no
+          vector.
+      ValueError: `range` is not a pair.
       NotImplementedError: `bins` is a string.
 
     >>> from curta import numpy as jnp
@@ -117,9 +118,9 @@ def histogram(
       Counts or densities (n,), in floats, and edges (n + 1,).
 
     Raises:
-      TypeError: `a` or `weights` is a list or a string; `bins` is no integer and no
+      TypeError: `a` or `weights` is a list or a string; `bins` is not an integer and no
         vector.
-      ValueError: `range` is no pair, or `weights` has another shape than `a`.
+      ValueError: `range` is not a pair, or `weights` has another shape than `a`.
       IndexError: `bins` is negative.
 
     >>> from curta import numpy as jnp
@@ -179,7 +180,7 @@ def histogram2d(
 
     Raises:
       TypeError: `x`, `y` or `weights` is a list or a string; `x` and `y` differ in
-        shape, or `bins` is no integer and no vector.
+        shape, or `bins` is not an integer and no vector.
       ValueError: `range` is not two pairs, `bins` not for two dims, or `weights` of
         another length.
       IndexError: `bins` is negative.
@@ -234,9 +235,9 @@ def histogramdd(
       Counts or densities, an axis for each dim, and a list of the edges of each.
 
     Raises:
-      TypeError: `sample` or `weights` is a list or a string; `bins` is no integer and
-        no sequence.
-      ValueError: `sample` is no matrix, `range` or `bins` not for each dim, or
+      TypeError: `sample` or `weights` is a list or a string; `bins` is not an integer
+        and no sequence.
+      ValueError: `sample` is not a matrix, `range` or `bins` not for each dim, or
         `weights` of another length.
       IndexError: `bins` is negative.
 
@@ -319,7 +320,7 @@ def interp(
 
     Raises:
       TypeError: `x`, `xp`, `fp`, `left` or `right` is a list or a string.
-      ValueError: `xp` and `fp` are no vectors of one length, `x` is complex, `left` or
+      ValueError: `xp` and `fp` are not vectors of one length, `x` is complex, `left` or
         `right` is another string, or `period` no scalar.
 
     >>> from curta import numpy as jnp

@@ -105,7 +105,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
       Row and column indices, two vectors (count,), of the default integer dtype.
 
     Raises:
-      TypeError: an argument is no integer, or a size is negative.
+      TypeError: an argument is not an integer, or a size is negative.
       ConcretizationTypeError: an argument is traced.
 
     >>> from curta import numpy as jnp
@@ -128,7 +128,7 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Any, Any]:
       Row and column indices, two vectors (count,), of the default integer dtype.
 
     Raises:
-      TypeError: an argument is no integer, or a size is negative.
+      TypeError: an argument is not an integer, or a size is negative.
       ConcretizationTypeError: an argument is traced.
 
     >>> from curta import numpy as jnp
@@ -215,7 +215,7 @@ def mask_indices(
       Row and column indices, two vectors (count,), of the default integer dtype.
 
     Raises:
-      TypeError: `n`, `k` or `size` is no integer or negative where it may not be;
+      TypeError: `n`, `k` or `size` is not an integer or negative where it may not be;
         `mask_func` cannot be called.
       ConcretizationTypeError: the mask is traced and `size` is not given.
 

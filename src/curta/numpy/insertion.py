@@ -50,7 +50,8 @@ def insert(
       An array of the dtype of `arr`, longer along `axis`.
 
     Raises:
-      TypeError: `arr` or `values` is a list, a string or None; `axis` is no integer.
+      TypeError: `arr` or `values` is a list, a string or None; `axis` is not an
+          integer.
       ValueError: `obj` is not of integers, `values` does not broadcast, or `axis` is
         out of bounds.
 
@@ -127,7 +128,7 @@ def delete(
       An array of the dtype of `arr`, shorter along `axis`.
 
     Raises:
-      TypeError: `arr` is a list, a string or None; `axis` is no integer.
+      TypeError: `arr` is a list, a string or None; `axis` is not an integer.
       ValueError: `obj` is not of integers or booleans, an integer `obj` is out of
         bounds, or `axis` is.
       IndexError: an index of an array `obj` is out of bounds, without

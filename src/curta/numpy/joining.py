@@ -50,8 +50,8 @@ def concatenate(
       The joined array.
 
     Raises:
-      TypeError: `arrays` is no sequence, or holds lists; shapes differ but along
-        `axis`; `axis` is no integer; `dtype` is unknown.
+      TypeError: `arrays` is not a sequence, or holds lists; shapes differ but along
+        `axis`; `axis` is not an integer; `dtype` is unknown.
       ValueError: there are no arrays, or scalars among them; `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
@@ -112,8 +112,8 @@ def stack(
       An array with one more dim, of size len(arrays).
 
     Raises:
-      TypeError: `arrays` is no sequence, or holds lists; `axis` is no integer; `dtype`
-        is unknown.
+      TypeError: `arrays` is not a sequence, or holds lists; `axis` is not an integer;
+        `dtype` is unknown.
       ValueError: there are no arrays, their shapes differ, or `axis` is out of bounds.
       NotImplementedError: `out` is given.
 
@@ -240,7 +240,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 
     Raises:
       TypeError: `arr` or `values` is a list, a string or None; shapes differ but along
-        `axis`; `axis` is no integer.
+        `axis`; `axis` is not an integer.
       ValueError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
@@ -271,7 +271,7 @@ def split(
       A list of arrays of the dtype of `ary`.
 
     Raises:
-      TypeError: `ary` is a list, a string or None; `axis` is no integer.
+      TypeError: `ary` is a list, a string or None; `axis` is not an integer.
       ValueError: the size cannot be divided by the number of parts; indices descend or
         lie outside; the number of parts is negative; `axis` is out of bounds (an
         IndexError too).
@@ -301,7 +301,7 @@ def array_split(
       A list of arrays of the dtype of `ary`.
 
     Raises:
-      TypeError: `ary` is a list, a string or None; `axis` is no integer.
+      TypeError: `ary` is a list, a string or None; `axis` is not an integer.
       ValueError: indices descend or lie outside; the number of parts is negative;
         `axis` is out of bounds (an IndexError too).
       ZeroDivisionError: the number of parts is 0.

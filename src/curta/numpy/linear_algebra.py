@@ -66,7 +66,7 @@ def dot(
 
     Raises:
       TypeError: `a` or `b` is a list, a string or None; the sizes to sum over differ;
-        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+        `preferred_element_type` is unknown; `out_sharding` is not a sharding.
       ValueError: `precision` is unknown.
 
     >>> from curta import numpy as jnp
@@ -111,7 +111,7 @@ def matmul(
 
     Raises:
       TypeError: `a` or `b` is a list, a string or None; the sizes to sum over differ;
-        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+        `preferred_element_type` is unknown; `out_sharding` is not a sharding.
       ValueError: `a` or `b` is a scalar, or batches do not broadcast; `precision` is
         unknown.
 
@@ -250,7 +250,7 @@ def vecdot(
       The products, of the broadcast shape without `axis`.
 
     Raises:
-      TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer;
+      TypeError: `x1` or `x2` is a list, a string or None; `axis` is not an integer;
         `preferred_element_type` is unknown.
       ValueError: the sizes along `axis` differ, or batches do not broadcast;
         `precision` is unknown.
@@ -353,7 +353,7 @@ def tensordot(
     Raises:
       TypeError: `a` or `b` is a list, a string or None; `axes` is neither a number nor
         a pair, or more than there are; the sizes to sum over differ;
-        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+        `preferred_element_type` is unknown; `out_sharding` is not a sharding.
       ValueError: an axis is out of bounds; `precision` is unknown.
 
     >>> from curta import numpy as jnp

@@ -43,7 +43,7 @@ def eye(
       A matrix (N, M).
 
     Raises:
-      TypeError: `N` or `M` is no integer or traced, or `k` no scalar; `dtype` is
+      TypeError: `N` or `M` is not an integer or traced, or `k` no scalar; `dtype` is
         unknown.
       ValueError: `N` or `M` is negative, or `k` no integer; `device` is neither a
         device nor a sharding.
@@ -98,7 +98,8 @@ def tri(
       A matrix (N, M).
 
     Raises:
-      TypeError: an argument is no integer, or a size is negative; `dtype` is unknown.
+      TypeError: an argument is not an integer, or a size is negative; `dtype` is
+          unknown.
 
     >>> from curta import numpy as jnp
     >>> jnp.tri(2, 3)
@@ -168,7 +169,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
     Raises:
       TypeError: `x` is a list or a string; `x` is boolean, or `N` no integer.
-      ValueError: `x` is no vector, or `N` negative.
+      ValueError: `x` is not a vector, or `N` negative.
 
     >>> from curta import numpy as jnp
     >>> jnp.vander(jnp.array([1, 2, 3]), 2)

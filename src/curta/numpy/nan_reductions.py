@@ -81,8 +81,8 @@ def nanmin(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `initial`
-        is no number.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        is not a number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         `where` is not boolean; there are no elements, or `where` is given, and
         `initial` is not.
       NotImplementedError: `out` is given.
@@ -135,8 +135,8 @@ def nanmax(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `initial`
-        is no number.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        is not a number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         `where` is not boolean; there are no elements, or `where` is given, and
         `initial` is not.
       NotImplementedError: `out` is given.
@@ -190,8 +190,8 @@ def nansum(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
-        unknown; `initial` is no number.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        unknown; `initial` is not a number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         `where` is not boolean.
       NotImplementedError: `out` is given.
       NameError: `axis` is a name that nothing maps.
@@ -244,8 +244,8 @@ def nanprod(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
-        unknown; `initial` is no number.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        unknown; `initial` is not a number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         `where` is not boolean.
       NotImplementedError: `out` is given; `axis` is a name.
 
@@ -351,7 +351,7 @@ def nanvar(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
-        unknown; `ddof` or `mean` is no number or array.
+        unknown; `ddof` or `mean` is not a number or array.
       ValueError: an axis is out of bounds or occurs twice; `where` is not boolean;
         `dtype` is real and `a` complex.
       NotImplementedError: `out` is given.
@@ -422,7 +422,7 @@ def nanstd(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
-        unknown; `ddof` or `mean` is no number or array.
+        unknown; `ddof` or `mean` is not a number or array.
       ValueError: an axis is out of bounds or occurs twice; `where` is not boolean;
         `dtype` is real and `a` complex.
       NotImplementedError: `out` is given.

@@ -136,7 +136,7 @@ def unpackbits(
 
     Raises:
       TypeError: `a` is a list, a string or None; `a` is not uint8, or `axis` or `count`
-        is no integer.
+        is not an integer.
       ValueError: `bitorder` is unknown; `axis` is out of bounds (an IndexError too).
 
     >>> from curta import numpy as jnp

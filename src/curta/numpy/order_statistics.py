@@ -180,7 +180,7 @@ def percentile(
 
     Raises:
       TypeError: `a` or `q` is a list, a string or None; `axis` is not of integers;
-        there are no elements; `out_sharding` is no sharding.
+        there are no elements; `out_sharding` is not a sharding.
       ValueError: an axis is out of bounds or occurs twice; `a` is complex, `q` has two
         dims or more, `method` is unknown, or `out` or `overwrite_input` is given.
       NotImplementedError: `weights` is given with another method.

@@ -85,7 +85,7 @@ def cross(
       vectors.
 
     Raises:
-      TypeError: `a` or `b` is a list, a string or None; an axis is no integer, or
+      TypeError: `a` or `b` is a list, a string or None; an axis is not an integer, or
         shapes do not broadcast.
       ValueError: a size is neither 2 nor 3, or an axis is out of bounds.
 

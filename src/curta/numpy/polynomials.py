@@ -34,7 +34,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = 16) -> Array:
       The values, of the shape of `x` and the promoted dtype.
 
     Raises:
-      TypeError: `p` or `x` is a list or a string; `unroll` is no integer.
+      TypeError: `p` or `x` is a list or a string; `unroll` is not an integer.
       ValueError: `unroll` is negative, or the further dims do not broadcast.
       IndexError: `p` is a scalar.
 
@@ -128,7 +128,7 @@ def polyint(
       Coefficients (n + m,), in floats or complex numbers.
 
     Raises:
-      TypeError: `p` or `k` is a list, a string or None; `p` is no vector.
+      TypeError: `p` or `k` is a list, a string or None; `p` is not a vector.
       ValueError: `m` is negative, or `k` has another shape.
 
     >>> from curta import numpy as jnp
@@ -197,7 +197,7 @@ def polydiv(
 
     Raises:
       TypeError: `u` or `v` is a list, a string or None; `u` or `v` is a scalar.
-      ValueError: `v` is no vector.
+      ValueError: `v` is not a vector.
       IndexError: `v` is empty.
       ConcretizationTypeError: `trim_leading_zeros` and traced coefficients.
 

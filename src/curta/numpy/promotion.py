@@ -175,7 +175,7 @@ def promote_args_inexact(name: str, *args: Any) -> list[Array]:
 
 
 def inexact_operands(name: str, *args: Any) -> list[Array]:
-    """`promote_args_inexact` for functions that are no call of their own in a jaxpr."""
+    """`promote_args_inexact` for functions that jaxprs do not show as calls."""
     check_arraylike(name, *args)
     given = [_through_protocol(x) for x in args]
     for x in given:

@@ -74,7 +74,7 @@ def arange(
 
     Raises:
       TypeError: an argument is a list or a string; `dtype` is unknown; `out_sharding`
-        is no sharding.
+        is not a sharding.
       ValueError: an argument is complex or no scalar; `device` is neither a device nor
         a sharding.
       ZeroDivisionError: `step` is 0.
@@ -211,8 +211,8 @@ def linspace(
       a pair of these and the step.
 
     Raises:
-      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
-        `dtype` is unknown.
+      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is not an
+        integer; `dtype` is unknown.
       ValueError: `num` is negative; `axis` is out of bounds (an IndexError too), or the
         ends do not broadcast; `device` is neither a device nor a sharding.
       ConcretizationTypeError: `num` is traced.
@@ -323,8 +323,8 @@ def logspace(
       The numbers: the broadcast shape of the ends, with `num` at `axis`.
 
     Raises:
-      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
-        `dtype` is unknown; `base` does not broadcast.
+      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is not an
+        integer; `dtype` is unknown; `base` does not broadcast.
       ValueError: `num` is negative; `axis` is out of bounds (an IndexError too), or the
         ends do not broadcast.
       ConcretizationTypeError: `num` is traced.
@@ -375,8 +375,8 @@ def geomspace(
       The numbers: the broadcast shape of the ends, with `num` at `axis`.
 
     Raises:
-      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is no integer;
-        `dtype` is unknown; shapes do not broadcast.
+      TypeError: `start` or `stop` is a list or a string; `num` or `axis` is not an
+        integer; `dtype` is unknown; shapes do not broadcast.
       ValueError: `num` is negative; `axis` is out of bounds.
       ConcretizationTypeError: `num` is traced.
 

@@ -81,7 +81,8 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
       An array of the dtype of `m`; the two sizes are exchanged for odd `k`.
 
     Raises:
-      TypeError: `m` is a list, a string or None; `k` is no number, or `axes` no pair.
+      TypeError: `m` is a list, a string or None; `k` is not a number, or `axes` no
+          pair.
       ValueError: `m` has less than two dims, `axes` are equal or out of bounds, or `k`
         is a list or traced.
 
@@ -215,7 +216,7 @@ def repeat(
 
     Raises:
       TypeError: `a` is a list, a string or None; `repeats` is not of integers or
-        negative, or `axis` no integer; `out_sharding` is no sharding.
+        negative, or `axis` no integer; `out_sharding` is not a sharding.
       ValueError: `repeats` has another length than the axis, or `axis` is out of
         bounds.
       ConcretizationTypeError: `repeats` is traced and `total_repeat_length` not given.

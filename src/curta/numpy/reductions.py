@@ -95,8 +95,8 @@ def sum(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
-        unknown; `initial` is no number.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        unknown; `initial` is not a number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         `where` is not boolean.
       NotImplementedError: `out` is given.
       NameError: `axis` is a name that nothing maps.
@@ -152,8 +152,8 @@ def prod(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
-        unknown; `initial` is no number.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        unknown; `initial` is not a number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         `where` is not boolean.
       NotImplementedError: `out` is given; `axis` is a name.
 
@@ -204,8 +204,8 @@ def max(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `initial`
-        is no number.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        is not a number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         `where` is not boolean; there are no elements, or `where` is given, and
         `initial` is not.
       NotImplementedError: `out` is given.
@@ -256,8 +256,8 @@ def min(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `initial`
-        is no number.
-      ValueError: an axis is out of bounds or occurs twice; `initial` is no scalar;
+        is not a number.
+      ValueError: an axis is out of bounds or occurs twice; `initial` is not a scalar;
         `where` is not boolean; there are no elements, or `where` is given, and
         `initial` is not.
       NotImplementedError: `out` is given.

@@ -64,7 +64,8 @@ def argmax(
       there).
 
     Raises:
-      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is not an
+          integer.
       ValueError: there are no elements; `axis` is out of bounds (an IndexError too).
       NotImplementedError: `out` is given.
 
@@ -97,7 +98,8 @@ def argmin(
       there).
 
     Raises:
-      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is not an
+          integer.
       ValueError: there are no elements; `axis` is out of bounds (an IndexError too).
       NotImplementedError: `out` is given.
 
@@ -144,7 +146,8 @@ def nanargmax(
       there).
 
     Raises:
-      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is not an
+          integer.
       ValueError: there are no elements; `axis` is out of bounds (an IndexError too).
       NotImplementedError: `out` is given.
 
@@ -182,7 +185,8 @@ def nanargmin(
       there).
 
     Raises:
-      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `a` is complex; `axis` is not an
+          integer.
       ValueError: there are no elements; `axis` is out of bounds (an IndexError too).
       NotImplementedError: `out` is given.
 
@@ -233,7 +237,7 @@ def nonzero(
       elements; `count` is `size`, if that is given.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `size` is no integer or negative.
+      TypeError: `a` is a list, a string or None; `size` is not an integer or negative.
       ValueError: `fill_value` is a tuple of another length; `a` is a scalar.
       ConcretizationTypeError: `a` is traced and `size` is not given.
 
@@ -313,7 +317,7 @@ def flatnonzero(
       is given.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `size` is no integer or negative.
+      TypeError: `a` is a list, a string or None; `size` is not an integer or negative.
       ValueError: `fill_value` is a tuple of another length.
       ConcretizationTypeError: `a` is traced and `size` is not given.
 
@@ -341,7 +345,7 @@ def argwhere(
       `size`, if that is given.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `size` is no integer or negative.
+      TypeError: `a` is a list, a string or None; `size` is not an integer or negative.
       ValueError: `fill_value` is a tuple of another length.
       ConcretizationTypeError: `a` is traced and `size` is not given.
 
@@ -407,7 +411,7 @@ def ravel_multi_index(
       Flat indices, of the indices' broadcast shape.
 
     Raises:
-      TypeError: `multi_index` is no sequence, or `dtype` is unknown.
+      TypeError: `multi_index` is not a sequence, or `dtype` is unknown.
       ValueError: the number of index arrays is not that of the dims; they or `dtype`
         are not of integers; `dtype` is too small for the indices; an index is out of
         bounds with "raise"; `mode` or `order` is unknown.

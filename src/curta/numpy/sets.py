@@ -105,7 +105,7 @@ def union1d(
       The elements in ascending order, (count,), of the promoted dtype.
 
     Raises:
-      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is no integer or
+      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is not an integer or
         negative.
       ConcretizationTypeError: an array is traced and `size` is not given.
 
@@ -148,7 +148,7 @@ def intersect1d(
       `return_indices` a tuple of them and of two index vectors, (count,), integers.
 
     Raises:
-      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is no integer or
+      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is not an integer or
         negative.
       ConcretizationTypeError: an array is traced and `size` is not given.
 
@@ -222,8 +222,8 @@ def setdiff1d(
       The elements, (count,), of the promoted dtype; ascending unless `assume_unique`.
 
     Raises:
-      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is no integer or
-        negative; `fill_value` is no scalar.
+      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is not an integer or
+        negative; `fill_value` is not a scalar.
       ConcretizationTypeError: an array is traced and `size` is not given.
 
     >>> from curta import numpy as jnp
@@ -270,7 +270,7 @@ def setxor1d(
       The elements in ascending order, (count,), of the promoted dtype.
 
     Raises:
-      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is no integer or
+      TypeError: `ar1` or `ar2` is a list, a string or None; `size` is not an integer or
         negative.
       ConcretizationTypeError: an array is traced and `size` is not given.
 
@@ -336,7 +336,7 @@ def trim_zeros(
       The part of `filt` between the first and last elements that are not 0.
 
     Raises:
-      TypeError: an axis is no integer.
+      TypeError: an axis is not an integer.
       ValueError: an axis is out of bounds or given twice.
       ConcretizationTypeError: `filt` is traced.
 

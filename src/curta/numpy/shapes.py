@@ -55,7 +55,7 @@ def ndim(a: Any) -> int:
 
 
 def _as_sized(name: str, a: Any) -> Any:
-    """What has the shape of `a`; a warning where that is no array or scalar."""
+    """What has the shape of `a`; a warning where that is not an array or scalar."""
     if hasattr(a, "shape"):
         return a
     if not is_arraylike(a):
@@ -107,7 +107,7 @@ def reshape(
     Raises:
       TypeError: `a` is a list, a string or None; `shape` is not of integers, has -1
         twice, or another number of elements (of an array of NumPy: ValueError);
-        `out_sharding` is no sharding.
+        `out_sharding` is not a sharding.
       ValueError: `order` is unknown.
       NotImplementedError: `order` is "A".
 
@@ -188,7 +188,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: Any = None) -> Array:
       A vector (a.size,), of the dtype of `a`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `out_sharding` is no sharding.
+      TypeError: `a` is a list, a string or None; `out_sharding` is not a sharding.
       ValueError: `order` is unknown.
       NotImplementedError: `order` is "K" or "A".
 
@@ -311,7 +311,7 @@ def broadcast_to(
 
     Raises:
       TypeError: `array` is a list, a string or None; `shape` is not of integers;
-        `out_sharding` is no sharding.
+        `out_sharding` is not a sharding.
       ValueError: `array` does not broadcast to `shape`.
 
     >>> from curta import numpy as jnp
@@ -432,7 +432,8 @@ def moveaxis(
       An array of the dtype of `a`; the other dims keep their order.
 
     Raises:
-      TypeError: `a` is a list, a string or None; a dim is no integer, or occurs twice.
+      TypeError: `a` is a list, a string or None; a dim is not an integer, or occurs
+          twice.
       ValueError: a dim is out of bounds, or the numbers of dims differ.
 
     >>> from curta import numpy as jnp
@@ -465,7 +466,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
       An array of the dtype of `a`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `axis` or `start` is no integer.
+      TypeError: `a` is a list, a string or None; `axis` or `start` is not an integer.
       ValueError: `axis` or `start` is out of bounds.
 
     >>> from curta import numpy as jnp

@@ -38,12 +38,12 @@ class Slice:
 
     @property
     def is_dynamic_start(self) -> bool:
-        """Whether the start is no known integer."""
+        """Whether the start is not a known integer."""
         return not isinstance(self.start, (int, np.integer))
 
     @property
     def is_dynamic_size(self) -> bool:
-        """Whether the size is no known integer."""
+        """Whether the size is not a known integer."""
         return not isinstance(self.size, (int, np.integer))
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -138,7 +138,7 @@ def lexsort(keys: Any, axis: int = -1, *, batch_size: int = 16) -> Array:
       Indices of the shape of a key, int32 unless the axis is longer than that holds.
 
     Raises:
-      TypeError: there are no keys, or a key is no array.
+      TypeError: there are no keys, or a key is not an array.
       ValueError: shapes differ, `axis` is out of bounds, or `batch_size` not positive.
 
     >>> from curta import numpy as jnp
@@ -197,7 +197,7 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
       An array of the shape and dtype of `a`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `kth` or `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `kth` or `axis` is not an integer.
       ValueError: `kth` or `axis` is out of bounds.
       NotImplementedError: `a` is complex.
 
@@ -223,7 +223,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
       Indices, of the shape of `a` and the default integer dtype.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `kth` or `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `kth` or `axis` is not an integer.
       ValueError: `kth` or `axis` is out of bounds.
       NotImplementedError: `a` is complex.
 

@@ -215,7 +215,7 @@ def var(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
-        unknown; `ddof` or `mean` is no number or array.
+        unknown; `ddof` or `mean` is not a number or array.
       ValueError: an axis is out of bounds or occurs twice; `where` is not boolean; both
         `ddof` and `correction` are given; `dtype` is real and `a` complex.
       NotImplementedError: `out` is given.
@@ -333,7 +333,7 @@ def std(
 
     Raises:
       TypeError: `a` is a list, a string or None; `axis` is not of integers; `dtype` is
-        unknown; `ddof` or `mean` is no number or array.
+        unknown; `ddof` or `mean` is not a number or array.
       ValueError: an axis is out of bounds or occurs twice; `where` is not boolean; both
         `ddof` and `correction` are given; `dtype` is real and `a` complex.
       NotImplementedError: `out` is given.

@@ -63,7 +63,7 @@ def take(
       The shape of `a` with that of `indices` in place of `axis`; the dtype of `a`.
 
     Raises:
-      TypeError: `a` or `indices` is a list, a string or None; `axis` is no integer.
+      TypeError: `a` or `indices` is a list, a string or None; `axis` is not an integer.
       ValueError: `indices` is not of integers, `axis` is out of bounds, or `mode` is
         unknown.
       NotImplementedError: `mode` is "raise"; `out` is given.
@@ -188,7 +188,7 @@ def take_along_axis(
 
     Raises:
       TypeError: `arr` or `indices` is a list, a string or None; `indices` is not of
-        integers, or `axis` is no integer.
+        integers, or `axis` is not an integer.
       ValueError: the ranks differ, shapes do not broadcast, `axis` is out of bounds, or
         `mode` is unknown.
 
@@ -282,7 +282,7 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
       An array of the broadcast shape.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `choices` is no sequence.
+      TypeError: `a` is a list, a string or None; `choices` is not a sequence.
       ValueError: `a` is not of integers or out of range with "raise", shapes do not
         broadcast, or `mode` is unknown.
       NotImplementedError: `out` is given.
@@ -346,9 +346,9 @@ def compress(
 
     Raises:
       TypeError: `condition`, `a` or `fill_value` is a list, a string or None; `axis` or
-        `size` is no integer.
-      ValueError: `condition` is no vector or holds beyond the end of `a`; `axis` is out
-        of bounds; `size` is negative or greater than the axis.
+        `size` is not an integer.
+      ValueError: `condition` is not a vector or holds beyond the end of `a`; `axis` is
+        out of bounds; `size` is negative or greater than the axis.
       NotImplementedError: `out` is given.
       TracerBoolConversionError: `condition` is traced and `size` is not given.
 
@@ -405,7 +405,7 @@ def extract(
 
     Raises:
       TypeError: `condition`, `arr` or `fill_value` is a list, a string or None; `size`
-        is no integer.
+        is not an integer.
       ValueError: `condition` holds beyond the end of `arr`; `size` is negative or
         greater than `arr`.
       TracerBoolConversionError: `condition` is traced and `size` is not given.

@@ -334,7 +334,7 @@ def frompyfunc(
       A `ufunc`.
 
     Raises:
-      TypeError: `nin` or `nout` is no integer.
+      TypeError: `nin` or `nout` is not an integer.
       AttributeError: `func` has no name, as functions do.
 
     >>> from curta import numpy as jnp

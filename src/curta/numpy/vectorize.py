@@ -236,7 +236,7 @@ def apply_along_axis(
 
     Raises:
       TypeError: `arr` or `*args` is a list, a string or None; `func1d` cannot be
-        called, or `axis` is no integer.
+        called, or `axis` is not an integer.
       ValueError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp

@@ -54,10 +54,11 @@ def poisson(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, an unknown method, a dtype that is not of integers,
-        and a `lam` that does not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      NotImplementedError: for keys that are not of threefry, if the method is 'exact'.
+      ValueError: if `key` is an array of keys, the method is unknown, `dtype` is not an
+          integer dtype, or `lam` does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      NotImplementedError: if keys are not of threefry, if the method is 'exact'.
 
     >>> from curta import random
     >>> random.poisson(random.key(0), 3.0, (4,)).shape
@@ -179,9 +180,10 @@ def binomial(
       parameters.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and parameters that
-        do not broadcast to `shape`.
-      TypeError: for what is no key, no shape, no array or complex parameters.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or
+          parameters do not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not an
+          array; for complex parameters.
 
     >>> from curta import random
     >>> random.binomial(random.key(0), 10, 0.5, (4,)).shape
@@ -338,7 +340,8 @@ def multinomial(
     Raises:
       ValueError: for several keys, parameters that do not broadcast to `shape`, and a
         scalar `p`.
-      TypeError: for what is no key, no shape or no array.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random, numpy as jnp
     >>> random.multinomial(random.key(0), 10, jnp.array([0.5, 0.5])).sum()

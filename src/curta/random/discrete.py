@@ -55,7 +55,8 @@ def categorical(
     Raises:
       ValueError: for several keys, an axis that is not there, another `shape`, more
         draws than alternatives without `replace`, and an unknown mode.
-      TypeError: for what is no key, no shape or no array.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random, numpy as jnp
     >>> random.categorical(random.key(0), jnp.array([-100.0, 0.0, -100.0]), shape=(3,))
@@ -122,7 +123,8 @@ def choice(
     Raises:
       ValueError: for several keys, an `a` of 0 slices, more draws than slices without
         `replace`, a `p` that does not fit, and an axis that is not there.
-      TypeError: for what is no key, no shape or no array.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
       ConcretizationTypeError: for an `a` that is a traced integer.
 
     >>> from curta import random
@@ -212,9 +214,10 @@ def geometric(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of integers, and a `p` that does
-        not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
+      ValueError: if `key` is an array of keys, `dtype` is not an integer dtype, or `p`
+          does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random
     >>> random.geometric(random.key(0), 1.0, (2,))

@@ -55,9 +55,10 @@ def gamma(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, an unknown method, a dtype that is not of
-        floats, and a `a` that does not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
+      ValueError: if `key` is an array of keys, the method is unknown, `dtype` is not a
+          float dtype, or `a` does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random
     >>> random.gamma(random.key(0), 2.0, (3,)).shape
@@ -95,9 +96,10 @@ def loggamma(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, an unknown method, a dtype that is not of
-        floats, and a `a` that does not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
+      ValueError: if `key` is an array of keys, the method is unknown, `dtype` is not a
+          float dtype, or `a` does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random
     >>> random.loggamma(random.key(0), 0.01, (3,)).shape
@@ -145,10 +147,11 @@ def beta(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, an unknown method, a dtype that is not of
-        floats, and parameters that do not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for parameters that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, the method is unknown, `dtype` is not a
+          float dtype, or parameters do not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold the parameters.
 
     >>> from curta import random
     >>> random.beta(random.key(0), 2.0, 3.0, (3,)).shape
@@ -200,7 +203,8 @@ def dirichlet(
     Raises:
       ValueError: for several keys, a dtype that is not of floats, batch dims that do
         not broadcast to `shape`, and a scalar `alpha`.
-      TypeError: for what is no key, no shape or no array.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random, numpy as jnp
     >>> random.dirichlet(random.key(0), jnp.ones(4), (3,)).shape
@@ -250,10 +254,11 @@ def chisquare(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, an unknown method, a dtype that is not of
-        floats, and a `df` that does not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for a `df` that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, the method is unknown, `dtype` is not a
+          float dtype, or `df` does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold `df`.
 
     >>> from curta import random
     >>> random.chisquare(random.key(0), 3.0, (2,)).shape
@@ -299,10 +304,11 @@ def f(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and parameters that
-        do not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for parameters that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or
+          parameters do not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold the parameters.
 
     >>> from curta import random
     >>> random.f(random.key(0), 3.0, 5.0, (2,)).shape
@@ -347,10 +353,11 @@ def t(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `df` that
-        does not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for a `df` that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or `df`
+          does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold `df`.
 
     >>> from curta import random
     >>> random.t(random.key(0), 3.0, (2,)).shape
@@ -393,9 +400,10 @@ def generalized_normal(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `p` that does
-        not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or `p`
+          does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random
     >>> random.generalized_normal(random.key(0), 2.0, (2,)).shape
@@ -437,9 +445,9 @@ def ball(
       An array of shape `(*shape, d)` and this dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key, no shape, no array or a `d` that is no integer or
-        negative.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not an
+        array; for a `d` that is not an integer or negative.
       ConcretizationTypeError: for a traced `d`.
 
     >>> from curta import random

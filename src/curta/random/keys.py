@@ -48,8 +48,8 @@ def key(seed: int | float | ArrayLike, *, impl: Any = None, dtype: Any = None) -
       A rank-0 array of a key dtype.
 
     Raises:
-      TypeError: for a seed that is no integer or no scalar.
-      ValueError: for an unknown generator, and both `impl` and `dtype`.
+      TypeError: for a seed that is not an integer or no scalar.
+      ValueError: if the generator is unknown, or both `impl` and `dtype` are given.
 
     >>> from curta import random
     >>> random.key(43)
@@ -126,7 +126,7 @@ def resolve_implementation(impl: Any) -> KeyImplementation:
 def check_key(name: str, key: Any, allow_batched: bool = False) -> tuple[Any, bool]:
     """The key as an array of a key dtype, and whether it was of the older kind.
 
-    Raises TypeError for what is no key, ValueError for an array of several.
+    Raises TypeError if the argument is not a key, ValueError if it is an array of keys.
     """
     if isinstance(key, Array) and dtypes.issubdtype(key.dtype, dtypes.prng_key):
         wrapped, typed = False, key
@@ -258,7 +258,7 @@ def wrap_key_data(
 
     Raises:
       TypeError: for words of another dtype or number.
-      ValueError: for an unknown generator, and both `impl` and `dtype`.
+      ValueError: if the generator is unknown, or both `impl` and `dtype` are given.
 
     >>> from curta import random, numpy as jnp
     >>> random.wrap_key_data(jnp.array([0, 7], dtype="uint32")).dtype

@@ -49,9 +49,10 @@ def multivariate_normal(
       An array of shape `(*shape, n)` and this dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, shapes that do not
-        fit, and an unknown method.
-      TypeError: for what is no key, no shape or no array.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, shapes do
+          not match, or the method is unknown.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> import curta.numpy as jnp
     >>> from curta import random
@@ -143,9 +144,10 @@ def orthogonal(
       Matrices (*shape, n, m).
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats or complex numbers.
-      TypeError: for what is no key, no shape, no array or sizes that are no integers or
-        negative.
+      ValueError: if `key` is an array of keys, or `dtype` is not a float or complex
+          dtype.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not an
+        array; for sizes that are not integers or negative.
       ConcretizationTypeError: for traced sizes.
 
     >>> from curta import random

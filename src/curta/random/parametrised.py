@@ -51,9 +51,10 @@ def truncated_normal(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and parameters that
-        do not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or
+          parameters do not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random
     >>> random.truncated_normal(random.key(0), -1.0, 1.0, (2,)).shape
@@ -104,10 +105,11 @@ def pareto(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `b` that does
-        not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for a `b` that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or `b`
+          does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold `b`.
 
     >>> from curta import random
     >>> random.pareto(random.key(0), 3.0, (2,)).shape
@@ -146,10 +148,11 @@ def rayleigh(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `scale` that
-        does not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for a `scale` that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or `scale`
+          does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold `scale`.
 
     >>> from curta import random
     >>> random.rayleigh(random.key(0), 2.0, (2,)).shape
@@ -195,10 +198,11 @@ def wald(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and a `mean` that
-        does not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for a `mean` that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or `mean`
+          does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold `mean`.
 
     >>> from curta import random
     >>> random.wald(random.key(0), 2.0, (2,)).shape
@@ -249,10 +253,11 @@ def triangular(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and parameters that
-        do not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for parameters that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or
+          parameters do not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold the parameters.
 
     >>> from curta import random
     >>> random.triangular(random.key(0), 0.0, 1.0, 3.0, (2,)).shape
@@ -295,10 +300,11 @@ def lognormal(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats or complex numbers,
-        and a `sigma` that does not broadcast to `shape`.
-      TypeError: for what is no key, no shape or no array.
-      TypePromotionError: for a `sigma` that `dtype` cannot hold.
+      ValueError: if `key` is an array of keys, `dtype` is not a float or complex dtype,
+          or `sigma` does not broadcast to `shape`.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
+      TypePromotionError: if `dtype` cannot hold `sigma`.
 
     >>> from curta import random
     >>> random.lognormal(random.key(0), 0.5, (2,)).shape
@@ -330,9 +336,9 @@ def weibull_min(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key, no shape, no array or parameters that do not
-        broadcast to `shape`.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not an
+        array; for parameters that do not broadcast to `shape`.
 
     >>> from curta import random
     >>> random.weibull_min(random.key(0), 1.0, 2.0, (2,)).shape
@@ -371,8 +377,9 @@ def double_sided_maxwell(
       An array of shape `(*shape, *s)` and this dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key, no shape or no array.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
+          an array.
 
     >>> from curta import random
     >>> random.double_sided_maxwell(random.key(0), 0.0, 1.0, (2,)).shape

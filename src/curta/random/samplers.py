@@ -49,8 +49,9 @@ def bits(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of unsigned integers.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys or `dtype` is not an unsigned integer
+          dtype.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> random.bits(random.key(0), (2,), "uint8")
@@ -90,9 +91,9 @@ def uniform(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key, no shape or bounds that do not broadcast to
-        `shape`.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key or `shape` is not a shape; for bounds that do not
+        broadcast to `shape`.
 
     >>> from curta import random
     >>> random.uniform(random.key(0), (2,))
@@ -151,8 +152,9 @@ def normal(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats or complex numbers.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys, or `dtype` is not a float or complex
+          dtype.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> print(random.normal(random.key(43)))
@@ -204,9 +206,10 @@ def bernoulli(
       An array of booleans of this shape.
 
     Raises:
-      ValueError: for several keys, a `p` that does not broadcast to `shape`, and an
-        unknown mode.
-      TypeError: for what is no key, no shape, no array or a `p` that is not of floats.
+      ValueError: if `key` is an array of keys, `p` does not broadcast to `shape`, or
+          the mode is unknown.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not an
+          array; for a `p` that is not of floats.
 
     >>> from curta import random
     >>> random.bernoulli(random.key(0), 0.5, (3,))
@@ -263,8 +266,8 @@ def randint(
 
     Raises:
       ValueError: for several keys and bounds that do not broadcast to `shape`.
-      TypeError: for what is no key, no shape, no array or a dtype that is not of
-        integers.
+      TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not an
+        array; for a dtype that is not of integers.
 
     >>> from curta import random
     >>> random.randint(random.key(0), (3,), 0, 10)
@@ -353,8 +356,8 @@ def permutation(
       An array of the shape and dtype of `x`; integers (x,) for an integer.
 
     Raises:
-      ValueError: for several keys, and an axis that is not there.
-      TypeError: for what is no key or no array, and a float.
+      ValueError: if `key` is an array of keys or an axis is out of range.
+      TypeError: if `key` is not a key, `x` is not an array, or it is a float.
       ConcretizationTypeError: for a traced integer.
 
     >>> from curta import random

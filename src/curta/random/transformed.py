@@ -44,8 +44,8 @@ def exponential(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> random.exponential(random.key(0), (2,)).shape
@@ -80,8 +80,8 @@ def laplace(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> random.laplace(random.key(0), (2,)).shape
@@ -118,8 +118,8 @@ def logistic(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> random.logistic(random.key(0), (2,)).shape
@@ -155,8 +155,8 @@ def cauchy(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> random.cauchy(random.key(0), (2,)).shape
@@ -196,8 +196,9 @@ def gumbel(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys, a dtype that is not of floats, and an unknown mode.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys, `dtype` is not a float dtype, or the
+          mode is unknown.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> random.gumbel(random.key(0), (2,)).shape
@@ -286,8 +287,8 @@ def rademacher(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> random.rademacher(random.key(0), (2,)).dtype
@@ -326,8 +327,8 @@ def maxwell(
       An array of this shape and dtype.
 
     Raises:
-      ValueError: for several keys and a dtype that is not of floats.
-      TypeError: for what is no key or no shape.
+      ValueError: if `key` is an array of keys or `dtype` is not a float dtype.
+      TypeError: if `key` is not a key or `shape` is not a shape.
 
     >>> from curta import random
     >>> random.maxwell(random.key(0), (2,)).shape

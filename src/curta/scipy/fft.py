@@ -46,10 +46,10 @@ def dct(
       halves, bfloat16 and integers in float32.
 
     Raises:
-      NotImplementedError: for another type.
-      TypeError: for what is no array, and lengths that are no integers.
-      ValueError: for another `norm`, an axis out of bounds, a negative `n`, and without
-        elements along the axis.
+      NotImplementedError: if the type is not supported.
+      TypeError: if an argument is not an array or lengths are not integers.
+      ValueError: if `norm` has another value, an axis is out of bounds, `n` is
+          negative, or there are no elements along the axis.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import fft
@@ -85,10 +85,10 @@ def dctn(
       halves, bfloat16 and integers in float32.
 
     Raises:
-      NotImplementedError: for another type.
-      TypeError: for what is no array, and lengths that are no integers.
-      ValueError: for another `norm`, axes out of bounds or given twice, lengths that
-        are negative or too many, and without elements along an axis.
+      NotImplementedError: if the type is not supported.
+      TypeError: if an argument is not an array or lengths are not integers.
+      ValueError: if `norm` has another value, axes are out of bounds or given twice,
+          lengths are negative or too many, or there are no elements along an axis.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import fft
@@ -122,10 +122,10 @@ def idct(
       halves, bfloat16 and integers in float32.
 
     Raises:
-      NotImplementedError: for another type.
-      TypeError: for what is no array, and lengths that are no integers.
-      ValueError: for another `norm`, an axis out of bounds, a negative `n`, and without
-        elements along the axis.
+      NotImplementedError: if the type is not supported.
+      TypeError: if an argument is not an array or lengths are not integers.
+      ValueError: if `norm` has another value, an axis is out of bounds, `n` is
+          negative, or there are no elements along the axis.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import fft
@@ -161,10 +161,10 @@ def idctn(
       halves, bfloat16 and integers in float32.
 
     Raises:
-      NotImplementedError: for another type.
-      TypeError: for what is no array, and lengths that are no integers.
-      ValueError: for another `norm`, axes out of bounds or given twice, lengths that
-        are negative or too many, and without elements along an axis.
+      NotImplementedError: if the type is not supported.
+      TypeError: if an argument is not an array or lengths are not integers.
+      ValueError: if `norm` has another value, axes are out of bounds or given twice,
+          lengths are negative or too many, or there are no elements along an axis.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import fft

@@ -65,9 +65,9 @@ def map_coordinates(
 
     Raises:
       NotImplementedError: for other orders and modes.
-      TypeError: for what is no array, complex coordinates, and coordinates whose shapes
-        do not fit each other.
-      ValueError: for another number of coordinates, and a `cval` that is no scalar.
+      TypeError: if an argument is not an array; for complex coordinates, and
+        coordinates whose shapes do not fit each other.
+      ValueError: for another number of coordinates, and a `cval` that is not a scalar.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import ndimage

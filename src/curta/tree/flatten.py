@@ -254,7 +254,7 @@ def _flatten_until(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> Node:
 
 
 def _flatten_inside(tree: Any, leaves: list[Any], is_leaf: IsLeaf) -> Node:
-    """The structure of what is no leaf itself."""
+    """The structure of what is not a leaf itself."""
     kind = _kind(tree)
     if kind is None:
         leaves.append(tree)

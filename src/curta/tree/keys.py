@@ -113,7 +113,7 @@ def keystr(keys: Iterable[Any], *, simple: bool = False, separator: str = "") ->
         A string.
 
     Raises:
-        TypeError: the path is no sequence.
+        TypeError: the path is not a sequence.
 
     Example:
         >>> from curta.tree_util import DictKey, SequenceKey, keystr

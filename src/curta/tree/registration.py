@@ -51,7 +51,7 @@ def register_pytree_node(
 
     Raises:
         ValueError: the class is registered already.
-        TypeError: `flatten_func` or `unflatten_func` is no function.
+        TypeError: `flatten_func` or `unflatten_func` is not a function.
 
     Example:
         >>> from curta import tree, tree_util

@@ -47,7 +47,7 @@ class ColocatedFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results of the function.
 
-        Raises ValueError where arguments or results are no arrays or not as was said,
+        Raises ValueError where arguments or results are not arrays or not as was said,
         and for a function without arguments if there was no word of devices.
         """
         leaves = tree_util.tree_leaves((args, kwargs))

@@ -269,9 +269,9 @@ def bcoo_fromdense(
       A `BCOO` of the shape and dtype of the array.
 
     Raises:
-      ValueError: for numbers of dims that do not fit.
-      TypeError: for what is no array, and a negative `nse`.
-      ConcretizationTypeError: for a traced array without `nse`.
+      ValueError: if numbers of dims do not match.
+      TypeError: if an argument is not an array or `nse` is negative.
+      ConcretizationTypeError: if the array is traced and `nse` is not given.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

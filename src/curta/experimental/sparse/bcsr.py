@@ -370,8 +370,8 @@ def bcsr_fromdense(
 
     Raises:
       ValueError: for another number of sparse dims.
-      TypeError: for what is no array.
-      ConcretizationTypeError: for a traced array without `nse`.
+      TypeError: if an argument is not an array.
+      ConcretizationTypeError: if the array is traced and `nse` is not given.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -438,7 +438,7 @@ def bcsr_extract(indices: Any, indptr: Any, mat: Any) -> Any:
 
     Raises:
       ValueError: for an array of fewer dims.
-      TypeError: for what is no array.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -469,7 +469,7 @@ def bcsr_dot_general(
       A dense array; a sparse one if both are.
 
     Raises:
-      TypeError: for numbers or shapes that do not fit.
+      TypeError: if numbers or shapes do not match.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -517,7 +517,7 @@ def bcsr_broadcast_in_dim(
       A `BCSR` of this shape.
 
     Raises:
-      ValueError: for shapes that do not fit.
+      ValueError: if shapes do not match.
       NotImplementedError: for a result of other than two sparse dims, and `sharding`.
 
     >>> from curta import numpy as jnp

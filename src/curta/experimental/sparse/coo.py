@@ -205,9 +205,9 @@ def coo_fromdense(
       A `COO` of the shape and dtype of the matrix.
 
     Raises:
-      ValueError: for another rank.
-      TypeError: for what is no array.
-      ConcretizationTypeError: for a traced matrix without `nse`.
+      ValueError: if the rank differs.
+      TypeError: if an argument is not an array.
+      ConcretizationTypeError: if the matrix is traced and `nse` is not given.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -248,7 +248,7 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
       A vector (m,), or (n,).
 
     Raises:
-      TypeError: for what is no `COO`, and shapes that do not fit.
+      TypeError: if the argument is not a `COO` or shapes do not match.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -274,7 +274,7 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
       A matrix (m, k), or (n, k).
 
     Raises:
-      TypeError: for what is no `COO`, and shapes that do not fit.
+      TypeError: if the argument is not a `COO` or shapes do not match.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

@@ -348,7 +348,7 @@ def bcoo_extract(
       A `BCOO` with the indices of `sparr` and the dtype of `arr`.
 
     Raises:
-      TypeError: for what is no `BCOO` or no array.
+      TypeError: if the arguments are not a `BCOO` and an array.
       ValueError: for another shape.
 
     >>> from curta import numpy as jnp

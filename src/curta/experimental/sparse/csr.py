@@ -208,9 +208,9 @@ def csr_fromdense(
       A `CSR` of the shape and dtype of the matrix.
 
     Raises:
-      ValueError: for another rank.
-      TypeError: for what is no array.
-      ConcretizationTypeError: for a traced matrix without `nse`.
+      ValueError: if the rank differs.
+      TypeError: if an argument is not an array.
+      ConcretizationTypeError: if the matrix is traced and `nse` is not given.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -251,7 +251,7 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
       A vector (m,), or (n,).
 
     Raises:
-      TypeError: for what is no `CSR`, and shapes that do not fit.
+      TypeError: if the argument is not a `CSR` or shapes do not match.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -276,7 +276,7 @@ def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
       A matrix (m, k), or (n, k).
 
     Raises:
-      TypeError: for what is no `CSR`, and shapes that do not fit.
+      TypeError: if the argument is not a `CSR` or shapes do not match.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

@@ -223,8 +223,8 @@ def bcoo_update_layout(
 
     Raises:
       SparseEfficiencyError: where more elements are stored, with "error".
-      ValueError: for numbers of dims that do not fit, and another `on_inefficient`.
-      TypeError: for what is no `BCOO`.
+      ValueError: if numbers of dims do not match or `on_inefficient` has another value.
+      TypeError: if the argument is not a `BCOO`.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

@@ -57,9 +57,8 @@ def lobpcg_standard(
       of steps.
 
     Raises:
-      TypeError: for an `A` that is neither a matrix nor a function, and a `tol` that is
-        no number.
-      ValueError: for shapes or dtypes that do not fit.
+      TypeError: if `A` is neither a matrix nor a function or `tol` is not a number.
+      ValueError: if shapes or dtypes do not match.
 
     >>> import numpy as np
     >>> import curta.numpy as jnp
@@ -241,7 +240,7 @@ def spsolve(
     """x of A x = b for a square sparse matrix A in CSR format.
 
     The matrix is written out densely and factorised by LU, which takes memory for
-    n² elements; `tol` and `reorder` steer sparse factorisations and change nothing.
+    n² elements; `tol` and `reorder` steer sparse factorizations and change nothing.
 
     Args:
       data, indices, indptr: the elements, their columns, and where each row starts.
@@ -253,7 +252,7 @@ def spsolve(
       The vector x (n,), in the dtype of `data`.
 
     Raises:
-      TypeError: for what is no array.
+      TypeError: if an argument is not an array.
       ValueError: for dtypes, sizes, a `tol` or a `reorder` that do not fit.
 
     >>> import curta.numpy as jnp

@@ -48,8 +48,8 @@ def empty(
       An array of this format.
 
     Raises:
-      ValueError: for another format, and negative sizes.
-      TypeError: for what is no dtype or no shape.
+      ValueError: if the format differs, or a size is negative.
+      TypeError: if a dtype or a shape is invalid.
 
     >>> from curta.experimental import sparse
     >>> sparse.empty((2, 3)).nse
@@ -84,8 +84,8 @@ def eye(
       A matrix of this format.
 
     Raises:
-      ValueError: for another format, and negative sizes.
-      TypeError: for what is no dtype, and sizes that are no integers.
+      ValueError: if the format differs, or a size is negative.
+      TypeError: if a dtype is invalid or sizes are not integers.
 
     >>> from curta.experimental import sparse
     >>> sparse.eye(2).todense()

@@ -123,7 +123,7 @@ def bcoo_conv_general_dilated(
     Raises:
       TypeError, ValueError, RuntimeError: where `lax.conv_general_dilated` does;
         TypeError if no operand is sparse.
-      NotImplementedError: for `out_sharding`.
+      NotImplementedError: if `out_sharding` is given.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

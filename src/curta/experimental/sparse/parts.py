@@ -51,7 +51,7 @@ def bcoo_slice(
       A `BCOO` of the same dtype.
 
     Raises:
-      TypeError: for what is no `BCOO`.
+      TypeError: if the argument is not a `BCOO`.
       ValueError: for indices outside, other numbers of them, and strides that are not
         positive.
 
@@ -119,9 +119,9 @@ def bcoo_dynamic_slice(
       A `BCOO` of shape `slice_sizes` and the same dtype.
 
     Raises:
-      TypeError: for what is no `BCOO`, sizes that do not fit, and indices that are no
-        integers.
-      ValueError: for another number of indices than of dims.
+      TypeError: if the argument is not a `BCOO`, sizes do not match, or indices are not
+          integers.
+      ValueError: if the number of indices is not the number of dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse
@@ -210,9 +210,9 @@ def bcoo_gather(
 
     Raises:
       NotImplementedError: for other modes, and batching dims.
-      TypeError: for what is no `BCOO` or no dimension numbers, and indices that are no
-        integers.
-      ValueError: for unknown modes.
+      TypeError: if an argument is not a `BCOO` or the dimension numbers are invalid, or
+          indices are not integers.
+      ValueError: if the mode is unknown.
 
     >>> from curta import lax, numpy as jnp
     >>> from curta.experimental import sparse

@@ -79,7 +79,7 @@ def bcoo_dot_general(
       A dense array if one operand is dense, else a `BCOO`.
 
     Raises:
-      TypeError: for numbers or shapes that do not fit.
+      TypeError: if numbers or shapes do not match.
       NotImplementedError: for `out_sharding` of a sparse result.
 
     >>> from curta import numpy as jnp
@@ -328,8 +328,7 @@ def bcoo_dot_general_sampled(
       The elements (*batch, nse).
 
     Raises:
-      TypeError: for numbers or shapes that do not fit, and indices that are no
-        integers.
+      TypeError: if numbers or shapes do not match, or indices are not integers.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

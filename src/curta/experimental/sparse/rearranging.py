@@ -155,8 +155,8 @@ def bcoo_reshape(
       A `BCOO` of shape `new_sizes` and the same dtype.
 
     Raises:
-      ValueError: for a shape that does not fit.
-      TypeError: for what is no `BCOO`, and dimensions that are no permutation.
+      ValueError: if the shape does not fit.
+      TypeError: if the argument is not a `BCOO` or `permutation` is not a permutation.
       NotImplementedError: for `sharding`, and batch dims that the buffers do not store.
 
     >>> from curta import numpy as jnp
@@ -275,9 +275,9 @@ def bcoo_broadcast_in_dim(
       A `BCOO` of this shape and the same dtype.
 
     Raises:
-      ValueError: for shapes that do not fit.
-      TypeError: for what is no `BCOO`.
-      NotImplementedError: for `sharding`.
+      ValueError: if shapes do not match.
+      TypeError: if the argument is not a `BCOO`.
+      NotImplementedError: if `sharding` is given.
 
     >>> from curta import numpy as jnp
     >>> from curta.experimental import sparse

@@ -49,7 +49,7 @@ def random_bcoo(
     Raises:
       ValueError: for numbers of dims or elements that do not fit the shape, and for
         negative sizes.
-      TypeError: for what is no key, no dtype or no number.
+      TypeError: if an argument is not a key, a dtype or a number.
 
     >>> from curta import random
     >>> from curta.experimental import sparse

@@ -67,7 +67,7 @@ def unmapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray
       The aval with that dim.
 
     Raises:
-      TypeError: for an axis that is no integer.
+      TypeError: if an axis is not an integer.
 
     >>> import curta
     >>> from curta.extend.core import unmapped_aval

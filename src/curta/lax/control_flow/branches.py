@@ -52,7 +52,7 @@ def cond(
       What the function returns.
 
     Raises:
-      TypeError: if `pred` is no scalar, a function is not callable, or the outputs
+      TypeError: if `pred` is not a scalar, a function is not callable, or the outputs
         differ in type.
 
     >>> from curta import lax
@@ -147,7 +147,7 @@ def switch(
 
     Raises:
       ValueError: for no branches.
-      TypeError: if `index` is no integer scalar, a branch is not callable, or the
+      TypeError: if `index` is not an integer scalar, a branch is not callable, or the
         branches' outputs differ in type.
 
     >>> from curta import lax
@@ -206,7 +206,7 @@ def platform_dependent(
       What the branch returns.
 
     Raises:
-      TypeError: for branches that are no functions. ValueError: for `gpu`.
+      TypeError: if branches are not functions. ValueError: for `gpu`.
       NotImplementedError: if there is neither a branch for the platform nor a default.
 
     >>> from curta import lax, numpy as jnp

@@ -22,7 +22,7 @@ from curta.transforms.dce import dce_jaxpr, used_inputs
 
 
 def run_while(op: While, args: Sequence[Any]) -> list[Any]:
-    """The results of a while loop; what neither changes nor decides is no carry."""
+    """Return the results of a while loop; invariant values are not in the carry."""
     fixed, loop = _moving_while(op)
     if not any(fixed):
         return list(op(*args))

@@ -150,8 +150,8 @@ def fori_loop(
       The last carry.
 
     Raises:
-      TypeError: if `body_fun` is not callable, the bounds are no integer scalars of one
-        dtype, or the carry changes its type.
+      TypeError: if `body_fun` is not callable, the bounds are not integer scalars of
+        one dtype, or the carry changes its type.
       ValueError: for `unroll` where a bound is traced.
 
     >>> from curta import lax

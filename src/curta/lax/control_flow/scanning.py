@@ -61,7 +61,7 @@ def scan(
 
     Raises:
       TypeError: if `f` is not callable or returns no pair, the carry changes its
-        structure, shape or dtype, or an output is no array.
+        structure, shape or dtype, or an output is not an array.
       ValueError: for arrays without a leading axis, sizes that differ from one another
         or from `length`, neither `xs` nor `length`, and a negative `unroll`.
 
@@ -228,7 +228,7 @@ def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
       The results, stacked along a new leading axis.
 
     Raises:
-      TypeError: if `f` is not callable or a result is no array.
+      TypeError: if `f` is not callable or a result is not an array.
       ValueError: for arrays without a leading axis, or sizes that differ.
 
     >>> from curta import lax, numpy as jnp

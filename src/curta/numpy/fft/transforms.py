@@ -170,7 +170,7 @@ def fft(
       Complex numbers, of `a`'s shape with `n` along `axis`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `n` or `axis` is not an integer.
       ValueError: `n` is not positive, `axis` is several, or `norm` is unknown; `axis`
         is out of bounds.
 
@@ -200,7 +200,7 @@ def ifft(
       Complex numbers, of `a`'s shape with `n` along `axis`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `n` or `axis` is not an integer.
       ValueError: `n` is not positive, `axis` is several, or `norm` is unknown; `axis`
         is out of bounds.
 
@@ -229,7 +229,7 @@ def rfft(
       Complex numbers, of `a`'s shape with n // 2 + 1 along `axis`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `n` or `axis` is not an integer.
       ValueError: `n` is not positive, `axis` is several, or `norm` is unknown; `axis`
         is out of bounds; `a` is complex.
 
@@ -258,7 +258,7 @@ def irfft(
       Real numbers, of `a`'s shape with `n` along `axis`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `n` or `axis` is not an integer.
       ValueError: `n` is not positive, `axis` is several, or `norm` is unknown; `axis`
         is out of bounds.
 
@@ -287,7 +287,7 @@ def hfft(
       Real numbers, of `a`'s shape with `n` along `axis`.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `n` or `axis` is no integer.
+      TypeError: `a` is a list, a string or None; `n` or `axis` is not an integer.
       ValueError: `n` is not positive, `axis` is several, or `norm` is unknown.
       IndexError: `axis` is out of bounds.
 
@@ -318,7 +318,7 @@ def ihfft(
       Complex numbers, of `a`'s shape with n // 2 + 1 along `axis`.
 
     Raises:
-      TypeError: `a` holds strings; `n` or `axis` is no integer.
+      TypeError: `a` holds strings; `n` or `axis` is not an integer.
       ValueError: `a` is complex or None, `n` is not positive, or `norm` is unknown.
       IndexError: `axis` is out of bounds.
 

@@ -25,7 +25,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
 
     Raises:
       TypeError: `x` is a list or a string; `dtype` is unknown.
-      ValueError: `x` has less than two dims, or `offset` is no integer.
+      ValueError: `x` has less than two dims, or `offset` is not an integer.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.trace(jnp.ones((3, 2, 2)))
@@ -58,7 +58,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
       The cross products, of the broadcast shape and the promoted dtype.
 
     Raises:
-      TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer, or
+      TypeError: `x1` or `x2` is a list, a string or None; `axis` is not an integer, or
         shapes do not broadcast.
       ValueError: the size along `axis` is not 3.
       IndexError: `axis` is out of bounds.
@@ -170,7 +170,7 @@ def vecdot(
       The products, of the broadcast shape without `axis`.
 
     Raises:
-      TypeError: `x1` or `x2` is a list, a string or None; `axis` is no integer;
+      TypeError: `x1` or `x2` is a list, a string or None; `axis` is not an integer;
         `preferred_element_type` is unknown.
       ValueError: the sizes along `axis` differ, or batches do not broadcast;
         `precision` is unknown.
@@ -219,7 +219,7 @@ def tensordot(
     Raises:
       TypeError: `x1` or `x2` is a list, a string or None; `axes` is neither a number
         nor a pair, or more than there are; the sizes to sum over differ;
-        `preferred_element_type` is unknown; `out_sharding` is no sharding.
+        `preferred_element_type` is unknown; `out_sharding` is not a sharding.
       ValueError: an axis is out of bounds; `precision` is unknown.
 
     >>> from curta import numpy as jnp

@@ -52,7 +52,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
       numbers. Singular matrices give infinities or NaN.
 
     Raises:
-      ValueError: for shapes that do not fit.
+      ValueError: if shapes do not match.
 
     >>> from curta import numpy as jnp
     >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
@@ -128,8 +128,8 @@ def pinv(
       Matrices (..., n, m).
 
     Raises:
-      TypeError: `a` is a list, a string or None; `rtol` or `rcond` is no number; `a` is
-        not square and `hermitian` is True.
+      TypeError: `a` is a list, a string or None; `rtol` or `rcond` is not a number; `a`
+        is not square and `hermitian` is True.
       ValueError: `a` has less than two dims, or both `rtol` and `rcond` are given.
 
     >>> from curta import numpy as jnp
@@ -201,8 +201,8 @@ def lstsq(
       the singular values (min(m, n),).
 
     Raises:
-      TypeError: `a` or `b` is a list, a string or None; `a` is no matrix, `b` has more
-        than two dims, or `rcond` is no number.
+      TypeError: `a` or `b` is a list, a string or None; `a` is not a matrix, `b` has
+        more than two dims, or `rcond` is not a number.
       ValueError: `a` and `b` differ in m.
       IndexError: `a` or `b` is a scalar.
 
@@ -294,8 +294,8 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
       x, in floats or complex numbers.
 
     Raises:
-      TypeError: `a` or `b` is a list, a string or None; `axes` is no sequence, or has
-        an axis twice.
+      TypeError: `a` or `b` is a list, a string or None; `axes` is not a sequence, or
+        has an axis twice.
       ValueError: `a` does not begin with the shape of `b`, or is not square as a
         matrix; an axis is out of bounds.
 

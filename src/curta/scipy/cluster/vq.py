@@ -1,4 +1,4 @@
-"""Vector quantisation."""
+"""Vector quantization."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def vq(
       The indices of the codes, int32, and the distances, both of shape (n,).
 
     Raises:
-      TypeError: for what is no array, and other numbers of features.
+      TypeError: if an argument is not an array; for other numbers of features.
       ValueError: for other ranks, and without codes.
 
     >>> from curta import numpy as jnp

@@ -35,7 +35,7 @@ def svd(
       alone.
 
     Raises:
-      TypeError: for what is no array, or one of less than two dims.
+      TypeError: if an argument is not an array of at least two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -78,7 +78,7 @@ def eigh(
 
     Raises:
       NotImplementedError: for `b`, `eigvals` and `type` but the defaults.
-      TypeError: for what is no array, and matrices that are not square.
+      TypeError: if an argument is not an array; for matrices that are not square.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -232,8 +232,8 @@ def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Any,
       Complex matrices T and Z of these shapes.
 
     Raises:
-      ValueError: for matrices that are not square, or of different sizes.
-      TypeError: for what is no array.
+      ValueError: if matrices are not square, or of different sizes.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -307,8 +307,8 @@ def hessenberg(
       Matrices (..., n, n), or two of them.
 
     Raises:
-      ValueError: for matrices that are not square.
-      TypeError: for what is no array, or one of less than two dims.
+      ValueError: if matrices are not square.
+      TypeError: if an argument is not an array of at least two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg

@@ -29,8 +29,8 @@ def cholesky(
       definite.
 
     Raises:
-      ValueError: for matrices that are not square.
-      TypeError: for what is no array.
+      ValueError: if matrices are not square.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -88,7 +88,7 @@ def lu_factor(
       each row that with which it was exchanged, int32 (..., min(m, n)).
 
     Raises:
-      TypeError: for what is no array, or one of less than two dims.
+      TypeError: if an argument is not an array of at least two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -119,7 +119,7 @@ def lu(
       P (..., m, m), L (..., m, k) and U (..., k, n) with k = min(m, n), or P L and U.
 
     Raises:
-      TypeError: for what is no array, or one of less than two dims.
+      TypeError: if an argument is not an array of at least two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -161,8 +161,8 @@ def qr(
       A tuple of Q, unless it is not asked for, R, and p if `pivoting`.
 
     Raises:
-      ValueError: for another mode.
-      TypeError: for what is no array, or one of less than two dims.
+      ValueError: if the mode is unknown.
+      TypeError: if an argument is not an array of at least two dims.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -206,8 +206,8 @@ def qr_multiply(
       The product, R, and p if `pivoting`.
 
     Raises:
-      ValueError: for another mode, and sizes that do not fit.
-      TypeError: for what is no array.
+      ValueError: if the mode is unknown or sizes do not match.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -278,7 +278,7 @@ def polar(
 
     Raises:
       ValueError: for another side, method or rank, and eps <= 0.
-      TypeError: for what is no array.
+      TypeError: if an argument is not an array.
       NotImplementedError: for shapes that "qdwh" does not take.
 
     >>> from curta import numpy as jnp

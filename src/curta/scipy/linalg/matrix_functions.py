@@ -58,7 +58,7 @@ def expm(
 
     Raises:
       ValueError: unless the matrices are square.
-      TypeError: for what is no array, and floats of 16 bits.
+      TypeError: if an argument is not an array; for floats of 16 bits.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -136,7 +136,7 @@ def expm_frechet(
 
     Raises:
       ValueError: unless both are square matrices of one shape.
-      TypeError: for what is no array.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -209,8 +209,8 @@ def funm(
       The matrix, complex; and an estimate of the relative error if not `disp`.
 
     Raises:
-      ValueError: for what is no square matrix.
-      TypeError: for what is no array, and a function that is not callable.
+      ValueError: if the matrix is not square.
+      TypeError: if an argument is not an array; for a function that is not callable.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg

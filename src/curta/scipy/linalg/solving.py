@@ -31,8 +31,8 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
       An array (...) of an inexact dtype.
 
     Raises:
-      ValueError: for matrices that are not square.
-      TypeError: for what is no array.
+      ValueError: if matrices are not square.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -53,8 +53,8 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
       Matrices (..., n, n) of an inexact dtype.
 
     Raises:
-      ValueError: for matrices that are not square.
-      TypeError: for what is no array.
+      ValueError: if matrices are not square.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -101,8 +101,8 @@ def cho_solve(
       An array of the shape of b.
 
     Raises:
-      ValueError: for sizes that do not fit.
-      TypeError: for what is no pair.
+      ValueError: if sizes do not match.
+      TypeError: if the argument is not a pair.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -155,8 +155,8 @@ def lu_solve(
       An array of the shape of b.
 
     Raises:
-      ValueError: for sizes that do not fit, and another `trans`.
-      TypeError: for what is no pair.
+      ValueError: if sizes do not match or `trans` has another value.
+      TypeError: if the argument is not a pair.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -199,8 +199,8 @@ def solve(
       An array of the shape of b and an inexact dtype.
 
     Raises:
-      ValueError: for sizes that do not fit, and another `assume_a`.
-      TypeError: for what is no array.
+      ValueError: if sizes do not match or `assume_a` has another value.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -274,7 +274,7 @@ def solve_triangular(
       An array of the shape of b and an inexact dtype.
 
     Raises:
-      ValueError: for sizes that do not fit, and another `trans`.
+      ValueError: if sizes do not match or `trans` has another value.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg
@@ -328,8 +328,8 @@ def solve_sylvester(
       Matrices (..., m, n) of an inexact dtype.
 
     Raises:
-      ValueError: for sizes that do not fit, and another method.
-      TypeError: for what is no array.
+      ValueError: if sizes do not match or the method is unknown.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg

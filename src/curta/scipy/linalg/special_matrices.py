@@ -239,7 +239,7 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
     Raises:
       ValueError: for other modes, n <= 0, and empty a.
-      TypeError: for what is no array, and an n that is no integer.
+      TypeError: if an argument is not an array; for an n that is not an integer.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import linalg

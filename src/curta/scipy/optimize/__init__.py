@@ -1,4 +1,4 @@
-"""Minimisation, as in `scipy.optimize`."""
+"""Minimization, as in `scipy.optimize`."""
 
 from curta.on_demand import without_parts as _without_parts
 from curta.scipy.optimize.minimisation import (

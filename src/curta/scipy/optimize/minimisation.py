@@ -1,4 +1,4 @@
-"""Quasi-Newton minimisation: BFGS, and its variant of limited memory."""
+"""Quasi-Newton minimization: BFGS, and its variant of limited memory."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def minimize(
     tol: float | None = None,
     options: dict[str, Any] | None = None,
 ) -> OptimizeResults:
-    """Minimise a scalar function of a vector.
+    """Minimize a scalar function of a vector.
 
     Args:
       fun: function of a vector of shape (n,), and of `args`, that returns a scalar.
@@ -77,7 +77,7 @@ def minimize(
       `fun`, `jac`, `hess_inv`, and how often what was evaluated.
 
     Raises:
-      TypeError: if `args` is no tuple, `x0` no vector of floats, `tol` no number,
+      TypeError: if `args` is not a tuple, `x0` no vector of floats, `tol` no number,
         `options` no mapping of known names, and if `fun` returns no scalar.
       ValueError: for another method, and for a scalar `x0`.
 

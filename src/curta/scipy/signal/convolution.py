@@ -35,8 +35,9 @@ def fftconvolve(
       An array of an inexact dtype.
 
     Raises:
-      ValueError: for other modes and shapes, and axes that are not there.
-      TypeError: for what is no array.
+      ValueError: if the mode is unknown or shapes do not match, or axes are not t
+          there.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -150,7 +151,7 @@ def convolve(
 
     Raises:
       ValueError: for other modes, methods, precisions and shapes.
-      TypeError: for what is no array.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -225,7 +226,7 @@ def convolve2d(
 
     Raises:
       NotImplementedError: for another boundary or value.
-      ValueError: for another rank, and other modes and shapes.
+      ValueError: if the rank differs, or the mode is unknown or shapes do not match.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal

@@ -37,9 +37,9 @@ def detrend(
 
     Raises:
       ValueError: for another type, and for indices outside of the data.
-      IndexError: for an axis that is not there.
-      TypeError: for what is no array.
-      NotImplementedError: for `overwrite_data`.
+      IndexError: if an axis is out of range.
+      TypeError: if an argument is not an array.
+      NotImplementedError: if `overwrite_data` is given.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal

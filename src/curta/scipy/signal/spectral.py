@@ -237,7 +237,7 @@ def stft(
       fs: samples a second; 1 by default.
       window: the name of a window, a tuple of name and parameters, or an array.
       nperseg: the length of a segment; 256 by default.
-      noverlap: how much neighbours share, by default half.
+      noverlap: how much neighbors share, by default half.
       nfft: the length of the transforms, at least `nperseg`, which is the default.
       detrend: "constant" or "linear", a function, or False: what each segment loses.
       return_onesided: leave out negative frequencies, unless x is complex.
@@ -251,8 +251,8 @@ def stft(
       `axis`, time last.
 
     Raises:
-      ValueError: for lengths and names that do not fit, and an axis that is not there.
-      TypeError: for what is no array.
+      ValueError: if lengths or names are invalid, or an axis is out of range.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -307,8 +307,8 @@ def csd(
       Frequencies and the density, complex unless y is None.
 
     Raises:
-      ValueError: for lengths and names that do not fit, and an axis that is not there.
-      TypeError: for what is no array.
+      ValueError: if lengths or names are invalid, or an axis is out of range.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal
@@ -424,7 +424,7 @@ def istft(
 
     Raises:
       ValueError: for lengths, names and axes that do not fit.
-      TypeError: for what is no array.
+      TypeError: if an argument is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import signal

@@ -52,10 +52,10 @@ def cg(
       The solution, like `b`, and None.
 
     Raises:
-      TypeError: for an `A` that is neither a matrix nor a function, a `b` that is no
-        array or does not fit `A`, and tolerances that are no numbers.
-      ValueError: for a matrix that is not square, an `x0` that does not look like `b`,
-        and a function `A` whose results do not.
+      TypeError: if `A` is neither a matrix nor a function, or `b` is not an array or
+          does not match `A`, or a tolerance is not a number.
+      ValueError: if the matrix is not square, `x0` does not have the structure of `b`,
+          or results of the function `A` do not.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.sparse.linalg import cg
@@ -92,10 +92,10 @@ def bicgstab(
       The solution, like `b`, and None.
 
     Raises:
-      TypeError: for an `A` that is neither a matrix nor a function, a `b` that is no
-        array or does not fit `A`, and tolerances that are no numbers.
-      ValueError: for a matrix that is not square, an `x0` that does not look like `b`,
-        and a function `A` whose results do not.
+      TypeError: if `A` is neither a matrix nor a function, or `b` is not an array or
+          does not match `A`, or a tolerance is not a number.
+      ValueError: if the matrix is not square, `x0` does not have the structure of `b`,
+          or results of the function `A` do not.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.sparse.linalg import bicgstab
@@ -118,7 +118,7 @@ def gmres(
     M: Any = None,
     solve_method: str = "batched",
 ) -> tuple[Any, Any]:
-    """Solve A x = b by the generalised minimal residual method, for any A.
+    """Solve A x = b by the generalized minimal residual method, for any A.
 
     Y. Saad and M. Schultz (1986).
 
@@ -138,12 +138,11 @@ def gmres(
       The solution, like `b`, and 0, or -1 if it is not a number.
 
     Raises:
-      TypeError: for an `A` that is neither a matrix nor a function, a `b` that is no
-        array or does not fit `A`, and tolerances that are no numbers, and a
-        `restart` that is no integer.
-      ValueError: for a matrix that is not square, an `x0` that does not look like `b`,
-        and a function `A` whose results do not, a negative
-        `restart`, and another `solve_method`.
+      TypeError: if `A` is neither a matrix nor a function, `b` is not an array or does
+          not match `A`, or a tolerance is not a number, or `restart` is not an integer.
+      ValueError: if the matrix is not square, `x0` does not have the structure of `b`,
+          results of the function `A` do not, `restart` is negative, or `solve_method`
+          has another value.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy.sparse.linalg import gmres
