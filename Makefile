@@ -16,6 +16,7 @@
 
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-hosts test test-pythons test-fresh test-hosts \
+	test-multiprocess \
 	test-simulated-hosts test-shrunk test-libraries test-accelerators test-browser \
 	test-gpu lint lock types dist docs gallery coverage signatures bench \
 	bench-programs fuzz test-aarch64 test-cpus pythons clean
@@ -175,6 +176,13 @@ PLATFORM ?= cuda
 PLUGIN ?= cuda13
 test-gpu: $(call ready,$(PLUGIN))
 	$(call python,$(PLUGIN)) -m accelerators.on_gpu --platform $(PLATFORM) $(ARGS)
+
+# Samples of all ops, random programs and others on 2, 3 and 4 ranks, by MPI, over TCP
+# and on simulated hosts: hours. ARGS="--every 10" runs a tenth, --engines and --ranks
+# choose. The table at the end says what ran.
+test-multiprocess: $(call ready,hosts)
+	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+	$(call python,hosts) -m multiprocess.net $(ARGS)
 
 # Processes are started: one test at a time. The last line says by what.
 test-hosts: $(call ready,hosts)

@@ -1,1 +1,1 @@
-"""Tests of real processes, by MPI and over TCP: `make test-hosts`."""
+"""Tests of real processes: `make test-hosts` and `make test-multiprocess`."""

@@ -105,6 +105,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "tests/api/test_shard_map.py",
     )
     | {"LayoutConstraint": "tests/experimental/test_layout.py"}
+    | dict.fromkeys(("HiOp", "HiLinear"), "tests/experimental/test_hijax.py")
 )
 
 # Ops that may be differentiated nowhere, as in JAX; asking raises MissingRule.
