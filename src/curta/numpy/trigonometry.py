@@ -240,12 +240,18 @@ def sinc(x: ArrayLike, /) -> Array:
     (x,) = promote_args_inexact("sinc", x)
     zero = lax.eq(x, const(x, 0))
     angle = lax.mul(const(x, np.pi), x)
-    safe = select_where(zero, const(x, 1), angle)
+    edge, turn = zero, x
+    if not is_complex(x):
+        # Away from the infinities, whose derivatives would be NaN too.
+        endless = lax.eq(lax.abs(x), const(x, np.inf))
+        edge = lax.bitwise_or(zero, endless)
+        turn = select_where(endless, const(x, 1), x)
+        angle = select_where(endless, const(x, 0), angle)
+    safe = select_where(edge, const(x, 1), angle)
     at_zero = _sinc_maclaurin(0, angle)
-    sine = lax.sin(lax.mul(const(x, np.pi), _to_half_turn(x)))
+    sine = lax.sin(lax.mul(const(x, np.pi), _to_half_turn(turn)))
     rest = lax.div(sine, safe)
     if not is_complex(x):
-        endless = lax.eq(lax.abs(x), const(x, np.inf))
         rest = select_where(endless, const(x, 0), rest)
     return select_where(zero, at_zero, rest)
 

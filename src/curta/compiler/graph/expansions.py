@@ -20,6 +20,7 @@ from curta.compiler.graph.complex_products import (
 from curta.compiler.graph.inline import Expand, Function
 from curta.compiler.graph.written_out import written_out
 from curta.compiler.targets import Target
+from curta.config import enable_x64
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
@@ -63,7 +64,8 @@ def _traced(
     rule: Rule, op: Op, avals: tuple[ShapedArray, ...], target: Target
 ) -> ClosedJaxpr:
     function: Any = rule(op, avals, target)
-    return stage(function, avals)
+    with enable_x64(True):  # whatever the setting, arrays of 64 bits stay
+        return stage(function, avals)
 
 
 def _any_target(rule: Callable[..., ClosedJaxpr | Function | None]) -> Rule:

@@ -162,12 +162,19 @@ def tan(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 
 def power(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
-    """exp(w log z); 1 if w = 0; 0 ** w is 0 if w's real part is positive, else NaN."""
+    """exp(w log z); 1 if w = 0; 0 ** w is 0 if w's real part is positive, else NaN.
+
+    A real w scales the parts of the logarithm: infinite ones times 0 would be NaN.
+    """
     nothing = complexes.is_zero(b, z)
     positive = b.compare("gt", w.re, b.const(0, w.re.dtype))
     broken = b.const(complex(np.nan, np.nan), z.dtype)
     at_zero = b.select(positive, b.const(0, z.dtype), broken)
-    size = exp(b, complexes.mul(b, w, complexes.log(b, z)))
+    log = complexes.log(b, z)
+    product = complexes.mul(b, w, log)
+    scaled = complexes.scale(b, log, w.re)
+    real = b.compare("eq", w.im, b.const(0, w.im.dtype))
+    size = exp(b, b.select(real, scaled, product))
     size = b.select(nothing, at_zero, size)
     result: ComplexExpr = b.select(complexes.is_zero(b, w), b.const(1, z.dtype), size)
     return result

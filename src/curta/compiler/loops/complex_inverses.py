@@ -63,11 +63,21 @@ def _conjugate_product(b: Any, z: ComplexExpr, w: ComplexExpr) -> Any:
     return b.sub(b.mul(z.re, w.im), b.mul(z.im, w.re))
 
 
+def _is_nan(b: Any, x: Any) -> Any:
+    return b.compare("ne", x, x)
+
+
+def _beside_zero(b: Any, z: ComplexExpr) -> Any:
+    """Whether z is 0 + NaN i, some of whose functions have a part that is known."""
+    return b.and_(b.compare("eq", z.re, _number(b, 0)), _is_nan(b, z.im))
+
+
 @_in_doubles
 def asin(b: Any, z: ComplexExpr) -> ComplexExpr:
     below, above = _roots(b, z)
     infinite = _is_infinite(b, z)
     re = b.math("atan2", z.re, _real_product(b, below, above))
+    re = b.select(_beside_zero(b, z), z.re, re)
     im = b.math("asinh", _conjugate_product(b, below, above))
     re = b.select(infinite, b.math("atan2", z.re, b.abs(z.im)), re)
     im = b.select(infinite, b.copysign(_number(b, np.inf), z.im), im)
@@ -79,6 +89,7 @@ def acos(b: Any, z: ComplexExpr) -> ComplexExpr:
     below, above = _roots(b, z)
     infinite = _is_infinite(b, z)
     re = b.mul(_number(b, 2), b.math("atan2", below.re, above.re))
+    re = b.select(_beside_zero(b, z), _number(b, np.pi / 2), re)
     im = b.math("asinh", _conjugate_product(b, above, below))
     re = b.select(infinite, b.math("atan2", b.abs(z.im), z.re), re)
     im = b.select(infinite, b.copysign(_number(b, np.inf), b.neg(z.im)), im)
@@ -94,6 +105,7 @@ def acosh(b: Any, z: ComplexExpr) -> ComplexExpr:
     real = b.add(b.mul(below.re, above.re), b.mul(below.im, above.im))
     re = b.select(infinite, _number(b, np.inf), b.math("asinh", real))
     im = b.mul(_number(b, 2), b.math("atan2", below.im, above.re))
+    im = b.select(_beside_zero(b, z), _number(b, np.pi / 2), im)
     im = b.select(infinite, b.math("atan2", z.im, z.re), im)
     return _complex(re, im)
 
@@ -123,7 +135,20 @@ def atanh(b: Any, z: ComplexExpr) -> ComplexExpr:
     inverse = b.select(_is_infinite(b, z), _number(b, 0), inverse)
     re = b.select(far, inverse, re)
     im = b.select(far, b.copysign(_number(b, np.pi / 2), y), im)
+    re, im = _atanh_of_nan(b, x, y, re, im)
     return _complex(b.copysign(re, z.re), b.mul(im, b.copysign(one, z.re)))
+
+
+def _atanh_of_nan(b: Any, x: Any, y: Any, re: Any, im: Any) -> tuple[Any, Any]:
+    """The parts, and those of NaN: 0 + NaN i of 0 and infinity + NaN i (C99, G.6)."""
+    zero, nan, end = (_number(b, v) for v in (0, np.nan, np.inf))
+    known = b.or_(b.compare("eq", x, zero), b.compare("eq", x, end))
+    re = b.select(_is_nan(b, y), b.select(known, zero, nan), re)
+    im = b.select(_is_nan(b, y), nan, im)
+    far = b.compare("eq", b.abs(y), end)
+    lost = b.and_(_is_nan(b, x), b.compare("lt", b.abs(y), end))
+    re = b.select(_is_nan(b, x), b.select(far, zero, nan), re)
+    return re, b.select(lost, nan, im)
 
 
 def atan(b: Any, z: ComplexExpr) -> ComplexExpr:

@@ -126,7 +126,9 @@ def abs_(b: Any, z: ComplexExpr) -> Any:
 
 
 def sign(b: Any, z: ComplexExpr) -> ComplexExpr:
-    """z / |z|, and 0 of 0."""
+    """z / |z|, 0 of 0, and of infinities the direction of the infinite parts."""
+    defined = b.and_(b.compare("eq", z.re, z.re), b.compare("eq", z.im, z.im))
+    z = _select(b, b.and_(_is_infinite(b, z), defined), _direction(b, z), z)
     modulus = abs_(b, z)
     zero = is_zero(b, z)
     divisor = b.select(zero, b.const(1, modulus.dtype), modulus)

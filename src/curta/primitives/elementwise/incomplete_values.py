@@ -1,7 +1,8 @@
 """Incomplete gamma and beta functions of NumPy arrays.
 
 Power series and continued fractions, in float64; the fractions are run backwards
-from a depth that suffices for the largest parameter.
+from a depth that suffices for the largest parameter. Of large parameters a and
+arguments x near a, Temme's uniform expansion (NIST DLMF 8.12) takes their place.
 """
 
 from __future__ import annotations
@@ -10,9 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from curta.primitives.elementwise.special_values import digamma, in_float64, lgamma
+from curta.primitives.elementwise.special_values import (
+    digamma,
+    erfc,
+    in_float64,
+    lgamma,
+    log_gamma_above_one,
+)
+from curta.primitives.elementwise.temme_values import LEAST, TEMME, WIDTH
 
 _MOST_STEPS = 20_000
+_SERIES = 200  # terms of the series of gamma functions, away from Temme's region
+_LARGEST_FRACTION = 1000.0  # beyond, no more steps are needed
 _LARGE = 10.0  # parameters of which Stirling's series tells all digits
 _STIRLING = (
     *(1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156),
@@ -38,7 +48,7 @@ def igammac(a: Any, x: Any) -> Any:
 def igamma_grad_a(a: Any, x: Any) -> Any:
     """The derivative of P(a, x) with respect to a."""
     shape, bound, legal = _legal(a, x)
-    weight = np.exp(shape * np.log(bound) - bound - lgamma(shape))
+    weight = _weight(shape, bound)
     return _where_legal(weight * _slope(shape, bound), a, x, legal)
 
 
@@ -66,12 +76,18 @@ def _where_legal(slope: Any, a: Any, x: Any, legal: Any) -> Any:
 
 def _lower_and_upper(a: Any, x: Any) -> tuple[Any, Any]:
     safe_a, safe_x, legal = _legal(a, x)
-    weight = np.exp(safe_a * np.log(safe_x) - safe_x - lgamma(safe_a))
+    weight = _weight(safe_a, safe_x)
     lower = weight * _series(safe_a, safe_x)[0] / safe_a
     upper = weight * _fraction(safe_a, safe_x)[0]
     by_series = _by_series(safe_a, safe_x)
     p = np.where(by_series, lower, 1 - upper)
     q = np.where(by_series, 1 - lower, upper)
+    small = (safe_a <= 1) & (safe_x <= 1)
+    by_parts = _by_parts(safe_a, safe_x)
+    p, q = (np.where(small, v, w) for v, w in zip(by_parts, (p, q), strict=True))
+    uniform, middle = _uniform(safe_a, safe_x), _Uniform(safe_a, safe_x)
+    p = np.where(uniform, middle.lower(), p)
+    q = np.where(uniform, middle.upper(), q)
     one = ((a == 0) & (x > 0)) | ((x == np.inf) & (a < np.inf))
     zero = ((x == 0) & (a > 0)) | ((a == np.inf) & (x < np.inf))
     bad = (a < 0) | (x < 0) | np.isnan(a) | np.isnan(x) | ~(legal | one | zero)
@@ -80,9 +96,104 @@ def _lower_and_upper(a: Any, x: Any) -> tuple[Any, Any]:
     return np.where(bad, np.nan, edge_p), np.where(bad, np.nan, edge_q)
 
 
+def _uniform(a: Any, x: Any) -> Any:
+    """Where Temme's expansion has all digits."""
+    return (a >= LEAST) & (np.absolute(x - a) <= WIDTH * a)
+
+
 def _by_series(a: Any, x: Any) -> Any:
-    """Whether the series converges faster than the fraction."""
-    return (x <= 1) | (x <= a)
+    """Where the series converges, and faster than the fraction."""
+    return ~_uniform(a, x) & ((x <= 1) | (x <= a))
+
+
+def _by_fraction(a: Any, x: Any) -> Any:
+    return ~_uniform(a, x) & ~((x <= 1) | (x <= a))
+
+
+def _weight(a: Any, x: Any) -> Any:
+    """x**a exp(-x) / gamma(a), for large a by the deviance of x from it (Loader)."""
+    large = a > _LARGE
+    b = np.where(large, a, _LARGE)
+    saddle = -b * _less_log1p(x, b) - _beyond_stirling(b)
+    saddle = np.sqrt(b / (2 * np.pi)) * np.exp(saddle)
+    log = np.log(x)
+    middle = np.where(large, 1.0, a)
+    middle = np.exp(middle * log - x - lgamma(middle))
+    small = np.minimum(a, 1.0)  # where 1 / gamma(a) = a / gamma(a + 1) keeps digits
+    small = small * np.exp(small * log - x - log_gamma_above_one(small))
+    return np.where(large, saddle, np.where(a <= 1, small, middle))
+
+
+def _less_log1p(x: Any, a: Any) -> Any:
+    """mu - log(1 + mu) for mu = (x - a) / a, near 0 by the series of 2 atanh(r)."""
+    mu = (x - a) / a
+    near = np.absolute(mu) < 0.4
+    r = np.where(near, mu / (2 + mu), 0.0)
+    series = np.polynomial.polynomial.polyval(r * r, _ATANH)
+    return np.where(near, r * (mu - 2 * r * r * series), mu - np.log(x) + np.log(a))
+
+
+# (atanh(r) - r) / r**3 in powers of r**2, for |r| <= 1/4
+_ATANH = tuple(1 / (2 * k + 3) for k in range(14))
+
+
+def _by_parts(a: Any, x: Any) -> tuple[Any, Any]:
+    """P and Q for a, x <= 1, the second without cancellation where it is small.
+
+    P is u (1 + s) with u = x**a / gamma(a + 1) and the series s of DLMF 8.7.1.
+    """
+    a, x = np.minimum(a, 1.0), np.minimum(x, 1.0)
+    log = a * np.log(x) - log_gamma_above_one(a)
+    total, term = np.zeros_like(a), a
+    for n in range(1, 20):
+        term = term * (-x / n)
+        total = total + term / (a + n)
+    power = np.exp(log)
+    return power + power * total, -np.expm1(log) - power * total + 0.0
+
+
+class _Uniform:
+    """Temme's expansion: P = erfc(-u) / 2 - e S, Q = erfc(u) / 2 + e S, u = eta √(a/2).
+
+    mu is x / a - 1, eta²/2 = mu - log(1 + mu), and e = exp(-u²) / √(2πa).
+    """
+
+    def __init__(self, a: Any, x: Any):
+        inside = _uniform(a, x)
+        self.a = np.where(inside, a, LEAST)
+        x = np.where(inside, x, LEAST)
+        self.mu = (x - self.a) / self.a
+        self.half = _less_log1p(x, self.a)
+        self.eta = np.copysign(np.sqrt(2 * self.half), self.mu)
+        self.u = self.eta * np.sqrt(self.a / 2)
+        self.e = np.exp(-self.a * self.half) / np.sqrt(2 * np.pi * self.a)
+
+    def lower(self) -> Any:
+        return 0.5 * erfc(-self.u) - self.e * self.sums()[0]
+
+    def upper(self) -> Any:
+        return 0.5 * erfc(self.u) + self.e * self.sums()[0]
+
+    def sums(self) -> tuple[Any, Any, Any]:
+        """S = sum of c_k(eta) / a**k, and its derivatives by a and eta."""
+        polynomial, r = np.polynomial.polynomial, 1 / self.a
+        total = by_r = by_eta = np.zeros_like(self.a)
+        for k, row in reversed([*enumerate(TEMME)]):
+            value = polynomial.polyval(self.eta, row)
+            total = total * r + value
+            by_r = by_r * r + k * value
+            slope = [n * c for n, c in enumerate(row)][1:] or [0.0]
+            by_eta = by_eta * r + polynomial.polyval(self.eta, slope)
+        return total, -by_r * r, by_eta
+
+    def slope(self) -> Any:
+        """dP/da over x**a exp(-x) / gamma(a) = a e exp(-_beyond_stirling(a))."""
+        total, by_a, by_eta = self.sums()
+        none = self.eta == 0
+        ratio = np.where(none, 1.0, self.mu / np.where(none, 1.0, self.eta))
+        change = total * (self.mu - self.half - 0.5 / self.a) + by_a
+        change = self.eta / 2 - ratio - change + by_eta * ratio / self.a
+        return change / self.a * np.exp(_beyond_stirling(self.a))
 
 
 def _slope(a: Any, x: Any) -> Any:
@@ -92,7 +203,8 @@ def _slope(a: Any, x: Any) -> Any:
     series = (total_slope + total * (log - digamma(a + 1))) / a
     value, value_slope = _fraction(a, x)
     fraction = -(value_slope + value * (log - digamma(a)))
-    return np.where(_by_series(a, x), series, fraction)
+    slope = np.where(_by_series(a, x), series, fraction)
+    return np.where(_uniform(a, x), _Uniform(a, x).slope(), slope)
 
 
 def _steps(largest: Any) -> int:
@@ -106,10 +218,11 @@ def _series(a: Any, x: Any) -> tuple[Any, Any]:
 
     NIST DLMF 8.7.1.
     """
-    x = np.where(_by_series(a, x), x, 1.0)
+    active = _by_series(a, x)
+    a, x = np.where(active, a, 1.0), np.where(active, x, 1.0)
     term, slope = np.ones_like(a), np.zeros_like(a)
     total, total_slope = term, slope
-    for k in range(1, _steps(a)):
+    for k in range(1, _SERIES):
         slope = slope - 1 / (a + k)
         term = term * (x / (a + k))
         total = total + term
@@ -122,9 +235,9 @@ def _fraction(a: Any, x: Any) -> tuple[Any, Any]:
 
     NIST DLMF 8.9.2, in the form whose parts are even.
     """
-    by_series = _by_series(a, x)
-    a, x = np.where(by_series, 1.0, a), np.where(by_series, 2.0, x)
-    depth = 2 * _steps(a)
+    active = _by_fraction(a, x)
+    a, x = np.where(active, a, 1.0), np.where(active, x, 2.0)
+    depth = 2 * _steps(np.minimum(a, _LARGEST_FRACTION))
     f, slope = x + 2 * depth + 1 - a, -np.ones_like(a)
     for k in range(depth, 0, -1):
         part = k * (k - a) / f

@@ -79,10 +79,15 @@ class Sign(FlatElementwise):
 
 
 def _direction(z: Any) -> Any:
-    """z / |z|, and 0 of 0."""
-    modulus = np.where(z == 0, 1, np.absolute(z))
+    """z / |z|, 0 of 0, and of infinities the direction of the infinite parts."""
     out = np.empty_like(z)
-    out.real, out.imag = z.real / modulus, z.imag / modulus
+    infinite = np.isinf(z) & ~np.isnan(z)
+    parts = [
+        np.where(infinite, np.copysign(np.isinf(x), x), x) for x in (z.real, z.imag)
+    ]
+    out.real, out.imag = parts
+    modulus = np.where(out == 0, 1, np.absolute(out))
+    out.real, out.imag = out.real / modulus, out.imag / modulus
     return out
 
 

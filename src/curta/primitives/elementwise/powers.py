@@ -110,7 +110,13 @@ class Pow(Elementwise):
         # Of 0.5 at a stride of 0 NumPy makes a square root: -0.0, and NaN of -inf.
         shape = np.broadcast_shapes(x.shape, y.shape)
         exponents = np.broadcast_to(y.astype(x.dtype, copy=False), shape or (1,))
-        return np.power(x, exponents.copy()).reshape(shape)
+        power = np.power(x, exponents.copy()).reshape(shape)
+        if x.dtype.kind == "c":
+            x, exponents = np.broadcast_arrays(x, exponents.reshape(shape))
+            finite = np.isfinite(power) & np.isfinite(x) & np.isfinite(exponents)
+            if not finite.all():
+                power = np.where(finite, power, _complex_power(x, exponents))
+        return power
 
     def scalar(self, b: Any, *xs: Any) -> Any:
         x, y = xs
@@ -148,6 +154,21 @@ def _pow_slope(x: Any, y: Any) -> Any:
     constant, zeros = eq(y, const(y, 0)), full_like(y, 0)
     slope = mul(replace_zero(y), pow_(x, sub(y, full_like(y, 1))))
     return select(constant, zeros, slope)
+
+
+def _complex_power(z: Any, w: Any) -> Any:
+    """exp(w log z), with NaN where that has it; NumPy's may be infinite instead.
+
+    A real w scales the parts of the logarithm: infinite ones times 0 would be NaN.
+    """
+    log, product = np.log(z), np.empty_like(z)
+    scaled = w.imag == 0
+    product.real = w.real * log.real - np.where(scaled, 0, w.imag * log.imag)
+    product.imag = w.real * log.imag + np.where(scaled, 0, w.imag * log.real)
+    power = np.exp(product)
+    broken = z.dtype.type(complex(np.nan, np.nan))
+    power = np.where(z == 0, np.where(w.real > 0, 0, broken), power)
+    return np.where(w == 0, 1, power).astype(z.dtype)
 
 
 sqrt: Sqrt = Sqrt()

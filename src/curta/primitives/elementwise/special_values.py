@@ -183,6 +183,11 @@ def lgamma(x: Any) -> Any:
     return np.where(((x <= 0) & (np.floor(x) == x)) | (a == np.inf), np.inf, out)
 
 
+def log_gamma_above_one(x: Any) -> Any:
+    """log(gamma(1 + x)) for 0 <= x <= 1, accurate near 0."""
+    return x * (x - 1) * chebyshev.chebval(x - 0.5, _LGAMMA)
+
+
 def _sin_pi(x: Any) -> Any:
     """sin(pi x), up to sign."""
     return np.sin(np.pi * (x - np.rint(x)))
@@ -222,7 +227,7 @@ def _reduced(x: Any) -> tuple[Any, Any, Any]:
 
 @in_float64
 def digamma(x: Any) -> Any:
-    """The derivative of log(gamma(x)); NaN at the poles."""
+    """The derivative of log(gamma(x)); NaN at the poles but the zeros, -inf at +0."""
     return _digamma(x)
 
 
@@ -231,8 +236,9 @@ def _digamma(x: Any) -> Any:
     fraction = x - np.rint(x)
     mirrored = _positive_digamma(1 - x) - np.pi / np.tan(np.pi * fraction)
     out = np.where(x <= 0, mirrored, _positive_digamma(np.absolute(x)))
-    pole = ((x <= 0) & (fraction == 0)) | (x == -np.inf)
-    return np.where(pole, np.nan, np.where(x == np.inf, np.inf, out))
+    pole = ((x < 0) & (fraction == 0)) | (x == -np.inf)
+    out = np.where(pole, np.nan, np.where(x == np.inf, np.inf, out))
+    return np.where(x == 0, np.copysign(np.inf, -x), out)
 
 
 def _positive_digamma(x: Any) -> Any:

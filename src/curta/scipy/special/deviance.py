@@ -9,15 +9,14 @@ remains of power and exponential is the deviance of the count from the mean.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import curta.numpy as jnp
-from curta import dtypes, lax
+from curta import lax
 from curta.api.custom_derivatives import custom_jvp
-from curta.numpy.promotion import const
-from curta.scipy.special.arguments import polynomial
 from curta.scipy.special.entropies import xlogy
 
 LARGE = 16.0  # from here on the series in 1/x give all digits of float64
@@ -31,16 +30,24 @@ _DIGAMMA = (-691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12, 0.0)
 _ATANH = tuple(1 / (2 * k + 3) for k in range(16, -1, -1))
 
 
+def _horner(coefficients: Sequence[float], x: Any) -> Any:
+    """The polynomial at x, highest power first."""
+    total: Any = coefficients[0]
+    for coefficient in coefficients[1:]:
+        total = total * x + coefficient
+    return total
+
+
 def stirling_error(x: Any) -> Any:
     """log(gamma(x)) less Stirling's formula, for x >= LARGE."""
     r = 1 / x
-    return r * polynomial(_STIRLING, r * r)
+    return r * _horner(_STIRLING, r * r)
 
 
 def log_less_digamma(x: Any) -> Any:
     """log(x) - digamma(x), for x >= LARGE."""
     r = 1 / x
-    return 0.5 * r + polynomial(_DIGAMMA, r * r)
+    return 0.5 * r + _horner(_DIGAMMA, r * r)
 
 
 @custom_jvp
@@ -52,7 +59,7 @@ def log1p_less_x(x: Any) -> Any:
     near = (x >= -0.5) & (x <= 1)
     safe = jnp.where(near, x, 0)
     r = safe / (2 + safe)
-    series = -safe * r + 2 * r * r * r * polynomial(_ATANH, r * r)
+    series = -safe * r + 2 * r * r * r * _horner(_ATANH, r * r)
     return jnp.where(near, series, jnp.log1p(jnp.where(near, 1, x)) - x)
 
 
@@ -122,7 +129,7 @@ def log_half_step(x: Any) -> Any:
     """log(gamma(x + 1/2) / gamma(x)) - log(x)/2, for x > 0 (NIST DLMF 5.11.13)."""
     large = x >= LARGE
     r = 1 / jnp.where(large, x, LARGE)
-    series = r * polynomial(_HALF_STEP, r * r)
+    series = r * _horner(_HALF_STEP, r * r)
     small = jnp.where(large, 1, x)
     direct = lax.lgamma(small + 0.5) - lax.lgamma(small) - 0.5 * jnp.log(small)
     return jnp.where(large, series, direct)
@@ -142,13 +149,3 @@ def log1m_exp(x: Any) -> Any:
     low = x < math.log(2)
     near = jnp.log(-jnp.expm1(-jnp.where(low, x, 1)))
     return jnp.where(low, near, jnp.log1p(-jnp.exp(-jnp.where(low, 1, x))))
-
-
-def double_digits(x: Any) -> bool:
-    """Whether x has the digits of float64."""
-    return bool(dtypes.finfo(x.dtype).nmant > 50)
-
-
-def number(x: Any, value: float) -> Any:
-    """A number in the dtype of x."""
-    return const(x, value)

@@ -169,12 +169,14 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 
 def _power_of_log(log: Any, lmbda: Any) -> Any:
-    zero = lmbda == 0
-    safe = jnp.where(zero, jnp.ones_like(lmbda), lmbda)
-    # Near 0 a series, for the sake of derivatives by lmbda.
-    z = lmbda * jnp.where(jnp.isfinite(log), log, 0)
-    series = log * (1 + z / 2 + z * z / 6)
-    return jnp.where(zero, series, jnp.expm1(safe * log) / safe)
+    """(exp(lmbda log) - 1) / lmbda, near 0 by its series, which does not underflow."""
+    finite = jnp.isfinite(log)
+    z = lmbda * jnp.where(finite, log, 0)
+    near = (lmbda == 0) | (finite & (jnp.abs(z) < 1e-3))
+    safe = jnp.where(near, jnp.ones_like(lmbda), lmbda)
+    z = jnp.where(near, z, 0)
+    series = log * (1 + z / 2 * (1 + z / 3 * (1 + z / 4 * (1 + z / 5))))
+    return jnp.where(near, series, jnp.expm1(safe * log) / safe)
 
 
 def softmax(x: ArrayLike, /, *, axis: int | tuple[int, ...] | None = None) -> Array:

@@ -13,7 +13,13 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
-from curta.scipy.special.arguments import only_f32_or_f64, polynomial, ratio, real
+from curta.scipy.special.arguments import (
+    in_double,
+    only_f32_or_f64,
+    polynomial,
+    ratio,
+    real,
+)
 
 _SQRT_PI = math.sqrt(np.pi)
 
@@ -398,8 +404,8 @@ def _ndtri_jvp(primals: Any, tangents: Any) -> Any:
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """log(ndtr(x)), accurate in both tails.
 
-    Below -10 (-20 in float64) by an asymptotic series of `series_order` terms, at most
-    30. TypeError unless x is float32 or float64.
+    Below -12.5 (-37 in float64) by an asymptotic series of `series_order` terms, at
+    most 30. TypeError unless x is float32 or float64.
 
     >>> from curta.scipy import special
     >>> special.log_ndtr(0.0)
@@ -414,7 +420,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     x = jnp.asarray(x)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"x.dtype={x.dtype} is not supported.")
-    lower = -20 if x.dtype == np.float64 else -10
+    lower = -37 if x.dtype == np.float64 else -12.5  # where erfc has all its bits
     tail = 0.5 * lax.erfc(jnp.abs(jnp.maximum(x, lower)) * math.sqrt(0.5))
     high = jnp.where(x > 0, jnp.log1p(-tail), jnp.log(tail))
     low = _log_ndtr_series(jnp.minimum(x, lower), series_order)
@@ -441,13 +447,15 @@ def _log_ndtr_series(x: Any, order: int) -> Any:
 
 # --- Owen's T -----------------------------------------------------------------------
 
-_GAUSS_POINTS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(26)
+_GAUSS_POINTS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(36)
+_REACH = 9.0  # beyond, exp(-x²/2) does not count
 
 
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     """Owen's T: the probability of X > h and 0 < Y < aX for standard normal X, Y.
 
-    By Gauss-Legendre quadrature of exp(-h²(1 + x²)/2) / (1 + x²) / 2π over 0 to a ≤ 1;
+    By Gauss-Legendre quadrature of exp(-h²(1 + x²)/2) / (1 + x²) / 2π over 0 to a ≤ 1,
+    or as far as it counts;
     for a > 1 by T(h, a) = (Q(h) + Q(ah))/2 - Q(h) Q(ah) - T(ah, 1/a) with the upper
     tail Q (M. Patefield and D. Tandy, 2000).
 
@@ -456,8 +464,7 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     Array(0.125, dtype=float32)
     """
     h, a = inexact_operands("owens_t", h, a)
-    working = dtypes.working_dtype(h.dtype)  # the quadrature loses digits of halves
-    return _owens_t(h.astype(working), a.astype(working))
+    return in_double(_owens_t)(h, a)
 
 
 @custom_jvp
@@ -466,15 +473,21 @@ def _owens_t(h: Any, a: Any) -> Any:
     size, slope = jnp.abs(h), jnp.abs(a)
     steep = slope > 1
     upper = jnp.where(steep, 1 / jnp.where(steep, slope, 1), slope)
-    scaled = jnp.where(steep, slope * size, size)
+    scaled = jnp.where(steep & (size > 0), slope * size, size)
+    # exp(-scaled² x²/2) is a narrow bell where h is large.
+    wide = scaled * upper > _REACH
+    upper = jnp.where(wide, _REACH / jnp.where(wide, scaled, 1), upper)
     half = upper[..., None] / 2
     along = (*(1,) * h.ndim, -1)
     x = half * (1 + np.asarray(_GAUSS_POINTS, h.dtype).reshape(along))
     weight = np.asarray(_GAUSS_WEIGHTS / (2 * np.pi), h.dtype).reshape(along)
-    decay = -0.5 * jnp.square(scaled)[..., None] * (1 + x * x)
+    decay = -0.5 * jnp.square(scaled[..., None] * x)
     area = jnp.sum(half * weight * jnp.exp(decay) / (1 + x * x), axis=-1)
+    area = area * jnp.exp(-0.5 * scaled * scaled)
     area = jnp.where(scaled == 0, jnp.arctan(upper) / (2 * np.pi), area)
-    q_h, q_ah = (0.5 * lax.erfc(z * math.sqrt(0.5)) for z in (size, slope * size))
+    area = jnp.where(scaled == np.inf, 0, area)
+    ends = size, jnp.where(size > 0, slope * size, 0)
+    q_h, q_ah = (0.5 * lax.erfc(z * math.sqrt(0.5)) for z in ends)
     reflected = 0.5 * (q_h + q_ah) - q_h * q_ah - area
     value = jnp.sign(a) * jnp.where(steep, reflected, area)
     return jnp.where(jnp.isnan(h) | jnp.isnan(a), np.nan, value).astype(h.dtype)

@@ -17,7 +17,8 @@ from curta.core.array import Array, ArrayLike
 from curta.core.trace import typeof
 from curta.numpy.arguments import concrete
 from curta.numpy.promotion import const, inexact_operands
-from curta.scipy.special.arguments import real
+from curta.scipy.special.arguments import in_double, real
+from curta.scipy.special.deviance import LARGE, stirling_error
 
 
 def gammaln(x: ArrayLike) -> Array:
@@ -145,12 +146,29 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     >>> special.betaln(1.0, 2.0)
     Array(-0.6931472, dtype=float32, weak_type=True)
     """
-    a, b = inexact_operands("betaln", a, b)
+    return in_double(_betaln)(*inexact_operands("betaln", a, b))
+
+
+def _betaln(a: Any, b: Any) -> Any:
+    a, b = jnp.broadcast_arrays(a, b)
     # Selected, as the derivatives of maxima are halves where operands are equal.
+    a, b = jnp.where(b < a, b, a), jnp.where(b < a, a, b)
+    whole = _is_pole(a)
+    # At poles of gamma(a) and gamma(a + b) by reflection (NIST DLMF 5.5.3).
+    reflected = whole & _is_pole(a + b) & (b == jnp.floor(b)) & (b > 0)
+    infinite = whole & ~reflected
+    a = jnp.where(reflected, 1 - a - b, jnp.where(infinite, 1, a))
     a, b = jnp.where(b < a, b, a), jnp.where(b < a, a, b)
     small_b = lax.lgamma(a) + (lax.lgamma(b) - lax.lgamma(a + b))
     mixed = lax.lgamma(a) + _log_gamma_ratio(a, b)
-    return jnp.where(b < 8, small_b, jnp.where(a < 8, mixed, _betaln_large(a, b)))
+    small = (b < 8) | (a + b < 8)
+    value = jnp.where(small, small_b, jnp.where(a < 8, mixed, _betaln_large(a, b)))
+    return jnp.where(infinite, np.inf, value)
+
+
+def _is_pole(x: Any) -> Any:
+    """Whether x is 0 or a negative integer."""
+    return (x <= 0) & (x == jnp.floor(x))
 
 
 # The coefficients of Stirling's correction log(gamma(x)) - (x - 1/2) log(x) + x -
@@ -192,8 +210,17 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     Array(0.5, dtype=float32)
     """
     a, b = real("beta", a, b)
+    return in_double(_beta)(a, b)
+
+
+def _beta(a: Any, b: Any) -> Any:
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    return sign * lax.exp(betaln(a, b))
+    # Where a is a pole, 1 / gamma(a + b) is 0 or the sign is that of (-1)**b.
+    low, high = jnp.minimum(a, b), jnp.maximum(a, b)
+    whole = _is_pole(low)
+    odd = (high % 2 == 1) & _is_pole(low + high)
+    sign = jnp.where(whole, jnp.where(odd, -1, 1), sign)
+    return sign * lax.exp(_betaln(a, b))
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
@@ -308,8 +335,12 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
         return jnp.where((k == 0) & (N >= 0), 1.0, comb(N + k - 1, k))
     possible = (k <= N) & (N >= 0) & (k >= 0)
     n, k = jnp.where(possible, N, 0.0), jnp.where(possible, k, 0.0)
-    logarithm = gammaln(n + 1) - gammaln(k + 1) - gammaln(n + 1 - k)
-    return jnp.where(possible, lax.exp(logarithm), 0.0)
+    return jnp.where(possible, in_double(_ways)(n, k), 0.0)
+
+
+def _ways(n: Any, k: Any) -> Any:
+    """1 / ((n + 1) B(n - k + 1, k + 1)), whose logarithm does not cancel."""
+    return lax.exp(-lax.log1p(n) - _betaln(n - k + 1, k + 1))
 
 
 @custom_jvp
@@ -320,14 +351,56 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     >>> special.poch(2.0, 3).round(3)
     Array(24., dtype=float32)
     """
-    z, m = real("jnp.poch", *inexact_operands("poch", z, m))
-    return jnp.where(m == 0.0, np.asarray(1, z.dtype), gamma(z + m) / gamma(z))
+    return in_double(_poch)(*real("jnp.poch", *inexact_operands("poch", z, m)))
 
 
-poch.defjvps(
-    lambda t, out, z, m: (digamma(z + m) - digamma(z)) * out * t,
-    lambda t, out, z, m: digamma(z + m) * out * t,
-)
+def _poch(z: Any, m: Any) -> Any:
+    """By the logarithm of the ratio, of negative z and z + m by reflection.
+
+    gamma(z + m) / gamma(z) is gamma(1 - z) / gamma(1 - z - m) times sin(π z) over
+    sin(π (z + m)), which is (-1)**m for whole m (NIST DLMF 5.5.3).
+    """
+    z, m = jnp.broadcast_arrays(z, m)
+    end, whole = z + m, m == jnp.floor(m)
+    left = (z <= 0) & (end <= 0) & whole
+    # 1 - z to 1 - z - m, downwards.
+    start = jnp.where(left, 1 - end, z)
+    log = _log_rising(start, m)
+    sign = jnp.where(left, jnp.where(m % 2 == 0, 1, -1), gammasgn(z) * gammasgn(end))
+    value = sign * jnp.exp(log)
+    value = jnp.where(left & (z == 0) & (m > 0), 0, value)
+    value = jnp.where(~left & _is_pole(end) & ~_is_pole(z), np.inf, value)
+    value = jnp.where(~left & _is_pole(z) & ~_is_pole(end), 0, value)
+    return jnp.where(m == 0, 1, value)
+
+
+def _log_rising(z: Any, m: Any) -> Any:
+    """log|gamma(z + m) / gamma(z)|, for large z by Stirling's series."""
+    end = z + m
+    low, high = jnp.minimum(z, end), jnp.maximum(z, end)
+    large = low >= LARGE
+    a, b = jnp.where(large, low, LARGE), jnp.where(large, high, LARGE)
+    step = jnp.where(large, jnp.abs(m), 0)
+    rise = (a - 0.5) * jnp.log1p(step / a) + step * (jnp.log(b) - 1)
+    rise = rise + stirling_error(b) - stirling_error(a)
+    direct = lax.lgamma(end) - lax.lgamma(z)
+    return jnp.where(large, jnp.where(m < 0, -rise, rise), direct)
+
+
+def _psi(x: Any, reflects: Any) -> Any:
+    """digamma, or where asked for that of 1 - x, which has no poles for negative x."""
+    return digamma(jnp.where(reflects, 1 - x, x))
+
+
+def _poch_by_start(t: Any, out: Any, z: Any, m: Any) -> Any:
+    z, m, out = map(jnp.asarray, (z, m, out))
+    # Both digammas reflected differ by the same cotangent, if m is whole.
+    left = (z <= 0) & (z + m <= 0) & (m == jnp.floor(m))
+    slope = (_psi(z + m, left) - _psi(z, left)) * out
+    return t * jnp.where(m == 0, 0, slope).astype(out.dtype)
+
+
+poch.defjvps(_poch_by_start, lambda t, out, z, m: digamma(z + m) * out * t)
 
 
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:

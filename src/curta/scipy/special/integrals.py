@@ -22,8 +22,6 @@ from curta.scipy.special.arguments import (
 )
 from curta.scipy.special.error_functions import _faddeeva_upper
 
-_TINY = float(np.finfo(np.float32).tiny)
-
 
 def _is_double(x: Any) -> bool:
     return x.dtype in (np.float64, np.complex128)
@@ -46,7 +44,7 @@ def expi(x: ArrayLike) -> Array:
     """
     (x,) = real("expi", x)
     limit, terms = (40.0, 140) if _is_double(x) else (20.0, 70)
-    near = jnp.clip(x, _TINY, limit)
+    near = jnp.where(x > 0, jnp.minimum(x, limit), 1)
     k = np.arange(terms, 0, -1)
     logs = [n * math.log(limit) - math.lgamma(n + 1) for n in k.tolist()]
     # In powers of x / limit, so that no coefficient underflows.
@@ -97,7 +95,7 @@ def _expn_jvp(primals: Any, tangents: Any) -> Any:
 def _expn_of(n: Any, x: Any) -> Any:
     n, x = jnp.broadcast_arrays(n, x)
     order = jnp.maximum(n, 1)
-    small = jnp.clip(x, _TINY, 1)
+    small = jnp.where(x > 0, jnp.minimum(x, 1), 1)
     value = jnp.where(x <= 1, _expn_series(order, small), _expn_fraction(order, x))
     value = jnp.where(n == 0, jnp.exp(-x) / x, value)
     at_zero = jnp.where(n < 2, np.inf, 1 / jnp.maximum(n - 1, 1))

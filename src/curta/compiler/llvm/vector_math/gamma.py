@@ -11,7 +11,7 @@ from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.apart import apart
 from curta.compiler.llvm.vector_math.common import INF, NAN, PI, exact, polynomial
 from curta.compiler.llvm.vector_math.interface import MathBuilder
-from curta.compiler.llvm.vector_math.logarithm import log
+from curta.compiler.llvm.vector_math.logarithm import log, log1p
 from curta.compiler.llvm.vector_math.trigonometric import sin_cos_reduced, sin_pi
 
 _HALF_LOG_TWO_PI = 0.91893853320467274178
@@ -50,9 +50,15 @@ def _lgamma_positive(b: MathBuilder, x: Value) -> Value:
     return b.select(large, main_part + series, small)
 
 
+def log_gamma_above_one(b: MathBuilder, x: Value) -> Value:
+    """log(gamma(1 + x)) for 0 <= x <= 1, accurate near 0: (y - 2) q(y) of y = 2 + x."""
+    q = polynomial(b, x - 0.25, coefficients.LGAMMA)
+    return b.fma(x, q, b.neg(log1p(b, x)))
+
+
 @exact
 def digamma(b: MathBuilder, x: Value) -> Value:
-    """The derivative of log(gamma(x)); NaN at the poles.
+    """The derivative of log(gamma(x)); NaN at the poles but the zeros, -inf at +0.
 
     f32 goes through f64 left of 0, where two large terms may cancel.
     """
@@ -79,8 +85,10 @@ def _digamma(b: MathBuilder, x: Value) -> Value:
         swap, cosine, sine
     )
     result = b.select(reflect, result - PI * cotangent, result)
-    pole = (x <= 0) & b.eq(b.floor(x), x)
+    pole = (x < 0) & b.eq(b.floor(x), x)
     result = b.select(pole, NAN, result)
+    infinity = b.const(x.type, INF)
+    result = b.select(b.eq(x, 0.0), b.copysign(infinity, b.neg(x)), result)
     return b.select(b.eq(x, INF), INF, result)
 
 

@@ -2,7 +2,8 @@
 
 Series and continued fractions go on until the terms do not show any more, in each lane
 for itself. Fractions are evaluated forwards (Lentz, 1976); slopes in a parameter are
-those of every step.
+those of every step. Of large parameters a and arguments x near a, Temme's uniform
+expansion (NIST DLMF 8.12) takes their place.
 """
 
 from __future__ import annotations
@@ -14,10 +15,16 @@ from curta.compiler.llvm.types import I64, Value
 from curta.compiler.llvm.vector_math import coefficients
 from curta.compiler.llvm.vector_math.apart import apart
 from curta.compiler.llvm.vector_math.common import INF, NAN, polynomial
-from curta.compiler.llvm.vector_math.exponential import exp
-from curta.compiler.llvm.vector_math.gamma import digamma, lgamma
+from curta.compiler.llvm.vector_math.error_function import erfc
+from curta.compiler.llvm.vector_math.exponential import exp, expm1
+from curta.compiler.llvm.vector_math.gamma import (
+    digamma,
+    lgamma,
+    log_gamma_above_one,
+)
 from curta.compiler.llvm.vector_math.interface import MathBuilder
 from curta.compiler.llvm.vector_math.logarithm import log, log1p
+from curta.primitives.elementwise.temme_values import LEAST, TEMME, WIDTH
 
 _EPSILON = 2.0**-52
 _NOISE = 2.0**-49  # of a slope, whose steps cancel
@@ -64,6 +71,16 @@ def _of_gamma(
     upper = weight * _fraction(b, shape, bound, False)[0]
     value = b.select(by_series, lower, upper)
     result = b.select(by_series if at_end else b.not_(by_series), value, 1.0 - value)
+    small = (shape <= 1.0) & (bound <= 1.0)
+    result = b.select(small, _by_parts(b, shape, bound, bool(at_end)), result)
+    uniform = _uniform(b, shape, bound)
+    (result,) = b.if_(
+        b.any_lane(uniform),
+        lambda: [
+            b.select(uniform, _of_gamma_uniform(b, shape, bound, bool(at_end)), result)
+        ],
+        lambda: [result],
+    )
     one = (b.eq(a, 0.0) & (x > 0.0)) | (b.eq(x, INF) & (a < INF))
     zero = (b.eq(x, 0.0) & (a > 0.0)) | (b.eq(a, INF) & (x < INF))
     result = b.select(zero, at_zero, result)
@@ -87,14 +104,115 @@ def _where_legal(
     return b.select(legal, slope, outside)
 
 
+def _uniform(b: MathBuilder, a: Value, x: Value) -> Value:
+    """Where Temme's expansion has all digits."""
+    return (a >= LEAST) & (b.abs(x - a) <= a * WIDTH)
+
+
 def _by_series(b: MathBuilder, a: Value, x: Value) -> Value:
-    """Where the series converges faster than the fraction."""
-    return (x <= 1.0) | (x <= a)
+    """Where the series converges, and faster than the fraction."""
+    return ((x <= 1.0) | (x <= a)) & b.not_(_uniform(b, a, x))
+
+
+def _by_fraction(b: MathBuilder, a: Value, x: Value) -> Value:
+    return b.not_((x <= 1.0) | (x <= a) | _uniform(b, a, x))
 
 
 def _weight(b: MathBuilder, a: Value, x: Value) -> Value:
-    """x**a exp(-x) / gamma(a)."""
-    return exp(b, a * log(b, x) - x - lgamma(b, a))
+    """x**a exp(-x) / gamma(a), for large a by the deviance of x from it (Loader).
+
+    For small a, 1 / gamma(a) is a / gamma(a + 1), which keeps digits.
+    """
+    large, small = a > _LARGE, a <= 1.0
+    c = b.select(large, a, _LARGE)
+    saddle = b.neg(c * _less_log1p(b, x, c)) - _beyond_stirling(b, c)
+    factor = b.sqrt(c * _INVERSE_TWO_PI)
+    middle = b.select(large, 1.0, a)
+    norm = b.select(small, log_gamma_above_one(b, b.min(a, 1.0)), lgamma(b, middle))
+    other = middle * log(b, x) - x - norm
+    factor = b.select(large, factor, b.select(small, a, 1.0))
+    return factor * exp(b, b.select(large, saddle, other))
+
+
+def _beyond_stirling(b: MathBuilder, x: Value) -> Value:
+    """What log(gamma(x)) is more than the first terms of the series."""
+    r = 1.0 / x
+    return r * polynomial(b, r * r, coefficients.STIRLING)
+
+
+def _less_log1p(b: MathBuilder, x: Value, a: Value) -> Value:
+    """mu - log(1 + mu) for mu = (x - a) / a, near 0 by the series of 2 atanh(r)."""
+    mu = (x - a) / a
+    near = b.abs(mu) < 0.4
+    r = b.select(near, mu / (mu + 2.0), 0.0)
+    series = b.horner(r * r, _ATANH)
+    far = mu - log(b, x) + log(b, a)
+    return b.select(near, r * (mu - 2.0 * r * r * series), far)
+
+
+# (atanh(r) - r) / r**3 in powers of r**2, highest first, for |r| <= 1/4
+_ATANH = tuple(1 / (2 * k + 3) for k in reversed(range(14)))
+
+
+def _by_parts(b: MathBuilder, a: Value, x: Value, is_lower: bool) -> Value:
+    """P or Q for a, x <= 1, the second without cancellation where it is small.
+
+    P is u (1 + s) with u = x**a / gamma(a + 1) and the series s of DLMF 8.7.1.
+    """
+    a, x = b.min(a, 1.0), b.min(x, 1.0)
+    log_power = a * log(b, x) - log_gamma_above_one(b, a)
+    total, term = b.const(a.type, 0), a
+    for n in range(1, 20):
+        term = term * (x * (-1.0 / n))
+        total = total + term / (a + float(n))
+    power = exp(b, log_power)
+    if is_lower:
+        return power + power * total
+    return b.neg(expm1(b, log_power)) - power * total + 0.0
+
+
+def _expansion(b: MathBuilder, a: Value, x: Value) -> tuple[Value, ...]:
+    """a, mu = x / a - 1, eta and eta²/2 of Temme's expansion, where it holds."""
+    inside = _uniform(b, a, x)
+    a, x = b.select(inside, a, LEAST), b.select(inside, x, LEAST)
+    mu, half = (x - a) / a, _less_log1p(b, x, a)
+    return a, mu, b.copysign(b.sqrt(2.0 * half), mu), half
+
+
+def _of_gamma_uniform(b: MathBuilder, a: Value, x: Value, is_lower: bool) -> Value:
+    """P = erfc(-u) / 2 - e S, Q = erfc(u) / 2 + e S, with u = eta √(a/2).
+
+    e is exp(-u²) / √(2πa), and S the sum of c_k(eta) / a**k.
+    """
+    a, _, eta, half = _expansion(b, a, x)
+    u = eta * b.sqrt(a * 0.5)
+    e = exp(b, b.neg(a * half)) / b.sqrt(a * (1 / _INVERSE_TWO_PI))
+    r, total = 1.0 / a, b.const(a.type, 0)
+    for row in reversed(TEMME):
+        total = b.fma(total, r, b.horner(eta, row[::-1]))
+    if is_lower:
+        return 0.5 * erfc(b, b.neg(u)) - e * total
+    return 0.5 * erfc(b, u) + e * total
+
+
+def _slope_uniform(b: MathBuilder, a: Value, x: Value) -> Value:
+    """dP/da over the weight, which is a e exp(-_beyond_stirling(a))."""
+    a, mu, eta, half = _expansion(b, a, x)
+    r = 1.0 / a
+    total = by_r = by_eta = b.const(a.type, 0)
+    for k, row in reversed([*enumerate(TEMME)]):
+        value = b.horner(eta, row[::-1])
+        total, by_r = b.fma(total, r, value), b.fma(by_r, r, value * float(k))
+        slope = [n * c for n, c in enumerate(row)][:0:-1] or [0.0]
+        if len(slope) > 1:
+            by_eta = b.fma(by_eta, r, b.horner(eta, slope))
+        else:
+            by_eta = by_eta * r + slope[0]
+    none = b.eq(eta, 0.0)
+    ratio = b.select(none, 1.0, mu / b.select(none, 1.0, eta))
+    change = total * (mu - half - 0.5 * r) - by_r * r
+    change = eta * 0.5 - ratio - change + by_eta * ratio * r
+    return change * r * exp(b, _beyond_stirling(b, a))
 
 
 def _slope(b: MathBuilder, a: Value, x: Value) -> Value:
@@ -104,7 +222,8 @@ def _slope(b: MathBuilder, a: Value, x: Value) -> Value:
     series = b.fma(total, logarithm - digamma(b, a + 1.0), change) / a
     value, change = _fraction(b, a, x, True)
     fraction = b.neg(b.fma(value, logarithm - digamma(b, a), change))
-    return b.select(_by_series(b, a, x), series, fraction)
+    slope = b.select(_by_series(b, a, x), series, fraction)
+    return b.select(_uniform(b, a, x), _slope_uniform(b, a, x), slope)
 
 
 def _until_all(
@@ -163,7 +282,7 @@ def _fraction(b: MathBuilder, a: Value, x: Value, with_slope: bool) -> Values:
 
     NIST DLMF 8.9.2, in the form whose parts are even.
     """
-    active = b.not_(_by_series(b, a, x))
+    active = _by_fraction(b, a, x)
     a, x = b.select(active, a, 1.0), b.select(active, x, 2.0)
     first = x + 1.0 - a
 
@@ -223,12 +342,7 @@ def _beta_weight(b: MathBuilder, p: Value, q: Value, y: Value) -> Value:
     """
     both, small, big = p + q, b.min(p, q), b.max(p, q)
 
-    def beyond(x: Value) -> Value:
-        """What log(gamma(x)) is more than the first terms of the series."""
-        r = 1.0 / x
-        return r * polynomial(b, r * r, coefficients.STIRLING)
-
-    gap = beyond(both) - beyond(big)
+    gap = _beyond_stirling(b, both) - _beyond_stirling(b, big)
     ratio = (big - 0.5) * log1p(b, small / big) + small * (log(b, both) - 1.0) + gap
     plain = lgamma(b, both) - lgamma(b, big)
     log_beta = lgamma(b, small) - b.select(big > _LARGE, ratio, plain)
@@ -236,7 +350,7 @@ def _beta_weight(b: MathBuilder, p: Value, q: Value, y: Value) -> Value:
     u = b.fma(both, y, b.neg(p))
     deviance = p * log1p(b, u / p) + q * log1p(b, b.neg(u) / q)
     near = deviance + 0.5 * log(b, small * (big / both) * _INVERSE_TWO_PI)
-    near = near + gap - beyond(small)
+    near = near + gap - _beyond_stirling(b, small)
     return exp(b, b.select((small > _LARGE) & (b.abs(u) < 0.5 * small), near, far))
 
 
