@@ -2,7 +2,10 @@
 
 import importlib.util
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
+
+from tests.test_docstrings import MODULES
 
 PATH = Path(__file__).parents[1] / "tools/docsite/run_page.py"
 PAGE = """\
@@ -58,3 +61,10 @@ def test_every_page_is_in_the_navigation():
     written = {p.relative_to(docs).as_posix() for p in docs.rglob("*.md")}
     assert written - {*listed} == {"index.md"}
     assert len(listed) == len({*listed})
+
+
+def test_the_reference_has_every_public_namespace():
+    docs = Path(__file__).parents[1] / "docs"
+    groups = tomllib.loads((docs / "site.toml").read_text())["reference"]
+    patterns = [name for group in groups for name in group["namespaces"]]
+    assert [m for m in MODULES if not any(fnmatch(m, p) for p in patterns)] == []

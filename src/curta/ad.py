@@ -1,4 +1,4 @@
-"""What to do with the cotangents of a pullback; see `curta.vjp` and its `with_refs`."""
+"""Markers for cotangents of a pullback; see `with_refs` of `curta.vjp`."""
 
 from curta.api.pullback import (
     DidntWant as DidntWant,

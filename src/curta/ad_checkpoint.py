@@ -1,4 +1,4 @@
-"""What goes with `checkpoint`: names for its policies, a look at what is saved."""
+"""Tools for `checkpoint`: names for policies, and lists of saved residuals."""
 
 from curta import checkpoint_policies as checkpoint_policies
 from curta.api.residuals import (

@@ -1,4 +1,4 @@
-"""Helpers for those who write transformations: functions of flat leaves."""
+"""Helpers for authors of transformations: functions of flat leaves."""
 
 from __future__ import annotations
 

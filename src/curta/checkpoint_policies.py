@@ -1,4 +1,4 @@
-"""Policies for `checkpoint`: which results the backward pass finds saved.
+"""Policies for `checkpoint`: which results are saved for the backward pass.
 
 A policy is asked about each operation, `policy(primitive, *avals, **params)`, and says
 whether its results are kept; what is not kept is computed again when needed.

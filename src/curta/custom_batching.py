@@ -1,4 +1,4 @@
-"""Functions with a batching rule of their own."""
+"""Functions with custom batching rules."""
 
 from __future__ import annotations
 

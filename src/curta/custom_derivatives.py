@@ -1,4 +1,4 @@
-"""Functions with custom derivative rules, and the types these rules get."""
+"""Functions with custom derivative rules, and the argument types of these rules."""
 
 from curta.api.custom_derivatives import (
     CustomVJPPrimal as CustomVJPPrimal,

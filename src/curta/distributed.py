@@ -1,4 +1,4 @@
-"""The processes of a program that runs as several."""
+"""Programs of several processes: start, identity and shutdown."""
 
 from curta.api.processes import (
     initialize as initialize,

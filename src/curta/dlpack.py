@@ -1,4 +1,4 @@
-"""Sharing arrays with other libraries through DLPack."""
+"""Exchange of arrays with other libraries through DLPack."""
 
 from __future__ import annotations
 

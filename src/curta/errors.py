@@ -1,4 +1,4 @@
-"""The exceptions Curta raises, under the names JAX programs catch.
+"""The exceptions that Curta raises, under JAX's names.
 
 Every class keeps the base classes and the opening words that JAX users know, so
 that ``except jax.errors.X`` and a search for the message both keep working after

@@ -1,4 +1,4 @@
-"""Functions of other languages, called from programs by their address.
+"""Foreign functions, called from compiled programs by address.
 
 They have the signature `void f(void* out, const void** ins)`, in JAX the custom call
 of version 1: `ins` are the addresses of the arguments, and `out` that of the result, or

@@ -1,4 +1,4 @@
-"""A tree of arrays as one vector, and back."""
+"""Conversion of a pytree of arrays to one vector, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resizing images, of any number of dimensions."""
+"""Image resizing in any number of dimensions."""
 
 from __future__ import annotations
 

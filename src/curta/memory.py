@@ -1,4 +1,4 @@
-"""The memory in which arrays are: that of devices, or that of their host.
+"""Memory spaces of arrays: device or host.
 
 All devices here share the memory of the host, so that moving an array changes only what
 its sharding says.

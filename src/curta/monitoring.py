@@ -1,4 +1,4 @@
-"""Telling listeners of events, for example how long compiling took."""
+"""Listeners for events and durations, such as compile times."""
 
 from curta.core.events import (
     clear_event_listeners as clear_event_listeners,

@@ -1,4 +1,4 @@
-"""`%load_ext curta.notebook`: unfolding pytrees, advice on timing."""
+"""IPython extension `%load_ext curta.notebook`: displays of pytrees, timing advice."""
 
 from __future__ import annotations
 

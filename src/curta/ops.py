@@ -1,4 +1,4 @@
-"""Sums, products and extrema of the elements that belong to one segment."""
+"""Segment reductions: sums, products and extrema by group."""
 
 from __future__ import annotations
 

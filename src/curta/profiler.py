@@ -1,4 +1,4 @@
-"""Where time and memory go.
+"""Profiles of time and memory.
 
 A trace holds the calls of compiled functions, tracing, compiling by its phases and
 passes, what compiled programs do in Python, what the program annotates, and, if asked

@@ -1,4 +1,4 @@
-"""References: arrays that a program changes in place.
+"""References: arrays that a program updates in place.
 
 Arrays never change; `new_ref(x)` makes a reference that holds one after the other:
 

@@ -1,4 +1,4 @@
-"""Meshes of devices, and how arrays are laid out over them."""
+"""Device meshes and shardings of arrays over them."""
 
 from curta.api.meshes import get_mesh, set_mesh
 from curta.api.placing import auto_axes, explicit_axes, reshard

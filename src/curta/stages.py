@@ -1,4 +1,4 @@
-"""The stages of ahead-of-time compilation: what `jit(f).trace` and on give."""
+"""Stages of ahead-of-time compilation: traced, lowered and compiled functions."""
 
 from typing import Any, Protocol, runtime_checkable
 

@@ -1,4 +1,4 @@
-"""Saving pytrees of arrays to disk, and restoring them: each process its parts."""
+"""Checkpoints: save and restore pytrees of arrays, from one or several processes."""
 
 from curta.api.state import (
     describe as describe,

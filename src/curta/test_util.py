@@ -1,4 +1,4 @@
-"""Checking derivatives against finite differences."""
+"""Checks of derivatives against finite differences."""
 
 from __future__ import annotations
 

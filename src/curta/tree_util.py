@@ -1,4 +1,4 @@
-"""Trees of containers with arrays at the leaves: everything, under the long names."""
+"""Functions on pytrees and registration of pytree types, under their long names."""
 
 from curta.tree.flatten import (
     flatten_one_level as flatten_one_level,

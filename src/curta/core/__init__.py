@@ -1,4 +1,4 @@
-"""Avals, ops, traces and jaxprs: what everything else is made of."""
+"""Abstract values, ops, traces and jaxprs."""
 
 from typing import Any as _Any
 

@@ -1,4 +1,4 @@
-"""Dtypes: which there are, how they promote, and the default ones."""
+"""Dtypes: definitions, promotion and defaults."""
 
 from curta.dtypes.extended import *
 from curta.dtypes.promotion import *

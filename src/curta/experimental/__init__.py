@@ -1,4 +1,4 @@
-"""What JAX keeps under `jax.experimental`, as far as it is here."""
+"""The supported parts of `jax.experimental`."""
 
 from curta.api.callbacks import io_callback as io_callback
 from curta.experimental import (

@@ -1,4 +1,4 @@
-"""Checks within compiled functions, and what they found."""
+"""Runtime checks in compiled functions, returned as error values."""
 
 from curta.api.checkify import (
     all_checks as all_checks,

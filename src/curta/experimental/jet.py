@@ -1,4 +1,4 @@
-"""Taylor mode: derivatives of all orders up to some, in one pass.
+"""Taylor mode: derivatives up to a given order in one pass.
 
 `jet` propagates truncated power series through a function, at a cost that grows with a
 power of the order, where nested `jvp` doubles it with every order.

@@ -1,4 +1,4 @@
-"""What several processes do together; here there is one."""
+"""Collective operations of all processes: broadcast, gather, barriers."""
 
 from curta.api.multihost import (
     ProcessFailureError,

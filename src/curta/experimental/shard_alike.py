@@ -1,4 +1,4 @@
-"""Laying two arrays out alike."""
+"""Equal shardings for two arrays."""
 
 from curta.api.placing import shard_alike
 from curta.on_demand import retired

@@ -1,4 +1,4 @@
-"""Notes for XLA on parts of a program, which stand in its StableHLO.
+"""Metadata for XLA on parts of a program, written to its StableHLO.
 
 Our own compiler for CPUs does nothing of what a note would ask of XLA.
 """

@@ -1,4 +1,4 @@
-"""Programs to keep: functions traced once, for any shapes, to call later or elsewhere.
+"""Export of traced functions to bytes, with fixed or symbolic shapes.
 
 This namespace is imported by name: `from curta import export`.
 """

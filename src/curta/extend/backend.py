@@ -1,4 +1,4 @@
-"""The platforms there are, and the device that is used where none is named."""
+"""Available platforms and the default device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that transformations are added to one by one.
+"""Functions with a stack of transformations.
 
 `wrap_init(f)` is `f` so far; `transformation2` and `transformation_with_aux2` make
 decorators that wrap one more layer around it, the second kind with a value on the side.

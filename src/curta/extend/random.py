@@ -1,4 +1,4 @@
-"""The generators behind random keys, and the hash of the default one."""
+"""Generators of random keys, and the hash of the default generator."""
 
 from __future__ import annotations
 

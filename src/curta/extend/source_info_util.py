@@ -1,4 +1,4 @@
-"""Which line of the user's program, and which of its scopes, an eqn comes from."""
+"""Source lines and scopes of equations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The primitive operations as functions: no promotion, no broadcasting of ranks."""
+"""Primitive operations: explicit shapes and dtypes, without promotion."""
 
 from curta.api.placing import with_sharding_constraint as with_sharding_constraint
 from curta.control.primitives import *

@@ -1,4 +1,4 @@
-"""Decompositions and solutions of batches of matrices."""
+"""Decompositions and solvers for batches of matrices."""
 
 from __future__ import annotations
 

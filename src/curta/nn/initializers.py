@@ -1,4 +1,4 @@
-"""Functions that make the first values of the weights of neural networks.
+"""Weight initializers for neural networks.
 
 Each of the functions here but `zeros` and `ones` returns an initializer: a function of
 (key, shape, dtype) that returns an array.

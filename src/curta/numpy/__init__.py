@@ -1,4 +1,4 @@
-"""Arrays and the functions of NumPy on them, with JAX's names and dtypes."""
+"""The NumPy API on immutable arrays, with JAX's names and dtypes."""
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Trees of containers with arrays at the leaves, under their short names."""
+"""Functions on pytrees, under their short names."""
 
 from curta.on_demand import listed as _listed
 from curta.tree.operations import (

@@ -1,4 +1,4 @@
-"""Jaxprs and what they are made of, to read, make and check them."""
+"""Jaxprs and their parts: read, build and check them."""
 
 from curta.core.avals import tangent_dtype as _tangent_dtype
 from curta.core.effects import Effect as Effect, Effects as Effects
