@@ -73,3 +73,28 @@ def golden(request):
         assert text == path.read_text()
 
     return check
+
+
+@pytest.fixture
+def golden_by_version(request, golden):
+    """`golden_by_version(make)`: `make()` must give the file's text under JAX 0.10.
+
+    Under 0.12 it must give that of the file for 0.12, or the same if there is none.
+    """
+    from curta.api_version import jax_api_version
+
+    def check(make) -> None:
+        with jax_api_version("0.10"):
+            before = make()
+        golden(before)
+        with jax_api_version("0.12"):
+            text = make()
+        name = request.node.name.removeprefix("test_")
+        path = request.path.parent / "golden" / f"{name}-0.12.txt"
+        update = request.config.getoption("--update-golden")
+        if text != before if update else path.exists():
+            golden(text, "0.12")
+        else:
+            assert text == before
+
+    return check

@@ -156,7 +156,7 @@ def outcomes() -> dict[str, str]:
 
 # Another value than the default for each setting that traces depend on.
 OTHER = {
-    "jax_api_version": "0.12",
+    "jax_api_version": "0.10",
     "jax_enable_x64": True,
     "jax_explicit_x64_dtypes": "error",
     "jax_numpy_dtype_promotion": "strict",

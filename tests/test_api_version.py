@@ -10,7 +10,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import api_version
+from curta import api_version, lax
 from curta.api_version import jax_api_version
 
 VERSIONS = tuple(api_version.RELEASES)
@@ -48,8 +48,11 @@ def test_version_info_is_that_of_the_version_followed(version):
         assert curta.version.__version_info__ == curta.__version_info__
 
 
-def test_the_default_is_the_oldest_since_later_versions_take_away():
-    assert curta.config.jax_api_version == VERSIONS[0]
+def test_the_default_is_the_newest_and_the_environment_chooses_another():
+    code = "import curta; print(curta.config.jax_api_version)"
+    assert python(code) == [VERSIONS[-1]]
+    for variable in "JAX_API_VERSION", "CURTA_API_VERSION":
+        assert python(code, **{variable: "0.10"}) == ["0.10"]
 
 
 @pytest.mark.parametrize("text", ["0.12", "0.12.0", "0.12.0.1", "v0.12"])
@@ -173,8 +176,8 @@ def test_array_takes_two_arguments_by_position():
 def test_the_warning_names_the_callers_line():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        jnp.array([1], float, True)
         with jax_api_version("0.11"):
+            jnp.array([1], float, True)
             jnp.cross(jnp.ones((7, 2)), jnp.ones((7, 2)))
     assert [w.filename for w in caught] == [__file__, __file__]
 
@@ -244,3 +247,91 @@ def test_compute_on_is_what_was_compute_on2():
     for version in VERSIONS:
         with jax_api_version(version):
             assert double(lambda x: 2 * x)(jnp.arange(3)).tolist() == [0, 2, 4]
+
+
+# ---- jaxprs
+
+
+PRINTED = [
+    (
+        lambda x: lax.reduce_max(x, (0,)),
+        "b:f32[] = reduce_max[axes=(0,)] a",
+        "b:f32[] = reduce_max[axes=(0,) out_sharding=None] a",
+    ),
+    (
+        lambda x: lax.top_k(x, 1)[0],
+        "b:f32[1] _:i32[1] = top_k[axis=0 k=1] a",
+        "b:f32[1] _:i32[1] = top_k[axis=0 is_stable=True k=1] a",
+    ),
+    (
+        lambda x: lax.scan(lambda c, a: (c + a, c), 0.0, x)[1],
+        " length=2 num_carry=1 num_consts=0 reverse=False unroll=1",
+        "_:f32[] b:f32[2] = scan[ ft_in=((), (None,), (None,))"
+        " ft_out=((None,), (RightsOnly(Right(None)),)) jaxpr=",
+    ),
+    (jnp.median, "is_stable=True", "is_stable=False"),
+    (jnp.log2, "c:f32[] = log 2.0:f32[]", "b:f32[2] = log2 a"),
+    (lambda x: jnp.polyval(x, 2.0), "scan[", "b:f32[] = polynomial d f h"),
+    (
+        curta.grad(lambda x: lax.tanh(x).sum()),
+        "c:f32[2] = sub 1.0:f32[] b",
+        "c:f32[2] = one_minus_square b",
+    ),
+    (
+        curta.grad(lambda x: lax.max(x, 0.0).sum()),
+        "= eq a b",
+        "c:bool[2] = gt a 0.0:f32[] d:bool[2] = eq a 0.0:f32[]",
+    ),
+    (lambda x: jnp.linspace(0.0, x[0], 3), "= sub 1.0:f32[] ", "= div "),
+]
+
+
+@pytest.mark.parametrize(("function", "before", "after"), PRINTED)
+def test_jaxprs_are_printed_as_each_version_does(function, before, after):
+    x = jnp.ones(2)
+    for version, wanted in (("0.10", before), ("0.11", before), ("0.12", after)):
+        with jax_api_version(version):
+            shown = " ".join(str(curta.make_jaxpr(function)(x)).split())
+            assert wanted in shown, shown
+
+
+def test_parameters_are_bound_again_under_every_version():
+    closed = curta.make_jaxpr(
+        lambda x: lax.scan(lambda c, a: (c + a, c), 0.0, lax.top_k(x, 2)[0])
+    )(jnp.arange(3.0))
+    for version in VERSIONS:
+        with jax_api_version(version):
+            outs = curta.core.eval_jaxpr(closed.jaxpr, closed.consts, jnp.arange(3.0))
+            assert outs[0] == 3 and outs[1].tolist() == [0, 2]
+
+
+# ---- derivatives
+
+
+@pytest.mark.parametrize(
+    ("function", "x", "slope"),
+    [
+        (lax.asinh, 1e30, 1e-30),
+        (lax.asinh, -jnp.inf, 0.0),
+        (lax.acosh, 1e30, 1e-30),
+        (lax.tanh, 0.0, 1.0),
+        (lax.asin, 1 - 2.0**-24, 2896.3093),
+        (lax.expm1, -30.0, 9.357623e-14),
+    ],
+)
+def test_derivatives_neither_overflow_nor_cancel(function, x, slope):
+    for differentiated in curta.grad(function), curta.jit(curta.grad(function)):
+        np.testing.assert_allclose(differentiated(x), slope, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "z", [1e30 + 1e30j, 1e-20 + 1j, complex(-0.0, 2.0), complex(0.0, 2.0), 0.3 - 0.4j]
+)
+def test_the_derivative_of_asinh_in_the_plane(z):
+    """1 / sqrt(1 + z**2); on the branch cut its limit from the side of the zero."""
+    z = np.complex64(z)
+    slope = curta.grad(lax.asinh, holomorphic=True)(z)
+    aside = np.complex128(z) + np.copysign(1e-30, z.real)
+    x, y = aside.real, aside.imag
+    wanted = 1 / np.sqrt(complex(x * x + (1 - y) * (1 + y), 2 * x * y))
+    np.testing.assert_allclose(slope, wanted, rtol=2e-6)

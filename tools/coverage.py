@@ -3,11 +3,11 @@
     python tools/coverage.py            # write the page
     python tools/coverage.py --check    # fail if the page is not up to date
 
-The names come from jax_names.txt beside this file, of the release that is followed by
-default, and from jax_names_added.txt, of what later ones added. A name is *present*
-when Curta has it and it is more than a `raise`; it is *tested* when a test or an
-example in a docstring mentions it, or, for a primitive, when the conformance tests
-cover its class.
+The names of the oldest release are in jax_names.txt, next to this file, those that each
+later one added in jax_names_added.txt; the ones that it removed are in
+`api_version.GONE`. A name is *present* when Curta has it under that version and it is
+more than a `raise`. It is *tested* when a test or an example in a docstring mentions
+it, or, for a primitive, when the conformance tests cover its class.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import curta
-from curta.api_version import DEFAULT, RELEASES
+from curta.api_version import DEFAULT, GONE, RELEASES, jax_api_version
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -48,6 +48,24 @@ def namespaces(file: str = "jax_names.txt") -> Iterator[tuple[str, list[str]]]:
     for section in re.split(r"^\[", text, flags=re.MULTILINE)[1:]:
         title, body = section.split("]\n", 1)
         yield title, body.split()
+
+
+def names_of(version: str) -> dict[str, list[str]]:
+    """The namespaces of a version's release with their names."""
+    releases = [*RELEASES.values()]
+    until = releases.index(RELEASES[version])
+    out = {title: [*names] for title, names in namespaces()}
+    for title, names in namespaces("jax_names_added.txt"):
+        release, namespace = title.split(":")
+        if releases.index(release) <= until:
+            out.setdefault(namespace, []).extend(names)
+    versions = [*RELEASES]
+    for namespace, names in out.items():
+        for name in [*names]:
+            row = GONE.get(f"{full(namespace)}.{name}")
+            if row and versions.index(row.removed) <= versions.index(version):
+                names.remove(name)
+    return out
 
 
 def full(namespace: str) -> str:
@@ -100,31 +118,32 @@ def is_tested(name: str) -> bool:
     return name.endswith("_p") or name in mentioned()
 
 
+def missing_of(namespace: str, names: list[str]) -> list[str]:
+    """The names that are missing under the version followed, or stubs."""
+    found = {name: lookup(namespace, name) for name in names}
+    return [n for n, v in found.items() if v is MISSING or is_stub(v)]
+
+
+def totals() -> str:
+    """A table with a line for each release: its names, and how many are present."""
+    lines = []
+    for version, release in RELEASES.items():
+        with jax_api_version(version):
+            every = names_of(version)
+            count = sum(map(len, every.values()))
+            present = count - sum(len(missing_of(*item)) for item in every.items())
+        lines.append(
+            f"| JAX {release} | {count} | {present} | {100 * present / count:.1f} % |"
+        )
+    return "| release | names | present | |\n|---|---|---|---|\n" + "\n".join(lines)
+
+
 def rows() -> Iterator[tuple[str, list[str], list[str], list[str]]]:
     """Of each namespace its names, those that are missing, and those not tested."""
-    for namespace, names in namespaces():
-        found = {name: lookup(namespace, name) for name in names}
-        missing = [n for n, v in found.items() if v is MISSING or is_stub(v)]
+    for namespace, names in names_of(DEFAULT).items():
+        missing = missing_of(namespace, names)
         untested = [n for n in names if n not in missing and not is_tested(n)]
         yield namespace, names, missing, untested
-
-
-def added() -> str:
-    """A section on what each later release added."""
-    rows = []
-    for title, names in namespaces("jax_names_added.txt"):
-        release, namespace = title.split(":")
-        found = {name: lookup(namespace, name) for name in names}
-        missing = [n for n, v in found.items() if v is MISSING or is_stub(v)]
-        have = listed([n for n in names if n not in missing])
-        rows.append(f"| {release} | `{full(namespace)}` | {have} | {listed(missing)} |")
-    return (
-        "\n## What later releases added\n\n"
-        "These names are there whichever version is followed ([which JAX](which_jax.md)"
-        ").\n\n| release | namespace | present | missing |\n|---|---|---|---|\n"
-        + "\n".join(rows)
-        + "\n"
-    )
 
 
 def reason_of(namespace: str, name: str) -> str:
@@ -139,11 +158,9 @@ def listed(names: list[str]) -> str:
 
 def page() -> str:
     table, details = [], []
-    total = present = 0
     for namespace, names, missing, untested in rows():
         title = full(namespace)
         have = len(names) - len(missing)
-        total, present = total + len(names), present + have
         table.append(
             f"| `{title}` | {len(names)} | {have} | {have - len(untested)} "
             f"| {100 * have / len(names):.0f} % |"
@@ -160,22 +177,20 @@ def page() -> str:
             details.append(f"### `{title}`\n\n" + "\n\n".join(lines) + "\n")
     return (
         "# Coverage\n\n"
-        f"Written by `make coverage` from the list of JAX {RELEASES[DEFAULT]}'s public"
-        " names in\n`tools/jax_names.txt`, and for what came later, up to JAX"
-        f" {[*RELEASES.values()][-1]}, from\n"
-        "`tools/jax_names_added.txt`. *Present*: Curta has the name, and it is no"
-        " stub.\n"
-        "*Tested*: a test or a docstring's example mentions it, or, for a primitive,\n"
-        "the conformance tests cover it. The functions of `numpy`, `lax`, `nn`,\n"
-        "`random`, `scipy`, `image` and `ops` have rows in `tests/functions` besides,\n"
-        "by which they are compared with NumPy and SciPy, batched, compiled and\n"
-        "differentiated.\n\n"
-        f"Present: {present} of {total} ({100 * present / total:.1f} %).\n\n"
+        "Written by `make coverage` from lists of the public names of JAX: those of\n"
+        "0.10.2 in `tools/jax_names.txt`, those added later in\n"
+        "`tools/jax_names_added.txt`. *Present*: Curta has the name under that\n"
+        "version ([which JAX](which_jax.md)), and it is not a stub. *Tested*: a test\n"
+        "or a docstring's example mentions it, or, for a primitive, the conformance\n"
+        "tests cover it. The functions of `numpy`, `lax`, `nn`, `random`, `scipy`,\n"
+        "`image` and `ops` have rows in `tests/functions` besides, by which they are\n"
+        "compared with NumPy and SciPy, batched, compiled and differentiated.\n\n"
+        f"{totals()}\n\n"
+        f"## JAX {RELEASES[DEFAULT]}\n\n"
         "| namespace | names | present | tested | |\n|---|---|---|---|---|\n"
         + "\n".join(table)
-        + "\n\n## What is missing or untested\n\n"
+        + "\n\n## Missing or untested\n\n"
         + "\n".join(details)
-        + added()
     )
 
 

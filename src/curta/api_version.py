@@ -1,16 +1,15 @@
 """The version of JAX whose interface this is, and what else changes with it.
 
-Curta has the names of all the versions in `RELEASES` at once, so a program that was
-written for any of them finds what it asks for. What a later version removed or does
-otherwise follows the setting `jax_api_version`: the tables below are the one list that
-says so, and the code asks their rows.
+Curta has the names that each of the versions in `RELEASES` added under every version.
+The setting `jax_api_version` decides about names that a later version removed, and
+about changed behaviour. The tables below list both, and the code asks their rows.
 
 >>> import curta
 >>> curta.__version_info__
-(0, 10, 2)
->>> with jax_api_version("0.12"):
-...     curta.__version_info__
 (0, 12, 0, 1)
+>>> with jax_api_version("0.10"):
+...     curta.__version_info__
+(0, 10, 2)
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from curta.user_warnings import warn
 RELEASES: Final = {"0.10": "0.10.2", "0.11": "0.11.0", "0.12": "0.12.0.1"}
 """The release that each version is compared with."""
 
-DEFAULT: Final = "0.10"
-"""What is compared when a program says nothing: later versions only take away."""
+DEFAULT: Final = "0.12"
+"""What is followed when a program says nothing: the newest."""
 
 
 def _parse(value: Any) -> str:
@@ -112,6 +111,34 @@ ROWS_BY_UNSTACK: Final = Change(
 )
 TRI_HAS_DEFAULT_FLOAT: Final = Change(
     "0.12", "`numpy.tri` makes the default float: float64 where x64 is enabled"
+)
+
+MORE_PARAMETERS: Final = Change(
+    "0.12",
+    "Jaxprs show `out_sharding` of `reduce_max` and `reduce_min`, `is_stable` of"
+    " `top_k`, `ft_in` and `ft_out` of `scan` in place of counts, and specs their"
+    " `unreduced_kind`",
+)
+INLINE_IS_LATE: Final = Change(
+    "0.12", "`jit(inline=True)` is `Inline.JAX_LATE`: jaxprs show the call"
+)
+LINSPACE_DIVIDES_STOP: Final = Change(
+    "0.12",
+    "`numpy.linspace` multiplies counts by `stop / n`, and rounds otherwise for it",
+)
+QUANTILES_SORT_UNSTABLY: Final = Change(
+    "0.12", "`numpy.quantile` and `median` print a sort with `is_stable=False`"
+)
+LOG2_AND_POLYNOMIALS_ARE_OPS: Final = Change(
+    "0.12", "`numpy.log2` is `lax.log2`, and `numpy.polyval` is `lax.polynomial`"
+)
+SELECT_N_CLAMPS: Final = Change(
+    "0.12", "cotangents of `lax.select_n` reach the case to which an index is clamped"
+)
+STABLE_DERIVATIVES: Final = Change(
+    "0.12",
+    "derivatives of `tanh`, `asin`, `acos`, `atanh`, `max` and `min` by formulas that"
+    " do not cancel",
 )
 
 # ---- what may no longer be called so

@@ -86,13 +86,16 @@ def retired(package: str, modules: Mapping[str, str] = {}) -> Callable[[str], An
     """`__getattr__` of a module some names of which later versions of JAX have not.
 
     Called at the module's end: it takes the names that `api_version.GONE` has of it
-    from its globals, for what asks for them to be asked about the version. `modules`
-    are the modules of those that are not in its globals.
+    from its globals, for what asks for them to be asked about the version, and from
+    `__all__`, which has what every version has. `modules` are the modules of those
+    that are not in its globals.
     """
     known = vars(sys.modules[package])
     prefix = f"{package}."
     names = [n.removeprefix(prefix) for n in api_version.GONE if n.startswith(prefix)]
     kept = {name: known.pop(name) for name in names if name in known}
+    if "__all__" in known:
+        known["__all__"][:] = [n for n in known["__all__"] if n not in names]
 
     def getattr_(name: str) -> Any:
         if name in kept:

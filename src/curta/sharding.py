@@ -9,7 +9,7 @@ from curta.core.mesh_scope import (
     no_collectives,
     use_abstract_mesh,
 )
-from curta.core.partition_spec import PartitionSpec
+from curta.core.partition_spec import PartitionSpec, UnreducedKind
 from curta.core.sharding import (
     NamedSharding,
     Sharding,
@@ -27,6 +27,7 @@ __all__ = [
     "PartitionSpec",
     "Sharding",
     "SingleDeviceSharding",
+    "UnreducedKind",
     "auto_axes",
     "explicit_axes",
     "get_abstract_mesh",

@@ -266,7 +266,8 @@ class TestMeshes:
             assert lax.with_sharding_constraint(x, rows).sharding.spec == P("x")
 
     def test_inlined_constants_are_arrays(self):
-        inner = curta.jit(lambda x: jnp.array(1), inline=True)
+        early = curta.Inline.JAX_EARLY
+        inner = curta.jit(lambda x: jnp.array(1), inline=early)
         assert curta.jit(lambda x: inner(x).shape == () and x)(X).shape == X.shape
 
     def test_explicit_parts_of_other_programs(self):

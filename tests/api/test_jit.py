@@ -12,11 +12,13 @@ import pytest
 
 import curta
 import curta.numpy
+from curta import Inline
 from curta.api.grad import grad
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
 from curta.api.jit_cache import clear_caches
 from curta.api.vmap import vmap
+from curta.api_version import jax_api_version
 from curta.config import (
     backend,
     debug_infs,
@@ -403,8 +405,15 @@ class TestUnderTracing:
         assert eqn.params["donated_invars"] == (True,)
 
     def test_inline(self):
-        staged = stage(lambda x: [jit(lambda y: mul(y, 2.0), inline=True)(x)], [F3])
-        assert [e.op.name for e in staged.eqns] == ["mul"]
+        for version, inline, name in (
+            ("0.11", True, "mul"),
+            ("0.12", True, "jit"),
+            ("0.12", Inline.JAX_EARLY, "mul"),
+        ):
+            with jax_api_version(version):
+                double = jit(lambda y: mul(y, 2.0), inline=inline)
+                (eqn,) = stage(lambda x, f=double: [f(x)], [F3]).eqns
+                assert eqn.op.name == name
 
     def test_inner_jit(self):
         @inner_jit(static_argnames="n", name="_times")

@@ -4,7 +4,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.experimental.compute_on import compute_on2
+from curta.experimental.compute_on import compute_on
 
 X = jnp.arange(3.0)
 DEVICE = curta.memory.Space.Device
@@ -13,7 +13,7 @@ DEVICE = curta.memory.Space.Device
 def test_results_and_derivatives():
     scale = 2.0 * X
 
-    @compute_on2(compute_type="device_host", out_memory_spaces=DEVICE)
+    @compute_on(compute_type="device_host", out_memory_spaces=DEVICE)
     def fun(x, y):
         return {"a": scale * x, "b": y}
 
@@ -23,7 +23,7 @@ def test_results_and_derivatives():
     assert slope(X).tolist() == curta.jit(slope)(X).tolist() == [0, 2, 4]
     assert curta.vmap(fun, (0, None))(jnp.ones((2, 3)), 1.0)["a"].shape == (2, 3)
     inner = curta.grad(
-        lambda x: compute_on2(
+        lambda x: compute_on(
             lambda y: x * y, compute_type="device", out_memory_spaces=DEVICE
         )(3.0)
     )
@@ -31,7 +31,7 @@ def test_results_and_derivatives():
 
 
 def test_text():
-    fun = compute_on2(jnp.sin, compute_type="device_host", out_memory_spaces=DEVICE)
+    fun = compute_on(jnp.sin, compute_type="device_host", out_memory_spaces=DEVICE)
     text = curta.jit(fun).lower(X).as_text()
     assert (
         "%0 = call @compute_on(%arg0) {mhlo.frontend_attributes ="
@@ -41,10 +41,10 @@ def test_text():
 
 def test_misuse():
     with pytest.raises(ValueError, match="Invalid compute type moon"):
-        compute_on2(jnp.sin, compute_type="moon", out_memory_spaces=DEVICE)
+        compute_on(jnp.sin, compute_type="moon", out_memory_spaces=DEVICE)
     with pytest.raises(TypeError, match="must be a string"):
-        compute_on2(jnp.sin, compute_type=3, out_memory_spaces=DEVICE)
-    fun = compute_on2(jnp.sin, compute_type="device", out_memory_spaces=DEVICE)
-    outer = compute_on2(fun, compute_type="device_host", out_memory_spaces=DEVICE)
+        compute_on(jnp.sin, compute_type=3, out_memory_spaces=DEVICE)
+    fun = compute_on(jnp.sin, compute_type="device", out_memory_spaces=DEVICE)
+    outer = compute_on(fun, compute_type="device_host", out_memory_spaces=DEVICE)
     with pytest.raises(ValueError, match="Nesting `compute_on`"):
         outer(X)

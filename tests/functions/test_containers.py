@@ -25,6 +25,9 @@ CALLS = {
         jnp.dsplit(a[None], 3)
     """,
     "(*, *)": """
+        jnp.meshgrid(v, v)
+        jnp.meshgrid(v, v, sparse=True)
+        jnp.broadcast_arrays(v, a)
         lax.linalg.qr(a)
         lax.linalg.eigh(a)
         linalg.lu(a, permute_l=True)
@@ -92,10 +95,7 @@ CALLS = {
         lax.associative_scan(lambda x, y: [x[0] + y[0], x[1]], [v, v])
         lax.reduce([v, v], [0.0, 0.0], lambda x, y: [x[0], y[1]], (0,))
         jnp.array_split(v, 2)
-        jnp.meshgrid(v, v)
-        jnp.meshgrid(v, v, sparse=True)
         jnp.gradient(a)
-        jnp.broadcast_arrays(v, a)
         jnp.atleast_1d(v, v)
         jnp.atleast_2d(v, v)
         jnp.atleast_3d(v, v)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from curta.api_version import INLINE_IS_LATE
+
 
 class Inline(enum.Enum):
     """When a call of a jitted function is replaced by what it does.
 
-    `JAX_EARLY` puts its eqns into the enclosing jaxpr, as `inline=True` does. With the
-    others jaxprs show a call, which the compiler inlines.
+    `JAX_EARLY` puts its eqns into the enclosing jaxpr. With the others jaxprs show a
+    call, which the compiler inlines. `inline=True` is `JAX_LATE`; before JAX 0.12 it
+    was `JAX_EARLY`.
 
     >>> import curta
     >>> half = curta.jit(lambda x: x / 2, inline=curta.Inline.JAX_EARLY)
@@ -30,7 +33,7 @@ def is_inlined_early(inline: bool | Inline) -> bool:
     if isinstance(inline, Inline):
         return inline is Inline.JAX_EARLY
     if isinstance(inline, bool):
-        return inline
+        return inline and not INLINE_IS_LATE.applies()
     raise ValueError(
         f"Invalid inline option: {inline!r}. Pass True, False or a curta.Inline."
     )

@@ -90,8 +90,7 @@ def jvp(
         _check_tangent(typeof(p), typeof(t))
     flat = FlatWithAux(fun, in_tree, has_aux)
     seeds = [
-        Zero(typeof(t)) if _is_empty(typeof(t)) else typed(t)
-        for t in tangent_leaves
+        Zero(typeof(t)) if _is_empty(typeof(t)) else typed(t) for t in tangent_leaves
     ]
     with Transforming("jvp"):
         outs, out_tangents = jvp_flat(flat, list(map(typed, leaves)), seeds)

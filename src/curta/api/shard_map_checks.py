@@ -121,6 +121,7 @@ def _check_sum_axes(
 ) -> None:
     """Refuse sums over axes that are not in types, or beside axes not mapped over."""
     for spec in tree_util.tree_leaves(specs):
+        spec.refuse_extrema()
         sums = {"unreduced": spec.unreduced, "reduced": spec.reduced}
         if any(sums.values()) and axes != {*mesh.axis_names}:
             raise NotImplementedError(

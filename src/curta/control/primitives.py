@@ -49,6 +49,7 @@ from curta.primitives.elementwise import (
     complex,
     convert,
     exponential,
+    horner,
     incomplete,
     magnitude,
     powers,
@@ -134,6 +135,7 @@ jit_p: Primitive = primitive_of(call.Call)
 le_p: Primitive = primitive_of(comparison.Le)
 le_to_p: Primitive = primitive_of(comparison.LeTo)
 lgamma_p: Primitive = primitive_of(special.Lgamma)
+log2_p: Primitive = primitive_of(exponential.Log2)
 log1p_p: Primitive = primitive_of(exponential.Log1p)
 log_p: Primitive = primitive_of(exponential.Log)
 logistic_p: Primitive = primitive_of(exponential.Logistic)
@@ -196,6 +198,8 @@ slice_p: Primitive = primitive_of(slicing.Slice)
 sort_p: Primitive = primitive_of(sorting.Sort)
 split_p: Primitive = primitive_of(joining.Split)
 sqrt_p: Primitive = primitive_of(powers.Sqrt)
+one_minus_square_p: Primitive = primitive_of(arithmetic.OneMinusSquare)
+polynomial_p: Primitive = primitive_of(horner.Polynomial)
 square_p: Primitive = primitive_of(arithmetic.Square)
 squeeze_p: Primitive = primitive_of(shape.Squeeze)
 stack_p: Primitive = primitive_of(joining.Stack)

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.api_version import MORE_PARAMETERS
 from curta.control.carries import body_pushforward, flagged, spread, unflagged
 from curta.control.loop_references import discharged_scan
 from curta.control.scan_plan import PartialPlan, partial_plan
@@ -61,6 +62,8 @@ class Scan(TakesRefs):
     holds_jaxprs: ClassVar[bool] = True
     param_names: ClassVar[Mapping[str, str | None]] = {
         "_split_transpose": "split_transpose",
+        "ft_in": None,
+        "ft_out": None,
     }
     multiple_results: ClassVar[bool] = True
     jaxpr: ClosedJaxpr
@@ -327,11 +330,32 @@ class Scan(TakesRefs):
     def scopes(self, param: str, index: int) -> Sequence[str]:
         return self.scope, "body"
 
+    def params(self) -> dict[str, Any]:
+        """The fields, and what they say as JAX 0.12 does: a leaf for each operand."""
+        rest = len(self.jaxpr.in_avals) - self.num_consts - self.num_carry
+        ys = len(self.jaxpr.out_avals) - self.num_carry
+        carry = (None,) * self.num_carry
+        return {
+            **super().params(),
+            "ft_in": ((None,) * self.num_consts, carry, (None,) * rest),
+            "ft_out": (carry, (_Stacked(),) * ys),
+        }
+
     def printed_params(self, eqn: Any) -> dict[str, Any]:
         shown = dict(sorted(self.params().items()))
         if not self.split_transpose:
             del shown["_split_transpose"]
+        by_leaf, by_count = ("ft_in", "ft_out"), ("num_carry", "num_consts")
+        for name in by_count if MORE_PARAMETERS.applies() else by_leaf:
+            del shown[name]
         return shown
+
+
+class _Stacked:
+    """A leaf of the results that the loop stacks, as jaxprs show it."""
+
+    def __repr__(self) -> str:
+        return "RightsOnly(Right(None))"
 
 
 def _cotangents(avals: Sequence[ShapedArray], flags: Flags) -> list[ShapedArray]:

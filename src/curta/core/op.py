@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from curta import dtypes
+from curta.api_version import Change
 from curta.core import trace
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
@@ -110,6 +111,8 @@ class Op:
     """Whether its `scope` is a function's name, which transformations wrap."""
     param_names: ClassVar[Mapping[str, str | None]] = MappingProxyType({})
     """Keys of `params()` that are no fields: the field, or None if others imply it."""
+    params_since: ClassVar[Mapping[str, Change]] = MappingProxyType({})
+    """Keys of `params()` that are there only from a version of JAX on."""
     hidden_fields: ClassVar[tuple[str, ...]] = ()
     """The fields that are none of its parameters to those who read jaxprs."""
 
@@ -258,7 +261,11 @@ class Op:
         shown = [f.name for f in dataclasses.fields(self)]
         shown = [name for name in shown if name not in self.hidden_fields]
         implied = dict.fromkeys(k for k, f in self.param_names.items() if f is None)
-        return {keys.get(name, name): getattr(self, name) for name in shown} | implied
+        params = {keys.get(name, name): getattr(self, name) for name in shown} | implied
+        for key, change in self.params_since.items():
+            if not change.applies():
+                del params[key]
+        return params
 
     def subfuns(self) -> Sequence[Callable[..., Any]]:
         """The functions that JAX's `bind` takes in place of a jaxpr and its rules."""

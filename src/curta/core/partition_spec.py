@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
+from curta.api_version import MORE_PARAMETERS
 from curta.once import Interned
 
 
@@ -21,6 +23,14 @@ class Unconstrained:
 UNCONSTRAINED = Unconstrained()
 
 
+class UnreducedKind(enum.Enum):
+    """How the parts of an array along its `unreduced` axes are joined."""
+
+    sum = enum.auto()
+    max = enum.auto()
+    min = enum.auto()
+
+
 def _unconstrained() -> Unconstrained:
     return UNCONSTRAINED
 
@@ -35,36 +45,52 @@ class PartitionSpec:
     Args:
       unreduced: axes along which the array is a sum not yet taken.
       reduced: axes whose cotangent will be such a sum.
+      unreduced_kind: an `UnreducedKind`, if the array is a maximum or minimum along
+        the unreduced axes in place of a sum (which None says too).
 
     Raises:
-      TypeError: if `unreduced` or `reduced` is no set.
-      ValueError: if an axis is in two of the three kinds of entries.
+      TypeError: `unreduced` or `reduced` is not a set, or `unreduced_kind` of another
+        type.
+      ValueError: an axis is in two of the three kinds of entries, or a kind is given
+        without unreduced axes.
 
     >>> import curta
     >>> curta.P("x", None), curta.P(("x", "y")), curta.P(("x",)) == curta.P("x")
     (P('x', None), P(('x', 'y'),), True)
     """
 
-    __slots__ = ("__weakref__", "partitions", "reduced", "unreduced")
+    __slots__ = (
+        "__weakref__",
+        "partitions",
+        "reduced",
+        "unreduced",
+        "unreduced_kind",
+    )
     UNCONSTRAINED = UNCONSTRAINED
 
     partitions: tuple[Any, ...]
     unreduced: frozenset[Any]
     reduced: frozenset[Any]
+    unreduced_kind: UnreducedKind | None
 
     def __new__(
         cls,
         *partitions: Any,
         unreduced: Any = frozenset(),
         reduced: Any = frozenset(),
+        unreduced_kind: UnreducedKind | None = None,
     ) -> PartitionSpec:
         entries = tuple(map(_canonical, partitions))
-        key = (entries, _axes("unreduced", unreduced), _axes("reduced", reduced))
+        sums = _axes("unreduced", unreduced)
+        if sums and unreduced_kind is None:
+            unreduced_kind = UnreducedKind.sum
+        key = (entries, sums, _axes("reduced", reduced), unreduced_kind)
         result = _specs.get(key)
         if result is None:
             _check(*key)
             result = object.__new__(cls)
-            for name, value in zip(("partitions", "unreduced", "reduced"), key):
+            names = ("partitions", "unreduced", "reduced", "unreduced_kind")
+            for name, value in zip(names, key):
                 object.__setattr__(result, name, value)
             result = _specs.shared(key, result)
         return result
@@ -76,7 +102,8 @@ class PartitionSpec:
         raise AttributeError(f"cannot assign to field {name!r} of a PartitionSpec")
 
     def __reduce__(self) -> Any:
-        return _rebuild, (self.partitions, self.unreduced, self.reduced)
+        parts = (self.partitions, self.unreduced, self.reduced, self.unreduced_kind)
+        return _rebuild, parts
 
     def __repr__(self) -> str:
         entries = repr(self.partitions)[1:-1]
@@ -85,6 +112,9 @@ class PartitionSpec:
             for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced))
             if axes
         )
+        plain = None if MORE_PARAMETERS.applies() else UnreducedKind.sum
+        if self.unreduced_kind not in (None, plain):
+            rest += f", unreduced_kind={self.unreduced_kind.name}"
         gap = "" if not (entries and rest) else " " if entries[-1] == "," else ", "
         return f"P({entries}{gap}{rest})"
 
@@ -109,11 +139,19 @@ class PartitionSpec:
 
     def __add__(self, other: Any) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
+            plain = (None, UnreducedKind.sum)
+            kinds = [self.unreduced_kind, other.unreduced_kind]
+            if kinds[0] != kinds[1] and any(kind not in plain for kind in kinds):
+                raise TypeError(
+                    "PartitionSpec can't be added if the unreduced_kind differs in"
+                    f" self and other. Got self={self} and other={other}"
+                )
             return PartitionSpec(
                 *self.partitions,
                 *other.partitions,
                 unreduced=self.unreduced | other.unreduced,
                 reduced=self.reduced | other.reduced,
+                unreduced_kind=kinds[0] or kinds[1],
             )
         if isinstance(other, tuple):
             return PartitionSpec(*self._joinable(other, "__add__"), *other)
@@ -144,13 +182,18 @@ class PartitionSpec:
     # ---- changes
 
     def update(
-        self, partitions: Any = None, unreduced: Any = None, reduced: Any = None
+        self,
+        partitions: Any = None,
+        unreduced: Any = None,
+        reduced: Any = None,
+        unreduced_kind: UnreducedKind | None = None,
     ) -> PartitionSpec:
         """This spec with some of its parts replaced.
 
         Args:
             partitions: the axes of each dim, as a tuple. None (default) keeps them.
             unreduced, reduced: sets of axes. None (default) keeps them.
+            unreduced_kind: how unreduced axes are joined. None (default) keeps it.
 
         Returns:
             A new spec.
@@ -162,11 +205,23 @@ class PartitionSpec:
         >>> P("x", None).update(partitions=(None, "y"))
         P(None, 'y')
         """
+        sums = self.unreduced if unreduced is None else unreduced
+        kind = self.unreduced_kind if unreduced_kind is None else unreduced_kind
         return PartitionSpec(
             *(self.partitions if partitions is None else partitions),
-            unreduced=self.unreduced if unreduced is None else unreduced,
+            unreduced=sums,
             reduced=self.reduced if reduced is None else reduced,
+            unreduced_kind=kind if sums else None,
         )
+
+    def refuse_extrema(self) -> None:
+        """Raise NotImplementedError for maxima and minima along unreduced axes."""
+        if self.unreduced_kind not in (None, UnreducedKind.sum):
+            raise NotImplementedError(
+                f"{self}: arrays that are a {self.unreduced_kind.name} along unreduced"
+                " axes are not supported, only sums. Take the extremum by lax.pmax or"
+                " lax.pmin."
+            )
 
     def dual(self) -> PartitionSpec:
         """The spec of cotangents: what was unreduced is reduced, and vice versa."""
@@ -223,7 +278,10 @@ def _axes(what: str, given: Any) -> frozenset[Any]:
 
 
 def _check(
-    entries: tuple[Any, ...], unreduced: frozenset[Any], reduced: frozenset[Any]
+    entries: tuple[Any, ...],
+    unreduced: frozenset[Any],
+    reduced: frozenset[Any],
+    unreduced_kind: UnreducedKind | None,
 ) -> None:
     for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
         if None in axes:
@@ -236,6 +294,17 @@ def _check(
             "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got"
             f" unreduced: {unreduced} and reduced: {reduced}"
         )
+    kind = unreduced_kind
+    if kind is not None and not isinstance(kind, UnreducedKind):
+        raise TypeError(
+            "Expected unreduced_kind to be of type `jax.sharding.UnreducedKind` but"
+            f" got {type(kind)}"
+        )
+    if not unreduced and kind is not None:
+        raise ValueError(
+            "`unreduced_kind` should be `None` when `unreduced` is an empty set. Got"
+            f" {unreduced_kind=} and {unreduced=}"
+        )
     used = {name for entry in entries for name in entry_axes(entry)}
     for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
         if used & axes:
@@ -245,5 +314,9 @@ def _check(
             )
 
 
-def _rebuild(entries: Any, unreduced: Any, reduced: Any) -> PartitionSpec:
-    return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
+def _rebuild(
+    entries: Any, unreduced: Any, reduced: Any, kind: UnreducedKind | None = None
+) -> PartitionSpec:
+    return PartitionSpec(
+        *entries, unreduced=unreduced, reduced=reduced, unreduced_kind=kind
+    )

@@ -168,8 +168,9 @@ class Primitive:
 
         Raises TypeError for parameters that the op does not have, or does not get.
         """
-        if issubclass(self.op_class, UserOp):
-            return self.op_class(tuple(sorted(params.items())))
+        if hasattr(self.op_class, "of_params"):
+            op: Op = self.op_class.of_params(params)
+            return op
         if "subfuns" in params:
             return _op_of(self, *params["subfuns"])
         renamed = self.op_class.param_names
@@ -178,8 +179,8 @@ class Primitive:
             field = renamed.get(key, key)
             if field is not None:
                 fields[field] = value
-        op: Any = self.op_class
-        declared = dataclasses.fields(op) if dataclasses.is_dataclass(op) else ()
+        kind: Any = self.op_class
+        declared = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
         known = {f.name for f in declared}
         if unknown := sorted(fields.keys() - known):
             raise TypeError(
@@ -266,8 +267,9 @@ def _has_no_default(field: dataclasses.Field[Any]) -> bool:
 
 @once
 def primitive_of(op_class: type[Op]) -> Primitive:
-    """The one primitive of a class of ops."""
-    return op_class.primitive if issubclass(op_class, UserOp) else Primitive(op_class)
+    """The one primitive of a class of ops: its own, if it was made for one."""
+    own: Primitive | None = vars(op_class).get("primitive")
+    return own or Primitive(op_class)
 
 
 set_identity(primitive_of)  # type: ignore[arg-type]

@@ -320,6 +320,7 @@ class NamedSharding(Sharding):
                 f" {spec} of type {type(spec)}"
             )
         _check_spec(mesh, spec)
+        spec.refuse_extrema()
         self.mesh = mesh
         self.spec = spec
         device = mesh.flat_devices[0] if isinstance(mesh, Mesh) else None

@@ -78,6 +78,11 @@ class UserOp(Op):
     def __hash__(self) -> int:
         return id(self) if self.holds_functions else hash(self.items)
 
+    @classmethod
+    def of_params(cls, params: dict[str, Any]) -> UserOp:
+        """The op of these parameters, whichever they are."""
+        return cls(tuple(sorted(params.items())))
+
     @property
     def holds_functions(self) -> bool:  # type: ignore[override]
         """Whether parameters have no hash: lists, say, which may change."""

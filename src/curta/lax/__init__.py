@@ -128,6 +128,7 @@ from curta.lax.exponential import (
     expm1 as expm1,
     log as log,
     log1p as log1p,
+    log2 as log2,
     logistic as logistic,
     tanh as tanh,
 )
@@ -138,7 +139,6 @@ from curta.lax.generators import (
     rng_uniform as rng_uniform,
 )
 from curta.lax.horner import (
-    log2 as log2,
     one_minus_square as one_minus_square,
     polynomial as polynomial,
 )

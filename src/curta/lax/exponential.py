@@ -69,6 +69,16 @@ def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     return accurate(ops.log, accuracy)(x)
 
 
+def log2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
+    """The logarithm to base 2; -inf at 0, NaN of negative floats.
+
+    >>> from curta import lax
+    >>> lax.log2(8.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    return accurate(ops.log2, accuracy)(x)
+
+
 def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     """log(1 + x), accurate near 0.
 

@@ -127,7 +127,7 @@ def top_k(
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     rank = len(operand_shape("top_k", operand))
-    return list(TopK(k, canonicalize_axis(axis, rank))(operand))
+    return list(TopK(k, canonicalize_axis(axis, rank), is_stable)(operand))
 
 
 def cumsum(operand: Array, axis: int = 0, reverse: bool = False) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 
 from curta import dtypes, lax
 from curta.api.inner import inlined_jit, inner_jit
+from curta.api_version import LOG2_AND_POLYNOMIALS_ARE_OPS
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     alias,
@@ -100,6 +101,8 @@ def log2(x: ArrayLike, /) -> Array:
     Array([0., 1.], dtype=float32)
     """
     (x,) = promote_args_inexact("log2", x)
+    if LOG2_AND_POLYNOMIALS_ARE_OPS.applies():
+        return lax.log2(x)
     if is_complex(x):
         return _scaled_complex(lax.log(x), 2)
     return lax.div(lax.log(x), lax.log(strong_const(x, 2)))

@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.api_version import QUANTILES_SORT_UNSTABLY
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     canonical_axis,
@@ -421,7 +422,8 @@ def _one_axis(a: Any, axis: Axes, weights: Any) -> tuple[Any, int, Any]:
 
 def _interpolated(a: Any, q: Any, axis: int, skip_nan: bool, method: str) -> Any:
     """The elements around the position q·(n - 1) of the sorted array, joined."""
-    a = lax.sort(a, dimension=axis)
+    stable = not QUANTILES_SORT_UNSTABLY.applies()
+    a = lax.sort(a, dimension=axis, is_stable=stable)
     if skip_nan:
         valid = lax.bitwise_not(lax.ne(a, a))
         count = sum(valid, axis=axis, dtype=q.dtype)

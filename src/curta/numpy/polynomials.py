@@ -8,6 +8,7 @@ import numpy as np
 
 from curta import lax
 from curta.api.inner import inner_jit
+from curta.api_version import LOG2_AND_POLYNOMIALS_ARE_OPS
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import concrete_index, ensure_arraylike, ensure_arraylikes
 from curta.numpy.arithmetic import add, multiply, negative
@@ -21,14 +22,14 @@ from curta.numpy.sets import trim_zeros
 
 
 @inner_jit(static_argnames=("unroll",))
-def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = 16) -> Array:
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = None) -> Array:
     """The values at `x` of the polynomial with coefficients `p`, by Horner's rule.
 
     Args:
       p: coefficients (n,), highest power first; further dims broadcast with `x`.
       x: points, an array or scalar of any shape.
-      unroll: how many steps of the rule are written out in each iteration of the loop,
-        static. Default 16, for which None stands too.
+      unroll: as for `lax.polynomial`, static. Before JAX 0.12 the rule was a loop, and
+        this how many steps each iteration has; None (default) was 16.
 
     Returns:
       The values, of the shape of `x` and the promoted dtype.
@@ -49,12 +50,28 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int | None = 16) -> Array:
             " more dims, got shape ()"
         )
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
+    if LOG2_AND_POLYNOMIALS_ARE_OPS.applies():
+        return _polynomial(p, x, shape, unroll)
     start = lax.full(shape, 0, x.dtype)
 
     def step(y: Any, coefficient: Any) -> tuple[Any, None]:
         return add(multiply(y, x), coefficient), None
 
     return lax.scan(step, start, p, unroll=16 if unroll is None else unroll)[0]
+
+
+def _polynomial(
+    p: Array, x: Array, shape: tuple[int, ...], unroll: int | None
+) -> Array:
+    """`polyval` as `lax.polynomial`, in which operands have one rank or are scalars."""
+
+    def raised(x: Array) -> Array:
+        return lax.broadcast_to_rank(x, len(shape)) if x.ndim else x
+
+    if not p.shape[0]:
+        return lax.full(shape, 0, x.dtype)
+    terms = [raised(getitem(p, i)) for i in reversed(range(p.shape[0]))]
+    return lax.polynomial(raised(x), terms, unroll=unroll)
 
 
 @inner_jit

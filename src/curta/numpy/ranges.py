@@ -10,6 +10,7 @@ import numpy as np
 from curta import dtypes, lax
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
+from curta.api_version import LINSPACE_DIVIDES_STOP
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import as_dim, is_symbolic_dim, range_length
 from curta.errors import InconclusiveDimensionOperation
@@ -278,10 +279,14 @@ def _linspace_samples(
     real = dtypes.finfo(dtype).dtype
     ramp_shape = [1] * len(one)
     ramp_shape[axis] = count
-    ramp = _reshaped(lax.iota(real, count), tuple(ramp_shape))
-    ramp = cast(lax.div(ramp, _number(count, real)), dtype)
-    rising = lax.mul(lax.reshape(first, one), lax.sub(np.asarray(1, dtype)[()], ramp))
-    out = lax.add(rising, lax.mul(lax.reshape(last, one), ramp))
+    counts = _reshaped(lax.iota(real, count), tuple(ramp_shape))
+    ramp = cast(lax.div(counts, _number(count, real)), dtype)
+    falling = lax.mul(lax.reshape(first, one), lax.sub(np.asarray(1, dtype)[()], ramp))
+    last_part = lax.reshape(last, one)
+    if LINSPACE_DIVIDES_STOP.applies():
+        last_part = lax.div(last_part, _number(count, dtype))
+        ramp = cast(counts, dtype)
+    out = lax.add(falling, lax.mul(last_part, ramp))
     if endpoint:
         out = lax.concatenate([out, lax.expand_dims(last, (axis,))], axis)
     return out, step

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from curta import dtypes
+from curta.api_version import MORE_PARAMETERS, Change
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched
 from curta.core.tangents import zero_tangent
@@ -117,6 +118,8 @@ class _Extremum(Reduction):
     """Base class of reduce_max and reduce_min; NaN is propagated."""
 
     sampled: ClassVar[tuple[Any, ...]] = ("ordered", {"distinct": True})
+    param_names: ClassVar[Mapping[str, str | None]] = {"out_sharding": None}
+    params_since: ClassVar[Mapping[str, Change]] = {"out_sharding": MORE_PARAMETERS}
 
     def out_dtype(self, dtype: Any) -> Any:
         check_dtype(self.name, dtype, ANY)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from curta import dtypes
+from curta.api_version import MORE_PARAMETERS, Change
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched, Op
@@ -113,8 +114,10 @@ class TopK(Op):
     name: ClassVar[str] = "top_k"
     arity: ClassVar[int | None] = 1
     multiple_results: ClassVar[bool] = True
+    params_since: ClassVar[Mapping[str, Change]] = {"is_stable": MORE_PARAMETERS}
     k: int
     axis: int
+    is_stable: bool = True  # as it was asked for; the order is always stable
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:
         (x,) = avals
@@ -147,7 +150,10 @@ class TopK(Op):
     def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
         assert dim is not None
-        return TopK(self.k, self.axis + (dim <= self.axis))(x), [dim, dim]
+        return TopK(self.k, self.axis + (dim <= self.axis), self.is_stable)(x), [
+            dim,
+            dim,
+        ]
 
     @classmethod
     def samples(cls) -> Iterator[Any]:

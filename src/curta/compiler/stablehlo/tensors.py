@@ -122,6 +122,7 @@ class TensorBuilder:
             "atan": lambda x: self._same("atan2", x, 1.0),
             "logistic": self._logistic,
             "log1p": self._log1p,
+            "log2": self._log2,
             "exp2": self._exp2,
             "scaled_exp": self._scaled_exp,
             "square_error": self._square_error,
@@ -374,6 +375,9 @@ class TensorBuilder:
     def _log1p(self, x: Tensor, low: Tensor | None = None) -> Tensor:
         result = self._same("log_plus_one", x)
         return result if low is None else result + low / (x + 1.0)
+
+    def _log2(self, x: Tensor) -> Tensor:
+        return self._same("log", x) * float(1 / np.log(2))
 
     def _exp2(self, x: Tensor) -> Tensor:
         return self._same("exponential", x * float(np.log(2)))

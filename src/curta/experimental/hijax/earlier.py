@@ -27,7 +27,7 @@ class HiPrimitive:
     sequence.
 
     >>> import curta
-    >>> from curta.experimental.hijax import HiPrimitive
+    >>> from curta.experimental.hijax.earlier import HiPrimitive
     >>> class Cube(HiPrimitive):
     ...     def abstract_eval(self, x):
     ...         return x, set()
@@ -231,7 +231,7 @@ def cur_qdd(x: Any) -> Any:
 
     Values of a `MutableHiType` tell it by a method of that name.
 
-    >>> from curta.experimental.hijax import cur_qdd
+    >>> from curta.experimental.hijax.earlier import cur_qdd
     >>> class Box:
     ...     def __init__(self, content):
     ...         self.content = content

@@ -46,6 +46,11 @@ from curta.extend.core.jaxprs import (
     unmapped_aval as unmapped_aval,
     valid_jaxtype as valid_jaxtype,
 )
+from curta.extend.core.named_calls import (
+    create_call_primitive as create_call_primitive,
+    eval_jaxpr_transpose as eval_jaxpr_transpose,
+    register_call_primitive_rules as register_call_primitive_rules,
+)
 from curta.on_demand import retired as _retired, without_parts as _without_parts
 
 JaxprEqn = _Eqn

@@ -7,6 +7,7 @@ from curta.primitives.elementwise.arithmetic import (
     Mul,
     Mulhi,
     Neg,
+    OneMinusSquare,
     Square,
     Sub,
     add,
@@ -15,6 +16,7 @@ from curta.primitives.elementwise.arithmetic import (
     mul,
     mulhi,
     neg,
+    one_minus_square,
     square,
     sub,
 )
@@ -84,6 +86,7 @@ from curta.primitives.elementwise.exponential import (
     Expm1,
     Log,
     Log1p,
+    Log2,
     Logistic,
     Tanh,
     Tolerance,
@@ -92,9 +95,11 @@ from curta.primitives.elementwise.exponential import (
     expm1,
     log,
     log1p,
+    log2,
     logistic,
     tanh,
 )
+from curta.primitives.elementwise.horner import Polynomial, polynomial
 from curta.primitives.elementwise.incomplete import (
     BesselI0e,
     BesselI1e,

@@ -240,6 +240,30 @@ class Square(Elementwise):
         return mul(t, mul(const(x, 2), x))
 
 
+class OneMinusSquare(Elementwise):
+    """1 - x**2 as (1 + x) (1 - x), which does not cancel near 1.
+
+    An op of its own has a derivative that does not cancel near 0 either.
+    """
+
+    name: ClassVar[str] = "one_minus_square"
+    accepts: ClassVar[Family] = NUMBER
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        one = x.dtype.type(1)
+        return wrapped(np.multiply(np.add(one, x), np.subtract(one, x)), x.dtype)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        (x,) = xs
+        one = b.const(1, x.dtype)
+        return b.mul(b.add(one, x), b.sub(one, x))
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return mul(t, mul(const(x, -2), x))
+
+
 @dataclass(frozen=True)
 class IntegerPow(Elementwise):
     """x to the whole power y, by repeated multiplication."""
@@ -389,3 +413,4 @@ sub: Sub = Sub()
 mul: Mul = Mul()
 div: Div = Div()
 square: Square = Square()
+one_minus_square: OneMinusSquare = OneMinusSquare()

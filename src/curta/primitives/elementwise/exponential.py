@@ -7,10 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.api_version import STABLE_DERIVATIVES
 from curta.dtypes import working_dtype
 from curta.lazy_dataclass import dataclass
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
-from curta.primitives.elementwise.arithmetic import add, div, mul, neg, sub
+from curta.primitives.elementwise.arithmetic import (
+    add,
+    div,
+    mul,
+    neg,
+    one_minus_square,
+    sub,
+)
 
 
 class AccuracyMode(enum.Enum):
@@ -125,6 +133,34 @@ class Log(Accurate):
         return div(t, *primals)
 
 
+class Log2(Accurate):
+    """The logarithm to base 2."""
+
+    name: ClassVar[str] = "log2"
+    domain: ClassVar[dict[str, Any]] = {"low": 0.1, "high": 4.0}
+
+    def eval(self, *args: Any) -> Any:
+        (x,) = args
+        if x.dtype.kind != "c":
+            return np.log2(x)
+        whole = np.log(x)
+        scale = whole.real.dtype.type(1 / np.log(2))
+        return _joined(whole.real * scale, whole.imag * scale)
+
+    def scalar(self, b: Any, *xs: Any) -> Any:
+        (x,) = xs
+        if x.dtype.kind != "c":
+            return b.math("log2", x)
+        whole = b.math("log", x)
+        re, im = b.real(whole), b.imag(whole)
+        scale = b.const(1 / np.log(2), re.dtype)
+        return b.complex(b.mul(re, scale), b.mul(im, scale))
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        (x,) = primals
+        return div(t, mul(x, log(const(x, 2))))
+
+
 class Log1p(Accurate):
     """log(1 + x), exact for small x too."""
 
@@ -180,6 +216,8 @@ class Tanh(Accurate):
             up = Logistic(self.accuracy)(mul(const(x, 2), x))
             down = Logistic(self.accuracy)(mul(const(x, -2), x))
             return mul(t, mul(const(x, 4), mul(up, down)))
+        if STABLE_DERIVATIVES.applies():
+            return mul(t, one_minus_square(out))
         return mul(add(t, mul(t, out)), sub(scalar_like(x, 1), out))
 
 
@@ -224,6 +262,7 @@ exp: Exp = Exp()
 exp2: Exp2 = Exp2()
 expm1: Expm1 = Expm1()
 log: Log = Log()
+log2: Log2 = Log2()
 log1p: Log1p = Log1p()
 tanh: Tanh = Tanh()
 logistic: Logistic = Logistic()

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta.api_version import STABLE_DERIVATIVES
 from curta.core.trace import typeof
 from curta.primitives.base import (
     ANY,
@@ -20,7 +21,7 @@ from curta.primitives.base import (
     wrapped,
 )
 from curta.primitives.elementwise.arithmetic import div, mul, neg
-from curta.primitives.elementwise.comparison import eq, ge
+from curta.primitives.elementwise.comparison import eq, ge, gt
 from curta.primitives.elementwise.complex import conj, part_dtype, real
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.elementwise.select import select
@@ -99,6 +100,12 @@ class Extremum(Elementwise):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         x, y = primals if i == 0 else reversed(primals)
+        if STABLE_DERIVATIVES.applies() and typeof(out).dtype.kind != "c":
+            pair = (x, y) if self.name == "max" else (y, x)
+            larger, tied = gt(*pair), eq(*pair)
+            one, zero = full_like(out, 1), full_like(out, 0)
+            share = select(tied, full_like(out, 0.5), zero)
+            return mul(t, select(larger, one, share))
         chosen = select(eq(x, out), full_like(out, 1), full_like(out, 0))
         share = select(eq(y, out), full_like(out, 2), full_like(out, 1))
         return mul(t, div(chosen, share))

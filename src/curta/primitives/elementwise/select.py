@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta.api_version import SELECT_N_CLAMPS
 from curta.core.avals import ShapedArray
 from curta.core.key_use import KeyReuseSignature, Sink, Source
 from curta.core.op import BatchDims, Batched, Op
@@ -91,6 +92,8 @@ class SelectN(Op):
         zeros = full_like(cotangent, 0)
         result: list[Any] = [None]
         boolean = typeof(which).dtype.kind == "b"
+        if not boolean and SELECT_N_CLAMPS.applies():
+            which = clamp(const(which, 0), which, const(which, len(cases) - 1))
         for k, case in enumerate(cases):
             if not is_linear(case):
                 result.append(None)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta.core.trace import typeof
+from curta.api_version import STABLE_DERIVATIVES
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.primitives.elementwise.arithmetic import (
     add,
@@ -14,12 +14,13 @@ from curta.primitives.elementwise.arithmetic import (
     integer_pow,
     mul,
     neg,
+    one_minus_square,
     square,
     sub,
 )
 from curta.primitives.elementwise.exponential import Accurate
-from curta.primitives.elementwise.magnitude import abs_, max_
 from curta.primitives.elementwise.powers import rsqrt
+from curta.primitives.elementwise.slopes import asinh_slope
 
 UNIT = {"low": -0.9, "high": 0.9}
 
@@ -62,6 +63,12 @@ class Tan(Accurate):
         return mul(t, add(const(x, 1), square(out)))
 
 
+def _one_minus_square(x: Any) -> Any:
+    if STABLE_DERIVATIVES.applies():
+        return one_minus_square(x)
+    return sub(const(x, 1), square(x))
+
+
 class Asin(Inexact):
     """The inverse sine, in radians."""
 
@@ -71,7 +78,7 @@ class Asin(Inexact):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
-        return mul(t, rsqrt(sub(const(x, 1), square(x))))
+        return mul(t, rsqrt(_one_minus_square(x)))
 
 
 class Acos(Inexact):
@@ -83,7 +90,7 @@ class Acos(Inexact):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
-        return mul(t, neg(rsqrt(sub(const(x, 1), square(x)))))
+        return mul(t, neg(rsqrt(_one_minus_square(x))))
 
 
 class Atan(Inexact):
@@ -140,16 +147,6 @@ class Cosh(Inexact):
         return mul(t, sinh(*primals))
 
 
-def _rsqrt_of_square_and_one(x: Any) -> Any:
-    """(x² + 1) to the power -1/2; of large real x, without their square."""
-    one = scalar_like(x, 1)
-    if typeof(x).dtype.kind == "c":
-        return rsqrt(add(square(x), one))
-    inverse = div(one, max_(abs_(x), one))
-    scaled = add(square(mul(x, inverse)), square(inverse))
-    return mul(inverse, rsqrt(scaled))
-
-
 class Asinh(Inexact):
     """The inverse hyperbolic sine."""
 
@@ -159,7 +156,7 @@ class Asinh(Inexact):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
-        return mul(t, _rsqrt_of_square_and_one(x))
+        return mul(t, asinh_slope(x))
 
 
 class Acosh(Inexact):
@@ -184,6 +181,8 @@ class Atanh(Inexact):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
+        if STABLE_DERIVATIVES.applies():
+            return div(t, one_minus_square(x))
         one = scalar_like(x, 1)
         return mul(integer_pow(add(one, x), -1), div(t, sub(one, x)))
 

@@ -1,4 +1,4 @@
-"""log and log1p.
+"""log, log2 and log1p.
 
 x = 2**k * (1 + f) with 1 + f near 1, and log(x) = k*ln2 + log1p(f). In f32 log1p(f)
 is a polynomial; in f64 it is a series in s = f/(2 + f), as 2*atanh(s) (Tang 1990,
@@ -26,6 +26,7 @@ _ONE_BITS = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
 # In f64 the first has zeros at its end, so that its product with an exponent is exact.
 _LN2 = {"f32": 0.693147122859954833984, "f64": 6.93147180369123816490e-01}
 _LN2_REST = {"f32": 5.76999904754e-8, "f64": 1.90821492927058770002e-10}
+_LOG2_E = 1.4426950408889634
 
 
 def exponent_bits(b: MathBuilder, x: Value) -> Value:
@@ -73,6 +74,14 @@ def _has_instructions(b: MathBuilder, x: Value) -> bool:
 def log(b: MathBuilder, x: Value) -> Value:
     f, k = split(b, x)
     result = log_reduced(b, f, k)
+    return result if _has_instructions(b, x) else with_poles(b, x, x, result)
+
+
+@exact
+def log2(b: MathBuilder, x: Value) -> Value:
+    """k + log1p(f)/ln2, which is exact where x is a power of two."""
+    f, k = split(b, x)
+    result = b.fma(log_reduced(b, f, k * 0.0), _LOG2_E, k)
     return result if _has_instructions(b, x) else with_poles(b, x, x, result)
 
 

@@ -27,6 +27,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "expm1": exponential.expm1,
     "logistic": exponential.logistic,
     "log": logarithm.log,
+    "log2": logarithm.log2,
     "log1p": logarithm.log1p,
     "sin": trigonometric.sin,
     "cos": trigonometric.cos,
