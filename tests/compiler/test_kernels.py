@@ -12,10 +12,10 @@ from tests.compiler.test_fuse import layernorm, plan_of, softmax
 
 import curta
 import curta.numpy as jnp
+from curta.compiler.entry import Scheduled
 from curta.compiler.graph.fuse import fuse
 from curta.compiler.graph.inline import inline_calls
 from curta.compiler.graph.item_lowering import lower_to_items
-from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.streams import unaligned_head
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import placement_of, plan_arena

@@ -14,9 +14,9 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler import loading
+from curta.compiler import entry as entry_code, loading
 from curta.compiler.linked import Source
-from curta.compiler.llvm import entry as entry_code, target
+from curta.compiler.llvm import target
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support.threads import parallel_for_address
 from curta.config import config, tuning

@@ -11,11 +11,7 @@ from collections.abc import Mapping
 from curta.compiler.callee import Callee
 from curta.compiler.dot_code import entry_call
 from curta.compiler.dump import dump
-from curta.compiler.levels import level_of, routine_level
-from curta.compiler.library.routine import Routine
-from curta.compiler.linked import Source
-from curta.compiler.llvm.builder import Module
-from curta.compiler.llvm.entry import (
+from curta.compiler.entry import (
     ENTRY,
     SERVICES,
     KernelModules,
@@ -25,6 +21,10 @@ from curta.compiler.llvm.entry import (
     in_entry,
     library_keys,
 )
+from curta.compiler.levels import level_of, routine_level
+from curta.compiler.library.routine import Routine
+from curta.compiler.linked import Source
+from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.target import QUICK
 from curta.compiler.native import NativeProgram
 from curta.compiler.program import Program

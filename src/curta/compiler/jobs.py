@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from curta.compiler.llvm.entry import Job, Scheduled, Work, buffers
+from curta.compiler.entry import Job, Scheduled, Work, buffers
 from curta.compiler.loops.bufferize import Arena, aligned_size
 from curta.compiler.loops.costs import kernel_cost
 from curta.compiler.loops.nodes import Buffer, Kernel, memory_of

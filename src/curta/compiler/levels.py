@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 
+from curta.compiler.entry import Scheduled
 from curta.compiler.library.routine import Routine
 from curta.compiler.llvm import target
-from curta.compiler.llvm.entry import Scheduled
 from curta.compiler.llvm.vector_math import BRANCHING
 from curta.compiler.loops.costs import block_cost, cost, kernel_cost
 from curta.compiler.loops.nodes import Instr, Kernel, LoopNest

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from curta.compiler.callee import Callee
+from curta.compiler.entry import Job, Scheduled, Work
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.items import (
     Item,
@@ -13,7 +14,6 @@ from curta.compiler.graph.items import (
     RegionItem,
     written,
 )
-from curta.compiler.llvm.entry import Job, Scheduled, Work
 from curta.compiler.loops.index import ZERO, Affine, pretty_index
 from curta.compiler.loops.nodes import (
     Block,

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.callee import Callee
+from curta.compiler.entry import Job, Work, called_programs, works_in
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.item_lowering import LoweredItems
-from curta.compiler.llvm.entry import Job, Work, called_programs, works_in
 from curta.compiler.loops.bufferize import Arena
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.targets import Target

@@ -17,12 +17,12 @@ from typing import TypeVar
 import numpy as np
 
 from curta.compiler.emission import emit
+from curta.compiler.entry import Job, Work, buffers, called_programs, works_in
 from curta.compiler.executable import Executable, Launcher, NDArray
 from curta.compiler.graph.groups import FusionGroup
 from curta.compiler.graph.item_lowering import LoweredItems
 from curta.compiler.graph.items import LibraryItem, RegionItem, written
 from curta.compiler.library.clock import ReadClock, function_address
-from curta.compiler.llvm.entry import Job, Work, buffers, called_programs, works_in
 from curta.compiler.loading import load
 from curta.compiler.loops.nodes import Buffer
 from curta.compiler.pipeline import lower

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from curta.compiler.dot_code import dot_call
+from curta.compiler.entry import Job, Scheduled, Work, buffers, called_programs
 from curta.compiler.graph.fuse import FusionPlan
 from curta.compiler.graph.item_builder import InPlace
 from curta.compiler.graph.item_lowering import LoweredItems
@@ -22,7 +23,6 @@ from curta.compiler.graph.items import LibraryItem, RegionItem
 from curta.compiler.graph.replace import Replaceable, replaceable_temporaries
 from curta.compiler.jobs import in_jobs
 from curta.compiler.library.routine import Routine
-from curta.compiler.llvm.entry import Job, Scheduled, Work, buffers, called_programs
 from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import (
     Arena,
