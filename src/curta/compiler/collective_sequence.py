@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import cast
 
 from curta.compiler.executable import Executable
 from curta.compiler.native import NativeProgram
 from curta.core.jaxpr import Eqn, Jaxpr, jaxprs_of
-from curta.primitives.host_collectives import HostCollective, HostPoll, communicates
+from curta.primitives.host_collectives import HostCollective, communicates
 
 
 def collectives_of(program: Executable) -> list[Eqn]:
@@ -34,7 +35,7 @@ def collectives_in(jaxpr: Jaxpr) -> Iterator[Eqn]:
 
 def _meets(eqn: Eqn) -> bool:
     op = eqn.op
-    if not isinstance(op, HostCollective) or isinstance(op, HostPoll):
+    if not op.meets_hosts or cast(HostCollective, op).polls:
         return False
     return communicates(op)
 

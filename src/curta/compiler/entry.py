@@ -127,8 +127,8 @@ def emit_entry(
         _emit_serial_for(module)
     b = module.function(ENTRY, [PTR], I64, quick=not _has_loop(works))
     (table,) = b.arguments
-    services = range(len(pointers), len(pointers) + SERVICES)
-    launcher, base, token = (_word(b, table, i) for i in services)
+    first = len(pointers) + SERVICES  # of the words of callees
+    launcher, base, token = (_word(b, table, first - SERVICES + i) for i in range(3))
     if parallel:
         serial = b.function_address(_SERIAL)
         launcher = b.select(b.is_null(launcher), serial, launcher)
@@ -136,9 +136,8 @@ def emit_entry(
     addresses = _Addresses(b, _numbered(pointers), arena, table, base)
     launch = _Launch(b, launcher, jobs)
     callees = called_programs(works)
-    places = {c: services.stop + 2 * i for i, c in enumerate(callees)}
-    first_code = services.stop + 2 * len(callees)
-    calls = _LibraryCalls(b, table, first_code, library, target)
+    places = {c: first + 2 * i for i, c in enumerate(callees)}
+    calls = _LibraryCalls(b, table, first + 2 * len(callees), library, target)
     b.sizes_word = calls.end
     for work in jobs:
         if isinstance(work, Job):

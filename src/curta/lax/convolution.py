@@ -297,16 +297,9 @@ def conv_transpose(
         order[out], order[into] = into, out
         rhs = transpose(rhs, order)
     return conv_general_dilated(
-        lhs,
-        rhs,
-        (1,) * (rank - 2),
-        padding,
-        strides,
-        rhs_dilation,
-        numbers,
-        precision=precision,
-        preferred_element_type=preferred_element_type,
-    )
+        lhs, rhs, (1,) * (rank - 2), padding, strides, rhs_dilation, numbers,
+        precision=precision, preferred_element_type=preferred_element_type,
+    )  # fmt: skip
 
 
 def conv_general_dilated_patches(

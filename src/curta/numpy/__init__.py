@@ -7,14 +7,11 @@ from curta.numpy import linalg as linalg, operators as _operators
 from curta.numpy.arithmetic import (
     abs as abs,
     absolute as absolute,
-    clip as clip,
     divide as divide,
     divmod as divmod,
     fabs as fabs,
     float_power as float_power,
     floor_divide as floor_divide,
-    fmax as fmax,
-    fmin as fmin,
     fmod as fmod,
     heaviside as heaviside,
     hypot as hypot,
@@ -167,6 +164,7 @@ from curta.numpy.elementary import (
     sqrt as sqrt,
     trunc as trunc,
 )
+from curta.numpy.extrema import clip as clip, fmax as fmax, fmin as fmin
 from curta.numpy.extremes import minmax as minmax, top_k as top_k
 from curta.numpy.files import (
     array_repr as array_repr,

@@ -24,8 +24,8 @@ from curta.numpy.arguments import (
     ensure_arraylike,
     ensure_arraylikes,
 )
-from curta.numpy.arithmetic import clip
 from curta.numpy.creation import zeros
+from curta.numpy.extrema import clip
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
 from curta.numpy.logic import greater_equal, less, less_equal

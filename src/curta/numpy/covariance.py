@@ -15,11 +15,12 @@ from curta.numpy.arguments import (
     is_complex,
     user_dtype,
 )
-from curta.numpy.arithmetic import absolute, clip, multiply, true_divide
+from curta.numpy.arithmetic import absolute, multiply, true_divide
 from curta.numpy.complex_numbers import conjugate, imag, real
 from curta.numpy.constructors import asarray
 from curta.numpy.creation import full, zeros
 from curta.numpy.diagonals import diag
+from curta.numpy.extrema import clip
 from curta.numpy.indexing import getitem
 from curta.numpy.joining import concatenate
 from curta.numpy.linear_algebra import dot

@@ -20,11 +20,12 @@ from curta.numpy.arguments import (
     ensure_arraylikes,
     is_complex,
 )
-from curta.numpy.arithmetic import absolute, clip, remainder, true_divide
+from curta.numpy.arithmetic import absolute, remainder, true_divide
 from curta.numpy.binning import bincount, searchsorted
 from curta.numpy.constructors import asarray
 from curta.numpy.creation import zeros
 from curta.numpy.differences import diff
+from curta.numpy.extrema import clip
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import getitem
 from curta.numpy.promotion import (

@@ -17,9 +17,9 @@ from curta.numpy.arguments import (
     ensure_arraylikes,
     index_dtype,
 )
-from curta.numpy.arithmetic import clip
 from curta.numpy.conditional import where
 from curta.numpy.constructors import array, asarray
+from curta.numpy.extrema import clip
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.indexing import wrap_negative
 from curta.numpy.promotion import broadcast_to_shape, cast, const

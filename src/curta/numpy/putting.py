@@ -14,9 +14,10 @@ from curta.numpy.arguments import (
     canonical_axis,
     ensure_arraylikes,
 )
-from curta.numpy.arithmetic import clip, remainder
+from curta.numpy.arithmetic import remainder
 from curta.numpy.conditional import where
 from curta.numpy.creation import indices as grid_indices
+from curta.numpy.extrema import clip
 from curta.numpy.index_update import IndexedUpdate
 from curta.numpy.promotion import broadcast_to_shape
 from curta.numpy.searching import unravel_index

@@ -27,11 +27,12 @@ from curta.numpy.arguments import (
     refuse_out,
     user_dtype,
 )
-from curta.numpy.arithmetic import clip, divmod, floor_divide, remainder
+from curta.numpy.arithmetic import divmod, floor_divide, remainder
 from curta.numpy.binning import bincount
 from curta.numpy.constructors import array, asarray
 from curta.numpy.creation import zeros
 from curta.numpy.cumulative import cumsum
+from curta.numpy.extrema import clip
 from curta.numpy.indexing import getitem
 from curta.numpy.joining import stack
 from curta.numpy.promotion import cast, const

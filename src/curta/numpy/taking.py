@@ -21,9 +21,10 @@ from curta.numpy.arguments import (
     is_complex,
     refuse_out,
 )
-from curta.numpy.arithmetic import clip, remainder
+from curta.numpy.arithmetic import remainder
 from curta.numpy.constructors import array
 from curta.numpy.creation import indices as grid_indices
+from curta.numpy.extrema import clip
 from curta.numpy.indexing import getitem, wrap_negative
 from curta.numpy.promotion import cast, const
 from curta.numpy.reductions import any

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.numpy import arithmetic, bitwise, log_sums, logic
+from curta.numpy import arithmetic, bitwise, extrema, log_sums, logic
 from curta.numpy.arguments import ensure_arraylike, is_complex, static_axes
 from curta.numpy.cumulative import cumprod, cumsum
 from curta.numpy.folds import Fold, fold_axes, reduction_axes
@@ -113,8 +113,8 @@ subtract: ufunc = _binary(arithmetic.subtract, None, at=_subtract_at)
 multiply: ufunc = _binary(
     arithmetic.multiply, 1, reduce=prod, accumulate=cumprod, at=_multiply_at
 )
-maximum: ufunc = _binary(arithmetic.maximum, None, reduce=_folding(MAX))
-minimum: ufunc = _binary(arithmetic.minimum, None, reduce=_folding(MIN))
+maximum: ufunc = _binary(extrema.maximum, None, reduce=_folding(MAX))
+minimum: ufunc = _binary(extrema.minimum, None, reduce=_folding(MIN))
 bitwise_and: ufunc = _binary(bitwise.bitwise_and, -1, reduce=_folding(_AND, _integers))
 bitwise_or: ufunc = _binary(bitwise.bitwise_or, 0, reduce=_folding(_OR, _integers))
 bitwise_xor: ufunc = _binary(bitwise.bitwise_xor, 0, reduce=_folding(_XOR, _integers))

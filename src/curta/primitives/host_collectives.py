@@ -27,6 +27,7 @@ class HostCollective(Op):
     """An op in which the hosts of `group` meet."""
 
     meets_hosts: ClassVar[bool] = True
+    polls: ClassVar[bool] = False  # lets what was begun go on, and does not wait
     compiled_above: ClassVar[str | None] = None
     group: HostGroup
 
@@ -216,6 +217,7 @@ class HostPoll(_Begun):
     """Make progress on a started collective; gives its number."""
 
     name: ClassVar[str] = "host_poll"
+    polls: ClassVar[bool] = True
 
     def aval(self, *avals: ShapedArray) -> ShapedArray:
         return avals[0]
