@@ -57,7 +57,7 @@ def version_info() -> tuple[int, ...]:
 
 
 def _reached(version: str) -> bool:
-    """Whether the version followed is `version` or later."""
+    """Return True if the version followed is `version` or later."""
     return _numbers(config.read("jax_api_version")) >= _numbers(version)
 
 
@@ -72,7 +72,7 @@ class Change(NamedTuple):
     what: str
 
     def applies(self) -> bool:
-        """Whether it is done so in the version followed."""
+        """Return True if it is done so in the version followed."""
         return _reached(self.since)
 
 

@@ -164,7 +164,7 @@ _disable_jit: Option = _flag(
 
 
 def disable_jit(disable: bool = True) -> Override:
-    """Run jitted functions as the Python they are, in a block or a function.
+    """Run jitted functions as plain Python, in a block or a function.
 
     >>> import curta
     >>> with curta.disable_jit():

@@ -338,7 +338,7 @@ def find_option(name: str) -> Option:
 
 
 def make_user_context(default_value: Any = None) -> Option:
-    """A setting of the program's own that decides what traced functions do.
+    """Create a setting of the program, on which traced functions may depend.
 
     Jitted functions are traced and compiled anew for each of its values. Make them
     where no other thread is at work; using them is safe in all.

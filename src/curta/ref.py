@@ -72,7 +72,7 @@ def new_ref(
     kind: str | None = None,
     pin: bool = False,
 ) -> Ref:
-    """A reference that holds `init_val`, an array.
+    """Create a reference that holds the array `init_val`.
 
     Args:
       init_val: the array; writing the reference leaves it as it is.
@@ -118,7 +118,7 @@ def new_ref(
 
 
 def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
-    """A reference to an array of the shape and dtype of `ty`, not written yet.
+    """Create a reference to an uninitialized array with the shape and dtype of `ty`.
 
     What it holds before it is written is not specified; here it is zeros.
 
@@ -146,7 +146,7 @@ def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
 
 
 def freeze(ref: Ref) -> Any:
-    """The array that `ref` holds; the reference cannot be used any more.
+    """Return the array in `ref`, and end the life of the reference.
 
     >>> import curta
     >>> curta.freeze(curta.new_ref(1.0))
@@ -158,7 +158,7 @@ def freeze(ref: Ref) -> Any:
 
 
 def free_ref(ref: Ref) -> tuple[()]:
-    """Say that `ref` is not used any more; using it then raises ValueError.
+    """Free `ref`; later uses raise ValueError.
 
     >>> import curta
     >>> ref = curta.new_ref(curta.numpy.zeros(2))

@@ -20,7 +20,7 @@ _LOOK = 0.2  # seconds from one look for signals to the next
 
 
 def is_main_thread() -> bool:
-    """Whether this is the thread in which Python answers signals."""
+    """Return True if this is the thread in which Python answers signals."""
     return threading.get_ident() == threading.main_thread().ident
 
 

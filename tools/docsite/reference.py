@@ -70,8 +70,19 @@ class Name(NamedTuple):
         """The first line of the docstring; for data, its value."""
         if not self.has_identity and not hasattr(self.value, "_func"):
             return f"`{shortened(clean(repr(self.value)), 60)}`"
-        text = inspect.getdoc(self.value) or ""
-        return text.partition("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+        return (
+            own_docstring(self.value)
+            .partition("\n\n")[0]
+            .replace("\n", " ")
+            .replace("|", "\\|")
+        )
+
+
+def own_docstring(value: Any) -> str:
+    """Return the docstring of an object, empty if it has only the one of its type."""
+    text = inspect.getdoc(value) or ""
+    inherited = not inspect.isclass(value) and text == inspect.getdoc(type(value))
+    return "" if inherited else text
 
 
 def clean(text: str) -> str:
@@ -294,8 +305,11 @@ def page(name: Name) -> Page:
     call = signature(name.full, name.value) if callable(name.value) else None
     if call and not is_plain_exception(name.value):
         parts.append(f"```{{.python .signature}}\n{call}\n```")
+    kind = type(name.value).__name__
     if name.has_identity or hasattr(name.value, "_func"):
-        parts.append(markdown(inspect.getdoc(name.value) or "No description yet."))
+        parts.append(
+            markdown(own_docstring(name.value) or f"An object of type `{kind}`.")
+        )
     else:
         parts.append(constant(name))
     if inspect.isclass(name.target):

@@ -36,7 +36,7 @@ def check_callable(fun: Any) -> None:
 
 
 def differentiated_argnums(argnums: Any) -> tuple[bool, tuple[int, ...]]:
-    """Whether one argument is meant rather than several, and all as a tuple.
+    """Return True if one argument is meant rather than several, and all as a tuple.
 
     Raises TypeError if they are not integers.
     """

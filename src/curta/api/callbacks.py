@@ -41,7 +41,7 @@ def pure_callback(
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """The results of a Python function without side effects, within `jit` as well.
+    """Call a pure Python function, also from compiled code.
 
     Args:
       callback: gets the arguments as concrete arrays, of random keys their words
@@ -389,7 +389,7 @@ _checker = _FormatChecker()
 
 
 def effects_barrier() -> None:
-    """Wait until all callbacks of programs called so far were made.
+    """Wait until all callbacks of programs called so far have run.
 
     On the CPU they have been made when this is called: a program returns after its
     callbacks. On devices of plugins it waits for them.

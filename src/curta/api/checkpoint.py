@@ -31,7 +31,7 @@ def checkpoint(
     static_argnames: str | Sequence[str] | None = (),
     concrete: bool | None = None,
 ) -> Callable[P, R]:
-    """`fun`, whose intermediate values reverse mode recomputes rather than keeps.
+    """Recompute the intermediate values of `fun` in the backward pass.
 
     Args:
       fun: function of pytrees of arrays.

@@ -9,7 +9,7 @@ from curta.api_version import INLINE_IS_LATE
 
 
 class Inline(enum.Enum):
-    """When a call of a jitted function is replaced by what it does.
+    """Inlining policy of a jitted function.
 
     `JAX_EARLY` puts its eqns into the enclosing jaxpr. With the others jaxprs show a
     call, which the compiler inlines. `inline=True` is `JAX_LATE`; before JAX 0.12 it
@@ -29,7 +29,7 @@ class Inline(enum.Enum):
 
 
 def is_inlined_early(inline: bool | Inline) -> bool:
-    """Whether eqns replace a call while tracing; ValueError for no option."""
+    """Return True if eqns replace a call while tracing; ValueError for no option."""
     if isinstance(inline, Inline):
         return inline is Inline.JAX_EARLY
     if isinstance(inline, bool):
@@ -40,7 +40,7 @@ def is_inlined_early(inline: bool | Inline) -> bool:
 
 
 class CompilerEffortLevel(enum.Enum):
-    """How much XLA optimizes; the compiler for CPUs has one level.
+    """Optimization effort of XLA; the compiler for CPUs has one level.
 
     >>> CompilerEffortLevel("O2")
     <CompilerEffortLevel.O2: 29>

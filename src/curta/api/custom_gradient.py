@@ -88,7 +88,7 @@ def _closed_rule(rule: Callable[..., Any], out: Any) -> tree_util.Partial:
 def closure_convert(
     fun: Callable[..., Any], *example_args: Any
 ) -> tuple[Callable[..., Any], list[Any]]:
-    """`fun` with what it closes over, and may be differentiated in, as arguments.
+    """Return `fun` with its differentiable captured values as arguments.
 
     Args:
       fun: function of pytrees of arrays.
@@ -135,7 +135,7 @@ def closure_convert(
 
 
 def _may_be_perturbed(x: Any) -> bool:
-    """Whether an enclosing transformation may differentiate in `x`."""
+    """Return True if an enclosing transformation may differentiate in `x`."""
     if not isinstance(x, Tracer):
         return False
     if isinstance(x, JVPTracer):

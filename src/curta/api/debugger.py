@@ -303,5 +303,5 @@ def _stack() -> list[FrameType]:
 
 
 def _is_live(x: Any) -> bool:
-    """Whether `x` is a value of a trace that is at work."""
+    """Return True if `x` is a value of a trace that is at work."""
     return isinstance(x, Tracer) and not x._trace.finished

@@ -39,7 +39,7 @@ def device_put(
     donate: Any = False,
     may_alias: Any = None,
 ) -> Any:
-    """The leaves of a pytree as arrays, on a device.
+    """Put the leaves of a pytree on a device or sharding, as arrays.
 
     Args:
       x: a pytree of arrays, NumPy arrays and scalars.
@@ -285,7 +285,7 @@ def _check_fits(aval: ShapedArray, sharding: Sharding) -> None:
 
 
 def device_get(x: Any) -> Any:
-    """The arrays in a pytree as NumPy arrays; keys and other leaves stay as they are.
+    """Return the arrays in a pytree as NumPy arrays; other leaves are unchanged.
 
     So do values that are being traced, which have no elements yet.
 
@@ -323,7 +323,7 @@ def block_until_ready(x: T) -> T:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Begin bringing the arrays in a pytree to the host, and return it.
+    """Start copying the arrays in a pytree to the host, and return it.
 
     >>> import curta
     >>> x = curta.numpy.arange(3)

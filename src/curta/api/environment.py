@@ -20,7 +20,7 @@ from curta.version import __version__
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print the versions and devices that a report of a bug should tell.
+    """Print the versions and devices that a bug report should contain.
 
     Returns the text instead with `return_string`.
 
@@ -46,7 +46,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
 
 def live_arrays(platform: str | None = None) -> list[Any]:
-    """The arrays that are alive on the devices of a platform, the default one if None.
+    """Return the arrays that are alive on a platform, by default the default platform.
 
     >>> import curta, curta.numpy as jnp
     >>> x = jnp.ones(3)

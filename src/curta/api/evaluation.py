@@ -130,7 +130,7 @@ def _with_arrays(args: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def _is_plain(sharding: Sharding | None) -> bool:
-    """Whether results are where an argument is, whatever their shapes."""
+    """Return True if results are where an argument is, whatever their shapes."""
     return type(sharding) is SingleDeviceSharding and sharding.memory_kind == "device"
 
 
@@ -148,7 +148,7 @@ def _is_prepared(
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
 ) -> bool:
-    """Whether the plan of such a call says now how NumPy makes it.
+    """Return True if the plan of such a call says now how NumPy makes it.
 
     Not at the first call of a function of few ops: many are made only once, and to
     trace takes longer. Not if it cannot be traced: the function itself will raise the

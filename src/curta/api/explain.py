@@ -117,7 +117,7 @@ def waited_call(
 
 
 def explain(fun: Callable[..., Any], *, seconds: float = 0.3) -> Explain:
-    """Show what the compiler makes of a function, and what that costs.
+    """Report the kernels of a compiled function and their cost.
 
     The function is traced and compiled for the arguments, and run on them with a clock
     that is read between its kernels, so that the times are of these arguments and add

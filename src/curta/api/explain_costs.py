@@ -269,6 +269,6 @@ def _limits() -> Limits:
 
 
 def _is_busy() -> bool:
-    """Whether other processes load the processors, so that rates are too low."""
+    """Return True if other processes load the processors, so that rates are too low."""
     there = hasattr(os, "getloadavg") and os.cpu_count()
     return bool(there) and os.getloadavg()[0] > (os.cpu_count() or 1)

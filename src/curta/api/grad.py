@@ -55,7 +55,7 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Any:
-    """The gradient of a scalar-valued function.
+    """Return a function that computes the gradient of a scalar-valued function.
 
     Args:
       fun: function of pytrees of arrays, returning a scalar (with `has_aux`, a

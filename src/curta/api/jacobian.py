@@ -54,7 +54,7 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Any:
-    """The Jacobian of `fun`, a column at a time by forward mode.
+    """Return a function that computes the Jacobian of `fun` in forward mode.
 
     Best where `fun` has more outputs than inputs. For an output of shape s and an
     input of shape t the Jacobian has shape s + t; pytrees give a tree of trees.
@@ -142,7 +142,7 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Any:
-    """The Jacobian of `fun`, a row at a time by reverse mode.
+    """Return a function that computes the Jacobian of `fun` in reverse mode.
 
     Best where `fun` has more inputs than outputs; shapes as for `jacfwd`.
 
@@ -223,7 +223,7 @@ def hessian(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> Any:
-    """The matrix of second derivatives of `fun`: forward over reverse mode.
+    """Return a function that computes the Hessian of `fun`, forward over reverse mode.
 
     Args:
       fun: function of pytrees of arrays, in most cases to a scalar.

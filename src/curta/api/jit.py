@@ -461,7 +461,7 @@ def jit(
     abstracted_axes: Any = None,
     compiler_options: dict[str, Any] | None = None,
 ) -> Any:
-    """Compile a function: run it once on tracers, and machine code from then on.
+    """Compile a function once per input signature.
 
     Args:
       fun: function of pytrees of arrays to a pytree of arrays, without side effects.

@@ -170,7 +170,7 @@ def _code(fun: Any) -> types.CodeType | None:
 
 
 def _may_change(code: types.CodeType) -> bool:
-    """Whether the code is the program's own, not of an installed library."""
+    """Return True if the code is the program's own, not of an installed library."""
     return "site-packages" not in code.co_filename
 
 

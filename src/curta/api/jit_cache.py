@@ -344,7 +344,7 @@ def forget_fast_calls() -> None:
 
 
 def clear_caches() -> None:
-    """Forget all traced and compiled functions; memory that nobody uses goes as well.
+    """Free all traced and compiled functions, and unused memory.
 
     >>> import curta
     >>> curta.clear_caches()

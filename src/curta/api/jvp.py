@@ -47,7 +47,7 @@ def jvp(
     tangents: Sequence[Any],
     has_aux: bool = False,
 ) -> Any:
-    """The output of `fun` at `primals` and its derivative along `tangents`.
+    """Return the output of `fun` at `primals`, and its derivative along `tangents`.
 
     Args:
       fun: function of pytrees of arrays.
@@ -143,7 +143,7 @@ def _check_tangent(primal: ShapedArray, tangent: ShapedArray) -> None:
 
 
 def _is_empty(aval: Any) -> bool:
-    """Whether values of a type have no elements: the tangents of integers."""
+    """Return True if values of a type have no elements: the tangents of integers."""
     return not aval.is_high and bool(aval.dtype == dtypes.float0)
 
 

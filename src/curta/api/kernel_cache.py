@@ -6,7 +6,7 @@ from curta.compiler import cache
 
 
 def kernel_cache_statistics() -> cache.Statistics:
-    """How many kernels this process found on disk, missed and compiled, up to now.
+    """Return the numbers of kernels found on disk, missed and compiled in this process.
 
     A program that runs a second time compiles nothing, unless the cache was switched
     off or cleared in between.

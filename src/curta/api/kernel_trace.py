@@ -37,7 +37,7 @@ def with_kernels(
 
 
 def is_one_program(compiled: Any, leaves: Sequence[Any]) -> bool:
-    """Whether a call runs one program on this CPU, and all arguments live on."""
+    """Return True if a call runs one program on this CPU, and all arguments live on."""
     simple = type(compiled) is CompiledCall and not (
         compiled.consumed or compiled.known_destinations or compiled.without_bits
     )

@@ -39,7 +39,7 @@ def make_mesh(
     *,
     devices: Sequence[Any] | None = None,
 ) -> Mesh:
-    """The first devices as a mesh.
+    """Create a mesh of the first devices.
 
     Args:
       axis_sizes: the sizes of the axes; before JAX 0.12 `axis_shapes`.
@@ -143,7 +143,7 @@ def create_hybrid_device_mesh(
 
 
 class set_mesh:
-    """Put a mesh in scope: for good, or within a `with` block.
+    """Set the mesh in scope, for the process or within a `with` block.
 
     With a mesh in scope, a bare `PartitionSpec` may stand where a sharding may.
 
@@ -181,7 +181,7 @@ class set_mesh:
 
 
 def get_mesh() -> Mesh:
-    """The mesh in scope; an empty one if there is none.
+    """Return the mesh in scope; an empty mesh if there is none.
 
     Raises ValueError inside of transformed functions.
 

@@ -62,7 +62,7 @@ def _parameters_before(plain: Callable[..., Any]) -> int | None:
 
 
 def says_nothing(sharding: Any) -> bool:
-    """Whether it is the sharding of a type that no mesh splits."""
+    """Return True if it is the sharding of a type that no mesh splits."""
     return isinstance(sharding, NamedSharding) and sharding.mesh.empty
 
 

@@ -163,7 +163,7 @@ def _check_same_devices(x: Any, sharding: Sharding) -> None:
 
 
 def _is_definite(sharding: Sharding) -> bool:
-    """Whether a sharding leaves nothing open, neither dims nor devices."""
+    """Return True if a sharding leaves nothing open, neither dims nor devices."""
     if not isinstance(sharding, NamedSharding):
         return True
     abstract = isinstance(sharding.mesh, AbstractMesh)
@@ -235,7 +235,7 @@ def shard_alike(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """The arrays of a pytree, split over explicit axes in another way.
+    """Reshard the arrays of a pytree over explicit mesh axes.
 
     Args:
       xs: a pytree of arrays.

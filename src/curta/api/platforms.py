@@ -8,7 +8,7 @@ from curta.runtime.pjrt.presence import platforms
 
 
 def device_count(backend: str | None = None) -> int:
-    """The number of devices.
+    """Return the number of devices.
 
     >>> import curta
     >>> curta.device_count() == len(curta.devices())
@@ -18,7 +18,7 @@ def device_count(backend: str | None = None) -> int:
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many devices this process has.
+    """Return the number of devices of this process.
 
     >>> import curta
     >>> curta.local_device_count() == curta.device_count()
@@ -28,7 +28,7 @@ def local_device_count(backend: str | None = None) -> int:
 
 
 def process_index(backend: str | None = None) -> int:
-    """The number of this process among the cooperating ones.
+    """Return the index of this process.
 
     >>> import curta
     >>> curta.process_index()
@@ -39,7 +39,7 @@ def process_index(backend: str | None = None) -> int:
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes cooperate.
+    """Return the number of processes.
 
     >>> import curta
     >>> curta.process_count()
@@ -49,7 +49,7 @@ def process_count(backend: str | None = None) -> int:
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of the cooperating processes.
+    """Return the indices of all processes.
 
     RuntimeError for a `backend` that is not there.
 
@@ -61,7 +61,7 @@ def process_indices(backend: str | None = None) -> list[int]:
 
 
 def default_backend() -> str:
-    """The platform that runs what is placed nowhere in particular.
+    """Return the default platform.
 
     >>> import curta
     >>> curta.default_backend()

@@ -141,7 +141,7 @@ def _choose_devices(
 
 
 def _is_by_mpi(launch: Launched | None, address: str | None, count: int | None) -> bool:
-    """Whether a launcher of MPI programs has started just these processes."""
+    """Return True if a launcher of MPI programs has started just these processes."""
     if launch is None or launch.coordinator is not None or count != launch.count:
         return False
     return address is None or mpi.is_there()
@@ -178,7 +178,7 @@ def _limits(
 
 
 def is_initialized() -> bool:
-    """Whether `initialize` was called.
+    """Return True if `initialize` was called.
 
     >>> import curta
     >>> curta.distributed.is_initialized()

@@ -27,7 +27,7 @@ def named_scope(name: str) -> NamedScope:
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Any:
-    """`fun`, with the ops it records named after it; see `named_scope`.
+    """Return `fun` inside a named scope; see `named_scope`.
 
     >>> import curta, curta.numpy as jnp
     >>> jaxpr = curta.make_jaxpr(curta.named_call(jnp.sin))(1.0)

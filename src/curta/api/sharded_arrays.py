@@ -58,7 +58,7 @@ def make_array_from_callback(
     data_callback: Callable[[Any], Any],
     dtype: Any = None,
 ) -> Any:
-    """An array whose parts a function gives.
+    """Create an array from a function that returns the data of each shard.
 
     Args:
       shape: of the whole array.
@@ -96,7 +96,7 @@ def make_array_from_callback(
 def make_array_from_single_device_arrays(
     shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *, dtype: Any = None
 ) -> Any:
-    """An array whose parts are given, each on its device.
+    """Create an array from its shards, one array for each device.
 
     Args:
       shape: of the whole array.
@@ -177,7 +177,7 @@ def _check_devices(ids: Sequence[int], sharding: Sharding) -> None:
 def make_array_from_process_local_data(
     sharding: Any, local_data: Any, global_shape: Any = None
 ) -> Any:
-    """Arrays from what this process has of them; the only process has all.
+    """Create arrays from the data that each process has locally.
 
     Along each dim a process has the parts of its devices, one after the other, or all.
 
@@ -340,7 +340,7 @@ def held_in_parts(
 
 
 def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
-    """Pytrees stacked along a new first axis of their arrays, one on each device.
+    """Stack pytrees along a new first axis, one per device.
 
     The older way of `device_put` with a `NamedSharding`. Raises ValueError unless
     there are as many shards as devices, of the same shapes and dtypes.
@@ -374,7 +374,7 @@ def device_put_sharded(shards: Sequence[Any], devices: Sequence[Any]) -> Any:
 
 
 def device_put_replicated(x: Any, devices: Sequence[Any]) -> Any:
-    """The arrays of a pytree, repeated along a new first axis, once on each device.
+    """Replicate the arrays of a pytree along a new first axis, one copy per device.
 
     The older way of `device_put` with a `NamedSharding`.
 

@@ -31,7 +31,7 @@ def make_jaxpr(
     return_shape: bool = False,
     abstracted_axes: Any = None,
 ) -> Callable[..., Any]:
-    """A function that returns the jaxpr of `fun` for the arguments it is given.
+    """Return a function that traces `fun` and returns its jaxpr.
 
     Args:
       fun: function of pytrees of arrays.
@@ -78,7 +78,7 @@ def make_jaxpr(
 
 @api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of `fun`'s output, as a tree of `ShapeDtypeStruct`.
+    """Return the shapes and dtypes of the output of `fun`, without computing it.
 
     Nothing is computed.
 
@@ -153,7 +153,7 @@ def trace_function(
 
 
 def typeof(x: Any) -> Any:
-    """The aval of an array, tracer, NumPy array, Python scalar or `ShapeDtypeStruct`.
+    """Return the type of an array, tracer, scalar or `ShapeDtypeStruct`: its aval.
 
     Raises TypeError for anything else.
 

@@ -116,7 +116,7 @@ def fwd_and_bwd(
     has_aux: bool = False,
     jitted: bool = True,
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The forward and the backward pass of `fun` as two functions, compiled once.
+    """Return the forward and the backward pass of `fun` as two compiled functions.
 
     Args:
       fun: function of pytrees of arrays.
@@ -182,7 +182,7 @@ def linearize(
     has_aux: bool = False,
     in_nzs: Any = None,
 ) -> Any:
-    """The output of `fun` at `primals`, and the linear map of tangents there.
+    """Return the output of `fun` at `primals`, and its linearization there.
 
     The map can be applied many times without running `fun` again.
 
@@ -269,7 +269,7 @@ class _Pushforward:
 def linear_transpose(
     fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
 ) -> Callable[..., tuple[Any, ...]]:
-    """The transpose of a function that is linear in all its arguments.
+    """Return the transpose of a function that is linear in all its arguments.
 
     Args:
       fun: a linear function of pytrees of inexact arrays.

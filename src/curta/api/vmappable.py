@@ -100,7 +100,7 @@ def unregister_vmappable(data_type: type) -> None:
 
 
 def is_vmappable(x: Any) -> bool:
-    """Whether `x` is of a registered type.
+    """Return True if `x` is of a registered type.
 
     >>> from curta.interpreters import batching
     >>> batching.is_vmappable([1.0])
@@ -110,14 +110,14 @@ def is_vmappable(x: Any) -> bool:
 
 
 def is_spec(x: Any) -> bool:
-    """Whether `x` says how values of a registered type are mapped."""
+    """Return True if `x` says how values of a registered type are mapped."""
     if isinstance(x, MappingSpec):
         return True
     return any(type(x) is h.spec_type for h in _handlers.values())
 
 
 def holds_vmappables(tree: Any) -> bool:
-    """Whether there are values of registered types in a tree."""
+    """Return True if there are values of registered types in a tree."""
     if not _handlers:
         return False
     return any(map(is_vmappable, tree_util.tree_leaves(tree, is_leaf=is_vmappable)))

@@ -47,7 +47,7 @@ class CompileTimeTrace(Trace):
 
 @contextlib.contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
-    """Compute what does not depend on traced values now, not in the jaxpr.
+    """Compute values that do not depend on tracers now, not in the jaxpr.
 
     What does depend on them is traced, as it would be outside of the block.
 

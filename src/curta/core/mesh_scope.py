@@ -59,7 +59,7 @@ def scope() -> Scope:
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The mesh in scope without its devices; an empty one if there is none.
+    """Return the mesh in scope without its devices; an empty mesh if there is none.
 
     >>> import curta
     >>> curta.sharding.get_abstract_mesh().axis_names
@@ -72,7 +72,7 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def get_concrete_mesh() -> Mesh:
-    """The mesh in scope; an empty one if there is none."""
+    """Return the mesh in scope; an empty mesh if there is none."""
     return scope().concrete or EMPTY_MESH
 
 

@@ -19,7 +19,7 @@ from curta.dtypes import ExtendedDType
 
 
 class ShapeDtypeStruct:
-    """The shape, dtype and placement of an array that need not exist.
+    """Shape, dtype and sharding of an array, without data.
 
     Args:
       shape, dtype: of the array.

@@ -64,7 +64,7 @@ class Tiling:
         return used + tuple(a for a in range(len(self.sizes)) if a not in used)
 
     def num_devices(self) -> int:
-        """The number of devices."""
+        """Return the number of devices."""
         return math.prod(self.sizes)
 
     def is_replicated(self) -> bool:

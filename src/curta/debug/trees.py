@@ -55,7 +55,7 @@ class Shown:
 
 
 def holds_arrays(tree: Any) -> bool:
-    """Whether a leaf of the pytree is an array."""
+    """Return True if a leaf of the pytree is an array."""
     return any(isinstance(x, Array) for x in tree_util.tree_leaves(tree))
 
 

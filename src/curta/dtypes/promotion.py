@@ -392,7 +392,7 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
 
 
 def safe_to_cast(given: Any, wanted: Any) -> bool:
-    """Whether promotion alone would take the value or dtype `given` to `wanted`.
+    """Return True if promotion alone would take the value or dtype `given` to `wanted`.
 
     >>> from curta import dtypes
     >>> dtypes.safe_to_cast("int8", "int32"), dtypes.safe_to_cast("int32", "int8")

@@ -287,7 +287,7 @@ def explicit_dtype(dtype: np.dtype[Any], function: str) -> DType:
 
 
 def is_valid_dtype(dtype: Any) -> bool:
-    """Whether arrays of this NumPy or extended dtype exist.
+    """Return True if arrays of this NumPy or extended dtype exist.
 
     >>> import numpy as np
     >>> from curta import dtypes
@@ -405,7 +405,7 @@ _PYTHON_KINDS: list[tuple[type, type]] = [
 
 
 def supports_inf(dtype: Any) -> bool:
-    """Whether infinity is among the values of `dtype`.
+    """Return True if infinity is among the values of `dtype`.
 
     >>> from curta import dtypes, numpy as jnp
     >>> dtypes.supports_inf(jnp.float32), dtypes.supports_inf(jnp.float8_e4m3fn)

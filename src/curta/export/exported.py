@@ -192,7 +192,7 @@ class Exported:
     # ---- derivatives
 
     def has_vjp(self) -> bool:
-        """Whether the function can be differentiated, in reverse mode."""
+        """Return True if the function can be differentiated, in reverse mode."""
         return self._get_vjp is not None
 
     def vjp(self) -> Exported:

@@ -52,7 +52,7 @@ def parameter_classes() -> dict[str, type]:
 
 
 def is_parameter_class(cls: Any) -> bool:
-    """Whether instances are plain data: dataclasses, named tuples, enums."""
+    """Return True if instances are plain data: dataclasses, named tuples, enums."""
     return not issubclass(cls, Op) and (
         issubclass(cls, enum.Enum)
         or (dataclasses.is_dataclass(cls) and _is_frozen(cls))

@@ -68,7 +68,7 @@ class PartialVal(tuple[Any, Any]):
         return cls((aval, None))
 
     def is_known(self) -> bool:
-        """Whether the value is known."""
+        """Return True if the value is known."""
         return self[0] is None
 
     def get_known(self) -> Any:

@@ -43,7 +43,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:
 
 
 def is_complex_scalar(x: Any) -> bool:
-    """Whether x is a complex number of Python's or NumPy's."""
+    """Return True if x is a complex number of Python's or NumPy's."""
     return isinstance(x, (builtins.complex, np.complexfloating))
 
 

@@ -79,7 +79,7 @@ def dot(
 
 
 def _loses_parts(operand: Any, wanted: Any) -> bool:
-    """Whether a number of `operand` may have a part that `wanted` has not."""
+    """Return True if a number of `operand` may have a part that `wanted` has not."""
     if dtypes.issubdtype(operand, np.complexfloating):
         return not dtypes.issubdtype(wanted, np.complexfloating)
     inexact = dtypes.issubdtype(operand, np.floating)

@@ -127,7 +127,7 @@ def state(x: Any, names: Sequence[Any], user: str) -> str:
 
 
 def is_unreduced(x: Any, names: Sequence[Any], groups: Any, user: str) -> bool:
-    """Whether a value is a sum to be taken over all of these axes."""
+    """Return True if a value is a sum to be taken over all of these axes."""
     if not typeof(x).mat.unreduced & {*names}:
         return False
     if groups is not None:

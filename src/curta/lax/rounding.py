@@ -48,7 +48,7 @@ def round(
 
 
 def is_finite(x: ArrayLike) -> Array:
-    """Whether x is neither infinite nor NaN, as booleans.
+    """Return whether x is neither infinite nor NaN, as booleans.
 
     >>> from curta import lax
     >>> lax.is_finite(float("inf"))

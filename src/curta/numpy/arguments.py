@@ -53,7 +53,7 @@ def renamed(name: str, fun: Callable[..., Array], like: _Fun) -> _Fun:
 
 
 def is_arraylike(x: Any) -> bool:
-    """Whether x is an array or scalar; lists and tuples are not."""
+    """Return True if x is an array or scalar; lists and tuples are not."""
     known = isinstance(x, _ARRAY_TYPES) or type(x) in pytype_aval_mappings
     return known or hasattr(x, "__jax_array__")
 
@@ -183,7 +183,7 @@ def user_dtype(dtype: Any, name: str) -> Any:
 
 
 def is_complex(x: Any) -> bool:
-    """Whether an array has a complex dtype."""
+    """Return True if an array has a complex dtype."""
     return dtypes.issubdtype(typeof(x).dtype, np.complexfloating)
 
 

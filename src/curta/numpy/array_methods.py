@@ -125,7 +125,7 @@ def tolist(self: Any) -> Any:
 
 
 def contains(self: Any, other: Any) -> Any:
-    """Whether a scalar is among the elements of an array of rank 1."""
+    """Return True if a scalar is among the elements of an array of rank 1."""
     if other is None or isinstance(other, str):
         raise TypeError(f"Array.__contains__: unsupported operand type {type(other)}.")
     query = ensure_arraylike("Array.__contains__", other)

@@ -181,7 +181,7 @@ def searchsorted(
 
 
 def _goes_left(v: Any, x: Any, side: str) -> Any:
-    """Whether `v` belongs before the element `x`, with NaN after everything."""
+    """Return True if `v` belongs before the element `x`, with NaN after everything."""
     v_nan, x_nan = lax.ne(v, v), lax.ne(x, x)
     if side == "left":
         return lax.bitwise_or(less_equal(v, x), x_nan)

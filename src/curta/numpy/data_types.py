@@ -48,7 +48,7 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
 
 
 def isdtype(dtype: DTypeLike, kind: Any) -> bool:
-    """Whether a dtype is of a kind: "bool", "integral", "real floating" ...
+    """Return True if a dtype is of a kind: "bool", "integral", "real floating" ...
 
     >>> from curta import numpy as jnp
     >>> jnp.isdtype(jnp.int8, "signed integer")
@@ -78,7 +78,7 @@ def promote_types(a: Any, b: Any) -> Any:
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether NumPy's casting rules let a dtype (or array) become another.
+    """Return True if NumPy's casting rules let a dtype (or array) become another.
 
     Args:
       from_: a dtype, or an array, whose dtype is taken; not a Python number.

@@ -28,7 +28,7 @@ _INTEGERS = {16: np.int16, 32: np.int32, 64: np.int64}
 
 @inner_jit
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign bit is set: true for negative numbers and for -0.0.
+    """Return whether the sign bit is set: true for negative numbers and for -0.0.
 
     Raises ValueError for complex x.
 

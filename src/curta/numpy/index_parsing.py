@@ -48,7 +48,7 @@ class Entry:
 
 
 def is_known_integer(x: Any) -> bool:
-    """Whether x is an integer of Python or NumPy, and no boolean."""
+    """Return True if x is an integer of Python or NumPy, and no boolean."""
     return isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_))
 
 

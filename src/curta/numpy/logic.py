@@ -31,7 +31,7 @@ from curta.numpy.promotion import (
 
 @inlined_jit
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether x == y, element by element; NaN equals nothing.
+    """Return whether x == y, element by element; NaN equals nothing.
 
     >>> from curta import numpy as jnp
     >>> jnp.equal(jnp.arange(3), 1)
@@ -42,7 +42,7 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @inlined_jit
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether x != y, element by element.
+    """Return whether x != y, element by element.
 
     >>> from curta import numpy as jnp
     >>> jnp.not_equal(jnp.arange(3), 1)
@@ -64,7 +64,7 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @inlined_jit
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether x >= y, element by element.
+    """Return whether x >= y, element by element.
 
     >>> from curta import numpy as jnp
     >>> jnp.greater_equal(jnp.arange(3), 1)
@@ -75,7 +75,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @inlined_jit
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether x < y, element by element.
+    """Return whether x < y, element by element.
 
     >>> from curta import numpy as jnp
     >>> jnp.less(jnp.arange(3), 1)
@@ -86,7 +86,7 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @inlined_jit
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether x <= y, element by element.
+    """Return whether x <= y, element by element.
 
     >>> from curta import numpy as jnp
     >>> jnp.less_equal(jnp.arange(3), 1)
@@ -107,7 +107,7 @@ def _compare(op: Callable[[Any, Any], Any], x: Any, y: Any) -> Any:
 
 @inlined_jit
 def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether x and y both differ from 0.
+    """Return whether x and y both differ from 0.
 
     Args:
       x, y: arrays or scalars that broadcast.
@@ -130,7 +130,7 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @inlined_jit
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether x or y differs from 0.
+    """Return whether x or y differs from 0.
 
     Args:
       x, y: arrays or scalars that broadcast.
@@ -153,7 +153,7 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @inlined_jit
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """Whether exactly one of x and y differs from 0.
+    """Return whether exactly one of x and y differs from 0.
 
     Args:
       x, y: arrays or scalars that broadcast.
@@ -176,7 +176,7 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
 
 @inlined_jit
 def logical_not(x: ArrayLike, /) -> Array:
-    """Whether x is 0.
+    """Return whether x is 0.
 
     >>> from curta import numpy as jnp
     >>> jnp.logical_not(jnp.array([0, 1]))
@@ -194,7 +194,7 @@ def _truth(x: Any) -> Any:
 
 @inlined_jit
 def isfinite(x: ArrayLike, /) -> Array:
-    """Whether x is neither infinite nor NaN.
+    """Return whether x is neither infinite nor NaN.
 
     >>> from curta import numpy as jnp
     >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
@@ -211,7 +211,7 @@ def isfinite(x: ArrayLike, /) -> Array:
 
 @inner_jit
 def isinf(x: ArrayLike, /) -> Array:
-    """Whether x is positive or negative infinity.
+    """Return whether x is positive or negative infinity.
 
     >>> from curta import numpy as jnp
     >>> jnp.isinf(jnp.array([1.0, -jnp.inf]))
@@ -230,7 +230,7 @@ def isinf(x: ArrayLike, /) -> Array:
 
 @inlined_jit
 def isnan(x: ArrayLike, /) -> Array:
-    """Whether x is NaN.
+    """Return whether x is NaN.
 
     >>> from curta import numpy as jnp
     >>> jnp.isnan(jnp.array([1.0, jnp.nan]))
@@ -241,7 +241,7 @@ def isnan(x: ArrayLike, /) -> Array:
 
 
 def isposinf(x: ArrayLike, /, out: None = None) -> Array:
-    """Whether x is positive infinity; ValueError for complex x.
+    """Return whether x is positive infinity; ValueError for complex x.
 
     >>> from curta import numpy as jnp
     >>> jnp.isposinf(jnp.array([jnp.inf, -jnp.inf]))
@@ -251,7 +251,7 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
 
 def isneginf(x: ArrayLike, /, out: None = None) -> Array:
-    """Whether x is negative infinity; ValueError for complex x.
+    """Return whether x is negative infinity; ValueError for complex x.
 
     >>> from curta import numpy as jnp
     >>> jnp.isneginf(jnp.array([jnp.inf, -jnp.inf]))
@@ -279,7 +279,7 @@ def _is_infinity(name: str, x: Any, infinity: float, out: None) -> Any:
 
 @inner_jit
 def iscomplex(x: ArrayLike) -> Array:
-    """Whether the imaginary part of x differs from 0.
+    """Return whether the imaginary part of x differs from 0.
 
     >>> from curta import numpy as jnp
     >>> jnp.iscomplex(jnp.array([1 + 0j, 2j]))
@@ -291,7 +291,7 @@ def iscomplex(x: ArrayLike) -> Array:
 
 @inner_jit
 def isreal(x: ArrayLike) -> Array:
-    """Whether the imaginary part of x is 0.
+    """Return whether the imaginary part of x is 0.
 
     >>> from curta import numpy as jnp
     >>> jnp.isreal(jnp.array([1 + 0j, 2j]))
@@ -307,7 +307,7 @@ def _imaginary(x: Any) -> Any:
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether x has a complex dtype, whatever its values.
+    """Return whether x has a complex dtype, whatever its values.
 
     >>> from curta import numpy as jnp
     >>> jnp.iscomplexobj(jnp.zeros(2)), jnp.iscomplexobj(1j)
@@ -322,7 +322,7 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether x has a dtype that is not complex.
+    """Return whether x has a dtype that is not complex.
 
     >>> from curta import numpy as jnp
     >>> jnp.isrealobj(jnp.zeros(2))
@@ -332,7 +332,7 @@ def isrealobj(x: Any) -> bool:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether x is a scalar or an array of rank 0.
+    """Return whether x is a scalar or an array of rank 0.
 
     >>> from curta import numpy as jnp
     >>> jnp.isscalar(2.0), jnp.isscalar(jnp.zeros(2))
@@ -358,7 +358,7 @@ def isclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether |a - b| <= atol + rtol·|b|; infinities are close to themselves.
+    """Return whether |a - b| <= atol + rtol·|b|; infinities are close to themselves.
 
     Args:
       a, b: arrays or scalars that broadcast; `b` is the one that `rtol` is relative to.
@@ -402,7 +402,7 @@ def allclose(
     atol: ArrayLike = 1e-08,
     equal_nan: bool = False,
 ) -> Array:
-    """Whether all elements are close in the sense of `isclose`.
+    """Return True if all elements are close in the sense of `isclose`.
 
     Args:
       a, b: arrays or scalars that broadcast; `b` is the one that `rtol` is relative to.
@@ -428,7 +428,7 @@ def allclose(
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements.
+    """Return True if two arrays have one shape and equal elements.
 
     Args:
       a1, a2: arrays, or nested lists of numbers, of any shape and dtype.
@@ -455,7 +455,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays broadcast to one shape with equal elements.
+    """Return True if two arrays broadcast to one shape with equal elements.
 
     >>> from curta import numpy as jnp
     >>> jnp.array_equiv(jnp.ones((2, 3)), 1)

@@ -291,7 +291,7 @@ def all(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether every element differs from 0.
+    """Return True if every element differs from 0.
 
     Args:
       a: an array or scalar, of any shape and dtype.
@@ -328,7 +328,7 @@ def any(
     *,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Whether some element differs from 0.
+    """Return True if some element differs from 0.
 
     Args:
       a: an array or scalar, of any shape and dtype.

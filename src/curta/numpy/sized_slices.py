@@ -65,7 +65,7 @@ class Slice:
 
 
 def ds(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
-    """A slice of `size` indices from `start` on, for the brackets of `x[...]`.
+    """A slice of `size` indices from `start`, which may be traced, for `x[...]`.
 
     `ds(i, n, s)` stands for `i : i + n * s : s`, `ds(n)` for `:n`, `ds(None)` for `:`.
     A start too near the end is moved back until the slice fits, as in

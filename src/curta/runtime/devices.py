@@ -64,7 +64,7 @@ class Memory:
 
 @dataclass(frozen=True, repr=False)
 class Device:
-    """Memory that arrays are in, and what computes with them.
+    """A device: memory that stores arrays, and the processor that computes with them.
 
     >>> devices()[0]
     CpuDevice(id=0)
@@ -246,7 +246,7 @@ _REMEDY = (
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices, or those of the platform `backend`.
+    """Return all devices, or all devices of the platform `backend`.
 
     Raises RuntimeError if there is no such platform.
 
@@ -276,7 +276,7 @@ def local_devices(
     backend: str | None = None,
     host_id: int | None = None,
 ) -> list[Device]:
-    """The devices of this process, or of another.
+    """Return the devices of this process, or of another.
 
     Args:
       process_index, host_id: a process's number; by default this one's.

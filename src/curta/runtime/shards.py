@@ -32,7 +32,7 @@ def shards_of(x: ArrayImpl) -> list[Shard]:
 
 @dataclass(frozen=True, repr=False)
 class Shard:
-    """The part of an array that one device holds.
+    """The part of an array on one device.
 
     `index` says where it is in the whole array; `replica_id` numbers the devices that
     hold the same part. Of an unreduced array `term` says which term of the sum it is.

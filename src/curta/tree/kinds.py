@@ -410,7 +410,7 @@ def keyed_children(
 
 
 def same_metadata(a: Any, b: Any) -> bool:
-    """Whether two nodes of one kind agree in their metadata."""
+    """Return True if two nodes of one kind agree in their metadata."""
     try:
         return a is b or bool(a == b)
     except Exception as error:
@@ -425,7 +425,7 @@ _ALIKE = frozenset((str, bytes, int, bool, type(None)))
 
 
 def same_objects(a: Any, b: Any) -> bool:
-    """Whether two pieces of metadata are interchangeable.
+    """Return True if two pieces of metadata are interchangeable.
 
     That is less than equality: 1, 1.0 and True are equal.
     """

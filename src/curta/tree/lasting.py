@@ -20,7 +20,7 @@ _others: WeakSet[type] = WeakSet()
 
 
 def is_lasting(meta: Any) -> bool:
-    """Whether metadata is made of values, tuples, and what modules hold."""
+    """Return True if metadata is made of values, tuples, and what modules hold."""
     kind = type(meta)
     if kind in _VALUES or id(meta) in _held:
         return True

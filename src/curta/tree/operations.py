@@ -40,7 +40,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """The leaves of a tree.
+    """Return the leaves of a tree.
 
     Example:
         >>> from curta import tree
@@ -181,7 +181,7 @@ def _combine(operation: Callable[[Any, Any], Any], values: list[Any]) -> Any:
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
-    """Whether all leaves are true.
+    """Return True if all leaves are true.
 
     Example:
         >>> from curta import tree
@@ -443,7 +443,7 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
-    """Whether none of the values is a container.
+    """Return True if none of the values is a container.
 
     Example:
         >>> from curta.tree_util import all_leaves

@@ -289,7 +289,7 @@ def _check_fields(given: set[str], expected: set[str]) -> None:
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of the class are containers, registered or built in.
+    """Return True if instances of the class are containers, registered or built in.
 
     >>> from curta import tree_util
     >>> tree_util.is_tree_node(dict), tree_util.is_tree_node(set)

@@ -106,7 +106,7 @@ def _taken_apart(
 
 
 def _same_objects(a: Node, b: Node) -> bool:
-    """Whether two structures have the same objects as metadata."""
+    """Return True if two structures have the same objects as metadata."""
     if a is b:
         return True
     if a.kind is not b.kind or len(a.children) != len(b.children):

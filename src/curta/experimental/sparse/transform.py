@@ -49,19 +49,19 @@ class SparsifyValue(NamedTuple):
         return len(self.shape)
 
     def is_sparse(self) -> bool:
-        """Whether it is sparse, in one of the formats."""
+        """Return True if it is sparse, in one of the formats."""
         return self.indices_ref is not None
 
     def is_dense(self) -> bool:
-        """Whether it is a dense array."""
+        """Return True if it is a dense array."""
         return self.indices_ref is None
 
     def is_bcoo(self) -> bool:
-        """Whether it is in batched coordinates."""
+        """Return True if it is in batched coordinates."""
         return self.is_sparse() and self.indptr_ref is None
 
     def is_bcsr(self) -> bool:
-        """Whether it has compressed rows."""
+        """Return True if it has compressed rows."""
         return self.is_sparse() and self.indptr_ref is not None
 
 
@@ -142,7 +142,7 @@ def sparsifiable(kind: type[Any]) -> type[Any]:
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether x is an array of one of the sparse formats."""
+    """Return True if x is an array of one of the sparse formats."""
     return isinstance(x, JAXSparse)
 
 

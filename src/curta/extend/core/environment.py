@@ -100,7 +100,7 @@ def _traces() -> Iterator[Trace]:
 
 
 def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
-    """Whether what runs is being recorded.
+    """Return True if what runs is being recorded.
 
     >>> import curta
     >>> from curta.extend.core import unsafe_am_i_under_a_jit_DO_NOT_USE as recorded
@@ -111,7 +111,7 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
-    """Whether what runs is mapped over a batch.
+    """Return True if what runs is mapped over a batch.
 
     >>> import curta
     >>> from curta.extend.core import unsafe_am_i_under_a_vmap_DO_NOT_USE as mapped
@@ -136,7 +136,7 @@ def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
 
 
 def nonempty_axis_env_DO_NOT_USE() -> bool:
-    """Whether any named axis is in scope.
+    """Return True if any named axis is in scope.
 
     >>> import curta
     >>> from curta.extend.core import nonempty_axis_env_DO_NOT_USE as inside

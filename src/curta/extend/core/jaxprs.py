@@ -17,7 +17,7 @@ no_effects: Final[frozenset[Effect]] = frozenset()
 
 
 def valid_jaxtype(x: Any) -> bool:
-    """Whether `x` can be an argument of a traced function: an array or a scalar.
+    """Return True if `x` can be an argument of a traced function: an array or a scalar.
 
     >>> from curta.extend.core import valid_jaxtype
     >>> valid_jaxtype(1.0), valid_jaxtype("one")

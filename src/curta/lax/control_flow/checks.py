@@ -15,7 +15,7 @@ from curta.tree_util import equality_errors, equality_errors_pytreedef
 
 
 def same_type(a: ShapedArray, b: ShapedArray) -> bool:
-    """Whether two avals agree in shape, dtype and placement."""
+    """Return True if two avals agree in shape, dtype and placement."""
     return same_kind(a, b) and agree(a.placement, b.placement)
 
 
