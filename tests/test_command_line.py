@@ -81,7 +81,7 @@ def test_programs_see_their_arguments_and_end_with_their_status(tmp_path):
         (["run", "docs"], "'docs' is a folder without a __main__.py"),
         (["run", "-m", "no_such_module"], "there is no module 'no_such_module' here"),
         (["run", "-m", "os.path.no_such"], "there is no module 'os.path.no_such'"),
-        (["run", "-m", "json"], "'json' is a package without a __main__"),
+        (["run", "-m", "email"], "'email' is a package without a __main__"),
         (["bench", "-m", "no_such.part"], "there is no module 'no_such.part'"),
         (["bench", "--json", "/no/such/x", __file__], "there is no folder '/no/such'"),
         (["bench", "--json", "/", __file__], "'/' is a folder, not a file"),

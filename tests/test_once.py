@@ -14,7 +14,7 @@ from curta.compiler.support import entry, threads
 from curta.core.mesh import AbstractMesh
 from curta.core.mesh_scope import scope
 from curta.core.partition_spec import PartitionSpec
-from curta.once import Interned, Lock, once
+from curta.once import Interned, Lock, once, snapshot
 from curta.runtime import devices, native_call, queue
 
 
@@ -94,7 +94,7 @@ def test_a_signal_handler_that_comes_between_makes_no_second_object():
 def test_a_child_does_not_wait_for_a_thread_that_it_has_not():
     script = """
 import os, threading, time
-from curta.once import Lock, cached_property, once
+from curta.once import Lock, cached_property, once, snapshot
 
 lock, begun, forked = Lock(), threading.Event(), threading.Event()
 
@@ -168,16 +168,17 @@ def test_interned_values_go_with_their_last_user():
     assert table.get("x") is None
 
 
-def test_python_without_its_lock_is_refused_at_import():
-    script = """
-import sys
-sys._is_gil_enabled = lambda: False
-try:
-    import curta
-except ImportError as error:
-    print(error)
-"""
-    assert "PYTHON_GIL=1" in run_script(script)
+def test_a_snapshot_survives_changes():
+    changes = iter([RuntimeError, None])
+
+    class Changing:
+        def __iter__(self):
+            error = next(changes)
+            yield 1
+            if error:
+                raise error("changed size during iteration")
+
+    assert snapshot(Changing()) == [1]
 
 
 # ---- what is made with it

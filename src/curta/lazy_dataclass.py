@@ -205,8 +205,14 @@ def _find_fields(cls: type, **options: bool) -> None:
 
     It searches each annotation that is a string for the name of `ClassVar`, for longer
     than all else takes; so the annotations are types meanwhile.
+
+    Annotations that are not strings come from a function from Python 3.14 on, and are
+    not in the namespace of the class.
     """
-    texts = vars(cls).get("__annotations__", {})
+    texts = vars(cls).get("__annotations__")
+    if texts is None:
+        dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)
+        return
     cls.__annotations__ = {name: _as_type(text) for name, text in texts.items()}
     try:
         dataclasses.dataclass(init=False, repr=False, eq=False, **options)(cls)

@@ -15,7 +15,7 @@ import functools
 import os
 import sys
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
@@ -25,21 +25,28 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def require_gil() -> None:
-    """Raise ImportError where Python runs threads without its global lock.
+def has_gil() -> bool:
+    """Whether Python runs one thread at a time, so that reference counts are exact.
 
-    What is kept of traces and programs, and the memory of arrays that nobody has any
-    more, rely on it: without it results could be wrong.
+    Without the global interpreter lock a count that another thread reads may be too
+    small. Then memory is used again when its owner is finalized (core/buffers.py), and
+    native code that reads counts is not used (runtime/native_call.py).
     """
-    if not getattr(sys, "_is_gil_enabled", lambda: True)():
-        raise ImportError(
-            "curta needs Python's global interpreter lock, with which this interpreter"
-            " runs if PYTHON_GIL=1 is set in the environment, or with the option"
-            " -X gil=1. Free-threaded Python is not supported yet."
-        )
+    enabled: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
+    return enabled
 
 
-require_gil()
+def snapshot(values: Iterable[T]) -> list[T]:
+    """Return what a set, deque or table holds, which other threads may change.
+
+    >>> snapshot({"a": 1})
+    ['a']
+    """
+    while True:
+        try:
+            return [*values]
+        except RuntimeError:  # it changed during the iteration
+            continue
 
 
 _ReentrantLock: Any = type(threading.RLock())

@@ -11,6 +11,9 @@ Each shape and dtype keeps some small arrays to use again; larger arrays are vie
 blocks, which all shapes share, and arenas, the memory of a program's temporaries, are
 such blocks as well. Big blocks begin on a huge page. The memory that nobody uses is
 bounded, and `trim` gives all of it back; that is also done before an allocation fails.
+
+Without the global interpreter lock counts are not exact. There every array has memory
+of its own, and large ones are views of leases, which finalizers return (leases.py).
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ from weakref import WeakSet
 import numpy as np
 
 from curta.config import config
+from curta.core.leases import Block, Leases
 from curta.errors import OutOfMemoryError
-from curta.once import Lock
+from curta.once import Lock, has_gil, snapshot
 
 NDArray = np.ndarray[Any, Any]
 
@@ -73,6 +77,9 @@ def workspace(size: int) -> NDArray:
     Raises:
         OutOfMemoryError: the system has not enough.
     """
+    if not _RECYCLES:
+        lease = _leases.take_fitting(size + ALIGNMENT)
+        return np.ndarray(lease.size - ALIGNMENT, np.uint8, lease, ALIGNMENT)
     result = _pool.find(size + ALIGNMENT)
     if result is None:
         _pool.drop_dead(below=size + ALIGNMENT)
@@ -144,13 +151,11 @@ def locked(array: NDArray) -> NDArray:
 def allocator(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Allocator:
     """What makes arrays of a shape and dtype; the same object every time."""
     size = math.prod(shape) * dtype.itemsize
-    if not _RECYCLES or size == 0:
+    if size == 0:
         return Allocator(shape, dtype)
-    return (
-        _SmallAllocator(shape, dtype)
-        if size <= config.tuning.small_array_bytes
-        else _BlockAllocator(shape, dtype)
-    )
+    if size <= config.tuning.small_array_bytes:
+        return (_SmallAllocator if _RECYCLES else Allocator)(shape, dtype)
+    return (_BlockAllocator if _RECYCLES else _LeasingAllocator)(shape, dtype)
 
 
 def unshared(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Callable[[], NDArray]:
@@ -172,8 +177,7 @@ class Allocator:
         self._size = math.prod(shape) * dtype.itemsize
 
     def __call__(self) -> NDArray:
-        block = _block(max(self._size, 1))
-        return np.ndarray(self._shape, self._dtype, block)
+        return unpooled(self._shape, self._dtype)
 
     def let_go(self, array: NDArray) -> bool:
         """Keep an array no longer; whether there was a reference to it here."""
@@ -255,12 +259,13 @@ class _BlockAllocator(Allocator):
         return np.ndarray(self._shape, self._dtype, block)
 
 
-class Block(np.ndarray[Any, Any]):
-    """Memory of which arrays are parts.
+class _LeasingAllocator(Allocator):
+    """Makes views of leases, whose memory is used again when they are finalized."""
 
-    A class of its own, because NumPy follows the bases of a view up to another class:
-    so a view of an array holds the array, not the block.
-    """
+    __slots__ = ()
+
+    def __call__(self) -> NDArray:
+        return np.ndarray(self._shape, self._dtype, _leases.take(self._size))
 
 
 class _Pool:
@@ -369,9 +374,10 @@ def trim() -> None:
     """Give memory that nobody uses back to the system."""
     for let_go in _holders:
         let_go()
-    for small in list(_small):
+    for small in snapshot(_small):
         small.clear()
     _pool.drop_dead()
+    _leases.clear()
 
 
 def when_trimmed(let_go: Callable[[], None]) -> None:
@@ -384,7 +390,7 @@ def idle_bytes() -> int:
 
     Small arrays, of which each shape keeps at most 64 KiB, are not counted.
     """
-    return _pool.idle()
+    return _pool.idle() + _leases.idle()
 
 
 def _rounded(size: int) -> int:
@@ -395,7 +401,7 @@ def _rounded(size: int) -> int:
     return -(-size // step) * step
 
 
-def _block(wanted: int) -> NDArray:
+def _block(wanted: int) -> Block:
     """Fresh memory as an array of bytes, at least so many; its base is not an array."""
     size = _rounded(wanted)
     if size < config.tuning.page_bytes:
@@ -444,13 +450,7 @@ def _offset(memory: bytearray | mmap.mmap, alignment: int = ALIGNMENT) -> int:
     return -ctypes.addressof(ctypes.c_char.from_buffer(memory)) % alignment
 
 
-def _can_recycle() -> bool:
-    """Whether reference counts are exact: without the GIL they are not."""
-    has_gil = getattr(sys, "_is_gil_enabled", lambda: True)()
-    return sys.implementation.name == "cpython" and has_gil
-
-
-_RECYCLES = _can_recycle()
+_RECYCLES = sys.implementation.name == "cpython" and has_gil()  # by reference counts
 
 
 def _count_alone() -> int:
@@ -475,5 +475,6 @@ _WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 # Types of `base` of arrays that own their memory.
 _OWNERS = (bytearray, mmap.mmap, Block, type(None))
 _pool = _Pool()
+_leases = Leases(_block, _rounded)
 _small: WeakSet[_SmallAllocator] = WeakSet()
 _holders: list[Callable[[], None]] = []

@@ -15,6 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from curta.config import config
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+from curta.once import snapshot
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,7 +55,7 @@ def make_room(table: dict[Any, Any], most: int) -> list[Any]:
     """
     if len(table) < most:
         return []
-    oldest = [*table][: 1 + most // 8]
+    oldest = snapshot(table)[: 1 + most // 8]
     return [table.pop(key, None) for key in oldest]
 
 

@@ -40,10 +40,11 @@ from curta.compiler.support.entry import arrays_are_known, builtin_function
 from curta.compiler.support.loader import native_module
 from curta.config import config
 from curta.core.avals import ShapedArray
-from curta.core.buffers import Block, allocator, unpooled, when_trimmed
+from curta.core.buffers import allocator, unpooled, when_trimmed
+from curta.core.leases import Block
 from curta.core.trace import thread_state
 from curta.on_demand import late
-from curta.once import once
+from curta.once import has_gil, once
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE
@@ -334,7 +335,7 @@ OBJECTS: dict[str, Any] = {
 
 def known_layout() -> call_record.ObjectLayout | None:
     """Where the fields of arrays lie; None if they are not found or not as needed."""
-    if not arrays_are_known() or not getattr(sys, "_is_gil_enabled", lambda: True)():
+    if not arrays_are_known() or not has_gil():
         return None
     fields: tuple[Any, ...] = np.zeros(1), object(), object(), object()
     sample = object.__new__(ArrayImpl)

@@ -20,6 +20,7 @@ from weakref import WeakSet
 
 from curta.config import config
 from curta.core.memo import make_room
+from curta.once import snapshot
 
 
 class Plan:
@@ -118,7 +119,7 @@ _tables: WeakSet[PlanTable] = WeakSet()
 
 def plan_tables() -> list[PlanTable]:
     """All tables of plans."""
-    return list(_tables)
+    return snapshot(_tables)
 
 
 def forget_plans() -> None:

@@ -33,7 +33,7 @@ from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, workspace
 from curta.errors import CancelledError, DeletedArrayError
-from curta.once import Lock, once
+from curta.once import Lock, once, snapshot
 from curta.runtime.remote_data import Held
 from curta.signals import is_main_thread
 
@@ -258,7 +258,7 @@ class _Queue:
 
     def _lingers(self, number: int) -> bool:
         """Whether a job may take too long for a signal to wait for its end."""
-        jobs = list(self._jobs)
+        jobs = snapshot(self._jobs)
         result = (job.call.caller for job in jobs if job.number.value == number)
         caller = next(result, None)
         return caller is not None and (caller.lingers or caller.measured)

@@ -16,7 +16,7 @@ import numpy as np
 
 from curta.control.callback import barriers
 from curta.errors import JaxRuntimeError
-from curta.once import cached_property
+from curta.once import cached_property, snapshot
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.buffers import Buffer, from_host
 from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms
@@ -338,7 +338,7 @@ class Client:
         call = self.library.call
         for handle in tuple(self.buffers):
             call("Buffer_Destroy", buffer=handle)
-        for handle in tuple(self.executables):
+        for handle in snapshot(self.executables):
             call("LoadedExecutable_Destroy", executable=handle)
         self.buffers.clear()
         self.executables.clear()
@@ -358,12 +358,12 @@ _open: weakref.WeakSet[Client] = weakref.WeakSet()
 
 def close_all() -> None:
     """Close the clients while Python still runs: plugins have threads that call it."""
-    for client in tuple(_open):
+    for client in snapshot(_open):
         client.close()
 
 
 def _forked() -> None:
-    for client in tuple(_open):
+    for client in snapshot(_open):
         client._end(
             "this process was forked from one that uses the plugin, whose devices and"
             " threads it does not have: start it by the method 'spawn' instead."
@@ -371,7 +371,7 @@ def _forked() -> None:
 
 
 def _wait_for_host_calls() -> None:
-    for client in tuple(_open):
+    for client in snapshot(_open):
         client.wait_for_host_calls()
 
 
