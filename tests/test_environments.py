@@ -1,8 +1,10 @@
 """The declared groups, the locks, and the check of imports."""
 
+import tomllib
+
 import pytest
 
-from tools import imports, locks
+from tools import dist, imports, locks
 from tools.groups import LOCKS, ROOT, Declared
 
 
@@ -103,3 +105,20 @@ def test_the_makefile_lists_its_targets():
     contributing = (ROOT / "CONTRIBUTING.md").read_text()
     hidden = {*phony} - {*shown, "help"}
     assert [t for t in sorted(hidden) if f"`{t}`" not in contributing] == []
+
+
+def test_one_address_of_the_repository():
+    urls = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
+    site = tomllib.loads((ROOT / "docs" / "site.toml").read_text())
+    assert urls.get("Source", "") == site["repository"]
+
+
+def test_supported_pythons_are_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    prefix = "Programming Language :: Python :: 3."
+    named = [c.removeprefix(prefix) for c in project["classifiers"] if prefix in c]
+    versions = [f"3.{n}" for n in named]
+    script = (ROOT / ".ci" / "test-pythons").read_text()
+    default = script.partition("${VERSIONS:-")[2].partition("}")[0].split()
+    assert [v for v in default if v[-1] != "t"] == versions == [*dist.PYTHONS]
+    assert project["requires-python"] == f">={versions[0]}"
