@@ -1,17 +1,20 @@
 """Functions that JAX 0.11 and 0.12 added; values from NumPy and SciPy."""
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.special as sp
 
 import curta
 import curta.numpy as jnp
-from curta import ad_checkpoint, export, lax, random
-from curta.experimental import xla_metadata
+from curta import ad_checkpoint, export, ffi, lax, random
+from curta.experimental import EArray, xla_metadata
 from curta.extend import core as extend_core
-from curta.interpreters import partial_eval as pe
+from curta.interpreters import batching, partial_eval as pe
 from curta.scipy import special
 from curta.test_util import check_grads
+from curta.transforms.vmap import BatchAxis
 
 
 def every_way(function, *args, atol=0):
@@ -282,3 +285,120 @@ def test_other_spellings():
     jaxpr = curta.make_jaxpr(lambda x: ad_checkpoint.checkpoint_name(x, "y"))(1.0)
     assert jaxpr.eqns[0].primitive is ad_checkpoint.name_p
     assert random.Key(random.key(0)).dtype == random.key(0).dtype
+
+
+# ---- tokens, futures, extended arrays
+
+
+def test_tokens_and_their_type():
+    token = lax.create_token()
+    assert isinstance(token, extend_core.Token)
+    assert isinstance(ffi.abstract_token, extend_core.AbstractToken)
+    assert curta.typeof(token) == ffi.abstract_token == extend_core.AbstractToken()
+    for other in jnp.ones(2), curta.typeof(1.0), 3:
+        assert not isinstance(other, (extend_core.Token, extend_core.AbstractToken))
+
+
+def test_a_collective_that_was_started():
+    x = jnp.arange(8.0).reshape(2, 4)
+
+    def start(x):
+        future = lax.psum_scatter_start({"a": x}, "i", tiled=True)["a"]
+        assert future.shape == (2,) and future.dtype == x.dtype
+        return future.done()
+
+    wanted = curta.vmap(lambda x: lax.psum_scatter(x, "i", tiled=True), axis_name="i")
+    for mapped in (curta.vmap(start, axis_name="i"),):
+        np.testing.assert_array_equal(mapped(x), wanted(x))
+        np.testing.assert_array_equal(curta.jit(mapped)(x), wanted(x))
+    with pytest.raises(NotImplementedError, match="tiled=True"):
+        curta.vmap(lambda x: lax.psum_scatter_start(x, "i"), axis_name="i")(x)
+
+
+def test_arrays_by_the_array_of_their_elements():
+    keys = curta.random.split(curta.random.key(0))
+    x = EArray(curta.typeof(keys), curta.random.key_data(keys))
+    assert (x.shape, x.ndim, x.size, len(x)) == ((2,), 1, 2, 2)
+    assert x.dtype == keys.dtype and repr(x).startswith("EArray([[")
+    assert x.block_until_ready() is x and x.copy().committed is False
+    doubled = curta.jit(lambda x: curta.tree.map(lambda e: e + e, x))(x)
+    assert isinstance(doubled, EArray) and doubled.aval == x.aval
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = x.nothing
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(x)
+
+
+def test_notes_in_a_dict():
+    for call in (
+        xla_metadata.xla_metadata_call2(lambda x: jnp.sin(x) * x, {"key": 1}),
+        xla_metadata.xla_metadata_call2({"key": 1})(lambda x: jnp.sin(x) * x),
+    ):
+        assert all('key = "1"' in line for line in noted(curta.grad(call), 1.0))
+    with pytest.raises(TypeError, match="for key 'a'"):
+        xla_metadata.xla_metadata_call2(jnp.sin, {"a": None})
+    with pytest.raises(NotImplementedError, match="derivatives"):
+        xla_metadata.xla_metadata_call2(jnp.sin, {"a": 1}, ad_metadata="drop")
+
+
+# ---- calls and jaxprs for interpreters
+
+
+@pytest.mark.parametrize("ways", ["plain", "jit", "grad", "vmap"])
+def test_calls_of_a_name(ways):
+    prim = extend_core.create_call_primitive("layer")
+    body = curta.make_jaxpr(lambda x, y: [x * y, x])(1.0, 1.0)
+
+    def f(x, y):
+        return prim.bind(x, y, call_jaxpr=body, note=3)[0]
+
+    closed = curta.make_jaxpr(f)(1.0, 2.0)
+    (eqn,) = closed.eqns
+    assert eqn.primitive is prim and eqn.params["note"] == 3
+    if ways == "vmap":
+        found = curta.vmap(f, (0, None))(jnp.arange(3.0), 2.0).tolist()
+        assert found == [0, 2, 4]
+    elif ways == "grad":
+        assert curta.jit(curta.grad(f, (0, 1)))(2.0, 3.0) == (3, 2)
+    else:
+        assert (curta.jit(f) if ways == "jit" else f)(2.0, 3.0) == 6
+    with pytest.raises(TypeError, match="needs the parameter call_jaxpr"):
+        prim.bind(1.0)
+    with pytest.raises(NotImplementedError, match="transpose rule"):
+        extend_core.register_call_primitive_rules(prim, transpose_rule=len)
+
+
+def test_batches_of_jaxprs_have_their_dims_where_asked_for():
+    closed = curta.make_jaxpr(lambda x: (2 * x, 1.0))(jnp.ones(2))
+    for axis in 0, 1:
+        batched, mapped = batching.batch_jaxpr_axes(
+            closed, BatchAxis(3), [0], [axis, batching.zero_if_mapped]
+        )
+        assert batched.out_avals[0].shape == ((3, 2), (2, 3))[axis]
+        assert mapped == [True, False]
+    with pytest.raises(ValueError, match="output 0 has a batch dim"):
+        batching.batch_jaxpr_axes(closed, BatchAxis(3), [0], [None, None])
+
+
+# ---- kinds of sums not yet taken
+
+
+def test_kinds_of_unreduced_axes():
+    kinds = curta.sharding.UnreducedKind
+    spec = curta.P("x", unreduced={"y"}, unreduced_kind=kinds.max)
+    assert repr(spec) == "P('x', unreduced={'y'}, unreduced_kind=max)"
+    assert spec is pickle.loads(pickle.dumps(spec)) and spec != curta.P(
+        "x", unreduced={"y"}
+    )
+    assert curta.P(unreduced={"y"}).unreduced_kind is kinds.sum
+    assert spec.update(unreduced=set()).unreduced_kind is None
+    with pytest.raises(ValueError, match="should be `None` when `unreduced` is an"):
+        curta.P("x", unreduced_kind=kinds.max)
+    with pytest.raises(TypeError, match="Expected unreduced_kind"):
+        curta.P(unreduced={"y"}, unreduced_kind=3)
+    with pytest.raises(TypeError, match="can't be added"):
+        spec + curta.P("z")
+    types = (curta.sharding.AxisType.Explicit,) * 2
+    mesh = curta.sharding.AbstractMesh((1, 1), ("x", "y"), types)
+    with pytest.raises(NotImplementedError, match="only sums"):
+        curta.NamedSharding(mesh, spec)

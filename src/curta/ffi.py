@@ -39,10 +39,12 @@ from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.errors import JaxRuntimeError
 from curta.on_demand import Listing, late, listed
+from curta.primitives.effects import TOKEN as abstract_token
 
 given_handlers: Any = late("curta.runtime.pjrt.given_handlers")
 
 __all__ = [
+    "abstract_token",
     "build_ffi_lowering_function",
     "ffi_call",
     "ffi_lowering",

@@ -13,6 +13,7 @@ from curta.experimental import (
     shard_alike as shard_alike,
     shard_map as shard_map,
 )
+from curta.experimental.earray import EArray as EArray
 from curta.experimental.extended_types import (
     primal_tangent_dtype as primal_tangent_dtype,
 )

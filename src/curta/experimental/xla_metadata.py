@@ -5,7 +5,7 @@ Our own compiler for CPUs does nothing of what a note would ask of XLA.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from curta import tree_util
@@ -15,7 +15,13 @@ from curta.core.wrapping import wraps
 from curta.on_demand import Listing, listed
 from curta.primitives.elementwise.convert import XlaMetadataValue
 
-__all__ = ["fuse_limit", "must_fuse_call", "set_xla_metadata", "xla_metadata_call"]
+__all__ = [
+    "fuse_limit",
+    "must_fuse_call",
+    "set_xla_metadata",
+    "xla_metadata_call",
+    "xla_metadata_call2",
+]
 __dir__: Listing = listed(__all__)
 
 
@@ -109,3 +115,48 @@ def xla_metadata_call(
             return fun(*args, **kwargs)
 
     return noted
+
+
+def xla_metadata_call2(
+    f: Any = None,
+    /,
+    metadata: Mapping[str, Any] | None = None,
+    *,
+    ad_metadata: str | Mapping[str, Any] = "same",
+) -> Callable[..., Any]:
+    """As `xla_metadata_call`, with the notes in a dict.
+
+    Args:
+      f: function of pytrees of arrays, or the dict. Without a function the result is a
+        decorator.
+      metadata: strings, booleans and numbers by name.
+      ad_metadata: `"same"` (default): the ops of derivatives have the same notes.
+
+    Returns:
+      A function with the arguments and results of `f`, or a decorator.
+
+    Raises:
+      TypeError: `f` is not callable, or a note has another type.
+      NotImplementedError: derivatives are to have other notes than the function.
+
+    >>> import curta
+    >>> from curta.experimental.xla_metadata import xla_metadata_call2
+    >>> f = curta.jit(xla_metadata_call2(curta.numpy.sin, {"key": "a"}))
+    >>> 'key = "a"' in f.lower(0.0).as_text()
+    True
+    """
+    if isinstance(f, Mapping) and metadata is None:
+        f, metadata = None, f
+    notes = dict(metadata or {})
+    for key, value in notes.items():
+        if not isinstance(value, (str, int, float)):
+            raise TypeError(
+                "xla_metadata_call metadata values must be str, bool, int, or float,"
+                f" got {type(value)} for key {key!r}"
+            )
+    if ad_metadata not in ("same", notes):
+        raise NotImplementedError(
+            f"xla_metadata_call2(ad_metadata={ad_metadata!r}): the ops of derivatives"
+            " have the notes of the function that they are derivatives of."
+        )
+    return xla_metadata_call(f, **notes)

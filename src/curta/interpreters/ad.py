@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.control.primitives import add_jaxvals_p as add_jaxvals_p
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.primitive import Primitive
 from curta.core.tangents import (
     LinearArg as UndefinedPrimal,
@@ -33,7 +34,9 @@ from curta.primitives.structure import (
     instantiate as instantiate_zeros,
     zeros as zeros_like_aval,
 )
+from curta.transforms.jaxprs import jvp_jaxpr as _jvp_jaxpr
 from curta.transforms.jvp import JVPTrace as JVPTrace, JVPTracer as JVPTracer
+from curta.transforms.transpose import backward_pass as _backward_pass
 
 __all__ = [
     "JVPTrace",
@@ -43,6 +46,7 @@ __all__ = [
     "add_jaxvals",
     "add_jaxvals_p",
     "add_tangents",
+    "backward_pass",
     "defbilinear",
     "defjvp",
     "defjvp2",
@@ -51,6 +55,7 @@ __all__ = [
     "get_primitive_transpose",
     "instantiate_zeros",
     "is_undefined_primal",
+    "jvp_jaxpr",
     "primitive_jvps",
     "primitive_transposes",
     "zeros_like_aval",
@@ -225,3 +230,70 @@ def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Any]) -> None
 
     primitive_jvps[primitive] = rule
     primitive_transposes[primitive] = transpose_rule
+
+
+def jvp_jaxpr(
+    jaxpr: ClosedJaxpr, nonzeros: Sequence[bool], instantiate: bool | Sequence[bool]
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr of values and tangents, and which outputs have a tangent.
+
+    It takes the inputs and the tangents that are not zero, and gives the outputs and
+    their tangents, without the zero ones.
+
+    Args:
+      jaxpr: the jaxpr of values.
+      nonzeros: whether each input has a tangent.
+      instantiate: whether zero tangents of outputs are given too: for each, or all.
+
+    Returns:
+      The jaxpr, and a bool for each output.
+
+    Raises:
+      ValueError: `nonzeros` has another length than the inputs.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> closed = curta.make_jaxpr(lambda x, y: (2 * x, y))(1.0, 1.0)
+    >>> pushed, nonzero = ad.jvp_jaxpr(closed, [True, False], False)
+    >>> len(pushed.in_avals), len(pushed.out_avals), nonzero
+    (3, 3, [True, False])
+    """
+    make = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
+    pushed, nonzero = _jvp_jaxpr(jaxpr, tuple(nonzeros), make)
+    return pushed, list(nonzero)
+
+
+def backward_pass(
+    jaxpr: Jaxpr | ClosedJaxpr,
+    transform_stack: bool,
+    consts: Sequence[Any],
+    primals_in: Sequence[Any],
+    cts_in: Sequence[Any],
+) -> list[Any]:
+    """The cotangents of the inputs of a linear jaxpr from those of its outputs.
+
+    Args:
+      jaxpr: a jaxpr that is linear in the inputs that are `UndefinedPrimal`.
+      transform_stack: whether paths of ops say `transpose`; they always do.
+      consts: the values of its constants.
+      primals_in: its inputs; `UndefinedPrimal(aval)` for the linear ones.
+      cts_in: a cotangent, or `Zero`, for each output.
+
+    Returns:
+      A cotangent for each input; `Zero` for those that are known or get none.
+
+    Raises:
+      NotImplementedError: an op is not linear in such an input.
+
+    >>> import curta
+    >>> from curta.interpreters import ad
+    >>> jaxpr = curta.make_jaxpr(lambda x, y: x * y)(1.0, 1.0).jaxpr
+    >>> linear = ad.UndefinedPrimal(curta.typeof(1.0))
+    >>> print(ad.backward_pass(jaxpr, True, (), (linear, 3.0), (2.0,))[0])
+    6.0
+    """
+    if isinstance(jaxpr, ClosedJaxpr):
+        consts, jaxpr = jaxpr.consts, jaxpr.jaxpr
+    cts = _backward_pass(jaxpr, consts, primals_in, cts_in)
+    avals = [v.aval.to_cotangent_aval() for v in jaxpr.invars]
+    return [Zero(a) if ct is None else ct for ct, a in zip(cts, avals, strict=True)]

@@ -22,14 +22,18 @@ from curta.api.vmappable import (
     register_vmappable as register_vmappable,
     unregister_vmappable as unregister_vmappable,
 )
+from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.primitive import Primitive
+from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.core.user_op import axis_batch_rules, batch_rules
 from curta.on_demand import Listing, listed
-from curta.primitives.structure import batch_dim_at
+from curta.primitives.structure import batch_dim_at, move_dim
+from curta.transforms.jaxprs import batch_jaxpr
 
 __all__ = [
     "axis_primitive_batchers",
+    "batch_jaxpr_axes",
     "bdim_at_front",
     "broadcast",
     "defbroadcasting",
@@ -41,6 +45,7 @@ __all__ = [
     "primitive_batchers",
     "register_vmappable",
     "unregister_vmappable",
+    "zero_if_mapped",
 ]
 __dir__: Listing = listed(__all__)
 
@@ -67,6 +72,62 @@ class _AxisRules:
 axis_primitive_batchers: _AxisRules = _AxisRules()
 
 not_mapped = None
+
+
+class _ZeroIfMapped:
+    def __repr__(self) -> str:
+        return "zero_if_mapped"
+
+
+zero_if_mapped: _ZeroIfMapped = _ZeroIfMapped()
+"""The batch dim of an output of `batch_jaxpr_axes` that is 0 only if it has one."""
+
+
+def batch_jaxpr_axes(
+    closed_jaxpr: ClosedJaxpr,
+    axis_data: Any,
+    in_axes: Sequence[int | None],
+    out_axes_dest: Sequence[Any],
+) -> tuple[ClosedJaxpr, list[bool]]:
+    """The jaxpr over batches, with its batch dims where they are asked for.
+
+    Args:
+      closed_jaxpr: the jaxpr of one example.
+      axis_data: the axis, as batching rules get it, with its `size` and `name`.
+      in_axes: the batch dim of each input, or None.
+      out_axes_dest: the batch dim of each output: a number, None for one that must
+        have none, or `zero_if_mapped`.
+
+    Returns:
+      The jaxpr, and for each output whether it has a batch dim.
+
+    Raises:
+      ValueError: an output has a batch dim where None was asked for.
+
+    >>> import curta
+    >>> from curta.interpreters import batching
+    >>> from curta.transforms.vmap import BatchAxis
+    >>> closed = curta.make_jaxpr(lambda x: (2 * x, 1.0))(1.0)
+    >>> dims = [0, batching.zero_if_mapped]
+    >>> batched, mapped = batching.batch_jaxpr_axes(closed, BatchAxis(3), [0], dims)
+    >>> [aval.shape for aval in batched.out_avals], mapped
+    ([(3,), ()], [True, False])
+    """
+    forced = tuple(isinstance(d, int) for d in out_axes_dest)
+    batched, dims = batch_jaxpr(closed_jaxpr, axis_data, tuple(in_axes), forced)
+    for i, (have, want) in enumerate(zip(dims, out_axes_dest, strict=True)):
+        if have is not None and want is None:
+            raise ValueError(f"output {i} has a batch dim, though its axis is None")
+    wanted = [0 if d is zero_if_mapped else d for d in out_axes_dest]
+
+    def moved(*args: Any) -> list[Any]:
+        outs = jaxpr_as_fun(batched)(*args)
+        rows = zip(outs, dims, wanted, strict=True)
+        return [x if d is None else move_dim(x, d, w) for x, d, w in rows]
+
+    if any(d not in (None, w) for d, w in zip(dims, wanted, strict=True)):
+        batched = stage(moved, batched.in_avals, batched.jaxpr.debug_info)
+    return batched, [d is not None for d in dims]
 
 
 def defvectorized(primitive: Primitive) -> None:

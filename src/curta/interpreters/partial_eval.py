@@ -15,25 +15,30 @@ jaxpr.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.core.avals import ShapedArray
-from curta.core.jaxpr import ClosedJaxpr, Jaxpr
+from curta.core.flat import debug_info as describe
+from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from curta.core.stage import JitTracer as DynamicJaxprTracer, stage
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.extend.linear_util import WrappedFun
 from curta.on_demand import Listing, listed
 from curta.transforms.dce import dce_jaxpr as _without_dead_code
-from curta.transforms.partial_eval import PartialTrace, prune
+from curta.transforms.lowering import lower_jaxpr as _lower_jaxpr
+from curta.transforms.partial_eval import PartialTrace, prune, split_jaxpr
 
 __all__ = [
     "DynamicJaxprTracer",
     "PartialVal",
+    "abstract_eval_fun",
     "close_jaxpr",
     "convert_constvars_jaxpr",
     "dce_jaxpr",
+    "lower_jaxpr2",
     "move_binders_to_back",
+    "partial_eval_jaxpr_nounits",
     "prune_closed_jaxpr_outputs",
     "trace_to_jaxpr_dynamic",
     "trace_to_jaxpr_nounits",
@@ -242,3 +247,82 @@ def prune_closed_jaxpr_outputs(
     pairs = zip(jaxpr.jaxpr.outvars, used_outputs, strict=True)
     outvars = tuple(v for v, used in pairs if used)
     return ClosedJaxpr(jaxpr.jaxpr.replace(outvars=outvars), jaxpr.consts)
+
+
+def abstract_eval_fun(
+    fun: Callable[..., Any], *avals: ShapedArray, debug_info: Any = None, **params: Any
+) -> list[ShapedArray]:
+    """The avals of the results of a function of flat arguments.
+
+    Args:
+      fun: a function of arrays to a sequence of arrays.
+      avals: the avals of its arguments.
+      debug_info: what errors say of it. None (default) is its name and line.
+      params: keyword arguments that it is given.
+
+    Returns:
+      A list of avals.
+
+    Raises:
+      TypeError: a result is not an array.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval as pe
+    >>> pe.abstract_eval_fun(lambda x, n: [x + n], curta.typeof(1.0), n=2)
+    [ShapedArray(float32[], weak_type=True)]
+    """
+    described = debug_info or describe("abstract_eval_fun", fun)
+    closed = stage(lambda *xs: list(fun(*xs, **params)), avals, described)
+    return list(closed.out_avals)
+
+
+def lower_jaxpr2(hi_jaxpr: ClosedJaxpr) -> ClosedJaxpr:
+    """The jaxpr with primitives and types of `hijax` replaced by arrays.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval as pe
+    >>> closed = curta.make_jaxpr(lambda x: x + 1)(2)
+    >>> pe.lower_jaxpr2(closed).eqns[0].primitive
+    add
+    """
+    return _lower_jaxpr(hi_jaxpr)
+
+
+def partial_eval_jaxpr_nounits(
+    jaxpr: ClosedJaxpr, unknowns: Sequence[bool], instantiate: bool | Sequence[bool]
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[ShapedArray]]:
+    """A jaxpr cut into what known inputs determine and the rest.
+
+    Args:
+      jaxpr: the jaxpr.
+      unknowns: whether each input is unknown.
+      instantiate: whether an output counts as unknown though it is not: for each, or
+        all.
+
+    Returns:
+      The jaxpr of the known inputs, which gives the known outputs and residuals; that
+      of the residuals and unknown inputs, which gives the unknown outputs; whether
+      each output is unknown; and the avals of the residuals.
+
+    Raises:
+      ValueError: `unknowns` has another length than the inputs.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval as pe
+    >>> closed = curta.make_jaxpr(lambda x, y: (2 * x, (2 * x) * y))(1.0, 1.0)
+    >>> cut = pe.partial_eval_jaxpr_nounits(closed, [False, True], False)
+    >>> known, rest, flags, _ = cut
+    >>> flags, len(known.out_avals), len(rest.in_avals)
+    ([False, True], 2, 2)
+    """
+    forced = instantiate if isinstance(instantiate, bool) else tuple(instantiate)
+    split = split_jaxpr(jaxpr, tuple(unknowns), forced)
+    count = split.out_unknown.count(False)
+
+    def known(*args: Any) -> list[Any]:
+        outs = jaxpr_as_fun(split.known)(*args)
+        return [*outs[:count], *split.residuals(args, outs)]
+
+    closed = stage(known, split.known.in_avals, jaxpr.jaxpr.debug_info)
+    residuals = list(closed.out_avals[count:])
+    return closed, split.unknown, list(split.out_unknown), residuals

@@ -167,6 +167,7 @@ from curta.lax.parallel import (
     ppermute as ppermute,
     pshuffle as pshuffle,
     psum_scatter as psum_scatter,
+    psum_scatter_start as psum_scatter_start,
     pswapaxes as pswapaxes,
 )
 from curta.lax.ragged import (

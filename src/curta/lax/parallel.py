@@ -218,6 +218,76 @@ def psum_scatter(
     return tree_util.tree_map(leaf, x)
 
 
+class Future:
+    """The result of a collective that was started; `done()` is the array.
+
+    It has the `shape` and `dtype` of the array.
+    """
+
+    def __init__(self, value: Any):
+        self._value = value
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """The sizes of the array's dims."""
+        shape: tuple[Any, ...] = typeof(self._value).shape
+        return shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype of the array."""
+        return typeof(self._value).dtype
+
+    def done(self) -> Any:
+        """The array, after the collective."""
+        return self._value
+
+
+def psum_scatter_start(
+    x: Any,
+    axis_name: AxisName,
+    *,
+    scatter_dimension: int = 0,
+    axis_index_groups: Groups = None,
+    tiled: bool = False,
+) -> Any:
+    """Start a `psum_scatter`; `done()` of each result is the array.
+
+    The collective is one op, which runs in the order of the program: nothing runs at
+    the same time here.
+
+    Args:
+      x: a tree of arrays.
+      axis_name, scatter_dimension, axis_index_groups: as for `psum_scatter`.
+      tiled: must be True, as in JAX.
+
+    Returns:
+      A tree like `x`, with a `Future` for each array.
+
+    Raises:
+      NotImplementedError: `tiled` is False.
+      NameError: an axis name is not bound.
+      ValueError: a dim has another size.
+      IndexError: a dim is out of range.
+
+    >>> import curta, curta.numpy as jnp
+    >>> start = lambda x: curta.lax.psum_scatter_start(x, "i", tiled=True).done()
+    >>> curta.vmap(start, axis_name="i")(jnp.arange(4).reshape(2, 2))
+    Array([[2],
+           [4]], dtype=int32)
+    """
+    if not tiled:
+        raise NotImplementedError("psum_scatter_start takes only tiled=True.")
+    out = psum_scatter(
+        x,
+        axis_name,
+        scatter_dimension=scatter_dimension,
+        axis_index_groups=axis_index_groups,
+        tiled=True,
+    )
+    return tree_util.tree_map(Future, out)
+
+
 def ppermute(x: T, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> T:
     """Values handed from example to example.
 

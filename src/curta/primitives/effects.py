@@ -64,6 +64,36 @@ class TokenDType(dtypes.ExtendedDType):
 TOKEN = ShapedArray((), TokenDType())
 
 
+class _TokenTypes(type):
+    """Makes `isinstance` ask for the dtype of tokens."""
+
+    def __instancecheck__(cls, x: Any) -> bool:
+        aval = x if isinstance(x, ShapedArray) else getattr(x, "aval", None)
+        is_type = isinstance(x, ShapedArray)
+        known = isinstance(aval, ShapedArray) and aval.dtype == TOKEN.dtype
+        return known and is_type is cls.of_types
+
+    of_types: bool
+
+
+class AbstractToken(metaclass=_TokenTypes):
+    """The class of the type of tokens, of which there is one."""
+
+    of_types = True
+
+    def __new__(cls) -> Any:
+        return TOKEN
+
+
+class Token(metaclass=_TokenTypes):
+    """The class of tokens; `lax.create_token` makes one."""
+
+    of_types = False
+
+    def __new__(cls, buf: Any = None) -> Any:
+        return CreateToken()()
+
+
 class CreateToken(Op):
     """A token that comes after nothing."""
 

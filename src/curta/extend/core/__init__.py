@@ -52,6 +52,10 @@ from curta.extend.core.named_calls import (
     register_call_primitive_rules as register_call_primitive_rules,
 )
 from curta.on_demand import retired as _retired, without_parts as _without_parts
+from curta.primitives.effects import (
+    AbstractToken as AbstractToken,
+    Token as Token,
+)
 
 JaxprEqn = _Eqn
 primal_dtype_to_tangent_dtype = _tangent_dtype
