@@ -253,3 +253,24 @@ def test_rows_of_traced_arrays():
             jaxpr = curta.make_jaxpr(lambda x: rows(x))(jnp.zeros((2, 3)))
         assert [e.primitive.name for e in jaxpr.eqns][-1] == op
         assert len(jaxpr.out_avals) == 2
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32"])
+def test_floats_beyond_the_ends_saturate(dtype):
+    info, x = np.iinfo(dtype), jnp.array([0, 1, 100], dtype)
+    for value, want in (
+        (1e10, info.max),
+        (-1e10, info.min),
+        (np.inf, info.max),
+        (np.nan, 0),
+    ):
+        numbers = [
+            lax.convert_element_type(value, dtype),
+            curta.jit(lambda v: v.astype(dtype))(jnp.array([value]))[0],
+            jnp.asarray(np.array([value]), dtype)[0],
+            jnp.full(1, value, dtype)[0],
+            x.at[0].set(value)[0],
+            jnp.pad(x, 1, constant_values=value)[0],
+            jnp.max(x[:0], initial=value),
+        ]
+        assert [int(n) for n in numbers] == [want] * len(numbers)

@@ -15,6 +15,7 @@ from curta.core.array import Array, DTypeLike
 from curta.core.avals import ShapedArray, is_python_scalar, is_string, plain_scalar
 from curta.core.trace import typeof
 from curta.lax.scalars import scalar_array
+from curta.primitives.elementwise.convert import converted
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.transfer import fresh_copy, guard_implicit_transfer
 
@@ -201,6 +202,8 @@ def _from_value(x: Any, dtype: Any) -> Any:
 def _from_numpy(x: Any, dtype: Any) -> Any:
     if dtype is None:
         dtype = dtypes.dtype(x)
+    if dtypes.issubdtype(dtype, np.integer) and dtypes.issubdtype(x.dtype, np.inexact):
+        x = converted(np.asarray(x), np.dtype(dtype))  # NumPy's way depends on the CPU
     value = fresh_copy(x, dtype)
     if value.ndim == 0 and dtypes.canonicalize_dtype(value.dtype) == value.dtype:
         return scalar_array(value[()])

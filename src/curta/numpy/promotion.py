@@ -27,7 +27,7 @@ from curta.numpy.arguments import (
     refused_operand,
 )
 from curta.numpy.constructors import asarray, weak_constant
-from curta.primitives.elementwise.convert import convert_element_type
+from curta.primitives.elementwise.convert import convert_element_type, converted
 from curta.runtime.array import wrap
 from curta.user_warnings import warn
 
@@ -52,7 +52,7 @@ def cast(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     value = np.asarray(x, typeof(x).dtype)
     if value.dtype != dtype:
         with np.errstate(over="ignore"):  # too large a float is infinite
-            value = value.astype(dtype)
+            value = converted(value, dtype)
     return weak_constant(value[()]) if weak_type else value[()]
 
 

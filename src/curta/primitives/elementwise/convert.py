@@ -41,7 +41,7 @@ class ConvertElementType(Op):
         return ShapedArray(x.shape, self.new_dtype, self.weak_type)
 
     def eval(self, *args: Any) -> Any:
-        return _converted(args[0], dtypes.physical_dtype(self.new_dtype))
+        return converted(args[0], dtypes.physical_dtype(self.new_dtype))
 
     def lower(self, b: Any, index: tuple[Any, ...], *operands: Any) -> Any:
         x, dtype = operands[0].at(index), dtypes.physical_dtype(self.new_dtype)
@@ -89,8 +89,8 @@ def _is_no_number(dtype: Any) -> bool:
     return extended and not isinstance(dtype, dtypes.PrimalTangentDType)
 
 
-def _converted(x: Any, dtype: Any) -> Any:
-    """`x` as `dtype`, in NumPy."""
+def converted(x: Any, dtype: Any) -> Any:
+    """The NumPy array `x` as `dtype`, by the rules of `ConvertElementType`."""
     if x.dtype == dtype:
         return x
     if x.dtype == dtypes.float0:
@@ -140,7 +140,7 @@ def convert_element_type(x: Any, dtype: Any, weak_type: bool = False) -> Any:
         physical = dtypes.physical_dtype(dtype)
         narrow = np.dtype(physical).itemsize < 4  # where too large a float is infinite
         with np.errstate(over="ignore") if narrow else nullcontext():
-            out = scalar_of(wanted, _converted(np.asarray(x), physical))
+            out = scalar_of(wanted, converted(np.asarray(x), physical))
         if typeof(out) is wanted:
             return out
     return ConvertElementType(dtype, weak_type)(x)
