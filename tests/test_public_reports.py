@@ -486,3 +486,13 @@ def test_checkpoints_mapped_along_some_operands():
     x = jnp.arange(3.0)
     for g, want in ((f, np.sin(2 * x)), (curta.grad(f), 2 * np.cos(2 * x))):
         assert_allclose(curta.vmap(g, (0, None))(x, 2.0), want, rtol=1e-6)
+
+
+# ---- indices that do not fit: 29254
+
+
+def test_top_k_of_more_elements_than_its_indices_can_count():
+    long = curta.ShapeDtypeStruct((2**31 + 8,), np.int8)
+    with pytest.raises(ValueError, match="top_k returns int32 indices"):
+        curta.eval_shape(lambda x: lax.top_k(x, 2), long)
+    assert len(curta.eval_shape(lambda x: lax.top_k(x.reshape(8, -1), 2), long)) == 2

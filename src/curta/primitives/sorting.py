@@ -12,6 +12,7 @@ from curta import dtypes
 from curta.api_version import MORE_PARAMETERS, Change
 from curta.config import config
 from curta.core.avals import ShapedArray
+from curta.core.dim import is_symbolic_dim
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
@@ -131,6 +132,13 @@ class TopK(Op):
             raise ValueError(
                 "k argument to top_k must be no larger than size along axis; got"
                 f" k={self.k} with shape={shape} and axis={self.axis}"
+            )
+        largest = np.iinfo(np.int32).max
+        if not is_symbolic_dim(shape[self.axis]) and shape[self.axis] > largest:
+            raise ValueError(
+                "top_k returns int32 indices, which will overflow for array dimensions"
+                f" larger than the maximum int32 ({largest}). Got"
+                f" operand.shape={x.shape}"
             )
         shape[self.axis] = self.k
         indices = ShapedArray(tuple(shape), np.dtype(np.int32), x.weak_type)
