@@ -1,6 +1,6 @@
 """Primitives and types of a program's own, with rules for every transformation.
 
-`HiPrim` is a primitive, `HiType` a type whose values are no arrays. Both are recorded
+`HiPrim` is a primitive, `HiType` a type whose values are not arrays. Both are recorded
 in jaxprs, and transformed by their own rules; before a program is compiled, primitives
 are replaced by what they consist of, and values by the arrays that they are made of.
 

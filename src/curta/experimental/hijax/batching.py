@@ -1,4 +1,4 @@
-"""What `batch` rules of a `HiPrim` are made of."""
+"""Building blocks for `batch` rules of a `HiPrim`."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def vmap_rule(
       axis_data: the mapped axis, as `batch` is given it.
       f: a function of pytrees of values.
       in_axes, out_axes: as those of `vmap`.
-      sum_match: as that of `vmap`.
+      sum_match: as in `vmap`.
 
     Returns:
       The function of batches.

@@ -19,7 +19,7 @@ from curta.transforms.partial_eval import PartialTrace, prune
 @tree_util.register_static
 @dataclass(frozen=True)
 class Static:
-    """A value among residuals that is no array."""
+    """A residual that is not an array."""
 
     val: Any
 

@@ -140,7 +140,7 @@ class VJPHiPrimitive(HiPrim):
     """A `HiPrim` of JAX 0.10, which may say how it is batched by `batch_dim_rule`."""
 
     def batch_dim_rule(self, axis_data: Any, dims: Any) -> Any:
-        """Return along which dims the examples lie in results."""
+        """Return the batch dims of the results."""
         raise NotImplementedError(
             f"for vmap support, subclass {type(self)} must implement `batch` or"
             " `batch_dim_rule`"
@@ -227,7 +227,7 @@ class AvalMutableQDD:
 
 
 def cur_qdd(x: Any) -> Any:
-    """What of the type of a value may change, as it is now.
+    """Return the current mutable part of the type of a value.
 
     Values of a `MutableHiType` tell it by a method of that name.
 

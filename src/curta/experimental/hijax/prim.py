@@ -21,7 +21,7 @@ class HiPrim:
     An instance is one application. The `__init__` of a subclass sets `in_avals`, a
     tuple of a type (or pytree of types) for each operand, `out_aval`, the type (or
     pytree) of results, and `params`, a dict of hashable parameters, which become
-    attributes; then it calls that of this class. Rules:
+    attributes; then it calls this class's. Rules:
 
     =================  ==============================================================
     `expand`           `(*args)`: what the primitive consists of
@@ -32,7 +32,7 @@ class HiPrim:
     `vjp_bwd`          `(residuals, out_ct, *accums)`: adds to accumulators instead
     `lin`              `(nzs_in, *args) -> (out, residuals)`, as `vjp_fwd`
     `linearized`       `(residuals, *tangents) -> out_tangent`
-    `transpose`        `(out_ct, *args)`, of which linear ones are accumulators
+    `transpose`        `(out_ct, *args)`; linear arguments are accumulators
     `batch`            `(axis_data, args, dims) -> (out, out_dims)`
     `dce`              `(used_outs, live_ins) -> (used_ins, produced_outs, prim)`
     =================  ==============================================================

@@ -3,7 +3,7 @@
 A `Law` promotes the arguments to one float dtype, refuses complex numbers, computes in
 float64 where single precision would lose digits, and makes the result NaN, and so its
 derivatives, where a parameter is not legal: as SciPy does, whose `_argcheck` says what
-is legal. A distribution then only gives formulas of the standardised number.
+is legal. A distribution then only gives formulas of the standardized number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Law:
     """A distribution: its name, and which shape parameters are legal.
 
     Args:
-      name: that of the module, which errors begin with.
+      name: the name of the module, with which errors begin.
       legal: a condition of the shape parameters, which NaN does not fulfil.
       wide: whether formulas are computed in float64 whatever the dtype.
       refuses: raises an error for complex numbers x, given the function's name and x;
@@ -102,7 +102,7 @@ class Law:
     def of_count(
         self, name: str, formula: Formula, between: float | None, k: Any, *given: Any
     ) -> Any:
-        """formula(k - loc, *shape), or `between` where that is no whole number.
+        """formula(k - loc, *shape), or `between` where `k - loc` is not whole.
 
         None for `between` takes the whole number below. `given` are the shape
         parameters and the location.
