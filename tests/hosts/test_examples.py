@@ -1,9 +1,5 @@
 """What the examples compute on several hosts is what one process computes."""
 
-import json
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -32,21 +28,6 @@ def simulated():
 @pytest.mark.parametrize("name", NAMES)
 def test_four_simulated_hosts(alone, simulated, name):
     np.testing.assert_allclose(getattr(examples, name)(), alone[name], **CLOSE)
-
-
-def test_two_processes(alone):
-    command = [sys.executable, "-m", "curta.run", "-n", "2", "--engine", "tcp"]
-    found = subprocess.run(
-        [*command, examples.__file__],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert found.returncode == 0, found.stderr
-    curves = json.loads(found.stdout)
-    for name in NAMES:
-        np.testing.assert_allclose(curves[name], alone[name], **CLOSE)
 
 
 def test_training_goes_on_from_what_was_saved(alone, simulated, tmp_path):
