@@ -106,6 +106,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
     )
     | {"LayoutConstraint": "tests/experimental/test_layout.py"}
     | dict.fromkeys(("HiOp", "HiLinear"), "tests/experimental/test_hijax.py")
+    | {"NamedCall": "tests/core/test_core_call.py"}
 )
 
 # Ops that may be differentiated nowhere, as in JAX; asking raises MissingRule.
