@@ -77,6 +77,9 @@ class Tuning:
     light_body: int = limit(24, shrunk=4)
     # The same for two vectors: heavier bodies would spill.
     heavy_body: int = limit(160, shrunk=12)
+    # Registers of accumulators of a block of a sum, and elements that each takes in.
+    sum_vectors: int = limit(4, shrunk=2)
+    sum_steps: int = limit(16, shrunk=2)
     # Maximum elements of rows of which a block ends its folds together.
     short_row: int = limit(64, shrunk=8)
     # Minimum blocks of such rows.

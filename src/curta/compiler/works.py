@@ -146,6 +146,7 @@ def works_of(
     plan: FusionPlan, items: LoweredItems, target: Target, often: bool
 ) -> list[list[Work]]:
     """What is run for each group of a plan: most are one kernel."""
+    given = items.builder, target.vector_bytes
     groups: list[list[LibraryItem | Scheduled | Kernel]] = []
     for group in plan.groups:
         item = group.items[0]
@@ -155,8 +156,8 @@ def works_of(
             groups.append([item])
         else:
             kernel = by_width(assemble(group, items.builder), items.builder)
-            wide = widen_rows(kernel, items.builder)
-            groups.append([k for w in wide for k in split_folds(w, items.builder)])
+            wide = widen_rows(kernel, *given)
+            groups.append([k for w in wide for k in split_folds(w, *given)])
     works = [w for group in groups for w in group]
     users = Counter(b for w in works for b in _touched(w))
     shared = {*ends_of(items), *(b for b, count in users.items() if count > 1)}

@@ -41,6 +41,7 @@ __all__ = [
     "to_floating_dtype",
     "to_inexact_dtype",
     "to_numeric_dtype",
+    "summing_dtype",
     "working_dtype",
 ]
 
@@ -489,6 +490,19 @@ def working_dtype(dtype: DType) -> DType:
     """
     small = dtype.itemsize <= 2 and dtype in _KINDS["real floating"]
     return np.dtype(np.float32) if small else dtype
+
+
+def summing_dtype(dtype: DType) -> DType:
+    """What NumPy adds numbers of `dtype` up in: floats in twice their precision.
+
+    Example:
+        >>> from curta import dtypes
+        >>> [dtypes.summing_dtype(np.dtype(d)).name for d in ("float32", "int16")]
+        ['float64', 'int16']
+    """
+    if dtype in _KINDS["real floating"]:
+        return np.dtype(np.float64)
+    return np.dtype(np.complex128) if dtype == np.complex64 else dtype
 
 
 def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:

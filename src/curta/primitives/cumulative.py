@@ -80,11 +80,15 @@ class Cumulative(Folding):
     def eval(self, *args: Any) -> Any:
         (x,) = args
         flipped = np.flip(x, self.axis) if self.reverse else x
-        working = dtypes.working_dtype(x.dtype)
+        working = self.working(x.dtype)
         if working in NARROW_INTEGERS:
             working = np.dtype(np.int8)  # NumPy accumulates none of fewer bits
         out = self.accumulated(flipped.astype(working, copy=False)).astype(x.dtype)
         return np.flip(out, self.axis) if self.reverse else out
+
+    def working(self, dtype: Any) -> Any:
+        """The dtype in which NumPy accumulates."""
+        return dtypes.working_dtype(dtype)
 
     def accumulated(self, x: Any) -> Any:
         """The reduction from the front, in NumPy."""
@@ -158,6 +162,9 @@ class CumSum(Cumulative):
 
     name: ClassVar[str] = "cumsum"
     monoid: ClassVar[Monoid] = SUM
+
+    def working(self, dtype: Any) -> Any:
+        return dtypes.summing_dtype(dtype)
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         return self(*primals), self(*tangents)

@@ -157,8 +157,10 @@ class DotGeneral(Bilinear):
     def eval(self, *args: Any) -> Any:
         lhs, rhs = args
         dtype = self._out_dtype(lhs.dtype, rhs.dtype)
-        working = dtypes.working_dtype(dtype)
         plan = _matmul_plan(self.dimension_numbers, lhs.shape, rhs.shape)
+        is_vector = min(plan.lhs_shape[-2], plan.rhs_shape[-1]) == 1
+        # Long sums; products of matrices are left to the tiles of BLAS.
+        working = (dtypes.summing_dtype if is_vector else dtypes.working_dtype)(dtype)
         lhs = lhs.astype(working, copy=False).transpose(plan.lhs_order)
         rhs = rhs.astype(working, copy=False).transpose(plan.rhs_order)
         # A sum of one product is that product, even if it is -0.0.

@@ -236,7 +236,7 @@ class ReduceSum(Reduction):
 
     def eval(self, *args: Any) -> Any:
         (x,) = args
-        out = np.add.reduce(x, self.axes, dtype=dtypes.working_dtype(x.dtype))
+        out = np.add.reduce(x, self.axes, dtype=dtypes.summing_dtype(x.dtype))
         if out.size == x.size:  # a single term is the sum, even if it is -0.0
             return x.reshape(out.shape)
         return out.astype(x.dtype, copy=False)

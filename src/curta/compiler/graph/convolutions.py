@@ -167,7 +167,7 @@ def _fold(
     b = lowering.builder
     reduced = loop_dims((*conv.window, conv.inputs), len(variables(index)))
     *tap, i = reduced
-    code = simple_fold(b, conv.working, conv.out.dtype, b.add)
+    code = simple_fold(b, conv.working, conv.out.dtype, b.sum)
     term = _term(lowering, conv, index, i, tap)
     lowering.emit_fold(result, index, reduced, (term,), code, conv.op.name)
 

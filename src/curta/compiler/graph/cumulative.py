@@ -6,14 +6,13 @@ vectors, and each row is combined with the row before it, in an ordered loop.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, cast
 
-from curta.compiler.graph.folds import simple_fold
+from curta.compiler.graph.folds import cumulative_fold
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LoopItem
-from curta.compiler.loops.element_types import computed_dtype
-from curta.compiler.loops.index import Affine, as_index, row_major
+from curta.compiler.loops.element_types import computed_dtype, wide_dtype
+from curta.compiler.loops.index import as_index, row_major
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
 from curta.core.avals import ShapedArray
@@ -35,8 +34,7 @@ def cumulative_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     x = b.convert(lowering.elements.at(eqn.invars[0], tuple(element)), working)
     offset = row_major(element, aval.shape)
     if all(d == 1 for d in aval.shape[op.axis + 1 :]):
-        combine = partial(op.combine, b)
-        code = simple_fold(b, working, dtype, combine, op.identity(dtype))
+        code = cumulative_fold(op, b, working, dtype)
         kept, along = index[: op.axis], index[op.axis :]
         lowering.emit_fold(result, kept, along, (x,), code, op.name, offset)
     else:
@@ -51,23 +49,28 @@ def _row_by_row(
     result: Buffer,
     working: Any,
 ) -> None:
+    """Each row combined with what the rows before it come to, which is wide."""
     b, (index, element) = lowering.builder, indices
     shape, dtype = lowering.avals[result].shape, lowering.dtype(result)
-    target = result
-    if working != dtype:
-        target = lowering.new_buffer(ShapedArray(shape, working), f"{result.name}.wide")
-
-    def earlier() -> Affine:
-        before = list(element)
-        before[op.axis] = element[op.axis] + (1 if op.reverse else -1)
-        return row_major(before, shape)
-
-    value = b.guarded(
+    code = cumulative_fold(op, b, working, dtype)
+    if code.order == "blocks":
+        working = wide_dtype(working)
+        code = cumulative_fold(op, b, working, dtype)
+    columns = shape[: op.axis] + shape[op.axis + 1 :]
+    aval = ShapedArray(columns, working)
+    totals = lowering.new_buffer(aval, f"{result.name}.total")
+    column = (*index[: op.axis], *index[op.axis + 1 :])
+    here = row_major(column, columns)
+    x = b.convert(x, working)
+    total = b.guarded(
         b.compare("gt", index[op.axis], 0),
-        lambda: op.combine(b, b.load(target, earlier(), working), x),
+        lambda: code.combine((b.load(totals, here, working),), (x,))[0],
         x,
     )
-    stores = lowering.stores(target, row_major(element, shape), value)
+    stores = (
+        *lowering.stores(totals, here, total),
+        *lowering.stores(result, row_major(element, shape), b.convert(total, dtype)),
+    )
     independent = len(variables(index[: op.axis]))
     lowering.items.append(
         LoopItem(
@@ -75,6 +78,3 @@ def _row_by_row(
             ordered=True, label=op.name, independent=independent,
         )
     )  # fmt: skip
-    if target is not result:
-        narrow = b.convert(lowering.load(target, index), dtype)
-        lowering.emit_map(result, index, narrow, "convert")

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from curta.compiler.graph.folds import simple_fold
+from curta.compiler.graph.folds import columns_of, simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.graph.items import LibraryItem
 from curta.compiler.graph.packed_dots import packed_dot, packed_kind
@@ -24,6 +24,7 @@ from curta.compiler.library.gemm import Dot
 from curta.compiler.loops.element_types import computed_dtype
 from curta.compiler.loops.lower import loop_dims, variables
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import typical
@@ -70,28 +71,21 @@ outer_products = Rewriting(outer_product)
 
 def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a `dot_general` into `result`."""
-    numbers = cast(DotGeneral, eqn.op).dimension_numbers
-    (left_sum, right_sum), (left_batch, right_batch) = numbers
-    left, right = eqn.invars
+    op, (left, right) = cast(DotGeneral, eqn.op), eqn.invars
+    (left_sum, right_sum), (left_batch, right_batch) = op.dimension_numbers
     left_free = others(left.aval.ndim, left_batch, left_sum)
     right_free = others(right.aval.ndim, right_batch, right_sum)
-    batch, m = _size(left, left_batch), _size(left, left_free)
-    n, k = _size(right, right_free), _size(left, left_sum)
     out = eqn.outvars[0].aval
     working = summing_dtype(out.dtype)
-    kind = _kind(working, typical(batch * m * n * k))
-    if kind is None or any(d <= 1 for d in (m, n, k)) or not batch:
+    shape = batch, m, n, k = _sizes(op, left.aval, right.aval)
+    kind = _kind(working, typical(math.prod(shape)))
+    if kind is None or not is_matrix_product(op, left.aval, right.aval, working):
         return _fold(lowering, eqn, result, working)
     to = result
     if out.dtype != working:
         wide = ShapedArray(out.shape, working)
         to = lowering.new_buffer(wide, f"{result.name}.wide")
-    shape = batch, m, n, k
-    words = packed_kind(
-        [x.aval.dtype for x in eqn.invars], working, shape, lowering.target
-    )
-    if words == "bf16x2" and not is_default(cast(DotGeneral, eqn.op).precision):
-        words = None
+    words = words_of(op, left.aval, right.aval, working, lowering.target)
     if words is not None:
         groups = (left_batch, left_free, left_sum), (right_batch, right_sum, right_free)
         packed_dot(lowering, [left, right], groups, shape, words, to)
@@ -110,6 +104,35 @@ def dot_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
         lowering.emit_map(result, index, value, "convert")
 
 
+def is_matrix_product(
+    op: DotGeneral, left: ShapedArray, right: ShapedArray, working: Any
+) -> bool:
+    """Whether tiles add up the products of the dtype `working`, and no fold."""
+    batch, m, n, k = _sizes(op, left, right)
+    return working in KINDS and bool(batch) and all(d > 1 for d in (m, n, k))
+
+
+def words_of(
+    op: DotGeneral, left: ShapedArray, right: ShapedArray, working: Any, target: Target
+) -> str | None:
+    """The kind of the words of two or four elements that tiles multiply, if any."""
+    shape = _sizes(op, left, right)
+    words = packed_kind([left.dtype, right.dtype], working, shape, target)
+    return None if words == "bf16x2" and not is_default(op.precision) else words
+
+
+def _sizes(
+    op: DotGeneral, left: ShapedArray, right: ShapedArray
+) -> tuple[int, int, int, int]:
+    """The extents of a product: batch, rows, columns and steps."""
+    (left_sum, right_sum), (left_batch, right_batch) = op.dimension_numbers
+    left_free = others(left.ndim, left_batch, left_sum)
+    right_free = others(right.ndim, right_batch, right_sum)
+    parts = (left, left_batch), (left, left_free), (right, right_free), (left, left_sum)
+    batch, m, n, k = (math.prod(x.shape[d] for d in dims) for x, dims in parts)
+    return batch, m, n, k
+
+
 def summing_dtype(dtype: Any) -> Any:
     """The dtype in which products of a dtype are added up."""
     if dtype.kind in "iu":
@@ -122,10 +145,6 @@ def _kind(dtype: Any, work: int) -> str | None:
     if dtype.kind != "f" and work < config.tuning.called_dot_work:
         return None
     return KINDS.get(dtype)
-
-
-def _size(x: Atom, dims: Dims) -> int:
-    return math.prod(x.aval.shape[d] for d in dims)
 
 
 def _matrix(
@@ -175,6 +194,10 @@ def _fold(lowering: ItemBuilder, eqn: Eqn, result: Buffer, working: Any) -> None
     if all(v.aval.size for v in operands):
         indices = factor_indices(numbers, [v.aval.ndim for v in operands], kept, summed)
         x, y = map(lowering.elements.at, operands, indices)
-        product = b.mul(b.convert(x, working), b.convert(y, working))
-    code = simple_fold(b, working, out.dtype, b.add)
-    lowering.emit_fold(result, kept, summed, (product,), code, "dot_general")
+        product = b.product(b.convert(x, working), b.convert(y, working))
+    code = simple_fold(b, working, out.dtype, b.sum)
+    large = max((0, 1), key=lambda side: operands[side].aval.size)
+    columns = columns_of(operands[large].aval.shape, numbers[0][large])
+    lowering.emit_fold(
+        result, kept, summed, (product,), code, "dot_general", columns=columns
+    )

@@ -105,7 +105,7 @@ _RULES: dict[type[Op], Rule] = {
     Sort: _any_target(_of("sorting", "sorted_by_library")),
     TopK: _any_target(_of("sorting", "top_k_by_library")),
     Cumulative: _any_target(_of("scans", "in_blocks")),
-    ScatterAdd: _any_target(_of("scatters", "in_pieces")),
+    ScatterAdd: _any_target(_of("scatters", "many_to_few")),
     RandomGamma: _any_target(_of("gamma", "by_draws")),
     HostBucket: _any_target(together),
     Scan: _any_target(written_out),

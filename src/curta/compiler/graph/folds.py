@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -10,9 +12,13 @@ import numpy as np
 
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.element_types import computed_dtype
+from curta.compiler.loops.nodes import Order
+from curta.core.dim import is_same
 from curta.core.op import Op
 from curta.lazy_dataclass import dataclass
-from curta.primitives.families import Reduction
+from curta.primitives.cumulative import Cumulative
+from curta.primitives.families import Folding, Reduction
+from curta.primitives.monoids import PROD, SUM
 from curta.primitives.reduction import ArgReduction
 
 Scalars = tuple[Any, ...]
@@ -24,7 +30,8 @@ _INT32 = np.dtype(np.int32)
 class FoldCode:
     """Scalar code of a reduction; there may be several accumulators.
 
-    `in_order` combines where all on the left comes before all on the right.
+    `in_order` combines where all on the left comes before all on the right. `order` is
+    that of `Fold`: rounding shows in which order floats are added or multiplied.
     """
 
     initial: Scalars
@@ -32,6 +39,7 @@ class FoldCode:
     combine: Callable[[Scalars, Scalars], Scalars]
     result: Callable[[Scalars], Any]
     in_order: Callable[[Scalars, Scalars], Scalars] | None = None
+    order: Order = "any"
 
 
 def is_fold(op: Op) -> bool:
@@ -44,6 +52,12 @@ def reduced_index(axes: list[int], along: Scalars, kept: Scalars) -> Scalars:
     places, rest = dict(zip(axes, along, strict=True)), iter(kept)
     rank = len(along) + len(kept)
     return tuple(places[k] if k in places else next(rest) for k in range(rank))
+
+
+def columns_of(shape: Sequence[int], axes: Sequence[int]) -> int:
+    """The elements of the dims behind the last one that is reduced."""
+    last = max((a for a in axes if not is_same(shape[a], 1)), default=len(shape))
+    return math.prod(shape[last + 1 :])
 
 
 def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
@@ -64,9 +78,25 @@ def fold_code(op: Op, b: ScalarBuilder, dtype: Any) -> FoldCode:
             lambda final: b.convert(final[1], op.index_dtype),
             lambda left, right: op.combine_in_order(b, left, right),
         )
-    fold = cast(Reduction, op)
-    combine, wide = partial(fold.combine, b), computed_dtype(dtype)
-    return simple_fold(b, wide, dtype, combine, fold.identity(dtype))
+    return folding(cast(Reduction, op), b, computed_dtype(dtype), dtype)
+
+
+def folding(op: Folding, b: ScalarBuilder, working: Any, dtype: Any) -> FoldCode:
+    """The code of a fold by the operation of `op`, in the dtype `working`."""
+    rounded = {SUM: b.sum, PROD: b.product}.get(op.monoid)
+    combine = rounded or partial(op.combine, b)
+    return simple_fold(b, working, dtype, combine, op.identity(dtype))
+
+
+def cumulative_fold(
+    op: Cumulative, b: ScalarBuilder, working: Any, dtype: Any
+) -> FoldCode:
+    """The code of a cumulative reduction."""
+    if hasattr(op, "monoid"):
+        return folding(op, b, working, dtype)
+    # The logarithm of a sum of exponentials is of no monoid.
+    code = simple_fold(b, working, dtype, partial(op.combine, b), op.identity(dtype))
+    return dataclasses.replace(code, order="chain")
 
 
 def simple_fold(
@@ -77,9 +107,11 @@ def simple_fold(
     identity: Any = 0,
 ) -> FoldCode:
     """The code of a fold in the dtype `working`, whose result is rounded to `dtype`."""
+    rounds = combine in (b.sum, b.product) and working.kind in "fc"
     return FoldCode(
         (b.const(identity, working),),
         lambda x, _: (b.convert(x, working),),
         lambda x, y: (combine(x[0], y[0]),),
         lambda final: b.convert(final[0], dtype),
+        order="blocks" if rounds else "any",
     )

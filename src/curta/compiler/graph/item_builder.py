@@ -16,7 +16,8 @@ from curta.compiler.loops.complexes import parts
 from curta.compiler.loops.element_types import component
 from curta.compiler.loops.index import Affine, LoopVar, row_major
 from curta.compiler.loops.lower import Elements, loop_dims, variables
-from curta.compiler.loops.nodes import Buffer, Fold, Store
+from curta.compiler.loops.nodes import Buffer, Fold, Order, Store
+from curta.compiler.loops.summation import sum_kind
 from curta.compiler.targets import Target
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
@@ -148,10 +149,12 @@ class ItemBuilder:
         code: FoldCode,
         label: str,
         running: Affine | None = None,
+        columns: int = 1,
     ) -> None:
         """Add the item that folds `inputs` over the `reduced` loops.
 
         `running` is where to store what there is so far, if every index is stored.
+        There are so many `columns`: elements of kept dims behind the reduced ones.
         """
         inner = variables(reduced)
         if not inner or not all(v.extent for v in inner):
@@ -169,7 +172,11 @@ class ItemBuilder:
         x, start, left, right, new, later = map(
             _parts, (inputs, code.initial, *holes, combined, in_order)
         )
-        fold = Fold(x, start, left, right, new, stores, running is not None, later)
+        runs = running is not None
+        order: Order = code.order
+        if order == "blocks":
+            order = "joined" if runs else sum_kind(columns)
+        fold = Fold(x, start, left, right, new, stores, runs, later, order)
         dims = variables(kept)
         item = LoopItem((*dims, *inner), (), (fold,), len(dims), label=label)
         return self.items.append(item)

@@ -14,7 +14,7 @@ from curta.compiler.graph.control import control_item, python_item
 from curta.compiler.graph.convolutions import conv_items
 from curta.compiler.graph.cumulative import cumulative_items
 from curta.compiler.graph.dots import dot_items
-from curta.compiler.graph.folds import fold_code, reduced_index
+from curta.compiler.graph.folds import columns_of, fold_code, reduced_index
 from curta.compiler.graph.index_set_splitting import index_regions
 from curta.compiler.graph.interiors import interiors_first
 from curta.compiler.graph.item_builder import CompilePart, InPlace, ItemBuilder
@@ -358,7 +358,10 @@ class ItemLowering(ItemBuilder):
             source = reduced[0] if axes else 0
             inputs = code.inputs(self.elements.at(operand, index), source)
         with refusals(eqn):
-            self.emit_fold(buffer, kept, reduced, inputs, code, eqn.op.name)
+            columns = columns_of(shape, axes)
+            self.emit_fold(
+                buffer, kept, reduced, inputs, code, eqn.op.name, columns=columns
+            )
 
     def _return(self) -> None:
         """The outputs; a value returned as it came in, or twice, is copied."""

@@ -40,6 +40,7 @@ from curta.compiler.loops.nodes import (
     View,
     walk,
 )
+from curta.compiler.targets import Target
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import may_exceed
@@ -93,7 +94,8 @@ class RegisterBlocks:
     of `most_products` is written out.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target) -> None:
+        self.target: Target = target
         self.most_rows: int = config.tuning.unrolled_rows
         self.most_products: int = config.tuning.unrolled_products
         self.builder: ScalarBuilder = ScalarBuilder()

@@ -82,7 +82,7 @@ class RegisterLowering(RegisterBlocks):
     """Writes the statements of jaxprs, their loops and branches included."""
 
     def __init__(self, target: Target) -> None:
-        super().__init__()
+        super().__init__(target)
         self.expand: Expand = expansions(target)
         self._depth: dict[Atom, int] = {}  # of ops that only move elements
         self.in_place_carries: InPlaceCarries = InPlaceCarries(self)

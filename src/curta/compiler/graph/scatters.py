@@ -3,7 +3,8 @@
 Many additions to few elements go in pieces that threads share out.
 The updates are cut into pieces by their number alone. Each piece adds to zeros of its
 own, and these sums are added up in order. Their zeros are -0.0, which changes nothing
-that it is added to.
+that it is added to. Where an element has many terms on average, they are added up in
+float64. Both follow from shapes and dtype alone.
 """
 
 from __future__ import annotations
@@ -36,8 +37,35 @@ from curta.primitives.slicing import Slice
 from curta.primitives.structure import BroadcastInDim, Reshape, exact_scalar
 
 
-def in_pieces(op: ScatterAdd, avals: Sequence[ShapedArray]) -> Function | None:
-    """scatter-add x i u -> x + the sums of pieces of u, if many are added to few."""
+def many_to_few(op: ScatterAdd, avals: Sequence[ShapedArray]) -> Function | None:
+    """scatter-add x i u -> x + the sums of pieces of u, if many are added to few.
+
+    Sums of many terms are wide.
+    """
+    x, _, given = avals
+    if any(map(is_symbolic_dim, (*x.shape, *given.shape))) or not x.size:
+        return None
+    wide = dtypes.summing_dtype(x.dtype) if isinstance(x.dtype, np.dtype) else x.dtype
+    many = 4 * config.tuning.scatter_per_element
+    if given.size < many * x.size or wide == x.dtype:
+        return _in_pieces(op, avals)
+
+    def run(x: Any, indices: Any, updates: Any) -> list[Any]:
+        narrow = ConvertElementType(avals[0].dtype)
+        x, updates = (ConvertElementType(wide)(v) for v in (x, updates))
+        types = [typeof(v) for v in (x, indices, updates)]
+        total = (_in_pieces(op, types) or _at_once(op))(x, indices, updates)[0]
+        return [narrow(total)]
+
+    return run
+
+
+def _at_once(op: ScatterAdd) -> Function:
+    return lambda *args: [op(*args)]
+
+
+def _in_pieces(op: ScatterAdd, avals: Sequence[ShapedArray]) -> Function | None:
+    """The sums of pieces, each in the order of its terms, added up in order."""
     x, _, given = avals
     if not _adds_rows(op, *avals) or is_symbolic_dim(given.shape[0]):
         return None  # pieces have a static number of updates

@@ -7,19 +7,30 @@ update is a choice between new and old for every element.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from curta.compiler.graph.by_class import by_class
-from curta.compiler.graph.folds import FoldCode, fold_code, reduced_index, simple_fold
+from curta.compiler.graph.dots import is_matrix_product, words_of
+from curta.compiler.graph.folds import (
+    FoldCode,
+    columns_of,
+    cumulative_fold,
+    fold_code,
+    reduced_index,
+    simple_fold,
+)
 from curta.compiler.graph.matrix_loops import MatrixLoops
 from curta.compiler.graph.register_blocks import RegisterBlocks
 from curta.compiler.graph.small_matrices import decomposed
 from curta.compiler.loops.build import CannotLowerOp
-from curta.compiler.loops.element_types import INT32, computed_dtype
+from curta.compiler.loops.element_types import INT32, computed_dtype, wide_dtype
 from curta.compiler.loops.index import as_index, row_major, unravel
 from curta.compiler.loops.lower import Operand
+from curta.compiler.loops.summation import sum_kind, sum_order
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom
@@ -32,6 +43,7 @@ from curta.primitives.indexing.windows import WindowUpdate, clamp_start
 from curta.primitives.reduction import ArgReduction
 
 Index = tuple[Any, ...]
+Scalars = tuple[Any, ...]
 
 
 def unroll(
@@ -68,6 +80,9 @@ def _reduction(
         return code.inputs(lowering.elements.at(operand, index), position)
 
     rows = math.prod(reduced)
+    if code.order != "any":
+        columns = columns_of(shape, axes)
+        return sum_rows(lowering, args, aval, rows, element, code, columns)
     return fold_rows(lowering, args, aval, rows, element, code)
 
 
@@ -135,6 +150,109 @@ def _halved(
     )
 
 
+def sum_rows(
+    lowering: RegisterBlocks,
+    args: Sequence[Atom],
+    aval: ShapedArray,
+    rows: int,
+    element: Element,
+    code: FoldCode,
+    columns: int,
+    most: int | None = None,
+) -> Atom:
+    """`element(row, index)` added up over the rows, in the order of sums.
+
+    `most` rows are taken in by one expression. See loops/summation.py.
+    """
+    most = lowering.most_rows if most is None else most
+    order = sum_order(lowering.target.vector_bytes, sum_kind(columns))
+    if order.in_strips and rows > order.steps or not order.is_one_block(rows):
+        raise CannotLowerOp(f"a sum of {rows} rows")
+    if rows <= most or order.in_strips:
+
+        def folded(kept: Index) -> Any:
+            terms = [element(as_index(r), kept) for r in range(rows)]
+            return code.result(order.total(terms, code.initial, code.combine))
+
+        return lowering.computed(aval, args, folded)
+    step = partial(_rows_combined, lowering, aval, code)
+    count = order.accumulators(rows)
+    if rows > count:
+        args, element = step(args, element, rows, count, count, 1)
+        rows = count
+    while count > order.register:
+        count //= 2
+        if rows > count:
+            args, element = step(args, element, rows, count, count, 1)
+            rows = count
+    while rows > most:
+        args, element = step(args, element, rows, -(-rows // 2), 1, 2)
+        rows = -(-rows // 2)
+    pairs = dataclasses.replace(order, lanes=order.register)
+
+    def ended(kept: Index) -> Any:
+        terms = [element(as_index(r), kept) for r in range(rows)]
+        return code.result(pairs.total(terms, code.initial, code.combine))
+
+    return lowering.computed(aval, args, ended)
+
+
+def _more(code: FoldCode, total: Scalars, element: Callable[[], Scalars]) -> Scalars:
+    """Accumulators that have taken in one more element."""
+    return code.combine(total, element())
+
+
+def _where(b: Any, there: Any, more: Callable[[], Scalars], total: Scalars) -> Scalars:
+    """Accumulators with one more element, where it is there."""
+
+    def part(i: int) -> Any:
+        return b.guarded(there, lambda: more()[i], total[i])
+
+    return tuple(map(part, range(len(total))))
+
+
+def _rows_combined(
+    lowering: RegisterBlocks,
+    aval: ShapedArray,
+    code: FoldCode,
+    args: Sequence[Atom],
+    element: Element,
+    rows: int,
+    left: int,
+    apart: int,
+    stride: int,
+) -> tuple[Sequence[Atom], Element]:
+    """`left` rows: each begins at `stride` times its number, and takes in all `apart`.
+
+    With a stride of 2 it takes in one neighbour.
+    """
+    b = lowering.builder
+    times = 2 if stride == 2 else -(-rows // apart)
+
+    def combined(index: Index, i: int) -> Any:
+        row, *kept = index
+        first = as_index(row) * stride
+        total = element(first, tuple(kept))
+        for k in range(1, times):
+            other, known = first + k * apart, (left - 1) * stride + k * apart < rows
+            there = None if known else b.compare("lt", other, rows)
+            more = partial(_more, code, total, partial(element, other, tuple(kept)))
+            total = more() if there is None else _where(b, there, more, total)
+        return total[i]
+
+    result = [
+        lowering.computed(
+            ShapedArray((left, *aval.shape), start.dtype),
+            args,
+            lambda index, i=i: combined(index, i),
+        )
+        for i, start in enumerate(code.initial)
+    ]
+    return result, lambda row, kept: tuple(
+        lowering.elements.at(a, (row, *kept)) for a in result
+    )
+
+
 def _cumulative(
     lowering: RegisterBlocks, op: Cumulative, args: Sequence[Atom], aval: ShapedArray
 ) -> Atom:
@@ -147,33 +265,108 @@ def _cumulative(
         x = lowering.computed(
             wide, args, lambda at: b.convert(lowering.elements.at(args[0], at), working)
         )
+    code = cumulative_fold(op, b, working, dtype)
+    if any(d != 1 for d in aval.shape[axis + 1 :]):
+        return _row_by_row(lowering, op, x, aval, working)
+    ordered = code.order != "any"
+    register = sum_order(lowering.target.vector_bytes).register
+    group = min(extent, register) if ordered else extent
     distance = 1
-    while distance < extent:
+    while distance < group:
 
         def summed(index: Index, x: Atom = x, by: int = distance) -> Any:
             here, along = lowering.elements.at(x, index), as_index(index[axis])
             before = (*index[:axis], along + (by if op.reverse else -by))
-            there = (
-                b.compare("lt", along, extent - by)
-                if op.reverse
-                else b.compare("ge", along, by)
-            )
+            place = (extent - 1 - along) if op.reverse else along
+            inside = place % group if group < extent else place
             return b.guarded(
-                there,
-                lambda: op.combine(
-                    b, lowering.elements.at(x, (*before, *index[axis + 1 :])), here
-                ),
+                b.compare("ge", inside, by),
+                lambda: code.combine(
+                    (lowering.elements.at(x, (*before, *index[axis + 1 :])),), (here,)
+                )[0],
                 here,
             )
 
         x = lowering.computed(wide, [x], summed)
         distance *= 2
-    if working != dtype:
-        final = x
-        x = lowering.computed(
-            aval, [final], lambda at: b.convert(lowering.elements.at(final, at), dtype)
-        )
-    return x
+    return _groups_joined(lowering, op, x, aval, code, group)
+
+
+def _groups_joined(
+    lowering: RegisterBlocks,
+    op: Cumulative,
+    x: Atom,
+    aval: ShapedArray,
+    code: FoldCode,
+    group: int,
+) -> Atom:
+    """Running sums within groups of elements, and what the groups before come to."""
+    b, axis, extent = lowering.builder, op.axis, aval.shape[op.axis]
+    dtype = physical_dtype(aval.dtype)
+    working = x.aval.dtype
+    total = wide_dtype(working) if code.order == "blocks" else working
+    joined = cumulative_fold(op, b, total, dtype)
+
+    def result(index: Index) -> Any:
+        along = as_index(index[axis])
+        place = (extent - 1 - along) if op.reverse else along
+        number, value = place // group, joined.initial
+
+        def last(k: int) -> Any:
+            at = (k + 1) * group - 1
+            at = extent - 1 - at if op.reverse else at
+            element = lowering.elements.at(x, (*index[:axis], at, *index[axis + 1 :]))
+            return (b.convert(element, total),)
+
+        for k in range(-(-extent // group) - 1):
+            more = joined.combine(value, last(k))
+            value = (b.select(b.compare("gt", number, k), more[0], value[0]),)
+        own = b.convert(lowering.elements.at(x, index), total)
+        if code.order != "any":
+            own = joined.combine(value, (own,))[0]
+        return b.convert(b.convert(own, working), dtype)
+
+    return lowering.computed(aval, [x], result)
+
+
+def _row_by_row(
+    lowering: RegisterBlocks,
+    op: Cumulative,
+    x: Atom,
+    aval: ShapedArray,
+    working: Any,
+) -> Atom:
+    """Rows one after the other, each with what those before it come to."""
+    b, axis, extent = lowering.builder, op.axis, aval.shape[op.axis]
+    dtype = physical_dtype(aval.dtype)
+    code = cumulative_fold(op, b, working, dtype)
+    if code.order == "blocks":
+        working = wide_dtype(working)
+        code = cumulative_fold(op, b, working, dtype)
+    columns = ShapedArray(aval.shape[:axis] + aval.shape[axis + 1 :], working)
+    rows: list[Atom] = []
+    for k in range(extent):
+        at = extent - 1 - k if op.reverse else k
+
+        def total(column: Index, at: int = at) -> Any:
+            index = (*column[:axis], at, *column[axis:])
+            own = b.convert(lowering.elements.at(x, index), working)
+            if not rows:
+                return own
+            return code.combine((lowering.elements.at(rows[-1], column),), (own,))[0]
+
+        rows.append(lowering.computed(columns, [x, *rows[-1:]], total))
+
+    def result(index: Index) -> Any:
+        along, column = as_index(index[axis]), (*index[:axis], *index[axis + 1 :])
+        place = (extent - 1 - along) if op.reverse else along
+        value = lowering.elements.at(rows[0], column)
+        for k, row in enumerate(rows[1:], 1):
+            new = lowering.elements.at(row, column)
+            value = b.select(b.compare("ge", place, k), new, value)
+        return b.convert(value, dtype)
+
+    return lowering.computed(aval, rows, result)
 
 
 # -------------------------------------------------------------------- products
@@ -190,25 +383,35 @@ def _product(
     if rows * lowering.elements_of(aval) > lowering.most_products:
         raise CannotLowerOp(f"{rows} products for each of {aval.size} elements")
 
-    def term(row: Any, kept: Index) -> tuple[Any, ...]:
+    def factors(row: Any, kept: Index) -> tuple[Any, Any]:
         along = unravel(as_index(row), summed)
         indices = factor_indices(op.dimension_numbers, ranks, kept, along)
         x, y = (
             b.convert(lowering.elements.at(v, index), working)
             for v, index in zip(args, indices, strict=True)
         )
-        return (b.mul(x, y),)
+        return x, y
 
-    if rows > lowering.most_rows and (
-        rows > config.tuning.unrolled_terms or aval.size <= 2
-    ):
-        code = simple_fold(b, working, out, b.add)
-        return fold_rows(lowering, args, aval, rows, term, code)
+    def term(row: Any, kept: Index) -> tuple[Any, ...]:
+        return (b.product(*factors(row, kept)),)
+
+    left, right = (v.aval for v in args)
+    if not is_matrix_product(op, left, right, working):
+        code = simple_fold(b, working, out, b.sum)
+        large = max((0, 1), key=lambda side: args[side].aval.size)
+        shape, axes = args[large].aval.shape, op.dimension_numbers[0][large]
+        columns, most = columns_of(shape, axes), lowering.most_rows
+        if rows <= config.tuning.unrolled_terms and aval.size > 2:
+            most = config.tuning.unrolled_terms
+        return sum_rows(lowering, args, aval, rows, term, code, columns, most)
+    if words_of(op, left, right, working, lowering.target):
+        raise CannotLowerOp("products of words are added up two at a time")
 
     def total(index: Index) -> Any:
+        # As the tiles of library/tile.py, one step after the other.
         value = b.const(0, working)
         for row in range(rows):
-            value = b.add(value, term(as_index(row), index)[0])
+            value = b.muladd(*factors(as_index(row), index), value)
         return b.convert(value, out)
 
     return lowering.computed(aval, args, total)

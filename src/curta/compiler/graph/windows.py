@@ -9,7 +9,6 @@ updated twice; which element a window chose is a value of its own.
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -17,7 +16,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from curta.compiler.graph.folds import FoldCode, simple_fold
+from curta.compiler.graph.folds import FoldCode, folding, simple_fold
 from curta.compiler.graph.item_builder import ItemBuilder
 from curta.compiler.loops.element_types import INT32, computed_dtype
 from curta.compiler.loops.index import as_index
@@ -37,9 +36,7 @@ def window_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> None:
     """Add the items that compute a windowed op into `result`."""
     op = cast(WindowReduction, eqn.op)
     b, dtype = lowering.builder, lowering.dtype(result)
-    wide = computed_dtype(dtype)
-    combine = functools.partial(op.combine, b)
-    one = simple_fold(b, wide, dtype, combine, op.identity(dtype))
+    one = folding(op, b, computed_dtype(dtype), dtype)
     code = dataclasses.replace(one, inputs=lambda xs, _: one.inputs(xs[0], None))
     _fold_windows(lowering, eqn.invars, op, code, result)
 
@@ -190,7 +187,7 @@ def selected_scatter_items(lowering: ItemBuilder, eqn: Eqn, result: Buffer) -> N
             total = b.add(total, part(back))
         return lowering.emit_map(result, index, b.convert(total, dtype), op.name)
     reduced = loop_dims(reaching, len(variables(index)))
-    code = simple_fold(b, wide, dtype, b.add)
+    code = simple_fold(b, wide, dtype, b.sum)
     return lowering.emit_fold(result, index, reduced, (part(reduced),), code, op.name)
 
 

@@ -6,24 +6,25 @@ Their folds have an accumulator for each column, in rows of memory.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
-from curta.compiler.llvm.nest_body import NestLoops, Values
-from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
+from curta.compiler.llvm.nest_body import Values, wide
+from curta.compiler.llvm.scalar_instructions import kind, memory_kind
+from curta.compiler.llvm.summing_columns import SummingColumns
 from curta.compiler.llvm.types import I64, Type, Value
-from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
-from curta.compiler.loops.schedule import Schedule
+from curta.compiler.loops.schedule import Schedule, in_blocks, is_light
+from curta.compiler.loops.summation import WIDE
 from curta.config import config
 from curta.core.dim import is_multiple
 
 WIDEST = 256  # maximum lanes of a vector; rows have at least as many elements
 
 
-class ColumnNests(NestLoops):
+class ColumnNests(SummingColumns):
     """Writes the loops over a piece of the columns."""
 
     def __init__(
@@ -34,8 +35,6 @@ class ColumnNests(NestLoops):
         piece: tuple[Value, Value] | None,
     ) -> None:
         super().__init__(b, values, plan, piece)
-        assert plan.column is not None
-        self.column: LoopVar = plan.column
         self.rows: dict[Fold, list[Value]] = {}
 
     def emit(self, nests: Sequence[LoopNest]) -> None:
@@ -52,18 +51,25 @@ class ColumnNests(NestLoops):
         columns = -(-columns // WIDEST) * WIDEST
         for nest in nests:
             for fold in nest.folds:
-                sizes = [columns * max(1, c.dtype.itemsize) for c in fold.initial]
+                sizes = [columns * t.size for t in self._types(fold)]
                 self.rows[fold] = [self.b.scratch(size) for size in sizes]
+
+    def _types(self, fold: Fold) -> list[Type]:
+        """The types of accumulators in memory."""
+        if fold.order in ("joined", "blocks"):
+            return [Type(WIDE) for _ in fold.initial]
+        return [Type(memory_kind(c.dtype)) for c in fold.initial]
 
     def _columns(self, nest: LoopNest, lanes: int) -> None:
         with ExitStack() as loops:
             self._enter_kept(nest, loops)
+            if in_blocks(nest) and len(nest.dims) > nest.kept:
+                self._sum_columns(nest, nest.dims[nest.kept :], lanes)
+                return
             for fold in nest.folds:
                 # Rows of accumulators are whole vectors: no mask.
                 with self._vectors_between(self._bounds(self.column), lanes, False):
-                    self._put_row(
-                        fold, [constant(self.b, c, lanes) for c in fold.initial]
-                    )
+                    self._put_row(fold, self._start(fold, lanes))
             if len(nest.dims) > nest.kept:
                 self._column_nest(nest, nest.dims[nest.kept :], lanes)
             else:
@@ -82,9 +88,8 @@ class ColumnNests(NestLoops):
                 self.values.bind(dims[0], loop.index)
                 self._column_nest(nest, dims[1:], lanes)
             return
-        tuning, heavy = config.tuning, sum(map(weight, nest.body))
         # Several rows of a heavy body would spill.
-        most = max(1, tuning.rows_at_once // (2 if heavy > tuning.light_body else 1))
+        most = max(1, config.tuning.rows_at_once // (1 if is_light(nest) else 2))
         whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
         for begin, end, rows in ((first, whole, most), (whole, last, 1)):
             with self.b.loop(begin, end, rows) as loop:
@@ -123,36 +128,17 @@ class ColumnNests(NestLoops):
                 self._store_all(nest.stores)
                 for i, fold in enumerate(nest.folds):
                     inputs = [self.values.compute_lanes(x) for x in fold.inputs]
+                    if fold.order == "joined":
+                        inputs = wide(inputs)
                     kept[i] = self.combine(fold, kept[i], inputs, in_order=True)
         for fold, values in zip(nest.folds, kept, strict=True):
             self._put_row(fold, values)
-
-    @contextmanager
-    def _each_vector(self, lanes: int) -> Iterator[None]:
-        """A loop over the vectors of the piece of columns."""
-        lane = self.column
-        masked = lanes > 1 and not is_multiple(lane.extent, lanes)
-        with self._vectors_between(self._bounds(lane), lanes, masked):
-            yield
-
-    @contextmanager
-    def _vectors_between(
-        self, bounds: tuple[Value, Value], lanes: int, masked: bool
-    ) -> Iterator[None]:
-        first, last = bounds
-        with self.b.loop(first, last, lanes) as loop:
-            mask = None
-            if masked:
-                mask = self.b.first_lanes(self.b.sub(last, loop.index), lanes)
-            with self.values.vectorised(self.column, loop.index, lanes, mask):
-                yield
 
     def _row_addresses(self, fold: Fold) -> Iterator[tuple[Value, Type]]:
         column = self.values.current(self.column)
         if self.plan.split == self.column and self.piece is not None:
             column = self.b.sub(column, self.piece[0])
-        for pointer, start in zip(self.rows[fold], fold.initial, strict=True):
-            type_ = Type(memory_kind(start.dtype))
+        for pointer, type_ in zip(self.rows[fold], self._types(fold), strict=True):
             yield self.b.offset(pointer, column, type_), type_
 
     def _row(self, fold: Fold) -> Values:
@@ -161,7 +147,8 @@ class ColumnNests(NestLoops):
             self._row_addresses(fold), fold.initial, strict=True
         ):
             value = self.b.load(type_.with_lanes(self.values.lanes), pointer)
-            loaded.append(self.b.convert(value, kind(c.dtype)))
+            is_wide = type_.kind == WIDE
+            loaded.append(value if is_wide else self.b.convert(value, kind(c.dtype)))
         return loaded
 
     def _put_row(self, fold: Fold, accumulators: Values) -> None:

@@ -8,10 +8,12 @@ from dataclasses import replace
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
+from curta.compiler.llvm.scalar_instructions import constant, kind
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, Load, LoopNest, Store, walk
 from curta.compiler.loops.schedule import Schedule
+from curta.compiler.loops.summation import WIDE, sum_order
 from curta.core.dim import is_symbolic_dim
 
 Values = list[Value]
@@ -25,12 +27,63 @@ def chunk_bounds(b: Builder, plan: Schedule, chunk: Value) -> tuple[Value, Value
     return first, b.min(b.add(first, plan.grain), plan.iterations)
 
 
+def wide(values: Values) -> Values:
+    """Sums of blocks as they are added up."""
+    return [x.builder.convert(x, WIDE) for x in values]
+
+
+def by_fold(folds: Sequence[Fold], values: Values) -> list[Values]:
+    """The accumulators of each fold."""
+    result, rest = [], iter(values)
+    for fold in folds:
+        result.append([next(rest) for _ in fold.initial])
+    return result
+
+
+class Stage:
+    """Memory on the stack for the elements of a block, or of less.
+
+    An element at index i of `lane` goes to `i - origin`; vectors may reach beyond the
+    last one.
+    """
+
+    def __init__(self, values: Evaluator, fold: Fold, lane: LoopVar, room: int) -> None:
+        self.values, self.lane = values, lane
+        b = self.b = values.b
+        self.origin: Value = b.const(I64, 0)
+        self.types: list[Type] = [Type(kind(c.dtype)) for c in fold.initial]
+        self.pointers: Values = [b.scratch(room * t.size) for t in self.types]
+
+    def put(self, elements: Values) -> None:
+        """Store a vector of elements at the current index."""
+        at = self.b.sub(self.values.current(self.lane), self.origin)
+        self.store(at, elements)
+
+    def store(self, at: Value, elements: Values) -> None:
+        """Store vectors from a position on."""
+        for x, pointer, type_ in zip(elements, self.pointers, self.types, strict=True):
+            self.b.store(x, self.b.offset(pointer, at, type_))
+
+    def load(self, at: Value, lanes: int) -> Values:
+        """The vectors from a position on."""
+        return [
+            self.b.load(type_.with_lanes(lanes), self.b.offset(pointer, at, type_))
+            for pointer, type_ in zip(self.pointers, self.types, strict=True)
+        ]
+
+
 class NestBody:
     """What the loops of a nest have in them, whichever way they go."""
 
     def __init__(self, b: Builder, values: Evaluator) -> None:
         self.b = b
         self.values = values
+        self.staged: dict[Fold, Stage] = {}
+
+    def _start(self, fold: Fold, lanes: int) -> Values:
+        """The accumulators of a fold that has taken in nothing."""
+        start = [constant(self.b, c, lanes) for c in fold.initial]
+        return wide(start) if fold.order == "joined" else start
 
     def _body(self, nest: LoopNest, carried: Values) -> Values:
         """The stores and the folds of one index (or of a vector of them)."""
@@ -40,9 +93,12 @@ class NestBody:
             self._store_all(nest.stores)
         result: Values = []
         for fold in nest.folds:
+            inputs = [self.values.compute_lanes(x) for x in fold.inputs]
+            if fold in self.staged:
+                self.staged[fold].put(inputs)
+                continue
             count = len(fold.initial)
             old, carried = carried[:count], carried[count:]
-            inputs = [self.values.compute_lanes(x) for x in fold.inputs]
             if fold.running:
                 result += self._run(fold, old, inputs)
                 continue
@@ -52,6 +108,7 @@ class NestBody:
     def _masked(self, fold: Fold, old: Values, inputs: Values) -> Values:
         """Accumulators with inputs taken in, which the last vector may have less of."""
         b, mask, lanes = self.b, self.values.mask, old[0].lanes
+        inputs = wide(inputs) if fold.order == "joined" else inputs
         if mask is not None and mask.lanes < lanes:
             first = [min(i, mask.lanes) for i in range(lanes)]
             inputs = [b.shuffle(x, None, first) for x in inputs]
@@ -87,9 +144,11 @@ class NestBody:
             mask = b.vector(Type("i1", lanes), [i >= distance for i in range(lanes)])
             running = [b.select(mask, n, o) for n, o in zip(both, running, strict=True)]
             distance *= 2
+        running = wide(running) if fold.order == "joined" else running
+        last = [b.splat(b.extract(x, lanes - 1), lanes) for x in running]
         running = self.combine(fold, before, running)
         self._store_results(fold, running)
-        return [b.splat(b.extract(x, lanes - 1), lanes) for x in running]
+        return self.combine(fold, before, last)
 
     def combine(
         self, fold: Fold, left: Values, right: Values, in_order: bool = False
@@ -113,7 +172,25 @@ class NestBody:
 
     def _finish_row(self, fold: Fold, accumulators: Values) -> None:
         """Reduce all lanes to one, and store the results."""
-        self._store_results(fold, self._halved(fold, accumulators, 1))
+        self._store_results(fold, self._as_one(fold, accumulators))
+
+    def _as_one(self, fold: Fold, accumulators: Values) -> Values:
+        """All lanes of accumulators as one: halves, and for sums then neighbours."""
+        b = self.b
+        if fold.order != "blocks":
+            return self._halved(fold, accumulators, 1)
+        register = sum_order(b.module.vector_bytes).register
+        sums, distance = self._halved(fold, accumulators, register), 1
+        lanes = sums[0].lanes
+        while distance < lanes:
+            order = [i ^ distance for i in range(lanes)]
+            sums = self.combine(fold, sums, [b.shuffle(x, None, order) for x in sums])
+            distance *= 2
+        return [b.extract(x, 0) for x in sums]
+
+    def _joined(self, fold: Fold, before: Values, sums: Values) -> Values:
+        """What the blocks before come to, and one more."""
+        return self.combine(fold, before, wide(sums))
 
     def _halved(self, fold: Fold, accumulators: Values, most: int) -> Values:
         """Accumulators of at most so many lanes: each with one half further on."""
@@ -129,7 +206,7 @@ class NestBody:
     def _store_results(self, fold: Fold, accumulators: Values) -> None:
         with self.values.scope():
             for hole, value in zip(fold.left, accumulators, strict=True):
-                self.values.define(hole, value)
+                self.values.define(hole, self.b.convert(value, kind(hole.dtype)))
             results = [self.values.value(s.value) for s in fold.stores]
         for store, value in zip(fold.stores, results, strict=True):
             self._put(store, value)

@@ -12,9 +12,9 @@ from functools import partial, reduce
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator, Streams
-from curta.compiler.llvm.nest_body import NestLoops, Values
-from curta.compiler.llvm.scalar_instructions import constant
+from curta.compiler.llvm.nest_body import Values
 from curta.compiler.llvm.streams import streamed, unaligned_head
+from curta.compiler.llvm.summing_rows import SummingRows
 from curta.compiler.llvm.types import I64, Value
 from curta.compiler.llvm.updates import (
     choose,
@@ -25,14 +25,14 @@ from curta.compiler.llvm.updates import (
 from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Kernel, LoopNest
-from curta.compiler.loops.schedule import Schedule, Vectors, is_running
+from curta.compiler.loops.schedule import Schedule, Vectors, in_blocks, is_running
 from curta.config import config
 from curta.core.dim import is_multiple, is_symbolic_dim, typical
 
 _FEWEST = 4  # lanes: fewer take as long
 
 
-class RowNests(NestLoops):
+class RowNests(SummingRows):
     """Writes the loops of nests, one after the other."""
 
     def __init__(
@@ -55,11 +55,13 @@ class RowNests(NestLoops):
     def _rows(self, nest: LoopNest, vectors: Vectors) -> None:
         with ExitStack() as loops:
             self._enter_kept(nest, loops)
-            initial = [
-                constant(self.b, c, vectors.lanes)
-                for f in nest.folds
-                for c in f.initial
-            ]
+            if in_blocks(nest):
+                for fold, sums in zip(
+                    nest.folds, self._sums(nest, vectors), strict=True
+                ):
+                    self._finish_row(fold, sums)
+                return
+            initial = [x for f in nest.folds for x in self._start(f, vectors.lanes)]
             final = self._nest(nest, nest.dims[nest.kept :], vectors, initial)
             for fold in nest.folds:
                 count = len(fold.initial)

@@ -99,6 +99,18 @@ def _sdiv(b: Builder, expr: Instr, x: Value, y: Value) -> Value:
     return b.div(x, y)
 
 
+def _apart(name: str) -> Rule:
+    """An operation that is contracted with no other."""
+
+    def rule(b: Builder, expr: Instr, x: Value, y: Value) -> Value:
+        before, b.flags = b.flags, ""
+        result: Value = getattr(b, name)(x, y)
+        b.flags = before
+        return result
+
+    return rule
+
+
 INSTRUCTIONS: Final[dict[str, Rule]] = {
     **{
         name: _plain(name)
@@ -106,9 +118,11 @@ INSTRUCTIONS: Final[dict[str, Rule]] = {
             "add", "sub", "mul", "div", "neg", "abs", "floor", "ceil", "trunc",
             "round_even", "sqrt", "copysign", "and_", "or_", "xor", "not_", "shl",
             "lshr", "ashr", "udiv", "urem", "srem", "select", "population_count",
-            "leading_zeros",
+            "leading_zeros", "muladd",
         )
     },
+    "sum": _apart("add"),
+    "product": _apart("mul"),
     "sdiv": _sdiv,
     "max": _extremum("max"),
     "min": _extremum("min"),

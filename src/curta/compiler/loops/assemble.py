@@ -67,13 +67,23 @@ class _Members:
     kept: int | None
     items: list[LoopItem]
 
-    def admits(self, dims: tuple[LoopVar, ...], kept: int | None) -> bool:
-        return self.dims == dims and (None in (self.kept, kept) or self.kept == kept)
+    def admits(
+        self, dims: tuple[LoopVar, ...], kept: int | None, orders: set[str]
+    ) -> bool:
+        """Whether an item may join; sums of a nest are of one order."""
+        if self.dims != dims or not (None in (self.kept, kept) or self.kept == kept):
+            return False
+        return len(orders.union(*map(_orders, self.items))) <= 1
 
     def nest(self) -> LoopNest:
         stores = tuple(s for i in self.items for s in i.stores)
         folds = tuple(f for i in self.items for f in i.folds)
         return LoopNest(self.dims, stores, folds, self.kept or 0)
+
+
+def _orders(item: LoopItem) -> set[str]:
+    """The orders of the folds of an item that show in the bits."""
+    return {f.order for f in item.folds if f.order != "any"}
 
 
 def _nests(items: list[LoopItem], depth: int) -> list[_Members]:
@@ -83,15 +93,15 @@ def _nests(items: list[LoopItem], depth: int) -> list[_Members]:
     for item in items:
         dims = item.dims[depth:]
         kept = item.kept - depth if item.folds else None
-        earliest = 0
+        earliest, orders = 0, _orders(item)
         for load in item.loads:
             if load.buffer in stored:
                 at, store, folded = stored[load.buffer]
                 together = not folded and load.offset == store.offset
-                together = together and nests[at].admits(dims, kept)
+                together = together and nests[at].admits(dims, kept, orders)
                 earliest = max(earliest, at if together else at + 1)
         for at in range(earliest, len(nests)):
-            if nests[at].admits(dims, kept):
+            if nests[at].admits(dims, kept, orders):
                 break
         else:
             at = len(nests)

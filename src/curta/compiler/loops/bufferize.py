@@ -84,7 +84,7 @@ def _in_registers(buffer: Buffer, kernel: Kernel, plan: Schedule) -> bool:
 def _forwarded(stored: tuple[int, LoopNest, Store], at: int, plan: Schedule) -> bool:
     stored_at, nest, store = stored
     if stored_at == at:
-        return True
+        return not nest.ordered  # the load gives what an iteration before stored
     if plan.column is not None or plan.together:
         return False
     if store in nest.stores:

@@ -202,6 +202,30 @@ class ScalarBuilder:
     def mul(self, x: Scalar, y: Scalar) -> Scalar:
         return self._arithmetic("mul", x, y)
 
+    def sum(self, x: Scalar, y: Scalar) -> Scalar:
+        """x + y, into which no product is contracted: a step of a reduction."""
+        x, y = self._pair(x, y)
+        if isinstance(x, ComplexExpr):
+            re, im = self.sum(x.re, y.re), self.sum(x.im, y.im)
+            return ComplexExpr(re, im, x.dtype)
+        return self._in_float32("sum", x, y) if is_float(x.dtype) else self.add(x, y)
+
+    def product(self, x: Scalar, y: Scalar) -> Scalar:
+        """x * y, which is contracted with no sum: a step of a reduction."""
+        x, y = self._pair(x, y)
+        if isinstance(x, ComplexExpr):
+            real = self.sub(self.product(x.re, y.re), self.product(x.im, y.im))
+            imag = self.add(self.product(x.re, y.im), self.product(x.im, y.re))
+            return ComplexExpr(real, imag, x.dtype)
+        is_real = is_float(x.dtype)
+        return self._in_float32("product", x, y) if is_real else self.mul(x, y)
+
+    def muladd(self, x: Scalar, y: Scalar, z: Scalar) -> Scalar:
+        """x * y + z, of floats rounded once, where the machine does that."""
+        if not isinstance(x, Expr) or x.dtype.kind != "f":
+            return self.add(self.mul(x, y), z)
+        return self.instruction("muladd", x.dtype, x, y, z)
+
     def _arithmetic(self, name: str, x: Scalar, y: Scalar) -> Scalar:
         if is_index(x, y):
             x, y = as_index(x), as_index(y)

@@ -70,7 +70,7 @@ class _Form:
 
     def _fold(self, fold: Fold) -> Iterator[Hashable]:
         results = [s.value for s in fold.stores]
-        yield from (fold.running, len(fold.inputs), len(fold.stores))
+        yield from (fold.running, fold.order, len(fold.inputs), len(fold.stores))
         yield from self._new(walk([*fold.initial, *fold.left, *fold.right]))
         yield from self._new(walk([*fold.combined, *fold.in_order, *results]))
         groups = fold.inputs, fold.initial, fold.left, fold.right

@@ -28,6 +28,11 @@ def computed_dtype(dtype: Any) -> Any:
     return working_dtype(dtype) if is_native(dtype) else dtype
 
 
+def wide_dtype(dtype: Any) -> Any:
+    """The dtype in which long sums of a dtype are added up."""
+    return np.dtype("complex128") if dtype.kind == "c" else FLOAT64
+
+
 def is_float(dtype: Any) -> bool:
     """Whether the dtype is of real floating-point numbers."""
     return dtype.kind == "f" or bool(dtype == BFLOAT16)

@@ -21,6 +21,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 from curta.compiler.loops.assemble import Rewriter, are_one, indices_of
 from curta.compiler.loops.build import ScalarBuilder
@@ -43,26 +44,30 @@ from curta.compiler.loops.nodes import (
     Store,
     operands,
 )
-from curta.compiler.loops.schedule import is_running, prefers_columns
+from curta.compiler.loops.schedule import in_blocks, is_running, prefers_columns
 from curta.compiler.loops.split import Parts
+from curta.compiler.loops.summation import BLOCKED, SumOrder, sum_order
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
 from curta.lazy_dataclass import dataclass
 from curta.once import cached_property
 
 
-def widen_rows(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
+def widen_rows(
+    kernel: Kernel, builder: ScalarBuilder, vector_bytes: int
+) -> list[Kernel]:
     """The kernel itself, or kernels of which the narrow rows are wider."""
+    order = sum_order(vector_bytes)
     parts = [Kernel(kernel.dims, (s,)) for s in kernel.nests]
     if len(parts) > 1 and not all(map(_stands_alone, kernel.nests)):
-        return [_with_rows_written_out(kernel, builder)]
-    candidates = [_rows(k) for k in parts]
+        return [_with_rows_written_out(kernel, builder, order)]
+    candidates = [_rows(k, order) for k in parts]
     if len(parts) == 1 and candidates[0] is None:
-        return [_with_rows_written_out(kernel, builder)]
+        return [_with_rows_written_out(kernel, builder, order)]
     if len(parts) == 1 and candidates[0] is not None:
         return candidates[0].kernels(builder)
     if not any(rows is not None and rows.is_narrow for rows in candidates):
-        return [_with_rows_written_out(kernel, builder)]
+        return [_with_rows_written_out(kernel, builder, order)]
     result = []
     for part, rows in zip(parts, candidates, strict=True):
         if rows is not None:
@@ -83,7 +88,7 @@ def _stands_alone(nest: LoopNest) -> bool:
     return not nest.stores if nest.folds else not nest.dims
 
 
-def _rows(kernel: Kernel) -> Rows | None:
+def _rows(kernel: Kernel, order: SumOrder) -> Rows | None:
     """The rows of the one nest, if it gains by wider ones or by what they share."""
     (nest,) = kernel.nests
     if not kernel.dims or not nest.dims or nest.ordered or nest.selective:
@@ -93,11 +98,11 @@ def _rows(kernel: Kernel) -> Rows | None:
     if nest.folds:
         if not prefers_columns(kernel):
             return None
-        rows = Rows(kernel, kernel.dims[:-1], kernel.dims[-1], nest.dims)
+        rows = Rows(kernel, order, kernel.dims[:-1], kernel.dims[-1], nest.dims)
     else:
         if len(nest.dims) > 1:
             return None
-        rows = Rows(kernel, kernel.dims[:-1], nest.dims[0], kernel.dims[-1:])
+        rows = Rows(kernel, order, kernel.dims[:-1], nest.dims[0], kernel.dims[-1:])
     if any(is_symbolic_dim(v.extent) for v in (*kernel.dims, *nest.dims)):
         return None
     if kernel_cost(kernel) < config.tuning.narrow_cost:
@@ -123,6 +128,7 @@ class Rows:
     """
 
     kernel: Kernel
+    order: SumOrder
     outer: tuple[LoopVar, ...]
     column: LoopVar
     along: tuple[LoopVar, ...]
@@ -161,6 +167,10 @@ class Rows:
             return False
         if columns > tuning.filled_row and not columns % tuning.filled_row:
             return False
+        if in_blocks(self.nest):
+            others = any(f.order != "blocks" for f in self.nest.folds)
+            if others or len(self.along) > 1 or row.extent < 2 * self.order.block:
+                return False
         indices = [*indices_of(e for e in self.nest.body if e not in shared)]
         indices += [s.offset for s in self.nest.stores]
         return _are_kept(shared) and are_one(row, self.column, indices)
@@ -174,6 +184,8 @@ class Rows:
 
     def kernels(self, builder: ScalarBuilder) -> list[Kernel]:
         """What is repeated, then wider rows, then the rows that are left."""
+        if self.is_narrow and in_blocks(self.nest):
+            return self._sums(builder)
         rows = config.tuning.narrow_row if self.is_narrow else 1
         row = self.along[-1]
         long, left = (LoopVar(row.name, n) for n in divmod(row.extent, rows))
@@ -219,6 +231,43 @@ class Rows:
         )
         return [*result, Kernel(self.kernel.dims, (LoopNest((part,), (), read),))]
 
+    def _sums(self, builder: ScalarBuilder) -> list[Kernel]:
+        """Sums in blocks: `order.lanes` rows as one have all accumulators of a block.
+
+        A kernel adds those rows up, one adds up the accumulators of each block, one
+        the rows that are left, and one joins the blocks.
+        """
+        order, (row,), column = self.order, self.along, self.column
+        many, left = divmod(row.extent, order.block)
+        block, step = LoopVar("block", many), LoopVar("step", order.steps)
+        wide = LoopVar(f"{row.name}{column.name}", order.lanes * column.extent)
+        part = LoopVar(f"{row.name}_part", order.lanes)
+        result, given = self._repeat(part, wide, builder)
+        at = Affine({block: order.block, step: order.lanes}, 0)
+        substitution: dict[IndexAtom, IndexLike] = {row: at, column: wide}
+        _, folds = Rewriter(builder, substitution.get, given).body(self.nest)
+        sums = Parts(folds, (*self.outer, block, part, column), builder)
+        stored = sums.stored(folds, (*self.outer, block, 0, wide))
+        chains = tuple(replace(f, order="chain") for f in stored)
+        nest = LoopNest((step,), (), chains)
+        result.append(Kernel((*self.outer, block, wide), (nest,)))
+        blocks = LoopVar("block", many + bool(left))
+        totals = Parts(self.nest.folds, (*self.outer, blocks, column), builder)
+        read = sums.read((*self.outer, block, part, column))
+        ends = totals.stored(read, (*self.outer, block, column))
+        dims = (*self.outer, block, column)
+        result.append(Kernel(dims, (LoopNest((part,), (), ends),)))
+        if left:
+            rest = LoopVar(row.name, left)
+            substitution = {row: Affine({rest: 1}, many * order.block)}
+            _, folds = Rewriter(builder, substitution.get).body(self.nest)
+            stored = totals.stored(folds, (*self.outer, many, column))
+            nest = LoopNest((rest,), (), stored)
+            result.append(Kernel(self.kernel.dims, (nest,)))
+        read = totals.read((*self.outer, blocks, column))
+        joined = tuple(replace(f, order="joined") for f in read)
+        return [*result, Kernel(self.kernel.dims, (LoopNest((blocks,), (), joined),))]
+
     def _repeat(
         self, part: LoopVar, wide: LoopVar, builder: ScalarBuilder
     ) -> tuple[list[Kernel], dict[Expr, Expr]]:
@@ -237,7 +286,9 @@ class Rows:
         return [Kernel((*self.outer, part), (nest,))], given
 
 
-def _with_rows_written_out(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
+def _with_rows_written_out(
+    kernel: Kernel, builder: ScalarBuilder, order: SumOrder
+) -> Kernel:
     """The kernel, or one whose vectors go along rows, of which all is written out."""
     if any(is_symbolic_dim(v.extent) for v in _all_dims(kernel)):
         return kernel
@@ -245,7 +296,7 @@ def _with_rows_written_out(kernel: Kernel, builder: ScalarBuilder) -> Kernel:
     if not long or kernel_cost(kernel) < config.tuning.narrow_cost:
         return kernel
     at = kernel.dims.index(long[-1])
-    rows = _WrittenOut(builder, kernel.dims[at], kernel.dims[at + 1 :])
+    rows = _WrittenOut(builder, order, kernel.dims[at], kernel.dims[at + 1 :])
     if not all(map(rows.is_short, kernel.nests)):
         return kernel
     if sum(map(rows.cost, kernel.nests)) > config.tuning.expression_cost:
@@ -265,12 +316,21 @@ class _WrittenOut:
     """Nests without loops but one along the rows; `inner` are dims within a row."""
 
     builder: ScalarBuilder
+    order: SumOrder
     row: LoopVar
     inner: tuple[LoopVar, ...]
 
     def is_short(self, nest: LoopNest) -> bool:
         """Whether a nest has a few elements of each row, and stores them in order."""
         if nest.kept or nest.ordered or len(nest.dims) > 1:
+            return False
+        for f in nest.folds:
+            if f.order not in ("chain", "joined"):
+                continue
+            if not f.running or nest.dims[-1].extent > self.order.register:
+                return False
+        strips = any(f.order == "strips" for f in nest.folds)
+        if strips and math.prod(v.extent for v in nest.dims) > self.order.steps:
             return False
         most, dims = config.tuning.side_by_side, (*self.inner, *nest.dims)
         if any(v.extent > most for v in dims) or len(dims) > 2:
@@ -321,6 +381,15 @@ class _WrittenOut:
         """The results of a fold over as many inputs as there are parts."""
         fold, stores = parts[0], list[Store]()
         total: tuple[Expr, ...] = fold.initial
+        if fold.order in BLOCKED:
+            order = replace(self.order, in_strips=fold.order == "strips")
+            terms = [part.inputs for part in parts]
+            total = order.total(terms, total, partial(self._both, fold))
+            results = self._with(fold.left, total)
+            results.rebuilt(s.value for s in parts[-1].stores)
+            return [*map(results.store, parts[-1].stores)]
+        if fold.running and fold.order != "any":
+            return self._scanned(parts)
         for part in parts:
             holes, values = (*fold.left, *fold.right), (*total, *part.inputs)
             total = self._with(holes, values).rebuilt(fold.in_order)
@@ -329,6 +398,27 @@ class _WrittenOut:
                 results.rebuilt(s.value for s in part.stores)
                 stores += map(results.store, part.stores)
         return sorted(stores, key=lambda s: s.offset.const)
+
+    def _scanned(self, parts: Sequence[Fold]) -> list[Store]:
+        """The results of a running fold within a register."""
+        fold, values, distance = parts[0], [part.inputs for part in parts], 1
+        while distance < len(values):
+            taken = zip(values, values[distance:], strict=False)
+            values[distance:] = [self._both(fold, x, y) for x, y in taken]
+            distance *= 2
+        stores = list[Store]()
+        for part, value in zip(parts, values, strict=True):
+            total = self._both(fold, fold.initial, value)
+            results = self._with(fold.left, total)
+            results.rebuilt(s.value for s in part.stores)
+            stores += map(results.store, part.stores)
+        return sorted(stores, key=lambda s: s.offset.const)
+
+    def _both(
+        self, fold: Fold, x: tuple[Expr, ...], y: tuple[Expr, ...]
+    ) -> tuple[Expr, ...]:
+        """Two accumulators as one."""
+        return self._with((*fold.left, *fold.right), (*x, *y)).rebuilt(fold.in_order)
 
     def _with(self, holes: Sequence[Expr], values: Sequence[Expr]) -> Rewriter:
         """What puts values in place of holes."""

@@ -222,6 +222,9 @@ class Store:
         return (self.value, *guards, *index_operands(self.offset))
 
 
+Order = Literal["any", "blocks", "strips", "chain", "joined"]
+
+
 @dataclass(frozen=True, eq=False)
 class Fold:
     """A reduction over the last dims of a nest, one result per index of the others.
@@ -232,6 +235,10 @@ class Fold:
     results: their values are in terms of `left`, the final accumulators. A `running`
     fold stores at every index what it has accumulated so far. `in_order` is `combined`
     where all on the left comes before all on the right, which may be less to compute.
+
+    `order` says in which order elements are taken in: "any", if the results have the
+    same bits; in "blocks" or "strips" (summation.py); one by one, in a "chain"; or one
+    by one in float64, as the results of blocks are "joined".
     """
 
     inputs: tuple[Expr, ...]
@@ -242,6 +249,7 @@ class Fold:
     stores: tuple[Store, ...]
     running: bool
     in_order: tuple[Expr, ...]
+    order: Order = "any"
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,8 @@ from dataclasses import replace
 
 from curta.compiler.loops.costs import kernel_cost
 from curta.compiler.loops.nodes import Kernel, LoopNest
-from curta.compiler.loops.schedule import Schedule, Vectors, is_running
+from curta.compiler.loops.schedule import Schedule, Vectors, in_blocks, is_running
+from curta.compiler.loops.summation import sum_order
 from curta.config import config
 from curta.core.dim import is_multiple, is_symbolic_dim, typical
 
@@ -36,7 +37,9 @@ def in_blocks_of_rows(
     extent, rows = plan.outer[-1].extent, vector_bytes // max(sizes)
     if typical(extent) < tuning.row_blocks * rows:
         return plan
-    if not is_multiple(extent, rows) and is_multiple(extent, rows // 2):
+    if any(map(in_blocks, kernel.nests)):
+        rows = sum_order(vector_bytes).register
+    elif not is_multiple(extent, rows) and is_multiple(extent, rows // 2):
         rows //= 2  # than to have a block with less
     return replace(plan, block=rows, together=True, grain=-(-plan.grain // rows))
 
@@ -45,7 +48,7 @@ def _is_short(nest: LoopNest, vectors: Vectors) -> bool:
     """Whether a nest is a short loop with one result of each fold."""
     if nest.ordered or nest.kept or is_running(nest):
         return False
-    if nest.folds and nest.dims and vectors.lanes == 1:
+    if nest.folds and nest.dims and (vectors.lanes == 1 or vectors.staged):
         return False
     if any(is_symbolic_dim(v.extent) for v in nest.dims):
         return False

@@ -39,6 +39,7 @@ from curta.compiler.loops.nodes import (
     statements_in,
     walk,
 )
+from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of, sum_order
 from curta.config import config
 from curta.core.dim import (
     is_multiple,
@@ -58,11 +59,15 @@ class Vectors:
     What is left after whole vectors is done by one more vector that ends where the dim
     does, if the nest `repeats` elements without harm; else under a mask. It is code of
     its own or, if `short`, the same code, which takes half as long to compile.
+
+    Vectors that are not as wide as the order of a sum asks for, or go along rows that
+    are no multiples of it, are `staged`: a block of elements goes to memory first.
     """
 
     lanes: int
     short: bool
     repeats: bool = False
+    staged: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,7 +118,7 @@ def schedule(kernel: Kernel, vector_bytes: int, often: bool = False) -> Schedule
     tuning = config.tuning
     column = kernel.dims[-1] if prefers_columns(kernel) else None
     outer = kernel.dims[:-1] if column else kernel.dims
-    split, piece, block = *_split(kernel, column), 1
+    split, piece, block = *_split(kernel, column, vector_bytes), 1
     neighbours = _neighbours(kernel)
     if neighbours is not None:
         outer = (*(v for v in outer if v != neighbours), neighbours)
@@ -175,13 +180,66 @@ def _is_long(variable: LoopVar) -> bool:
     return typical(variable.extent) >= 2 * config.tuning.piece_of_map
 
 
-def _split(kernel: Kernel, column: LoopVar | None) -> tuple[LoopVar | None, int]:
+def columns_at_once(kernel: Kernel, vector_bytes: int) -> int:
+    """How many columns a piece has, whose accumulators stay in the caches."""
+    sizes = [
+        sum(c.dtype.itemsize for c in f.initial)
+        for nest in kernel.nests
+        for f in nest.folds
+        if f.order == "blocks" and not has_few_rows(nest)
+    ]
+    tuning = config.tuning
+    if not sizes:
+        return _columns_of_strips(kernel)
+    order = sum_order(vector_bytes)
+    columns = tuning.row_bytes // (order.lanes * sum(sizes))
+    most = 1 << max(0, columns.bit_length() - 1)
+    return max(order.register, min(most, tuning.piece_of_columns))
+
+
+def _columns_of_strips(kernel: Kernel) -> int:
+    """How many columns a piece has: fewer where threads have nothing else to share."""
+    tuning, columns = config.tuning, config.tuning.piece_of_columns
+    if not kernel.dims or not any(map(in_blocks, kernel.nests)):
+        return columns
+    extent = typical(kernel.dims[-1].extent)
+    around = typical(math.prod(v.extent for v in kernel.dims[:-1]))
+    enough = typical(kernel_cost(kernel)) // tuning.chunk_cost
+    while around * -(-extent // columns) < min(enough, tuning.shared_iterations):
+        if 4 * columns <= tuning.piece_of_columns:
+            break
+        columns //= 2
+    return columns
+
+
+def has_few_rows(nest: LoopNest) -> bool:
+    """Whether the rows of columns are few enough to be added up in registers."""
+    count = count_of([v.extent for v in nest.dims[nest.kept :]])
+    tuning = config.tuning
+    most = tuning.rows_at_once // (1 if is_light(nest) else 2)
+    return not is_symbolic_dim(count) and count <= min(most, tuning.sum_steps)
+
+
+def is_light(nest: LoopNest) -> bool:
+    """Whether several rows of a nest fit in registers."""
+    return sum(map(weight, nest.body)) <= config.tuning.light_body
+
+
+def _split(
+    kernel: Kernel, column: LoopVar | None, vector_bytes: int
+) -> tuple[LoopVar | None, int]:
     """The long dim that iterations take a piece of, and the piece."""
     if kernel.piece:
-        return kernel.nests[0].dims[0], kernel.piece
+        (nest,) = kernel.nests
+        if not in_blocks(nest):
+            return nest.dims[0], kernel.piece
+        # Pieces of all elements, counted along all dims.
+        return LoopVar(
+            "elements", count_of([v.extent for v in nest.dims])
+        ), kernel.piece
     tuning = config.tuning
     if column is not None:
-        most = tuning.piece_of_columns
+        most = columns_at_once(kernel, vector_bytes)
         few = not is_symbolic_dim(column.extent) and column.extent <= most
         return (None, 1) if few else (column, most)
     (nest, *others) = kernel.nests
@@ -197,7 +255,7 @@ def _lane_extent(
     nest: LoopNest, column: LoopVar | None, split: LoopVar | None, piece: int
 ) -> int:
     if column is not None:
-        return min_dim(column.extent, config.tuning.piece_of_columns)
+        return min_dim(column.extent, piece if split == column else column.extent)
     lane = nest.dims[-1] if nest.dims else None
     if lane is None:
         return 1
@@ -251,6 +309,14 @@ def _vectors(
     """
     if nest.ordered and not _in_order(nest):
         return Vectors(1, False)
+    ordered = any(f.order in ("chain", "joined") for f in nest.folds)
+    if ordered and is_running(nest):
+        lanes = sum_order(vector_bytes).register
+        while lanes > 1 and lanes >= 2 * typical(extent):
+            lanes //= 2
+        return Vectors(lanes, little or typical(extent) < 4 * lanes)
+    if ordered and column is None:
+        return Vectors(1, False)
     tuning = config.tuning
     body = nest.body
     widest = max(
@@ -261,6 +327,8 @@ def _vectors(
     heavy += 0 if column else _shuffles(nest)
     chains = 1 if is_running(nest) else chains_of(heavy)
     wide = native * chains
+    if column is None and in_blocks(nest):
+        return _summing(nest, heavy, native, little, vector_bytes)
     is_long = typical(extent) >= 8 * wide
     waits = column is None and bool(nest.folds) and is_long
     little = little and not waits
@@ -279,6 +347,44 @@ def _vectors(
     return Vectors(
         lanes, quick and short and not (column is None and _shuffles_lanes(nest))
     )
+
+
+def in_blocks(nest: LoopNest) -> bool:
+    """Whether a fold of the nest adds up in blocks, or in strips of blocks."""
+    return any(f.order in BLOCKED for f in nest.folds)
+
+
+def order_of(nest: LoopNest, vector_bytes: int) -> SumOrder:
+    """The order of the sums of a nest: all of them have one."""
+    strips = any(f.order == "strips" for f in nest.folds)
+    return sum_order(vector_bytes, "strips" if strips else "blocks")
+
+
+def _summing(
+    nest: LoopNest, heavy: int, native: int, little: bool, vector_bytes: int
+) -> Vectors:
+    """The vectors of a nest that adds up along its last dim.
+
+    Their lanes are the accumulators that the order of sums asks for, if all dims are
+    one and the body is light enough for so many; or else the elements are staged.
+    """
+    tuning, order = config.tuning, order_of(nest, vector_bytes)
+    wide, dims = native * chains_of(heavy), nest.dims[nest.kept :]
+    if len(dims) == 1 and not order.in_strips:
+        (last,) = dims
+        widths = order.widths(last.extent)
+        # Of one element for each accumulator a second vector has what is left.
+        if len(widths) > 1 and widths[0] != last.extent:
+            widths = widths[1:]
+        most = order.lanes if heavy <= tuning.shared_cost else wide
+        if typical(last.extent) <= tuning.short_row or widths[-1] <= most:
+            lanes = next((n for n in widths if n <= most), widths[-1])
+            quick = little or typical(last.extent) < 4 * lanes
+            return Vectors(lanes, quick and not _shuffles_lanes(nest))
+    lanes = native if little else wide
+    while lanes > 1 and lanes >= 2 * typical(dims[-1].extent):
+        lanes //= 2
+    return Vectors(lanes, False, staged=True)
 
 
 def _ends_far(nest: LoopNest, neighbours: LoopVar | None) -> bool:

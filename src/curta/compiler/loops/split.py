@@ -14,15 +14,19 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+from curta.compiler.loops.assemble import Rewriter
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.costs import kernel_cost
 from curta.compiler.loops.index import (
+    Affine,
+    IndexAtom,
     IndexLike,
     LoopVar,
     row_major,
 )
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, LoopNest, Store
-from curta.compiler.loops.schedule import is_running, prefers_columns
+from curta.compiler.loops.schedule import columns_at_once, is_running, prefers_columns
+from curta.compiler.loops.summation import BLOCKED, count_of, sum_order
 from curta.config import config
 from curta.core.dim import max_dim, min_dim, typical
 
@@ -32,12 +36,16 @@ def piece_index(pieces: int) -> LoopVar:
     return LoopVar("piece", pieces)
 
 
-def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
+def split_folds(
+    kernel: Kernel, builder: ScalarBuilder, vector_bytes: int
+) -> list[Kernel]:
     """The kernel itself, or one that folds pieces and one that folds their results."""
     nest = kernel.nests[0]
     if len(kernel.nests) != 1 or not nest.folds or nest.kept or is_running(nest):
         return [kernel]
-    first, size = nest.dims[0], _piece(kernel, nest)
+    if any(f.order != "any" for f in nest.folds):
+        return _in_blocks(kernel, nest, builder, vector_bytes)
+    first, size = nest.dims[0], _piece(kernel, nest, vector_bytes)
     pieces = -(-first.extent // size)
     if typical(pieces) < 2:
         return [kernel]
@@ -49,6 +57,57 @@ def split_folds(kernel: Kernel, builder: ScalarBuilder) -> list[Kernel]:
         Kernel(kernel.dims, (LoopNest(nest.dims, nest.stores, stored),), size),
         Kernel(kernel.dims, (LoopNest((index,), (), read),)),
     ]
+
+
+def _in_blocks(
+    kernel: Kernel, nest: LoopNest, builder: ScalarBuilder, vector_bytes: int
+) -> list[Kernel]:
+    """The kernel itself, or kernels of the blocks of its sums, and one that joins them.
+
+    That is the order of sums whether there are several kernels or one.
+    """
+    order = sum_order(vector_bytes)
+    count = count_of([v.extent for v in nest.dims])
+    separate = all(f.order in BLOCKED for f in nest.folds)
+    if not separate or order.is_one_block(count):
+        return [kernel]
+    if _piece(kernel, nest, vector_bytes) >= nest.dims[0].extent:
+        return [kernel]
+    blocks = LoopVar("block", -(-count // order.block))
+    parts = Parts(nest.folds, (blocks, *kernel.dims), builder)
+    if len(nest.dims) == 1:
+        result = _kernels_of_blocks(kernel, nest, order.block, parts)
+    elif prefers_columns(kernel):
+        return [kernel]
+    else:
+        index = piece_index(blocks.extent)
+        stored = parts.stored(nest.folds, (index, *kernel.dims))
+        pieces = LoopNest(nest.dims, nest.stores, stored)
+        result = [Kernel(kernel.dims, (pieces,), order.block)]
+    read = tuple(replace(f, order="joined") for f in parts.read((blocks, *kernel.dims)))
+    return [*result, Kernel(kernel.dims, (LoopNest((blocks,), (), read),))]
+
+
+def _kernels_of_blocks(
+    kernel: Kernel, nest: LoopNest, size: int, parts: Parts
+) -> list[Kernel]:
+    """A kernel for the whole blocks of a row, and one for what is left of it."""
+    (row,), result = nest.dims, []
+    many, left = divmod(row.extent, size)
+    whole = LoopVar("block", many), LoopVar(row.name, size)
+    rest = LoopVar(row.name, left)
+    for block, inner, first in (
+        (whole[0], whole[1], Affine({whole[0]: size, whole[1]: 1}, 0)),
+        (many, rest, Affine({rest: 1}, many * size)),
+    ):
+        if not inner.extent:
+            continue
+        place: dict[IndexAtom, IndexLike] = {row: first}
+        stores, folds = Rewriter(parts.builder, place.get).body(nest)
+        folds = parts.stored(folds, (block, *kernel.dims))
+        outer = (block, *kernel.dims) if isinstance(block, LoopVar) else kernel.dims
+        result.append(Kernel(outer, (LoopNest((inner,), stores, folds),)))
+    return result
 
 
 class Parts:
@@ -92,10 +151,11 @@ class Parts:
         )
 
 
-def _piece(kernel: Kernel, nest: LoopNest) -> int:
+def _piece(kernel: Kernel, nest: LoopNest, vector_bytes: int) -> int:
     """How much of the first inner dim is a piece; all of it if not worth a split."""
     tuning = config.tuning
-    extent, width = nest.dims[0].extent, tuning.piece_of_columns
+    extent = nest.dims[0].extent
+    width = columns_at_once(kernel, vector_bytes)
     iterations = math.prod(v.extent for v in kernel.dims)
     if prefers_columns(kernel):
         columns = kernel.dims[-1].extent

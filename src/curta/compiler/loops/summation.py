@@ -1,0 +1,125 @@
+"""The order of a sum: one function of shape and target, read by all that adds up.
+
+The elements of a reduction are numbered along its axes, the last axis fastest, and cut
+into blocks of `lanes * steps`. The results of blocks are taken in one after the other,
+in float64, and rounded at the end. Within a block there are two orders:
+
+*blocks*: element `i` goes to accumulator `i % lanes`, which takes its elements one
+after the other. The accumulators are then combined in pairs: `i` with `i + n/2` while
+there are more than `register` of them, and then neighbours, `2i` with `2i + 1`.
+
+*strips*: `steps` elements that follow each other are added up one by one, and these
+sums in float64, rounded at the end of the block. That is the order of reductions with
+many columns: kept dims behind the reduced ones.
+
+Invariant: nothing else decides the order. Loops along rows or columns, narrow rows,
+blocks of rows, pieces for threads and code in registers all follow it, so the bits of
+a sum depend on shape, axes, dtype and target, and on nothing around it. An accumulator
+that has no element holds the identity, which changes no other.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+from curta.config import config
+from curta.core.dim import is_symbolic_dim
+from curta.lazy_dataclass import dataclass
+
+T = TypeVar("T")
+
+BLOCKED = ("blocks", "strips")
+"""The orders of folds that this module is about."""
+WIDE = "f64"
+"""The kind in which the results of blocks are added up."""
+
+
+@dataclass(frozen=True)
+class SumOrder:
+    """How many accumulators a block has, and how many elements each takes in.
+
+    `register` accumulators or fewer are combined with their neighbours: so many results
+    of short rows share a register.
+    """
+
+    lanes: int
+    register: int
+    steps: int
+    in_strips: bool = False
+
+    @property
+    def block(self) -> int:
+        """The elements of a block."""
+        return self.lanes * self.steps
+
+    def accumulators(self, count: int) -> int:
+        """A power of two: how many accumulators `count` elements of a block need."""
+        if self.in_strips:
+            return 1
+        if is_symbolic_dim(count) or count >= self.lanes:
+            return self.lanes
+        return 1 << max(0, int(count) - 1).bit_length()
+
+    def widths(self, count: int) -> tuple[int, ...]:
+        """The vectors, widest first, whose lanes may be the accumulators.
+
+        Half as many lanes as accumulators do where these have one element each: taking
+        in a second vector is the first step of combining them.
+        """
+        most = self.accumulators(count)
+        known = not is_symbolic_dim(count) and count <= self.lanes
+        return (most, most // 2) if known and most > self.register else (most,)
+
+    def is_one_block(self, count: int) -> bool:
+        """Whether so many elements are known to be in one block."""
+        return not is_symbolic_dim(count) and count <= self.block
+
+    def total(self, terms: Sequence[T], start: T, combine: Callable[[T, T], T]) -> T:
+        """The terms of a block as one, written out; `start` is the identity.
+
+        Of an order in strips there is only one.
+        """
+        if self.in_strips:
+            assert len(terms) <= self.steps
+            return functools.reduce(combine, terms, start)
+        sums: list[T | None] = [None] * self.accumulators(len(terms))
+        for i, x in enumerate(terms):
+            before = sums[i % len(sums)]
+            sums[i % len(sums)] = x if before is None else combine(before, x)
+
+        def both(x: T | None, y: T | None) -> T | None:
+            return x if y is None else y if x is None else combine(x, y)
+
+        while len(sums) > self.register:
+            half = len(sums) // 2
+            sums = [both(x, y) for x, y in zip(sums[:half], sums[half:], strict=True)]
+        while len(sums) > 1:
+            sums = [both(x, y) for x, y in zip(sums[::2], sums[1::2], strict=True)]
+        (result,) = sums
+        # A sum begins with 0, which matters if all terms are -0.0.
+        return start if result is None else combine(start, result)
+
+
+def sum_order(vector_bytes: int, kind: str = "blocks") -> SumOrder:
+    """The order of sums on a machine with vectors of so many bytes.
+
+    `kind` is the order of a fold (nodes.py).
+    """
+    tuning = config.tuning
+    register = max(1, vector_bytes // 4)
+    lanes = register * tuning.sum_vectors
+    return SumOrder(lanes, register, tuning.sum_steps, kind == "strips")
+
+
+def sum_kind(columns: int) -> Literal["blocks", "strips"]:
+    """The order of a reduction with kept dims of so many elements behind it."""
+    many = not is_symbolic_dim(columns) and columns >= config.tuning.narrow_row
+    return "strips" if many else "blocks"
+
+
+def count_of(extents: Sequence[int]) -> int:
+    """The number of elements of a loop over dims."""
+    return math.prod(extents)

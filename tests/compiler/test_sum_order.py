@@ -1,0 +1,98 @@
+"""Reductions add up in one order, whatever is around them (loops/summation.py)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import curta
+import curta.numpy as jnp
+from curta.compiler.loops.summation import SumOrder, sum_order
+from curta.compiler.targets import host
+from curta.config import config
+from stress.reductions import case, differing
+from stress.sum_accuracy import BOUND, KINDS, WAYS, error
+
+
+def summed(x: np.ndarray, axis: int) -> np.ndarray:
+    """The sum along an axis in the documented order, in NumPy."""
+    columns = int(np.prod(x.shape[axis + 1 :]))
+    order = sum_order(host().vector_bytes)
+    x = np.moveaxis(x, axis, -1)
+    rest = -x.shape[-1] % order.block
+    x = np.concatenate([x, np.zeros((*x.shape[:-1], rest), x.dtype)], -1)
+    inside = strips if columns >= config.tuning.narrow_row else blocks
+    sums = inside(x.reshape(*x.shape[:-1], -1, order.block), order)
+    return one_by_one(sums.astype(np.float64)).astype(x.dtype)
+
+
+def one_by_one(x: np.ndarray) -> np.ndarray:
+    return np.cumsum(x, -1)[..., -1]
+
+
+def blocks(x: np.ndarray, order: SumOrder) -> np.ndarray:
+    x = one_by_one(np.moveaxis(x.reshape(*x.shape[:-1], -1, order.lanes), -2, -1))
+    while x.shape[-1] > order.register:
+        x = x[..., : x.shape[-1] // 2] + x[..., x.shape[-1] // 2 :]
+    while x.shape[-1] > 1:
+        x = x[..., ::2] + x[..., 1::2]
+    return x[..., 0]
+
+
+def strips(x: np.ndarray, order: SumOrder) -> np.ndarray:
+    sums = one_by_one(x.reshape(*x.shape[:-1], -1, order.steps))
+    return one_by_one(sums.astype(np.float64)).astype(x.dtype)
+
+
+SHAPES = [
+    ((5,), 0), ((40,), 0), ((1000,), 0), ((5000,), 0), ((300_001,), 0), ((300, 9), 1),
+    ((300, 65), 1), ((50, 3000), 1), ((3, 100), 0), ((20, 100), 0), ((100, 77), 0),
+    ((1100, 70), 0), ((5000, 700), 0), ((4096, 9), 0), ((20_000, 3), 0), ((300, 50), 0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES, ids=str)
+def test_order_is_that_of_the_page(shape, axis):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    want = summed(x, axis)
+    plain = curta.jit(lambda x: x.sum(axis))(x)
+    np.testing.assert_array_equal(plain, want)
+    heavy = curta.jit(lambda x: (jnp.arctan(jnp.sin(x)) * 0 + x).sum(axis))(x)
+    np.testing.assert_array_equal(heavy, want)
+    other = curta.jit(lambda x: jnp.swapaxes(x, 0, -1).sum(x.ndim - 1 - axis))(x)
+    np.testing.assert_array_equal(
+        other, summed(np.swapaxes(x, 0, -1), x.ndim - 1 - axis)
+    )
+
+
+@pytest.mark.parametrize("seed", [2, 3, 11, 14, 23, 26])
+def test_contexts_do_not_show(seed):
+    curta.config.update("jax_enable_x64", True)
+    try:
+        wrong, _ = differing(case(seed, 3000))
+    finally:
+        curta.config.update("jax_enable_x64", False)
+    assert not wrong
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_long_sums_are_accurate(way):
+    x = KINDS["100.1"](np.random.default_rng(0), 40_000).astype(np.float32)
+    assert error(way, x) <= BOUND / 2
+
+
+def test_small_eager_sums_are_accurate():
+    x = np.full((16_000, 2), 100.1, np.float32)
+    want = x.astype(np.float64)
+    for got, right in (
+        (jnp.asarray(x).sum(0), want.sum(0)),
+        (jnp.cumsum(jnp.asarray(x[:, 0])), np.cumsum(want[:, 0])),
+        (jnp.dot(x[:, 0], x[:, 1]), want[:, 0] @ want[:, 1]),
+    ):
+        np.testing.assert_allclose(got, right, rtol=3e-7)
+
+
+def test_terms_written_out_follow_the_order():
+    order = SumOrder(lanes=8, register=4, steps=2)
+    text = order.total(list("abcdefghij"), "0", lambda x, y: f"({x}{y})")
+    assert text == "(0((((ai)e)((bj)f))((cg)(dh))))"
