@@ -19,6 +19,13 @@ from typing import Any, NoReturn
 from curta.api.environment import live_arrays
 from curta.api.jit_cache import forget_fast_calls
 from curta.core import recorder
+from curta.core.profile_data import (
+    ProfileData as ProfileData,
+    ProfileEvent as ProfileEvent,
+    ProfileLine as ProfileLine,
+    ProfilePlane as ProfilePlane,
+    xspace_of,
+)
 from curta.core.protobuf import bytes_field, number_field, varint
 from curta.on_demand import Listing, late, listed
 
@@ -27,11 +34,17 @@ gzip: late = late("gzip")
 Path = str | os.PathLike[str]
 
 __all__ = [
+    "ProfileData",
+    "ProfileEvent",
+    "ProfileLine",
     "ProfileOptions",
+    "ProfilePlane",
+    "ProfileSession",
     "StepTraceAnnotation",
     "TraceAnnotation",
     "annotate_function",
     "device_memory_profile",
+    "export_profile_data",
     "register_subprocess",
     "save_device_memory_profile",
     "start_server",
@@ -255,6 +268,149 @@ def register_subprocess(pid: int, port: int) -> NoReturn:
         f"Curta has no profiler server to collect the trace of process {pid} at port"
         f" {port}: record one in that process with profiler.trace(folder)."
     )
+
+
+# ---- sessions
+
+
+class ProfileSession:
+    """A trace that is kept in memory when it ends, as `ProfileData`.
+
+    Args:
+      log_dir: the folder to which it is exported when it ends. None (default) is none.
+      create_perfetto_link, create_perfetto_trace: as for `start_trace`.
+      profiler_options: as for `start_trace`.
+
+    Raises:
+      RuntimeError: when it is started, if a trace is being recorded.
+
+    >>> import curta
+    >>> with curta.profiler.ProfileSession() as session:
+    ...     x = curta.jit(lambda x: x + 1)(1.0)
+    >>> session.profile_data.find_plane_with_name("/host:CPU").name
+    '/host:CPU'
+    """
+
+    def __init__(
+        self,
+        log_dir: Path | None = None,
+        create_perfetto_link: bool = False,
+        create_perfetto_trace: bool = False,
+        profiler_options: ProfileOptions | None = None,
+    ):
+        self.log_dir = log_dir
+        self.create_perfetto_link = create_perfetto_link
+        self.create_perfetto_trace = create_perfetto_trace
+        self.profiler_options = profiler_options
+        self._is_running = False
+        self._data: ProfileData | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is being recorded."""
+        return self._is_running
+
+    @property
+    def profile_data(self) -> ProfileData | None:
+        """The trace, once it has ended."""
+        return self._data
+
+    def start(self) -> ProfileSession:
+        """Start to record; RuntimeError if a trace is being recorded."""
+        start_trace(self.log_dir or "", profiler_options=self.profiler_options)
+        self._is_running, self._data = True, None
+        return self
+
+    def stop(self) -> ProfileData | None:
+        """End the trace, and export it if there is a `log_dir`.
+
+        RuntimeError if it is not being recorded.
+        """
+        if not self._is_running:
+            raise RuntimeError("No profile started")
+        self._is_running = False
+        taken = recorder.take()
+        self._data = ProfileData(xspace_of(taken.events, taken.threads))
+        if self.log_dir is not None:
+            self.export_profile_data(self.log_dir)
+        return self._data
+
+    def export_profile_data(
+        self,
+        log_dir: Path,
+        create_perfetto_link: bool = False,
+        create_perfetto_trace: bool = False,
+        session_id: str | None = None,
+    ) -> None:
+        """Write the trace to a folder; see the function `export_profile_data`."""
+        export_profile_data(
+            self, log_dir, create_perfetto_link, create_perfetto_trace, session_id
+        )
+
+    def __enter__(self) -> ProfileSession:
+        return self.start()
+
+    def __exit__(self, *error: Any) -> None:
+        self.stop()
+
+
+def export_profile_data(
+    profile_data: ProfileData | ProfileSession,
+    log_dir: Path,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    session_id: str | None = None,
+) -> None:
+    """Write a trace to a folder, for XProf and `ProfileData.from_file`.
+
+    Args:
+      profile_data: the trace, or a session that has ended.
+      log_dir: the folder for `plugins/profile/SESSION/HOST.xplane.pb`.
+      create_perfetto_link, create_perfetto_trace: must be False (default): traces for
+        Perfetto are written by `start_trace`.
+      session_id: the name of the session. None (default) is the time.
+
+    Returns:
+      Nothing.
+
+    Raises:
+      RuntimeError: the session has not ended.
+      TypeError: `profile_data` has another type.
+      NotImplementedError: a trace for Perfetto is asked for.
+
+    >>> import curta, glob, tempfile
+    >>> session = curta.profiler.ProfileSession().start()
+    >>> data = session.stop()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     curta.profiler.export_profile_data(data, folder)
+    ...     [file] = glob.glob(f"{folder}/plugins/profile/*/*.xplane.pb")
+    ...     read = curta.profiler.ProfileData.from_file(file)
+    >>> [plane.name for plane in read.planes]
+    ['/host:CPU']
+    """
+    if create_perfetto_link or create_perfetto_trace:
+        raise NotImplementedError(
+            "export_profile_data writes no trace for Perfetto: record one with"
+            " profiler.trace(folder)."
+        )
+    if isinstance(profile_data, ProfileSession):
+        if profile_data.is_running:
+            raise RuntimeError(
+                "Cannot export a ProfileSession while it is running. Call stop() first."
+            )
+        if profile_data.profile_data is None:
+            raise RuntimeError(
+                "No profile data to export. Ensure the session has completed."
+            )
+        profile_data = profile_data.profile_data
+    if not isinstance(profile_data, ProfileData):
+        raise TypeError(
+            f"Expected ProfileData or ProfileSession, got {type(profile_data).__name__}"
+        )
+    folder = recorder.session_folder(log_dir, session_id)
+    path = os.path.join(folder, f"{recorder.host_name()}.xplane.pb")
+    with open(path, "wb") as file:
+        file.write(profile_data.serialized())
 
 
 # ---- memory

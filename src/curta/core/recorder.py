@@ -85,14 +85,31 @@ class Recorder:
              "args": {"name": name}}
             for n, name in self._names.items()
         ]  # fmt: skip
-        when = time.strftime("%Y_%m_%d_%H_%M_%S")
-        folder = self.folder / "plugins" / "profile" / when
-        folder.mkdir(parents=True, exist_ok=True)
-        path = folder / f"{socket.gethostname()}.trace.json.gz"
+        folder = session_folder(self.folder)
+        path = folder / f"{host_name()}.trace.json.gz"
         with gzip.open(path, "wt") as file:
             trace = {"displayTimeUnit": "ns", "traceEvents": [*names, *self.events]}
             json.dump(trace, file)
         return path
+
+    @property
+    def threads(self) -> dict[int, str]:
+        """The names of the threads of events, by number."""
+        return dict(self._names)
+
+
+def session_folder(folder: str | os.PathLike[str], session: str | None = None) -> Path:
+    """`folder/plugins/profile/SESSION`, made if it is missing."""
+    when = session or time.strftime("%Y_%m_%d_%H_%M_%S")
+    result: Path = pathlib.Path(folder) / "plugins" / "profile" / when
+    result.mkdir(parents=True, exist_ok=True)
+    return result
+
+
+def host_name() -> str:
+    """The name of this machine, as files of traces are called."""
+    name: str = socket.gethostname()
+    return name
 
 
 class _State:
@@ -121,11 +138,16 @@ def start(folder: str | os.PathLike[str], kernels: bool = False) -> None:
 
 def stop() -> Path:
     """Record no longer, and write the file; RuntimeError if nothing records."""
+    return take().write()
+
+
+def take() -> Recorder:
+    """Record no longer; what was recorded. RuntimeError if nothing records."""
     with _lock:
         recorder, _state.recorder = _state.recorder, None
     if recorder is None:
         raise RuntimeError("No profile started. Call start_trace first.")
-    return recorder.write()
+    return recorder
 
 
 @contextlib.contextmanager

@@ -12,6 +12,7 @@ from curta.runtime.devices import (
 )
 
 __all__ = [
+    "backend_xla_version",
     "backends",
     "clear_backends",
     "clear_in_memory_compilation_cache",
@@ -49,6 +50,20 @@ def get_backend(platform: str | Client | None = None) -> Client:
             f"Unknown backend {platform}. Available backends are {[*backends()]}"
         )
     return result
+
+
+def backend_xla_version(platform: str | Client | None = None) -> int | None:
+    """The version of XLA in a backend; None for one that is not a plugin with XLA.
+
+    Raises:
+      RuntimeError: the platform is unknown.
+
+    >>> from curta.extend.backend import backend_xla_version
+    >>> backend_xla_version() is None
+    True
+    """
+    version: int | None = getattr(get_backend(platform), "xla_version", None)
+    return version
 
 
 def clear_backends() -> None:
