@@ -257,7 +257,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     inside = _beta_fraction(
         np.where(swapped, q, p), np.where(swapped, p, q), np.where(swapped, 1 - y, y)
     )
-    out = np.where(swapped, 1 - inside, inside)
+    out = np.where(swapped, np.maximum(1 - inside, 0.0), inside)
     none, all_ = (a == 0) | (b == np.inf), (b == 0) | (a == np.inf)
     out = np.where((all_ & (x != 1)) | (x == 0), 0.0, out)
     out = np.where((none & (x != 0)) | (x == 1), 1.0, out)

@@ -111,7 +111,7 @@ def _finite_loggamma(z: Any) -> Any:
 
 
 def loggamma(x: ArrayLike) -> Array:
-    """The principal branch of log(gamma(x)); NaN for real x <= 0.
+    """The principal branch of log(gamma(x)); NaN for real x < 0.
 
     >>> from curta.scipy import special
     >>> special.loggamma(4.0)
@@ -120,7 +120,7 @@ def loggamma(x: ArrayLike) -> Array:
     (x,) = inexact_operands("loggamma", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return _finite_loggamma(x)
-    return jnp.where(x > 0, lax.lgamma(x), np.nan)
+    return jnp.where(x >= 0, lax.lgamma(x), np.nan)
 
 
 def gamma(x: ArrayLike) -> Array:
@@ -132,8 +132,12 @@ def gamma(x: ArrayLike) -> Array:
     """
     (x,) = inexact_operands("gamma", x)
     if not dtypes.issubdtype(x.dtype, np.complexfloating):
-        return gammasgn(x) * lax.exp(lax.lgamma(x))
+        return gammasgn(x) * in_double(_size_of_gamma)(x)
     return jnp.exp(_finite_loggamma(x))
+
+
+def _size_of_gamma(x: Any) -> Any:
+    return lax.exp(lax.lgamma(x))
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:

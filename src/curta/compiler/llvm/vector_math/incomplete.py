@@ -325,7 +325,7 @@ def regularized_incomplete_beta(b: MathBuilder, a: Value, c: Value, x: Value) ->
     p, q = b.select(swapped, q, p), b.select(swapped, p, q)
     y = b.select(swapped, 1.0 - y, y)
     inside = _beta_weight(b, p, q, y) * _beta_fraction(b, p, q, y, legal) / p
-    result = b.select(swapped, 1.0 - inside, inside)
+    result = b.select(swapped, b.max(1.0 - inside, 0.0), inside)
     none = b.eq(a, 0.0) | b.eq(c, INF)
     all_ = b.eq(c, 0.0) | b.eq(a, INF)
     result = b.select((all_ & b.ne(x, 1.0)) | b.eq(x, 0.0), 0.0, result)
