@@ -232,7 +232,7 @@ def _scaled(points, *shapes):
     return {f"x of {k}": (v, *shapes) for k, v in points.items()}
 
 
-_COT = lambda q: -mp.cot(mp.pi * q)  # noqa: E731
+_COT = lambda q: mp.inf if q == 1 else -mp.cot(mp.pi * q)  # noqa: E731
 STATS = [
     *family("norm", REAL, **density(exact.norm),
             **sides(exact.ndtr, lambda x: exact.ndtr(-x))),
@@ -282,7 +282,8 @@ STATS = [
         "large": (SHARES, [17.0, 80.0], [3.0, 55.0, 1e3]),
         "huge": ([0.1, 0.499, 0.5, 0.503], [1e4, 1e6], [1e4, 1e6])},
         **density(exact.beta_density),
-        **sides(exact.betainc, lambda x, a, b: exact.beta_parts(a, b, x)[1])),
+        **sides(lambda x, a, b: exact.beta_parts(a, b, x)[0],
+                lambda x, a, b: exact.beta_parts(a, b, x)[1])),
     *family("t", {
         "moderate": (MIDDLE + minus(MIDDLE), [0.3, 1.0, 4.5, 30.0]),
         "tail": (FAR + HUGE, [0.3, 1.0, 4.5, 30.0]),

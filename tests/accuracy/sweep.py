@@ -38,6 +38,8 @@ class Swept:
     def on(self, root: Any) -> Callable[..., Any]:
         """The function of a package like `curta` or `jax`, or of SciPy itself."""
         parts = self.path.split(".")
+        if root.__name__ == "scipy" and not self.module:
+            return getattr(np, parts[-1])  # type: ignore[no-any-return]
         if root.__name__ != "scipy" and self.module:
             parts = [self.module, *parts]
         for part in parts:
