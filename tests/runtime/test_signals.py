@@ -31,14 +31,16 @@ from curta import lax
 {setup}
 
 def interrupt():
+    begun.wait()  # on a busy machine a thread may take longer to start than it sleeps
     time.sleep(0.3)
     sent.append(time.monotonic())
     os.kill(os.getpid(), signal.SIGINT)
 
-sent = []
+sent, begun = [], threading.Event()
 threading.Thread(target=interrupt).start()
 begin = time.monotonic()
 try:
+    begun.set()
     run()
 except KeyboardInterrupt:
     late = time.monotonic() - sent[0]
