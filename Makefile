@@ -151,7 +151,7 @@ stress-hosts: $(call ready,test)
 stress-%: $(call ready,test)
 	$(call python,test) -m stress.$(subst -,_,$*) $(ARGS)
 
-test-libraries: $(call ready,libraries)
+test-libraries: $(call ready,libraries) $(call ready,libraries-jax)
 	$(call python,libraries) -m stress.libraries $(ARGS)
 
 # The tables at the end say which tiers ran, in half an hour: ARGS="--minutes 120" for

@@ -8,8 +8,9 @@
 A suite comes with the installed library, or with its source distribution; those that
 ship none are named, and run if `--suite` says where they are. Each test file runs in a
 process of its own: once over JAX, which is the control and is kept, then over Curta
-(`curta.as_jax`). What counts are the tests that pass over JAX. `--doubtful` turns this
-around, for less time: over Curta first, then over JAX what does not pass there.
+(`curta.as_jax`). The control has an environment of its own, without Curta. What counts
+are the tests that pass over JAX. `--doubtful` turns this around, for less time: over
+Curta first, then over JAX what does not pass there.
 """
 
 import argparse
@@ -27,19 +28,27 @@ from importlib.util import find_spec
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRATCH = HERE.parent / ".venv-libraries" / "suites"
+ROOT = HERE.parent
+SCRATCH = ROOT / ".venv-libraries" / "suites"
+CONTROL = ROOT / ".venv-libraries-jax" / "bin" / "python"
 
 
 @dataclass(frozen=True)
 class Library:
     """Where the tests of a library are."""
 
-    name: str
+    distribution: str  # by its name on PyPI
     package: str
     of_source: str = ""  # the folder of its source distribution, if they are there
     of_ours: str = ""  # the folder of stress/suites, if they are there
     # Test files that need what is not installed (data sets, accelerators, TensorFlow).
     left_out: tuple[str, ...] = field(default=())
+    label: str = ""
+
+    @property
+    def name(self) -> str:
+        """What the table and the options call it."""
+        return self.label or self.distribution
 
 
 LIBRARIES = (
@@ -51,12 +60,21 @@ LIBRARIES = (
     Library("rlax", "rlax"),
     Library("distrax", "distrax"),
     Library("dm-haiku", "haiku"),
-    Library("flax", "flax", of_source="tests"),
+    Library("flax", "flax", of_source="tests", left_out=("tests/nnx",)),
     Library("numpyro", "numpyro", of_source="test"),
     Library("equinox", "equinox", of_source="tests"),
     Library("lineax", "lineax", of_source="tests"),
     Library("optimistix", "optimistix", of_source="tests"),
     Library("diffrax", "diffrax", of_source="test"),
+    Library("flax", "flax", of_source="tests/nnx", label="flax-nnx"),
+    Library("e3nn-jax", "e3nn_jax"),
+    Library("ott-jax", "ott", of_source="tests"),
+    Library("jax-md", "jax_md", of_source="tests"),
+    Library("penzai", "penzai", of_source="tests"),
+    Library("qwix", "qwix", of_source="tests"),
+    Library("google-tunix", "tunix", of_source="tests"),
+    Library("kauldron", "kauldron"),
+    Library("tokamax", "tokamax"),
 )
 PASSED = "passed"
 # All tests passed, some failed, or there were none; else pytest came to no end.
@@ -91,7 +109,7 @@ def suite(library: Library, scratch: Path, given: dict[str, Path]) -> Path | Non
 def _take_source(library: Library, folder: Path) -> None:
     """Put the tests of a source distribution, and their settings, into `folder`."""
     folder.mkdir(parents=True)
-    pinned = f"{library.name}=={version(library.name)}"
+    pinned = f"{library.distribution}=={version(library.distribution)}"
     options = ("--quiet", "--no-deps", "--no-binary", ":all:", "--dest", str(folder))
     command = [sys.executable, "-m", "pip", "download", *options, pinned]
     subprocess.run(command, check=True)
@@ -127,8 +145,8 @@ def run_files(
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     out.unlink(missing_ok=True)
-    first = [str(HERE / "library_site")] if over_curta else []
-    paths = [*first, str(HERE.parent / "src"), str(HERE.parent)]
+    curta = [str(HERE / "library_site"), str(ROOT / "src")] if over_curta else []
+    paths = [*curta, str(ROOT)]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
@@ -143,7 +161,8 @@ def run_files(
     plugins = ("-p", "stress.library_outcomes", "-p", "no:cacheprovider")
     each = f"--timeout={options.seconds}"
     more = "--continue-on-collection-errors"
-    command = [sys.executable, "-m", "pytest", "-q", *plugins, each, more]
+    python = sys.executable if over_curta else str(options.control)
+    command = [python, "-m", "pytest", "-q", *plugins, each, more]
     command += map(str, files)
     out.with_suffix(".log").unlink(missing_ok=True)
     with out.with_suffix(".log").open("w") as log:
@@ -180,6 +199,7 @@ class Compared:
     """The tests of a library that pass over JAX, and what they do over Curta."""
 
     name: str
+    version: str
     timed: bool = True
     passed: int = 0
     failures: dict[str, str] = field(default_factory=dict)
@@ -208,7 +228,7 @@ class Compared:
         share = 100 * self.passed / of if of else 0.0
         control = f"{self.control_seconds:8.0f} s" if self.timed else "not timed"
         return (
-            f"{self.name:16} {self.passed:6} {of:6} {share:7.1f} %"
+            f"{self.name:16} {self.version:12} {self.passed:6} {of:6} {share:7.1f} %"
             f" {self.seconds:8.0f} s {control}"
         )
 
@@ -277,7 +297,8 @@ def summary(message: str) -> str:
 
 def report(done: list[Compared]) -> None:
     """Print the table, then the failing tests by message."""
-    print(f"\n{'library':16} {'passed':>6} {'of':>6} {'share':>9} {'Curta':>10} JAX")
+    counts = f"{'passed':>6} {'of':>6} {'share':>9} {'Curta':>10} JAX"
+    print(f"\n{'library':16} {'version':12} {counts}")
     for each in done:
         print(each.row())
     reasons = collections.defaultdict(list)
@@ -310,6 +331,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--report", action="store_true", help="of the last runs alone")
     parser.add_argument("--scratch", type=Path, default=SCRATCH)
     parser.add_argument(
+        "--control",
+        type=Path,
+        default=CONTROL,
+        help="the Python with JAX and the libraries, and without Curta",
+    )
+    parser.add_argument(
         "--suite", action="append", default=[], metavar="LIBRARY=FOLDER"
     )
     return parser.parse_args()
@@ -327,7 +354,11 @@ def main() -> None:
         if folder is None:
             without.append(library.name)
             continue
-        compared = Compared(library.name, timed=not options.doubtful)
+        compared = Compared(
+            library.name,
+            version(library.distribution),
+            timed=not options.doubtful,
+        )
         for control, measured in compare(library, folder, options):
             compared.add(control, measured, options.seconds)
         print(f"\n{compared.row()}", flush=True)

@@ -92,7 +92,9 @@ def _refusal(name: str) -> str | None:
 
     `from jax.experimental import x` looks for x in the module of ours.
     """
-    inner = name.partition(".")[2]
+    package, _, inner = name.partition(".")
+    if package not in (_THEIRS, _LIB, _OURS):
+        return None
     found = (v for k, v in REFUSED.items() if f"{inner}.".startswith(f"{k}."))
     return next(found, None)
 
@@ -129,11 +131,11 @@ def _unversioned(name: str) -> ModuleType | None:
         return package
     if name in MADE:
         return _with_names(name, ModuleType(name), MADE[name])
-    if name.partition(".")[0] == _LIB:
-        return None
     refusal = _refusal(name)
     if refusal is not None:
         return refused_module(name, refusal)
+    if name.partition(".")[0] == _LIB:
+        return None
     own = _own_name(name)
     try:
         module = importlib.import_module(own)
@@ -189,6 +191,7 @@ def _install() -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
     importlib.import_module(_PRIVATE)  # programs ask for `jax._src` without importing
+    importlib.import_module(f"{_THEIRS}.tree_util")  # or look for it in sys.modules
     _told_as_theirs(Array)
     type.__setattr__(Array, "__init_subclass__", classmethod(_told_as_theirs))
 

@@ -60,6 +60,14 @@ REFUSED: Final = {
         " compiler fuses what jax.numpy and jax.lax say. Of libraries that have both,"
         " ask for the functions that are written without Pallas."
     ),
+    "experimental.mosaic": (
+        "kernels written by hand for one kind of device are not there in Curta. Ask for"
+        " the functions that are written without them."
+    ),
+    "mlir": (
+        "the bindings of MLIR are not there in Curta, which writes StableHLO as text:"
+        " see jax.jit(f).lower(...).as_text()."
+    ),
 }
 
 # Modules that are nothing but names of other modules.
