@@ -663,6 +663,12 @@ def test_what_is_missing_or_wrong():
         curta.jit(doubled, in_shardings=place)(ROW)
 
 
+def test_array_like_can_be_asked_for():
+    for x in 1.0, X, np.zeros(2), np.float32(1):
+        assert isinstance(x, curta.typing.ArrayLike)
+    assert not isinstance(ROW, curta.typing.ArrayLike)
+
+
 def test_equal_applications():
     x, y = curta.typeof(1.0), curta.typeof(X)
     assert Power(x, n=2) == Power(x, n=2) != Power(x, n=3)

@@ -89,16 +89,12 @@ class Array(ArrayInterface):
         return ""
 
 
-ArrayLike: TypeAlias = (
-    Array
-    | np.ndarray[Any, Any]
-    | np.bool_
-    | np.number[Any]
-    | bool
-    | int
-    | float
-    | complex
-)
+if TYPE_CHECKING:
+    _OfNumpy: TypeAlias = np.ndarray[Any, Any] | np.bool_ | np.number[Any]
+else:  # without parameters, so that `isinstance` takes it
+    _OfNumpy = np.ndarray | np.bool_ | np.number
+
+ArrayLike: TypeAlias = Array | _OfNumpy | bool | int | float | complex
 """What functions accept: arrays, NumPy's arrays and scalars, Python scalars."""
 
 DTypeLike: TypeAlias = str | type[Any] | np.dtype[Any]
