@@ -12,7 +12,7 @@ from curta import dtypes, lax
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
-from curta.scipy.special.arguments import real_or_lists
+from curta.scipy.special.arguments import in_double, real_or_lists
 from curta.scipy.special.gamma_functions import digamma, gamma
 
 _MOST_TERMS = 250
@@ -67,7 +67,9 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     >>> special.hyp1f1(1.0, 1.0, 0.0)
     Array(1., dtype=float32)
     """
-    return _hyp1f1(*real_or_lists("hyp1f1", a, b, x))
+    operands = real_or_lists("hyp1f1", a, b, x)
+    value: Array = in_double(_hyp1f1)(*operands).astype(operands[0].dtype)
+    return value
 
 
 @jnp.vectorize
