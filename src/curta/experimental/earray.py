@@ -10,9 +10,9 @@ from curta.core.avals import ShapedArray
 
 
 class EArray:
-    """An array of the type `aval` whose elements lie in another array, `data`.
+    """An array of the type `aval` whose elements are in another array, `data`.
 
-    Trees take it apart: its leaf is `data`, and `aval` is static.
+    Trees split it: its leaf is `data`, and `aval` is static.
 
     Args:
       aval: the type.

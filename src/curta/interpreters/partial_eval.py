@@ -1,7 +1,6 @@
 """Partial evaluation, for those who write transformations.
 
-What the known arguments of a function determine is computed; the rest is recorded as a
-jaxpr.
+Known arguments of a function are computed with; the rest is recorded as a jaxpr.
 
 >>> import curta, curta.numpy as jnp
 >>> from curta.extend import linear_util
@@ -47,7 +46,7 @@ __dir__: Listing = listed(__all__)
 
 
 class PartialVal(tuple[Any, Any]):
-    """`(None, value)` of what is known, `(aval, None)` of what is not.
+    """`(None, value)` if the value is known, `(aval, None)` if it is unknown.
 
     >>> import curta
     >>> from curta.interpreters import partial_eval
@@ -69,7 +68,7 @@ class PartialVal(tuple[Any, Any]):
 
     @classmethod
     def unknown(cls, aval: ShapedArray) -> PartialVal:
-        """A value of which only the aval is known."""
+        """A value whose aval alone is known."""
         return cls((aval, None))
 
     def is_known(self) -> bool:
@@ -300,8 +299,8 @@ def partial_eval_jaxpr_nounits(
         all.
 
     Returns:
-      The jaxpr of the known inputs, which gives the known outputs and residuals; that
-      of the residuals and unknown inputs, which gives the unknown outputs; whether
+      The jaxpr of the known inputs, which gives the known outputs and residuals; the
+      jaxpr of the residuals and unknown inputs, which gives the unknown outputs; whether
       each output is unknown; and the avals of the residuals.
 
     Raises:
