@@ -1,6 +1,6 @@
 """Partial evaluation, for those who write transformations.
 
-Known arguments of a function are computed with; the rest is recorded as a jaxpr.
+Results of known arguments are computed; the rest is recorded as a jaxpr.
 
 >>> import curta, curta.numpy as jnp
 >>> from curta.extend import linear_util
@@ -300,8 +300,8 @@ def partial_eval_jaxpr_nounits(
 
     Returns:
       The jaxpr of the known inputs, which gives the known outputs and residuals; the
-      jaxpr of the residuals and unknown inputs, which gives the unknown outputs; whether
-      each output is unknown; and the avals of the residuals.
+      jaxpr of the residuals and unknown inputs, which gives the unknown outputs;
+      whether each output is unknown; and the avals of the residuals.
 
     Raises:
       ValueError: `unknowns` has another length than the inputs.
