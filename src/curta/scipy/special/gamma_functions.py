@@ -214,7 +214,8 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     Array(0.5, dtype=float32)
     """
     a, b = real("beta", a, b)
-    return in_double(_beta)(a, b)
+    value: Array = in_double(_beta)(a, b).astype(a.dtype)
+    return value
 
 
 def _beta(a: Any, b: Any) -> Any:
