@@ -436,7 +436,7 @@ def itemsize_bits(dtype: Any) -> int:
         return 2 * int(finfo(dtype).bits)
     if not isinstance(dtype, ExtendedDType) and _dtype_of_numbers(dtype) == BOOL:
         return 8
-    raise ValueError(f"unexpected input: {dtype=}, which is no dtype of numbers")
+    raise ValueError(f"unexpected input: {dtype=}, which is not a dtype of numbers")
 
 
 @functools.cache
