@@ -481,7 +481,7 @@ def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
 
 
 def working_dtype(dtype: DType) -> DType:
-    """What numbers of `dtype` are computed in: float32 for floats of up to two bytes.
+    """Return the dtype of computations: float32 for floats of one or two bytes.
 
     Example:
         >>> from curta import dtypes
@@ -493,7 +493,7 @@ def working_dtype(dtype: DType) -> DType:
 
 
 def summing_dtype(dtype: DType) -> DType:
-    """What NumPy adds numbers of `dtype` up in: floats in twice their precision.
+    """Return the dtype of sums as in NumPy: floats add in twice their precision.
 
     Example:
         >>> from curta import dtypes
