@@ -146,6 +146,7 @@ def aval_of(x: Any) -> Any:
             weak,
             sharding=sharding if isinstance(sharding, NamedSharding) else None,
             manual_axis_type=getattr(x, "manual_axis_type", None),
+            memory_space=getattr(x, "_memory_space", None),
         )
         return AbstractRef(aval) if getattr(x, "is_ref", False) else aval
     return typeof(x)

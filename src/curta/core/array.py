@@ -85,6 +85,17 @@ class Array(ArrayInterface):
     def __setitem__(self, index: Any, value: Any) -> NoReturn:
         raise TypeError(_IMMUTABLE.format(self._immutable_subject()))
 
+    def addressable_data(self, index: int) -> Array:
+        """The part of a concrete array on its device of this index.
+
+        Raises ConcretizationTypeError for traced arrays.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no data on a device")
+
+    def copy_to_host_async(self) -> None:
+        """Start to copy a concrete array to the host; traced arrays have it not."""
+        raise NotImplementedError(f"{type(self).__name__} has no data on a device")
+
     def _immutable_subject(self) -> str:
         return ""
 

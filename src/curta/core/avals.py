@@ -306,6 +306,7 @@ def _placed_so(
     space = aval.memory_space if space is None else space
     if mat is None:
         return aval.update(placement=in_space(aval.placement, space))
+    mat.refuse_extrema()
     mesh = get_abstract_mesh() if sharding is None else sharding.mesh.abstract_mesh
     where = aval.placement
     entries = () if where is None else where.entries

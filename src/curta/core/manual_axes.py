@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from curta.api_version import MORE_PARAMETERS
+from curta.core.partition_spec import UnreducedKind, check_kind
 from curta.lazy_dataclass import dataclass
 
 _NO_AXES: frozenset[Any] = frozenset()
@@ -18,8 +20,13 @@ class ManualAxisType:
       varying: axes along which each device may have another value.
       unreduced: axes along which the value is the sum of what the devices have.
       reduced: axes along whose cotangent will be such a sum.
+      unreduced_kind: an `UnreducedKind`, if the value is a maximum or minimum along the
+        unreduced axes in place of a sum. None (default) is a sum.
 
-    Raises ValueError if an axis is both varying and one of the others.
+    Raises:
+      ValueError: an axis is both varying and one of the others, or a kind is given
+        without unreduced axes.
+      TypeError: `unreduced_kind` has another type.
 
     >>> from curta.sharding import ManualAxisType
     >>> sorted(ManualAxisType(varying={"i", "j"}).varying)
@@ -33,8 +40,14 @@ class ManualAxisType:
     varying: frozenset[Any] = _NO_AXES
     unreduced: frozenset[Any] = _NO_AXES
     reduced: frozenset[Any] = _NO_AXES
+    unreduced_kind: UnreducedKind | None = None
 
     def __post_init__(self) -> None:
+        for name in ("varying", "unreduced", "reduced"):
+            object.__setattr__(self, name, frozenset(getattr(self, name)))
+        if self.unreduced and self.unreduced_kind is None:
+            object.__setattr__(self, "unreduced_kind", UnreducedKind.sum)
+        check_kind(self.unreduced, self.unreduced_kind)
         for name in ("unreduced", "reduced"):
             if self.varying & getattr(self, name):
                 raise ValueError(
@@ -57,13 +70,39 @@ class ManualAxisType:
         return frozenset(mesh.manual_axes) - self.vur
 
     def update(self, **changes: Any) -> ManualAxisType:
-        """This type with some of its parts replaced."""
+        """This type with some of its parts replaced.
+
+        The kind goes with the unreduced axes, unless it is given.
+        """
+        if not changes.get("unreduced", self.unreduced):
+            changes.setdefault("unreduced_kind", None)
         return dataclasses.replace(self, **changes)
 
+    def refuse_extrema(self) -> None:
+        """Raise NotImplementedError for maxima and minima along unreduced axes."""
+        if self.unreduced_kind not in (None, UnreducedKind.sum):
+            raise NotImplementedError(
+                f"{self}: values that are a {self.unreduced_kind.name} along unreduced"
+                " axes are not supported, only sums. Take the extremum by lax.pmax or"
+                " lax.pmin."
+            )
+
+    def to_ct_mat(self) -> ManualAxisType:
+        """The type of cotangents: what was unreduced is reduced, and vice versa."""
+        self.refuse_extrema()
+        kind = UnreducedKind.sum if self.reduced else None
+        return ManualAxisType(
+            varying=self.varying,
+            unreduced=self.reduced,
+            reduced=self.unreduced,
+            unreduced_kind=kind,
+        )
+
     def __repr__(self) -> str:
+        kind = f", unreduced_kind={self.unreduced_kind}"
         return (
             f"ManualAxisType(varying={self.varying}, unreduced={self.unreduced},"
-            f" reduced={self.reduced})"
+            f" reduced={self.reduced}{kind if MORE_PARAMETERS.applies() else ''})"
         )
 
 

@@ -186,19 +186,21 @@ class PartitionSpec:
         partitions: Any = None,
         unreduced: Any = None,
         reduced: Any = None,
-        unreduced_kind: UnreducedKind | None = None,
+        **kwargs: Any,
     ) -> PartitionSpec:
         """This spec with some of its parts replaced.
 
         Args:
             partitions: the axes of each dim, as a tuple. None (default) keeps them.
             unreduced, reduced: sets of axes. None (default) keeps them.
-            unreduced_kind: how unreduced axes are joined. None (default) keeps it.
+            **kwargs: `unreduced_kind`, how unreduced axes are joined, if it is not to
+                be kept; None is a sum.
 
         Returns:
             A new spec.
 
         Raises:
+            TypeError: for other names.
             ValueError: an axis of `partitions` is unreduced or reduced, too.
 
         >>> from curta import P
@@ -206,12 +208,13 @@ class PartitionSpec:
         P(None, 'y')
         """
         sums = self.unreduced if unreduced is None else unreduced
-        kind = self.unreduced_kind if unreduced_kind is None else unreduced_kind
+        if sums:
+            kwargs.setdefault("unreduced_kind", self.unreduced_kind)
         return PartitionSpec(
             *(self.partitions if partitions is None else partitions),
             unreduced=sums,
             reduced=self.reduced if reduced is None else reduced,
-            unreduced_kind=kind if sums else None,
+            **kwargs,
         )
 
     def refuse_extrema(self) -> None:
@@ -294,6 +297,25 @@ def _check(
             "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got"
             f" unreduced: {unreduced} and reduced: {reduced}"
         )
+    check_kind(unreduced, unreduced_kind)
+    used = {name for entry in entries for name in entry_axes(entry)}
+    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+        if used & axes:
+            raise ValueError(
+                f"partitions cannot overlap with {name} axes passed to PartitionSpec."
+                f" Got partitions: {entries} and {name} axes: {axes}"
+            )
+
+
+def check_kind(
+    unreduced: frozenset[Any], unreduced_kind: UnreducedKind | None
+) -> None:
+    """Check the kind of unreduced axes.
+
+    Raises:
+      TypeError: it is not an `UnreducedKind`.
+      ValueError: it is given though there are no such axes.
+    """
     kind = unreduced_kind
     if kind is not None and not isinstance(kind, UnreducedKind):
         raise TypeError(
@@ -305,13 +327,6 @@ def _check(
             "`unreduced_kind` should be `None` when `unreduced` is an empty set. Got"
             f" {unreduced_kind=} and {unreduced=}"
         )
-    used = {name for entry in entries for name in entry_axes(entry)}
-    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
-        if used & axes:
-            raise ValueError(
-                f"partitions cannot overlap with {name} axes passed to PartitionSpec."
-                f" Got partitions: {entries} and {name} axes: {axes}"
-            )
 
 
 def _rebuild(

@@ -13,7 +13,7 @@ from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh_scope import get_concrete_mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.placement import mesh_of
-from curta.core.sharding import NamedSharding, Sharding
+from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 from curta.core.trace import Tracer, typeof
 from curta.dtypes import ExtendedDType
 
@@ -28,6 +28,8 @@ class ShapeDtypeStruct:
       weak_type: whether the dtype gives way to others.
       manual_axis_type: a `ManualAxisType`: over which axes of a `shard_map` it varies.
       is_ref: whether it is a reference to such an array.
+      _memory_space: the memory that it is in, a `memory.Space`, where the sharding does
+        not say it. None (default) is that of devices.
 
     Raises:
       TypeError: for a `manual_axis_type` of another type.
@@ -39,6 +41,7 @@ class ShapeDtypeStruct:
 
     __slots__ = (
         "_layout",
+        "_memory_space",
         "_sharding",
         "dtype",
         "is_ref",
@@ -56,6 +59,7 @@ class ShapeDtypeStruct:
         weak_type: bool = False,
         manual_axis_type: ManualAxisType | None = None,
         is_ref: bool = False,
+        _memory_space: MemorySpace | None = None,
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
@@ -78,6 +82,7 @@ class ShapeDtypeStruct:
         self.weak_type: bool = weak_type
         self.manual_axis_type: ManualAxisType | None = manual_axis_type
         self.is_ref: bool = is_ref
+        self._memory_space: MemorySpace | None = _memory_space
 
     @classmethod
     def of_aval(cls, aval: ShapedArray) -> Any:
@@ -92,6 +97,7 @@ class ShapeDtypeStruct:
             sharding=sharding,
             weak_type=aval.weak_type,
             manual_axis_type=None if aval.mat.empty else aval.mat,
+            _memory_space=aval.memory_space,
         )
 
     @classmethod
@@ -145,6 +151,7 @@ class ShapeDtypeStruct:
         fields = {name: getattr(self, name) for name in names}
         known = self._layout is not None
         fields["sharding"] = self.format if known else self._sharding
+        fields["_memory_space"] = self._memory_space
         return ShapeDtypeStruct(**{**fields, **changes})
 
     def __len__(self) -> int:

@@ -181,8 +181,12 @@ class Exported:
 
     # ---- shardings
 
-    def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
-        """Where arguments are expected, over a mesh of the same axes: or None."""
+    def in_shardings_jax(self, mesh: Any = None) -> tuple[Any, ...]:
+        """Where arguments are expected: a sharding each, or None.
+
+        They are over `mesh`, which has the axes of the exported one; by default over
+        the abstract mesh that was exported.
+        """
         return tuple(_over(s, mesh) for s in self._in_named_shardings)
 
     def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
@@ -348,7 +352,9 @@ def _used(closed: ClosedJaxpr) -> Jaxpr:
 
 
 def _over(sharding: Any, mesh: Any) -> Any:
-    return None if sharding is None else sharding.update(mesh=mesh)
+    if sharding is None:
+        return None
+    return sharding.update(mesh=sharding.mesh.abstract_mesh if mesh is None else mesh)
 
 
 def _with_vjp(exported: Exported) -> Any:

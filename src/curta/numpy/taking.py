@@ -168,7 +168,7 @@ def take_along_axis(
     mode: Any = None,
     fill_value: int | float | None = None,
     *,
-    wrap_negative_indices: bool | None = None,
+    wrap_negative_indices: bool | None = True,
 ) -> Array:
     """For each element of `indices`, the element of `arr` there along an axis.
 
@@ -181,8 +181,8 @@ def take_along_axis(
         "promise_in_bounds" (there are none).
       fill_value: for "fill". None (default) is NaN, the least integer or the greatest
         unsigned one.
-      wrap_negative_indices: count negative indices from the end. None (default) is True
-        unless "promise_in_bounds".
+      wrap_negative_indices: count negative indices from the end. Default True; None is
+        True unless "promise_in_bounds".
 
     Returns:
       The broadcast shape, with that of `indices` along `axis`; the dtype of `arr`.

@@ -177,7 +177,9 @@ def _tile(op: Tile, query: Query) -> None:
 def _unstack(op: Unstack, query: Query) -> None:
     if query.entries[0][op.axis] is not None:
         query.refuse(
-            f"unstack operand cannot be sharded on the unstacking axis {op.axis}."
+            f"unstack operand cannot be sharded on the unstacking axis {op.axis}. Got"
+            f" operand type={query.inputs}",
+            names_inputs=True,
         )
 
 

@@ -129,7 +129,7 @@ def jvp_from_lin(self: Any, primals: Any, tangents: Any) -> Any:
     ...         return 2 * t
     ...     jvp = hijax.jvp_from_lin
     >>> curta.jvp(Double(curta.typeof(1.0)), (1.0,), (3.0,))[1]
-    Array(6., dtype=float32, weak_type=True)
+    6.0
     """
     if type(self).lin is _lin_from_jvp:
         raise TypeError(

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from inspect import signature
 from typing import Any
 
 import curta.api.grad as dense_grad
@@ -173,9 +171,9 @@ def _jacobian(transform: Callable[..., Any]) -> Callable[..., Any]:
 
         return call
 
-    further = ", allow_int" if "allow_int" in signature(transform).parameters else ""
-    apply.__doc__ = _JACOBIAN.format(name=transform.__name__, further=further)
-    return functools.update_wrapper(apply, transform, ("__name__", "__qualname__"), ())
+    apply.__name__ = apply.__qualname__ = transform.__name__
+    apply.__doc__ = _JACOBIAN.format(name=transform.__name__)
+    return apply
 
 
 _JACOBIAN = """As `curta.{name}`, by the stored elements of sparse arguments.
@@ -183,7 +181,7 @@ _JACOBIAN = """As `curta.{name}`, by the stored elements of sparse arguments.
     The Jacobian by a sparse argument is sparse in the dims of that argument.
 
     Args:
-      fun, argnums, has_aux, holomorphic{further}: as for `curta.{name}`.
+      fun, argnums, has_aux, **kwargs: as for `curta.{name}`.
 
     Returns:
       A function of the same arguments that returns the Jacobian, of arguments that are

@@ -6,8 +6,6 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from curta.core.shapes import canonicalize_shape
 from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.bcsr import BCSR
@@ -31,7 +29,7 @@ def _format(name: str, *without: str) -> Any:
 def empty(
     shape: Sequence[int],
     dtype: Any = None,
-    index_dtype: Any = np.int32,
+    index_dtype: Any = "int32",
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> Any:
@@ -66,7 +64,7 @@ def eye(
     M: int | None = None,
     k: int = 0,
     dtype: Any = None,
-    index_dtype: Any = np.int32,
+    index_dtype: Any = "int32",
     sparse_format: str = "bcoo",
     **kwds: Any,
 ) -> Any:
