@@ -10,6 +10,7 @@ import curta.numpy as jnp
 from curta import export
 from curta.api_version import jax_api_version
 from curta.experimental import sparse
+from curta.extend import backend
 from curta.sharding import ManualAxisType, NamedSharding, UnreducedKind
 
 
@@ -101,3 +102,17 @@ def test_arrays_have_data_and_traced_arrays_have_none():
         curta.jit(lambda x: x.addressable_data(0))(x)
     with pytest.raises(AttributeError, match="copy_to_host_async"):
         curta.jit(lambda x: x.copy_to_host_async())(x)
+
+
+def test_caches_of_programs_are_cleared_with_the_others():
+    class Kept:
+        cleared = 0
+
+        def cache_clear(self):
+            self.cleared += 1
+
+    kept = Kept()
+    backend.register_backend_cache(kept, "a test")
+    curta.clear_caches()
+    backend.clear_backends()
+    assert kept.cleared == 2

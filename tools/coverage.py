@@ -32,12 +32,9 @@ PAGE = ROOT / "docs" / "coverage.md"
 XLA = "part of XLA's own interface"
 TRACES = "JAX's traces, which are made otherwise here"
 REASONS = {
-    "custom_derivatives.remat_opt_p": TRACES,
     "experimental.layout": "layouts are not part of types",
     "experimental.overlap": "orders for XLA's scheduler",
     "extend.backend": XLA,
-    "interpreters.ad": TRACES,
-    "interpreters.batching": TRACES,
     "interpreters.partial_eval": TRACES,
     "profiler": XLA,
 }

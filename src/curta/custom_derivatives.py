@@ -16,4 +16,5 @@ from curta.control.custom_jvp import SymbolicZero as SymbolicZero
 from curta.control.primitives import (
     custom_jvp_call_p as custom_jvp_call_p,
     custom_vjp_call_p as custom_vjp_call_p,
+    remat_opt_p as remat_opt_p,
 )

@@ -343,6 +343,14 @@ def forget_fast_calls() -> None:
             table.forget_fast_calls()
 
 
+_caches_of_programs: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def clear_with_the_others(cache: Any, for_what: str) -> None:
+    """Have `clear_caches` clear `cache`, of which `for_what` is a description."""
+    _caches_of_programs[cache] = for_what
+
+
 def clear_caches() -> None:
     """Free all traced and compiled functions, and unused memory.
 
@@ -351,5 +359,7 @@ def clear_caches() -> None:
     """
     with _lock:
         _traced.clear()
+    for cache in [*_caches_of_programs]:
+        cache.cache_clear()
     forget_plans()
     trim()

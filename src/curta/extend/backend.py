@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from curta.api.callbacks import effects_barrier
-from curta.api.jit_cache import clear_caches
+from curta.api.jit_cache import clear_caches, clear_with_the_others
 from curta.on_demand import Listing, listed
 from curta.runtime.devices import (
     Client,
@@ -18,6 +20,7 @@ __all__ = [
     "clear_in_memory_compilation_cache",
     "get_backend",
     "get_default_device",
+    "register_backend_cache",
 ]
 __dir__: Listing = listed(__all__)
 
@@ -85,3 +88,33 @@ def clear_in_memory_compilation_cache() -> None:
     >>> clear_in_memory_compilation_cache()
     """
     clear_caches()
+
+
+def register_backend_cache(cache: Any, for_what: str) -> None:
+    """Clear a cache of the program's own whenever all that was compiled is forgotten.
+
+    `clear_caches` does that, and `clear_backends`.
+
+    Args:
+      cache: has a method `cache_clear`, as what `functools.lru_cache` makes. It is
+        forgotten when the program forgets it.
+      for_what: what is in it, for the reader.
+
+    Returns:
+      None.
+
+    Raises:
+      TypeError: it cannot be hashed or weakly referenced.
+
+    >>> import curta, functools
+    >>> from curta.extend.backend import register_backend_cache
+    >>> @functools.lru_cache
+    ... def answer():
+    ...     return 42
+    >>> register_backend_cache(answer, "answers")
+    >>> answer(), answer.cache_info().currsize
+    (42, 1)
+    >>> curta.clear_caches(); answer.cache_info().currsize
+    0
+    """
+    clear_with_the_others(cache, for_what)

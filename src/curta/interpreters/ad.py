@@ -27,6 +27,7 @@ from curta.core.tangents import (
 )
 from curta.core.trace import typeof
 from curta.core.user_op import jvp_rules, transpose_rules
+from curta.interpreters.flat_derivatives import jvp as jvp, linearize as linearize
 from curta.on_demand import Listing, listed
 from curta.primitives.structure import (
     add_any as add_jaxvals,
@@ -55,7 +56,9 @@ __all__ = [
     "get_primitive_transpose",
     "instantiate_zeros",
     "is_undefined_primal",
+    "jvp",
     "jvp_jaxpr",
+    "linearize",
     "primitive_jvps",
     "primitive_transposes",
     "zeros_like_aval",

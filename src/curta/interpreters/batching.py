@@ -27,13 +27,16 @@ from curta.core.primitive import Primitive
 from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.core.user_op import axis_batch_rules, batch_rules
+from curta.extend.linear_util import Store, transformation_with_aux2
 from curta.on_demand import Listing, listed
 from curta.primitives.structure import batch_dim_at, move_dim
 from curta.transforms.jaxprs import batch_jaxpr
+from curta.transforms.vmap import batch
 
 __all__ = [
     "axis_primitive_batchers",
     "batch_jaxpr_axes",
+    "batch_subtrace",
     "bdim_at_front",
     "broadcast",
     "defbroadcasting",
@@ -128,6 +131,51 @@ def batch_jaxpr_axes(
     if any(d not in (None, w) for d, w in zip(dims, wanted, strict=True)):
         batched = stage(moved, batched.in_avals, batched.jaxpr.debug_info)
     return batched, [d is not None for d in dims]
+
+
+@transformation_with_aux2
+def batch_subtrace(
+    f: Callable[..., Any],
+    store: Store,
+    tag: Any,
+    axis_data: Any,
+    in_dims: Sequence[int | None] | Callable[[], Sequence[int | None]],
+    *in_vals: Any,
+) -> list[Any]:
+    """Map a flat function over batches, and say where its results are batched.
+
+    `batch_subtrace(fun, tag, axis_data, in_dims)` takes a function from `wrap_init`.
+
+    Args:
+      f: the function, of arrays to a list of arrays.
+      store: where the batch dims of the results go.
+      tag: the mark of one transformation, whatever that is: traces are told apart by
+        their identity here.
+      axis_data: the axis, as batching rules get it, with its `size` and `name`.
+      in_dims: the batch dim of each argument, or None; or a function that gives them.
+      *in_vals: the arguments.
+
+    Returns:
+      The function over batches, and a thunk of the batch dims of its results.
+
+    Raises:
+      ValueError: when it is called, if `in_dims` has another length than the arguments.
+
+    >>> import curta.numpy as jnp
+    >>> from curta.extend.linear_util import wrap_init
+    >>> from curta.interpreters import batching
+    >>> from curta.transforms.vmap import BatchAxis
+    >>> f = wrap_init(lambda x, y: [x * y, y])
+    >>> batched, dims = batching.batch_subtrace(f, None, BatchAxis(3), [0, None])
+    >>> batched.call_wrapped(jnp.arange(3), 2), dims()
+    ([Array([0, 2, 4], dtype=int32), 2], (0, None))
+    """
+    dims = in_dims() if callable(in_dims) else in_dims
+    if len(dims) != len(in_vals):
+        raise ValueError(f"expected {len(in_vals)} batch dims, got {len(dims)}")
+    outs, out_dims = batch(f, axis_data, in_vals, dims)
+    store.store(tuple(out_dims))
+    return outs
 
 
 def defvectorized(primitive: Primitive) -> None:

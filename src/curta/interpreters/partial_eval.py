@@ -19,10 +19,12 @@ from typing import Any
 
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info as describe
+from curta.core.hi_types import lower_types
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from curta.core.stage import JitTracer as DynamicJaxprTracer, stage
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.extend.linear_util import WrappedFun
+from curta.interpreters.flat_trees import FlatTree, flatten
 from curta.on_demand import Listing, listed
 from curta.transforms.dce import dce_jaxpr as _without_dead_code
 from curta.transforms.lowering import lower_jaxpr as _lower_jaxpr
@@ -35,6 +37,7 @@ __all__ = [
     "close_jaxpr",
     "convert_constvars_jaxpr",
     "dce_jaxpr",
+    "lower_jaxpr",
     "lower_jaxpr2",
     "move_binders_to_back",
     "partial_eval_jaxpr_nounits",
@@ -273,6 +276,37 @@ def abstract_eval_fun(
     described = debug_info or describe("abstract_eval_fun", fun)
     closed = stage(lambda *xs: list(fun(*xs, **params)), avals, described)
     return list(closed.out_avals)
+
+
+def lower_jaxpr(hi_jaxpr: ClosedJaxpr, lo_avals: Any) -> tuple[ClosedJaxpr, FlatTree]:
+    """As `lower_jaxpr2`, with the types of the arrays that the outputs consist of.
+
+    Args:
+      hi_jaxpr: a jaxpr.
+      lo_avals: a `FlatTree`, or a pytree, of the types of the arrays that its inputs
+        consist of; a list of `aval.lo_ty()` for each input and no keywords.
+
+    Returns:
+      The jaxpr of arrays, and for each output the list of the types of its arrays.
+
+    Raises:
+      TypeError: `lo_avals` are not the types of the inputs.
+
+    >>> import curta
+    >>> from curta.interpreters import partial_eval as pe
+    >>> closed = curta.make_jaxpr(lambda x: x + 1)(2)
+    >>> low, outs = pe.lower_jaxpr(closed, ([[curta.typeof(2)]], {}))
+    >>> low.eqns[0].primitive, outs.unflatten()
+    (add, ([ShapedArray(int32[], weak_type=True)],))
+    """
+    low = _lower_jaxpr(hi_jaxpr)
+    given = [*flatten(lo_avals)]
+    if given != [*low.in_avals]:
+        raise TypeError(
+            f"lower_jaxpr was given inputs of the types {given}, and not of those that"
+            f" the jaxpr takes: {[*low.in_avals]}"
+        )
+    return low, flatten(tuple(map(list, lower_types(hi_jaxpr.out_avals))))
 
 
 def lower_jaxpr2(hi_jaxpr: ClosedJaxpr) -> ClosedJaxpr:
