@@ -33,7 +33,6 @@ XLA = "part of XLA's own interface"
 TRACES = "JAX's traces, which are made otherwise here"
 REASONS = {
     "experimental.layout": "layouts are not part of types",
-    "experimental.overlap": "orders for XLA's scheduler",
     "extend.backend": XLA,
     "interpreters.partial_eval": TRACES,
     "profiler": XLA,

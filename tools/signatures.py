@@ -54,7 +54,6 @@ MEANT = {
     "custom_vjp.defvjp_with_accums": RULES,
     "custom_vjp.defvjp_with_logs": RULES,
     "experimental.layout.explicit_layout": "layouts are not part of types",
-    "experimental.overlap.program_order": "orders for XLA's scheduler",
     "export.Exported.in_shardings_jax": "the mesh may be left out, as in 0.12",
     "lax.ConvGeneralDilatedDimensionNumbers": "a type",
     "lax.PrecisionLike": "a type",

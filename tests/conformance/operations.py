@@ -17,6 +17,7 @@ TESTED_ELSEWHERE: dict[str, str] = (
         "Check": "tests/transforms/test_checkify.py",
         "ClosedCoreCall": "tests/control/test_core_call.py",
         "ComputeOn": "tests/experimental/test_compute_on.py",
+        "ProgramOrder": "tests/experimental/test_program_order.py",
         "Consume": "tests/random/test_key_reuse.py",
         "Cond": "tests/control/test_control_flow.py",
         "CoreCall": "tests/control/test_core_call.py",

@@ -347,7 +347,7 @@ _caches_of_programs: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictio
 
 
 def clear_with_the_others(cache: Any, for_what: str) -> None:
-    """Have `clear_caches` clear `cache`, of which `for_what` is a description."""
+    """Have `clear_caches` clear `cache` as well; `for_what` describes it."""
     _caches_of_programs[cache] = for_what
 
 

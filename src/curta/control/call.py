@@ -38,6 +38,21 @@ class JaxprOp(TakesRefs):
         """The same op on another jaxpr."""
         return dataclasses.replace(self, jaxpr=jaxpr)  # type: ignore[type-var]
 
+    def for_operands(
+        self, jaxpr: ClosedJaxpr, operands: Sequence[int | None]
+    ) -> JaxprOp:
+        """The same op on a jaxpr that was derived from its own.
+
+        `operands` has for each input the number of the operand that it belongs to, or
+        None for residuals and cotangents.
+        """
+        return self.with_jaxpr(jaxpr)
+
+    @property
+    def body(self) -> ClosedJaxpr:
+        """The jaxpr that is compiled in place of the op."""
+        return self.jaxpr
+
     def on_parts(self, counts: Sequence[int]) -> JaxprOp:
         return self.with_jaxpr(lower_jaxpr(self.jaxpr))
 
@@ -69,7 +84,8 @@ class JaxprOp(TakesRefs):
         nonzero = tuple(type(t) is not Zero for t in tangents)
         jaxpr, out_nonzero = jvp_jaxpr(self.jaxpr, nonzero)
         given = [t for t in tangents if type(t) is not Zero]
-        results = self.with_jaxpr(jaxpr)(*primals, *given)
+        numbers = [*range(len(primals)), *flagged(range(len(primals)), nonzero)]
+        results = self.for_operands(jaxpr, numbers)(*primals, *given)
         count = len(self.jaxpr.out_avals)
         result = iter(results[count:])
         return results[:count], [
@@ -84,9 +100,10 @@ class JaxprOp(TakesRefs):
         linear = tuple(map(is_linear, args))
         nonzero = tuple(type(ct) is not Zero for ct in cotangent)
         jaxpr, out_nonzero = transpose_jaxpr(self.jaxpr, linear, nonzero)
-        known = [x for x in args if not is_linear(x)]
+        known = unflagged(args, linear)
         given = [ct for ct in cotangent if type(ct) is not Zero]
-        result = iter(self.with_jaxpr(jaxpr)(*known, *given))
+        numbers = [*unflagged(range(len(args)), linear), *[None] * len(given)]
+        result = iter(self.for_operands(jaxpr, numbers)(*known, *given))
         flags = iter(out_nonzero)
         return [next(result) if f and next(flags) else None for f in linear]
 
@@ -105,9 +122,13 @@ class JaxprOp(TakesRefs):
         unknown = tuple(map(partial.is_unknown, args))
         split = split_jaxpr(self.jaxpr, unknown)
         known_args = unflagged(args, unknown)
-        results = self.with_jaxpr(split.known)(*known_args)
-        later = [*split.residuals(known_args, results), *flagged(args, unknown)]
-        op = self.with_jaxpr(split.unknown)
+        numbers = range(len(args))
+        now = self.for_operands(split.known, unflagged(numbers, unknown))
+        results = now(*known_args)
+        residuals = split.residuals(known_args, results)
+        later = [*residuals, *flagged(args, unknown)]
+        own = [*[None] * len(residuals), *flagged(numbers, unknown)]
+        op = self.for_operands(split.unknown, own)
         return partial.joined(split.out_unknown, results, op, later)
 
 

@@ -149,8 +149,7 @@ def batch_subtrace(
     Args:
       f: the function, of arrays to a list of arrays.
       store: where the batch dims of the results go.
-      tag: the mark of one transformation, whatever that is: traces are told apart by
-        their identity here.
+      tag: ignored; JAX marks the tracers of one transformation with it.
       axis_data: the axis, as batching rules get it, with its `size` and `name`.
       in_dims: the batch dim of each argument, or None; or a function that gives them.
       *in_vals: the arguments.

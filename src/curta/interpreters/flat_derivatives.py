@@ -38,7 +38,7 @@ def jvp(
       fun: a function of pytrees.
       primals: a `FlatTree` of the tuple of its arguments, or that tuple.
       tangents: the tangents of the leaves, some of them `Zero`.
-      has_aux: whether `fun` gives a pair of which the second is passed on.
+      has_aux: whether `fun` gives a pair whose second part is passed on.
       instantiate: whether zero tangents of results are arrays: for each, or all.
       transform_stack: whether the paths of ops say `jvp`.
 
@@ -80,7 +80,7 @@ def linearize(
     Args:
       traceable: a function of pytrees.
       primals_ft: a `FlatTree` of the tuple of its arguments, or that tuple.
-      has_aux: whether it gives a pair of which the second is passed on.
+      has_aux: whether it gives a pair whose second part is passed on.
       is_vjp: whether the map is to be transposed, and nothing else.
       in_nzs: for each leaf whether its tangent may differ from zero. None (default) is
         all.
@@ -88,8 +88,8 @@ def linearize(
     Returns:
       A `FlatTree` of results; for each of its leaves whether the tangent is zero; the
       jaxpr, which takes the tangents of all arguments and gives those that are not
-      zero; its constants; residuals that keep a structure, of which there are none; and
-      with `has_aux` what is passed on.
+      zero; its constants; an empty list for residuals that keep a structure; and with
+      `has_aux` what is passed on.
 
     Raises:
       ValueError: `in_nzs` has another length than the leaves.

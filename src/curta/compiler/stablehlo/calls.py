@@ -23,6 +23,7 @@ from curta.compiler.stablehlo.types import element_type
 from curta.control.call import Call, JaxprOp
 from curta.control.composite import Composite
 from curta.control.core_call import CoreCall
+from curta.control.program_order import ProgramOrder
 from curta.control.remat import Remat
 
 
@@ -40,6 +41,13 @@ def _call(b: Builder, op: Call, *args: Value) -> Sequence[Value]:
 
 @rule(CoreCall)
 def _core_call(b: Builder, op: CoreCall, *args: Value) -> Sequence[Value]:
+    return b.call(op.jaxpr, op.name, args)
+
+
+@rule(ProgramOrder)
+def _program_order(b: Builder, op: ProgramOrder, *args: Value) -> Sequence[Value]:
+    if op.enforce:
+        return lower_closed(b, op.body, args)
     return b.call(op.jaxpr, op.name, args)
 
 
