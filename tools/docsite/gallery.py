@@ -15,6 +15,7 @@ from tools.docsite.pages import ROOT, Page, SiteError
 EXAMPLES = ROOT / "examples"
 OUT = EXAMPLES / "out"
 INDEX = "gallery/index.md"
+DARK = ".dark."
 ROW = re.compile(r"^- \[([^\]]*)\]\((\w+)\.md\): (.*)$", re.MULTILINE)
 
 
@@ -22,7 +23,10 @@ def runs() -> dict[str, Any]:
     path = OUT / "gallery.json"
     if not path.exists():
         raise SiteError("no figures in examples/out: run `make gallery` first")
-    return json.loads(path.read_text())
+    found = json.loads(path.read_text())
+    for run in found.values():  # dark figures are shown in place of light ones
+        run["pictures"] = [name for name in run["pictures"] if DARK not in name]
+    return found
 
 
 def pages() -> list[Page]:
