@@ -21,8 +21,9 @@ from tools import array_interface, check_types
 PUBLIC = ["curta", "curta.interpreters", "curta.state", "curta.nn.initializers"]
 # Submodules that packages are made of, which their `dir` shows.
 PARTS = {
-    *("arguments", "extended_types", "hijax", "kernel_density", "promotion"),
-    *("ranking", "scalars", "version"),
+    *("arguments", "densities", "earray", "extended_types", "flat_derivatives"),
+    *("flat_trees", "hijax", "kernel_density", "law", "promotion", "ranking"),
+    *("scalars", "version"),
 }
 
 

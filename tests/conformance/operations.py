@@ -116,7 +116,6 @@ NOT_DIFFERENTIABLE = frozenset(
         "geqrf",
         "householder_product",
         "igamma_grad_a",
-        "nextafter",
         "random_gamma_grad",
         "zeta",
     }

@@ -56,10 +56,6 @@ def _without_rows() -> dict[str, str]:
             " ragged_all_to_all",
         ),
         "for GPUs only, in JAX too": ("lax", "precv psend"),
-        "psum_scatter with a name (tests/test_newer_names.py)": (
-            "lax",
-            "psum_scatter_start",
-        ),
         "bits with no reference (tests/random)": (
             "lax",
             "rng_bit_generator rng_uniform",

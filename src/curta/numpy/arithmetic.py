@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import operator
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inlined_jit, inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.core.trace import Tracer, typeof
@@ -411,34 +409,26 @@ def hypot(x1: Any, x2: Any, /) -> Array:
             "jnp.hypot is not well defined for complex-valued inputs. Please convert to"
             " real values first, such as by using abs(x)"
         )
-    return _hypot(*broadcast_all(x1, x2))
-
-
-@custom_jvp
-def _hypot(x1: Any, x2: Any) -> Any:
     x1, x2 = lax.abs(x1), lax.abs(x2)
     infinity = const(x1, np.inf)
     infinite = lax.bitwise_or(lax.eq(x1, infinity), lax.eq(x2, infinity))
     x1, x2 = lax.max(x1, x2), lax.min(x1, x2)
     zero = const(x1, 0)
-    x = select_where(lax.eq(x1, zero), x1, _scaled_hypot(x1, x2, zero))
+    x = select_where(lax.eq(x1, zero), zero, _scaled_hypot(x1, x2))
     return select_where(infinite, infinity, x)
 
 
-@_hypot.defjvp
-def _hypot_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
-    """The tangents along the unit vector of (x1, x2), whose squares may not exist."""
-    out = _hypot(*primals)
-    zero, one = const(out, 0), const(out, 1)
-    divisor = select_where(lax.eq(out, zero), one, out)
-    parts = (lax.mul(lax.div(x, divisor), t) for x, t in zip(primals, tangents))
-    return out, functools.reduce(lax.add, parts)
+def _scaled_hypot(large: Any, small: Any) -> Any:
+    """The length of a vector, whose larger number is the scale.
 
-
-def _scaled_hypot(large: Any, small: Any, zero: Any) -> Any:
-    divisor = select_where(lax.eq(large, zero), lax.full_like(large, 1), large)
-    square = lax.square(lax.div(small, divisor))
-    return lax.mul(large, lax.sqrt(lax.add(const(large, 1), square)))
+    The scale does not change the length, so it is constant for derivatives, which
+    would divide by its square.
+    """
+    zero, one = const(large, 0), lax.full_like(large, 1)
+    large = select_where(lax.eq(large, zero), one, large)
+    scale = lax.stop_gradient(large)
+    squares = (lax.square(lax.div(x, scale)) for x in (large, small))
+    return lax.mul(scale, lax.sqrt(lax.add(*squares)))
 
 
 @inner_jit

@@ -264,7 +264,7 @@ def _round_real(x: Any, decimals: int) -> Any:
     if dtypes.finfo(dtype).bits <= 16:
         x = lax.convert_element_type(x, np.float32)
     out = _round_after(x, decimals) if decimals > 0 else _round_before(x, -decimals)
-    return lax.convert_element_type(out, dtype)
+    return out if out.dtype == dtype else lax.convert_element_type(out, dtype)
 
 
 def _round_after(x: Any, decimals: int) -> Any:

@@ -16,7 +16,7 @@ from curta.numpy.promotion import promote_dtypes_inexact
 from curta.on_demand import Listing, own
 from curta.scipy.special import gammaln, xlogy
 from curta.scipy.special.arguments import in_double
-from curta.scipy.special.deviance import LARGE, log_poisson
+from curta.scipy.special.deviance import LARGE as _LARGE, log_poisson
 from curta.scipy.stats.law import defined
 
 __dir__: Listing = own(__name__)
@@ -60,7 +60,7 @@ def _log_density(x: Any, alpha: Any) -> Any:
     counts = log_poisson(alpha, total * safe) + jnp.log(alpha / safe)
     excess = total * (jnp.sum(safe, axis=0) - 1)
     saddle = jnp.sum(counts, axis=0) + excess - jnp.log(total)
-    value = jnp.where(total > LARGE, saddle - log_poisson(total, total), direct)
+    value = jnp.where(total > _LARGE, saddle - log_poisson(total, total), direct)
     value = jnp.where(inside | jnp.any(jnp.isnan(x), axis=0), value, -np.inf)
     return defined(value, jnp.all(alpha > 0))
 

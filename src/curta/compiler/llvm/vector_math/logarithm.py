@@ -81,7 +81,8 @@ def log(b: MathBuilder, x: Value) -> Value:
 def log2(b: MathBuilder, x: Value) -> Value:
     """k + log1p(f)/ln2, which is exact where x is a power of two."""
     f, k = split(b, x)
-    result = b.fma(log_reduced(b, f, k * 0.0), _LOG2_E, k)
+    # Without k: at the poles it is infinite, and its product with 0 is NaN.
+    result = b.fma(log_reduced(b, f, b.const(x.type, 0.0)), _LOG2_E, k)
     return result if _has_instructions(b, x) else with_poles(b, x, x, result)
 
 
