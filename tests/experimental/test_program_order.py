@@ -26,7 +26,7 @@ def the_op(fun, *args, **kwargs):
 
 def eqns(fun, *args):
     """The names of the ops that are compiled, with the numbers of their operands."""
-    body = the_op(fun, *args).body.jaxpr
+    body = the_op(fun, *args).stands_for.jaxpr
     return [(eqn.op.name, len(eqn.invars)) for eqn in body.eqns]
 
 

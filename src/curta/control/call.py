@@ -49,7 +49,7 @@ class JaxprOp(TakesRefs):
         return self.with_jaxpr(jaxpr)
 
     @property
-    def body(self) -> ClosedJaxpr:
+    def stands_for(self) -> ClosedJaxpr:
         """The jaxpr that is compiled in place of the op."""
         return self.jaxpr
 

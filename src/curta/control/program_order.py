@@ -38,7 +38,7 @@ class ProgramOrder(JaxprOp):
     strict_out: bool = False
 
     @property
-    def body(self) -> ClosedJaxpr:
+    def stands_for(self) -> ClosedJaxpr:
         if not self.enforce:
             return self.jaxpr
         return ordered(self.jaxpr, self.strict_in, self.strict_out)

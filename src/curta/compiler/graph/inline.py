@@ -102,7 +102,7 @@ def _stands_for(
 ) -> ClosedJaxpr | None:
     """The jaxpr to put instead of an op, if there is one."""
     if isinstance(op, JaxprOp):
-        return op.body
+        return op.stands_for
     avals = [v.aval for v in invars]
     if isinstance(op, Composed):
         return op.expansion(avals)

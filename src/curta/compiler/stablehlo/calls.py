@@ -47,7 +47,7 @@ def _core_call(b: Builder, op: CoreCall, *args: Value) -> Sequence[Value]:
 @rule(ProgramOrder)
 def _program_order(b: Builder, op: ProgramOrder, *args: Value) -> Sequence[Value]:
     if op.enforce:
-        return lower_closed(b, op.body, args)
+        return lower_closed(b, op.stands_for, args)
     return b.call(op.jaxpr, op.name, args)
 
 
