@@ -44,15 +44,9 @@ INNER = re.compile(
     r"|custom_derivatives\.SymbolicZero\."
 )
 
-RULES = "rules of custom_vjp for references and rematerialisation (hijax) are not there"
 MEANT = {
-    "custom_derivatives.custom_gradient": RULES,
-    "custom_gradient": RULES,
-    "custom_vjp.defremat": RULES,
-    "custom_vjp.defremat_with_logs": RULES,
-    "custom_vjp.defvjp": RULES,
-    "custom_vjp.defvjp_with_accums": RULES,
-    "custom_vjp.defvjp_with_logs": RULES,
+    "custom_derivatives.custom_gradient": "it is a decorator without `fun`, as in 0.12",
+    "custom_gradient": "it is a decorator without `fun`, as in 0.12",
     "experimental.layout.explicit_layout": "layouts are not part of types",
     "export.Exported.in_shardings_jax": "the mesh may be left out, as in 0.12",
     "lax.ConvGeneralDilatedDimensionNumbers": "a type",

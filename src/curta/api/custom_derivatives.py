@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from curta import dtypes, tree_util
-from curta.api.arguments import as_result, check_callable, leaf_names
+from curta import tree_util
+from curta.api.arguments import check_callable, leaf_names
+from curta.api.backward_rules import after_rematerializing, logging_rule
 from curta.api.custom_function import CustomFunction, PrimalFunction
+from curta.api.flat_vjp import (
+    CustomVJPPrimal as CustomVJPPrimal,
+    FlatVJP,
+    custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
+)
 from curta.api.signatures import P, R
 from curta.config import config, enable_x64
 from curta.control.custom_jvp import CustomJVP, SymbolicZero
-from curta.control.custom_vjp import Backward, CustomVJP
+from curta.control.custom_vjp import CustomVJP
 from curta.core.avals import typed
 from curta.core.flat import debug_info, function_name
 from curta.core.refs import Ref, refuse_aliases, refuse_custom_refs
@@ -205,39 +208,6 @@ def _check_tangents(outs: Sequence[Any], tangents: Sequence[Any]) -> None:
     )
 
 
-@dataclasses.dataclass
-class CustomVJPPrimal:
-    """An argument leaf as a forward rule with `symbolic_zeros` sees it.
-
-    >>> import curta
-    >>> @curta.custom_vjp
-    ... def product(x, y):
-    ...     return x * y
-    >>> def forward(x, y):
-    ...     print(x.perturbed, y.perturbed)
-    ...     return x.value * y.value, y.value
-    >>> product.defvjp(forward, lambda y, ct: (ct * y, None), symbolic_zeros=True)
-    >>> curta.grad(product)(2.0, 3.0)
-    True False
-    Array(3., dtype=float32, weak_type=True)
-    """
-
-    value: Any
-    perturbed: bool
-
-
-def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """The values of a tree of arguments as a rule with `symbolic_zeros` gets them.
-
-    >>> import curta
-    >>> from curta.custom_derivatives import CustomVJPPrimal
-    >>> curta.custom_derivatives.custom_vjp_primal_tree_values(
-    ...     {"a": CustomVJPPrimal(1.0, perturbed=True)})
-    {'a': 1.0}
-    """
-    return tree_util.tree_map(lambda leaf: leaf.value, tree)
-
-
 class custom_vjp(CustomFunction[P, R]):
     """A decorator for functions whose reverse-mode derivative is given by rules.
 
@@ -259,6 +229,9 @@ class custom_vjp(CustomFunction[P, R]):
     bwd: Callable[..., Any] | None = None
     symbolic_zeros: bool = False
     optimize_remat: bool = False
+    generic_batching: bool = False
+    with_accums: bool = False
+    remat_rules: tuple[Callable[..., Any], Callable[..., Any]] | None = None
 
     # Its own, so that what Python says of a wrong call names this class.
     def __init__(
@@ -275,6 +248,7 @@ class custom_vjp(CustomFunction[P, R]):
         bwd: Callable[..., Any],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
+        generic_batching: bool = False,
     ) -> None:
         """Set the rules.
 
@@ -288,6 +262,9 @@ class custom_vjp(CustomFunction[P, R]):
                 Default False.
             optimize_remat: leave `fwd` out where its residuals are not needed. Default
                 False.
+            generic_batching: under `vmap`, give outputs once that are the same for all
+                examples; their cotangents go to the first example. Default False: if
+                one output has a batch dim, so have all.
 
         Returns:
             None.
@@ -310,13 +287,105 @@ class custom_vjp(CustomFunction[P, R]):
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = symbolic_zeros
         self.optimize_remat = optimize_remat
+        self.generic_batching = generic_batching
+        self.with_accums = False
         if symbolic_zeros and optimize_remat:
             raise NotImplementedError(
                 "remat optimization for custom_vjp does not support symbolic zeros"
             )
 
+    def defvjp_with_logs(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+        generic_batching: bool = False,
+    ) -> None:
+        """Set the rules as `defvjp`, with a `bwd` that logs.
+
+        It returns a pair of the cotangents and a dict of named values, or None. The
+        pullback of `vjp` gives them by `with_logs`.
+
+        >>> import curta
+        >>> @curta.custom_vjp
+        ... def f(x):
+        ...     return x
+        >>> f.defvjp_with_logs(lambda x: (x, None), lambda _, g: ((g,), {"ct": g}))
+        >>> curta.vjp(f, 1.0)[1].with_logs(3.0)[1]
+        {'ct': Array(3., dtype=float32, weak_type=True)}
+        """
+        flags = symbolic_zeros, optimize_remat, generic_batching
+        self.defvjp(fwd, logging_rule(bwd), *flags)
+
+    def defvjp_with_accums(
+        self,
+        fwd: Callable[..., Any],
+        bwd: Callable[..., Any],
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+        generic_batching: bool = False,
+    ) -> None:
+        """Set the rules as `defvjp`, with a `bwd` that adds to accumulators.
+
+        `bwd(residuals, cotangent, *accums)` has an accumulator for each argument, a
+        `NullAccum` where no cotangent is wanted. It returns None, or a dict of named
+        values to log.
+
+        >>> import curta
+        >>> @curta.custom_vjp
+        ... def f(x):
+        ...     return x
+        >>> f.defvjp_with_accums(lambda x: (x, None), lambda _, g, x: x.accum(2 * g))
+        >>> curta.grad(f)(1.0)
+        Array(2., dtype=float32, weak_type=True)
+        """
+        self.defvjp(fwd, bwd, symbolic_zeros, optimize_remat, generic_batching)
+        self.with_accums = True
+
+    def defremat(
+        self,
+        fwd: Callable[..., Any],
+        rem: Callable[..., Any],
+        bwd: Callable[..., Any],
+        generic_batching: bool = False,
+    ) -> None:
+        """Set rules with a rematerialization between the passes.
+
+        `fwd` is as for `defvjp`; `rem(residuals, *args)` gives the output and the
+        residuals of `bwd`. Unless `defvjp` sets others, they are the rules of the
+        derivative, with `jax_custom_vjp3` enabled. `checkpoint` computes `fwd` and
+        `rem` again.
+        """
+        for rule in (fwd, rem, bwd):
+            check_callable(rule)
+        self.remat_rules = after_rematerializing(fwd, rem), bwd
+        self.generic_batching = generic_batching
+
+    def defremat_with_logs(
+        self,
+        fwd: Callable[..., Any],
+        rem: Callable[..., Any],
+        bwd: Callable[..., Any],
+        generic_batching: bool = False,
+    ) -> None:
+        """Set rules as `defremat`, with a `bwd` that logs: see `defvjp_with_logs`."""
+        self.defremat(fwd, rem, logging_rule(bwd), generic_batching)
+
+    def _take_remat_rules(self) -> None:
+        """Let the rules of `defremat` be those of the derivative."""
+        if self.remat_rules is None or self.fwd is not None:
+            return
+        if not config.jax_custom_vjp3:
+            raise NotImplementedError(
+                "custom_vjp.defremat requires the jax_custom_vjp3 implementation,"
+                " enabled with jax.config.update('jax_custom_vjp3', True)."
+            )
+        self.defvjp(*self.remat_rules, generic_batching=self.generic_batching)
+
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        self._take_remat_rules()
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {self._name()} using defvjp."
@@ -328,7 +397,7 @@ class custom_vjp(CustomFunction[P, R]):
                 raise UnexpectedTracerError(_TRACER_IN_NONDIFF)
         leaves, in_tree = tree_util.tree_flatten((traced, {}))
         flat = PrimalFunction(self._merged(fixed)(self.fun), in_tree)
-        rules = _FlatVJP(self, fixed, in_tree, leaves, flat)
+        rules = FlatVJP(self, fixed, in_tree, leaves, flat)
         info = debug_info("custom_vjp fun", self.fun)
         if config.jax_custom_vjp3:
             self._refuse_closed_over(flat, leaves)
@@ -343,6 +412,7 @@ class custom_vjp(CustomFunction[P, R]):
             function_name(self.bwd),
             self.symbolic_zeros,
             self.optimize_remat,
+            self.generic_batching,
         )
         outs = call(*leaves)
         refuse_custom_refs(f"primal function {self._name()}", outs)
@@ -366,149 +436,3 @@ _TRACER_IN_NONDIFF = (
     " passed as non-differentiable arguments to custom_vjp functions; pass the array as"
     " an ordinary argument and return None as its cotangent."
 )
-
-
-class _FlatVJP:
-    """A user's forward and backward rule on flat leaves, with their outputs checked."""
-
-    def __init__(
-        self,
-        owner: custom_vjp[..., Any],
-        fixed: list[Any],
-        in_tree: Any,
-        leaves: Sequence[Any],
-        primal: PrimalFunction,
-    ):
-        self.owner = owner
-        self.fixed = fixed
-        self.in_tree = in_tree
-        self.avals = [typeof(x) for x in leaves]
-        self.primal = primal
-        self.out_tree: Any = None
-        self.x64 = config.jax_enable_x64  # of the call, which the rules belong to
-
-    def forward(
-        self, primals: Sequence[Any], perturbed: Sequence[bool]
-    ) -> tuple[list[Any], list[Any], Backward]:
-        """Flat outputs and flat residuals, and the backward rule for those."""
-        owner = self.owner
-        assert owner.fwd is not None
-        if owner.symbolic_zeros:
-            primals = [
-                CustomVJPPrimal(typed(x), p)
-                for x, p in zip(primals, perturbed, strict=True)
-            ]
-        args, _ = tree_util.tree_unflatten(self.in_tree, map(typed, primals))
-        with enable_x64(self.x64):
-            pair = owner._merged(self.fixed)(owner.fwd)(*args)
-        rule, fun = function_name(owner.fwd), owner._name()
-        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
-            raise TypeError(
-                f"Custom VJP fwd rule {rule} for function {fun} must produce a pair"
-                " (list or tuple of length two) where the first element represents the"
-                " primal output (equal to those of the custom_vjp-decorated function"
-                f" {fun}) and the second element represents residuals (i.e. values"
-                " stored from the forward pass for use on the backward pass), but"
-                f" instead of a pair the fwd rule {rule} produced {pair}."
-            )
-        outs, self.out_tree = tree_util.tree_flatten(pair[0])
-        self.primal.check(
-            self.out_tree,
-            outs,
-            f"Custom VJP fwd rule {rule} for function {fun} must produce a pair (list"
-            " or tuple of length two) where the first element represents the primal"
-            f" output (equal to the output of the custom_vjp-decorated function {fun})"
-            " and the second element represents residuals (i.e. values stored from"
-            " the forward pass for use on the backward pass), but instead the fwd"
-            " rule output's",
-            f"custom_vjp-decorated function {fun}",
-        )
-        residuals, residual_tree = tree_util.tree_flatten(pair[1])
-        for x in residuals:
-            if not isinstance(x, Ref):
-                typeof(x)  # raises TypeError for what is no array
-        refuse_custom_refs(f"fwd function {rule}", outs)
-        refuse_custom_refs(f"fwd function {rule}", residuals, self.given(primals))
-        bwd = functools.partial(self.backward, residual_tree, self.out_tree)
-        return outs, residuals, bwd
-
-    def given(self, primals: Sequence[Any]) -> list[Any]:
-        """The values of the arguments of a forward rule."""
-        return [x.value if isinstance(x, CustomVJPPrimal) else x for x in primals]
-
-    def backward(
-        self,
-        residual_tree: Any,
-        out_tree: Any,
-        residuals: Sequence[Any],
-        cts: Sequence[Any],
-    ) -> list[Any]:
-        """A cotangent or Zero per flat input."""
-        owner = self.owner
-        assert owner.bwd is not None
-        res = tree_util.tree_unflatten(residual_tree, map(typed, residuals))
-        shown = [ct if type(ct) is SymbolicZero else as_result(ct) for ct in cts]
-        ct = tree_util.tree_unflatten(out_tree, shown)
-        with enable_x64(self.x64):
-            result = owner.bwd(*self.fixed, res, ct)
-        args_tree = self.in_tree.children()[0]
-        result = tuple(result) if isinstance(result, list) else result
-        rule = function_name(owner.bwd)
-        try:
-            leaves = tree_util.broadcast_prefix(
-                result,
-                tree_util.tree_unflatten(args_tree, self.avals),
-                is_leaf=lambda x: x is None,
-            )
-        except (ValueError, TypeError):
-            raise TypeError(self._structure_error(rule, result, args_tree)) from None
-        if not isinstance(result, tuple):
-            raise TypeError(self._structure_error(rule, result, args_tree))
-        return [
-            self._cotangent(rule, i, x, a)
-            for i, (x, a) in enumerate(zip(leaves, self.avals, strict=True))
-        ]
-
-    def _structure_error(self, rule: str, outputs: Any, args_tree: Any) -> str:
-        return (
-            "Custom VJP bwd rule must produce an output with the same"
-            " container (pytree) structure as the args tuple of the primal function,"
-            " and in particular must produce a tuple of length equal to the number of"
-            " arguments to the primal function, but got bwd output structure"
-            f" {tree_util.tree_structure(outputs)} for primal input structure"
-            f" {args_tree}. The rule is {rule}."
-        )
-
-    def _cotangent(self, rule: str, i: int, ct: Any, aval: Any) -> Any:
-        expected = aval.to_tangent_aval()
-        if ct is None or expected.dtype == dtypes.float0:
-            return Zero(expected)
-        if isinstance(ct, SymbolicZero):
-            if (ct.shape, ct.dtype) != (expected.shape, expected.dtype):
-                raise ValueError(
-                    "Custom VJP bwd rule produced a SymbolicZero with a"
-                    " shape/dtype that does not match the corresponding input tangent"
-                    f" shape/dtype: at output leaf {i} the SymbolicZero had"
-                    f" shape/dtype {ct.aval.str_short()} while the corresponding input"
-                    f" had shape/dtype {aval.str_short()}. Consider just returning a"
-                    " None here instead of a SymbolicZero object."
-                )
-            return Zero(expected)
-        result = typeof(ct)
-        if result.dtype == dtypes.float0 and result.shape == expected.shape:
-            return Zero(expected)
-        # Any dtype will do for a number's cotangent: rules widen narrow floats.
-        same = result.shape == expected.shape and (
-            result.dtype == expected.dtype
-            or dtypes.issubdtype(expected.dtype, np.inexact)
-        )
-        if not same and not config.jax_disable_bwd_checks:
-            raise ValueError(
-                "Custom VJP bwd rule must produce an output with the same"
-                " type as the args tuple of the primal function, but at output leaf"
-                f" {i} the bwd rule {rule} produced an output of type"
-                f" {result.str_short()},"
-                " corresponding to an input of type"
-                f" {aval.str_short()} whose cotangent type is {expected.str_short()}."
-            )
-        return ct

@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from curta import dtypes, tree_util
 from curta.api.arguments import check_callable
+from curta.api.backward_rules import accumulated
 from curta.api.custom_derivatives import custom_vjp
+from curta.control.accumulators import RefAccum, ValAccum
 from curta.control.linear_call import LinearCall
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from curta.core.stage import JitTracer, stage
 from curta.core.tangents import Zero
 from curta.core.trace import Tracer, typeof
-from curta.core.wrapping import update_wrapper
+from curta.core.wrapping import update_wrapper, wraps
 from curta.once import once
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchTracer
 
 
-def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
+def custom_gradient(
+    fun: Callable[..., Any] | None = None,
+    *,
+    with_logs: bool = False,
+    remat: bool = False,
+    with_accums: Any = None,
+) -> Any:
     """A decorator for functions that return their value together with their VJP.
 
     Args:
       fun: returns a pair of the output and a function from its cotangent to a tuple of
-        cotangents of the arguments (for one argument, not necessarily a tuple).
+        cotangents of the arguments (for one argument, not necessarily a tuple). Left
+        out, the result is a decorator.
+      with_logs: whether the VJP returns a pair of cotangents and a dict of named
+        values, or None, to log: see `custom_vjp.defvjp_with_logs`. Default False.
+      remat: whether `fun` returns, in place of the VJP, a function of the arguments
+        that gives output and VJP: see `custom_vjp.defremat`. Default False.
+      with_accums: `hijax.ValAccum`, or a tree of it that is a prefix of the arguments,
+        if the VJP takes an accumulator for each argument behind the cotangent, and
+        returns None or a log: see `custom_vjp.defvjp_with_accums`. Default None.
 
     Returns:
       A function that gives the output alone, and has that derivative.
+
+    Raises:
+      NotImplementedError: `with_accums` together with `remat`; when the derivative is
+        taken, for `RefAccum`, since cotangents are added to references at the end.
+      TypeError: when it is called, if `fun` returns no such pair, or accumulators are
+        of other classes.
 
     >>> import curta
     >>> @curta.custom_gradient
@@ -39,22 +62,116 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
     (9.0, Array(3., dtype=float32, weak_type=True))
     """
 
+    if with_accums is not None and remat:
+        raise NotImplementedError(
+            "custom_gradient doesn't yet support with_accums together with remat"
+        )
+    if fun is None:
+        return functools.partial(
+            custom_gradient, with_logs=with_logs, remat=remat, with_accums=with_accums
+        )
+    if with_accums is not None:
+        return _with_gradient(_of_values(fun, with_accums), True, False)
+    return _with_gradient(fun, with_logs, remat)
+
+
+def _of_values(fun: Callable[..., Any], kinds: Any) -> Callable[..., Any]:
+    """The function with a VJP that returns what one with accumulators adds up."""
+
+    @wraps(fun)
+    def with_values(*args: Any) -> Any:
+        out, rule = _pair(fun(*args))
+        for kind in tree_util.broadcast_prefix(kinds, args):
+            _check_kind(kind)
+        leaves, tree = tree_util.tree_flatten((args, {}))
+        avals = [typeof(x) for x in leaves]
+
+        def of_values(cotangent: Any) -> Any:
+            logs: list[Any] = []
+
+            def logging(*given: Any) -> None:
+                logs.append(rule(*given))
+
+            wanted = [True] * len(avals)
+            cts = accumulated(logging, (cotangent,), tree, avals, wanted)
+            cts = [None if type(ct) is Zero else ct for ct in cts]
+            return tree_util.tree_unflatten(tree, cts)[0], logs[0]
+
+        return out, of_values
+
+    return with_values
+
+
+def _check_kind(kind: Any) -> None:
+    if kind is RefAccum:
+        raise NotImplementedError(
+            "custom_gradient with RefAccum: backward rules add to values here, which"
+            " VJP.with_refs adds to references at the end. Use ValAccum."
+        )
+    if kind is not ValAccum:
+        raise TypeError(
+            "custom_gradient's with_accums must be a pytree prefix of the function's"
+            f" arguments with ValAccum or RefAccum leaves, but got a leaf {kind}."
+        )
+
+
+def _with_gradient(
+    fun: Callable[..., Any], with_logs: bool, remat: bool
+) -> custom_vjp[..., Any]:
+    """The function by its value, with the VJP as its rule."""
+
     @custom_vjp
     def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
         return _pair(fun(*args, **kwargs))[0]
 
-    def fwd(*args: Any, **kwargs: Any) -> tuple[Any, tree_util.Partial]:
+    def fwd(*args: Any, **kwargs: Any) -> tuple[Any, tree_util.Partial | None]:
         out, rule = _pair(fun(*args, **kwargs))
-        return out, _closed_rule(rule, out)
+        if remat:
+            return out, None
+        return out, _closed_rule(_logging(rule) if with_logs else rule, out)
+
+    def rem(_: None, *args: Any, **kwargs: Any) -> tuple[Any, tree_util.Partial]:
+        _, again = _pair(fun(*args, **kwargs))
+        out, rule = _pair(again(*args, **kwargs))
+        return out, _closed_rule(_logging(rule) if with_logs else rule, out)
 
     def bwd(rule: tree_util.Partial, cotangent: Any) -> Any:
-        result = rule(cotangent)
+        result, log = rule(cotangent) if with_logs else (rule(cotangent), None)
         is_leaf = tree_util.treedef_is_leaf(tree_util.tree_structure(result))
-        return (result,) if is_leaf else result
+        cts = (result,) if is_leaf else result
+        return (cts, log) if with_logs else cts
 
     update_wrapper(wrapped_fun, fun)
-    wrapped_fun.defvjp(fwd, bwd)
+    if remat:
+        define = wrapped_fun.defremat_with_logs if with_logs else wrapped_fun.defremat
+        define(fwd, rem, bwd)
+    elif with_logs:
+        wrapped_fun.defvjp_with_logs(fwd, bwd)
+    else:
+        wrapped_fun.defvjp(fwd, bwd)
     return wrapped_fun
+
+
+def _logging(rule: Callable[..., Any]) -> Callable[..., Any]:
+    """A VJP that returns cotangents and a log; TypeError if it returns others."""
+
+    @wraps(rule)
+    def checked(cotangent: Any) -> Any:
+        out = rule(cotangent)
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            raise TypeError(
+                "custom_gradient function used with with_logs=True must return a VJP"
+                f" function producing a pair (in_cts, logs), but it returned {out}."
+            )
+        if out[1] is not None and type(out[1]) is not dict:
+            raise TypeError(
+                "custom_gradient function used with with_logs=True must return a VJP"
+                " function whose second output is None or a dict of backward-pass log"
+                f" entries, but got {type(out[1]).__name__}."
+            )
+        return tuple(out)
+
+    return checked
 
 
 def _pair(out: Any) -> tuple[Any, Callable[..., Any]]:

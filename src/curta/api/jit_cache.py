@@ -38,9 +38,7 @@ laid_out_call: Any = late("curta.runtime.laid_out_call")
 _LEAF = tree_structure(0)
 
 
-def refuse_shardings(
-    closed: ClosedJaxpr, given: Shardings, wanted: Shardings
-) -> None:
+def refuse_shardings(closed: ClosedJaxpr, given: Shardings, wanted: Shardings) -> None:
     """Raise NotImplementedError for shardings of values that are not arrays."""
     for avals, shardings in ((closed.in_avals, given), (closed.out_avals, wanted)):
         for aval, sharding in zip(avals, shardings, strict=False):

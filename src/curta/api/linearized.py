@@ -21,6 +21,7 @@ from curta.core.trace import typeof
 from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import instantiate
 from curta.runtime.array import ArrayImpl
+from curta.transforms.backward_logs import collecting
 from curta.transforms.linearize import Linearized, linearize as linearize_flat
 from curta.transforms.transpose import backward_pass
 
@@ -56,10 +57,12 @@ class LinearMap:
         residuals: Sequence[Any],
         cotangents: Sequence[Any],
         wanted: Sequence[bool] | None = None,
+        log: dict[str, Any] | None = None,
     ) -> Any:
         """The input cotangents, as the tuple of arguments.
 
-        For those that are not `wanted` it is None.
+        For those that are not `wanted` it is None. What backward rules log comes into
+        the dict `log`, if there is one.
         """
         given = [ct for ct, n in zip(cotangents, self.out_nonzero, strict=True) if n]
         jaxpr = self.jaxpr
@@ -67,8 +70,14 @@ class LinearMap:
             pairs = zip(wanted, self.in_nonzero, strict=True)
             jaxpr = only_to(jaxpr, [w for w, nonzero in pairs if nonzero])
         args = [LinearArg(v.aval) for v in jaxpr.invars]
-        with Transforming("transpose"), known_mesh(self.mesh):
+        with (
+            Transforming("transpose"),
+            known_mesh(self.mesh),
+            collecting(log is not None) as logged,
+        ):
             result = iter(backward_pass(jaxpr, residuals, args, given))
+        if log is not None:
+            log.update(logged)
         cts = [
             next(result) if n else Zero(a.to_tangent_aval())
             for a, n in zip(self.in_avals, self.in_nonzero, strict=True)

@@ -114,7 +114,14 @@ class VJP:
     there. `opaque_residuals` are the other values that were saved.
     """
 
-    __slots__ = ("__weakref__", "_linear", "_sources", "args_res", "opaque_residuals")
+    __slots__ = (
+        "__weakref__",
+        "_linear",
+        "_sources",
+        "args_res",
+        "opaque_residuals",
+        "want_logs",
+    )
 
     def __init__(
         self,
@@ -122,12 +129,14 @@ class VJP:
         sources: tuple[tuple[bool, int], ...],
         args_res: list[Any],
         opaque_residuals: list[Any],
+        want_logs: bool = False,
     ):
         self._linear = linear
         # Of each residual: whether it is among the arguments' leaves, and its index.
         self._sources = sources
         self.args_res: list[Any] = args_res
         self.opaque_residuals: list[Any] = opaque_residuals
+        self.want_logs: bool = want_logs
 
     @classmethod
     def of(cls, forward: Forward, saveable_args: Any = True) -> VJP:
@@ -193,10 +202,30 @@ class VJP:
 
     def __call__(self, *cotangents: Any) -> tuple[Any, ...]:
         """The cotangents of the arguments, as a tuple, for one of the outputs."""
-        return self._pull(cotangents, None)
+        log: dict[str, Any] = {}
+        cts = self._pull(cotangents, None, log)
+        return (cts, log) if self.want_logs else cts
+
+    @property
+    def with_logs(self) -> VJP:
+        """The pullback that returns a pair of cotangents and logs.
+
+        Logs are a dict of the values that backward rules name, for example those of
+        `custom_vjp.defvjp_with_logs`. Plain calls drop them.
+
+        Raises:
+          NotImplementedError: when it is called, if a rule in the body of a loop or a
+            branch logs something.
+          ValueError: when it is called, if two rules log the same name.
+        """
+        rest = self._linear, self._sources, self.args_res, self.opaque_residuals
+        return VJP(*rest, want_logs=True)
 
     def _pull(
-        self, cotangents: tuple[Any, ...], wanted: Sequence[bool] | None
+        self,
+        cotangents: tuple[Any, ...],
+        wanted: Sequence[bool] | None,
+        log: dict[str, Any],
     ) -> tuple[Any, ...]:
         linear = self._linear
         if len(cotangents) != 1:
@@ -219,7 +248,8 @@ class VJP:
             )
         for ct, out in zip(leaves, linear.out_avals, strict=True):
             _check_cotangent(typeof(ct), out)
-        return tuple(linear.pull(self._residuals(), leaves, wanted))
+        logged = log if self.want_logs else None
+        return tuple(linear.pull(self._residuals(), leaves, wanted, logged))
 
     def with_refs(self, *refs: Any) -> Callable[..., tuple[Any, ...]]:
         """The pullback that is told what to do with the cotangent of each argument.
@@ -248,7 +278,8 @@ class VJP:
         wanted = [not isinstance(x, DontWant) for x in accumulators]
 
         def pull(*cotangents: Any) -> tuple[Any, ...]:
-            cts = tree.flatten_up_to(self._pull(cotangents, wanted))
+            log: dict[str, Any] = {}
+            cts = tree.flatten_up_to(self._pull(cotangents, wanted, log))
             for i, (accumulator, ct) in enumerate(zip(accumulators, cts, strict=True)):
                 if isinstance(accumulator, DontWant):
                     cts[i] = DidntWant()
@@ -256,18 +287,22 @@ class VJP:
                     _check_accumulator(accumulator, ct)
                     addupdate(accumulator, ct)
                     cts[i] = GradRef()
-            return tuple(tree_util.tree_unflatten(tree, cts))
+            result = tuple(tree_util.tree_unflatten(tree, cts))
+            return (result, log) if self.want_logs else result
 
         return pull
 
     def tree_flatten(self) -> tuple[Sequence[Any], Any]:
         """The saved values, and the rest."""
-        return (self.args_res, self.opaque_residuals), (self._linear, self._sources)
+        rest = self._linear, self._sources, self.want_logs
+        return (self.args_res, self.opaque_residuals), rest
 
     @classmethod
     def tree_unflatten(cls, rest: Any, saved: Sequence[Any]) -> VJP:
         """The pullback with these saved values."""
-        return cls(*rest, *saved)
+        linear, sources, want_logs = rest
+        args_res, opaque = saved
+        return cls(linear, sources, args_res, opaque, want_logs)
 
     def __repr__(self) -> str:
         name = self._linear.debug_info.function()

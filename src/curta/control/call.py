@@ -15,12 +15,14 @@ from curta.core.key_use import KeyReuseSignature
 from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.lazy_dataclass import dataclass
+from curta.transforms.backward_logs import wants_logs
 from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, transpose_jaxpr
 from curta.transforms.key_use import jaxpr_key_use
 from curta.transforms.lowering import lower_jaxpr
 from curta.transforms.partial_eval import split_jaxpr
+from curta.transforms.transpose import backward_pass
 
 
 class JaxprOp(TakesRefs):
@@ -97,6 +99,8 @@ class JaxprOp(TakesRefs):
         return jaxpr_as_fun(self.jaxpr)(*args)
 
     def transpose(self, cotangent: Any, *args: Any) -> Sequence[Any]:
+        if wants_logs():  # which cannot leave a jaxpr
+            return backward_pass(self.jaxpr.jaxpr, self.jaxpr.consts, args, cotangent)
         linear = tuple(map(is_linear, args))
         nonzero = tuple(type(ct) is not Zero for ct in cotangent)
         jaxpr, out_nonzero = transpose_jaxpr(self.jaxpr, linear, nonzero)

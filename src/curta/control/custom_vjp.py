@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
+from curta import tree_util
 from curta.control.call import Call, JaxprOp
 from curta.control.custom_call import CustomCall
 from curta.control.custom_jvp import (
@@ -23,7 +25,9 @@ from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
 from curta.errors import CustomVJPException
 from curta.lazy_dataclass import dataclass
-from curta.primitives.structure import batch_dim_at, reduce_sum
+from curta.primitives.slicing import Slice, pad
+from curta.primitives.structure import batch_dim_at, move_dim, reduce_sum, reshape
+from curta.transforms.backward_logs import collecting, record, wants_logs
 from curta.transforms.discharge import Flags, TakesRefs
 from curta.transforms.jaxprs import batch_jaxpr, run_closed
 from curta.transforms.jvp import is_differentiable
@@ -52,6 +56,7 @@ class CustomVJP:
     bwd_name: str
     symbolic_zeros: bool = False
     optimize_remat: bool = False
+    generic_batching: bool = False
     out_dims: list[int | None] = dataclasses.field(default_factory=list)
 
     def __call__(self, *args: Any) -> Sequence[Any]:
@@ -140,10 +145,17 @@ class CustomVJP:
         dims: Sequence[int | None],
         outer: BatchTrace | None = None,
     ) -> CustomVJP:
-        """The function over a batch; outputs are batched along dim 0, all or none."""
+        """The function over a batch; outputs are batched along dim 0, all or none.
+
+        With `generic_batching` those are that differ between examples.
+        """
         out_dims: list[int | None] = []
 
         def fun(*args: Any) -> Sequence[Any]:
+            if self.generic_batching:
+                outs, own = batch(self.fun, axis, args, dims, outer)
+                out_dims[:] = [None if d is None else 0 for d in own]
+                return [*map(_first_dim, outs, own)]
             outs, out_dims[:] = batch_outputs(self.fun, axis, args, dims, outer)
             return outs
 
@@ -159,11 +171,53 @@ class CustomVJP:
 
             results, own_dims = batch(run, axis, primals, dims, outer)
             n, bwd = made
+            if self.generic_batching:
+                stage(fun, [typeof(x) for x in primals])  # which outputs have batches
+                pairs = zip(results[:n], own_dims[:n], out_dims, strict=True)
+                outs = [_with_batch(x, d, w, axis.size) for x, d, w in pairs]
+                given_dims = [*own_dims[n:], *[0] * n]
+                over_batch = _batched_bwd(bwd, axis, dims, given_dims)
+                shared = [d is None for d in out_dims]
+                return outs, results[n:], _to_first_example(over_batch, axis, shared)
             outs, out_dims[:] = aligned(results[:n], own_dims[:n], axis, dims)
             given_dims = [*own_dims[n:], *out_dims]
             return outs, results[n:], _batched_bwd(bwd, axis, dims, given_dims)
 
         return dataclasses.replace(self, fun=fun, fwd=fwd, out_dims=out_dims)
+
+
+def _first_dim(x: Any, dim: int | None) -> Any:
+    return x if dim is None else move_dim(x, dim, 0)
+
+
+def _with_batch(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+    """A value with its batch dim in front, or that of the first example."""
+    if wanted is not None:
+        return batch_dim_at(x, dim, size, 0)
+    if dim is None:
+        return x
+    _, *shape = typeof(x := move_dim(x, dim, 0)).shape
+    first = Slice((0,) * (len(shape) + 1), (1, *shape))(x)
+    return reshape(first, tuple(shape))
+
+
+def _to_first_example(
+    bwd: Backward, axis: BatchAxis, shared: Sequence[bool]
+) -> Backward:
+    """The rule over a batch that gives cotangents of shared outputs to one example."""
+
+    def padded(ct: Any) -> Any:
+        shape = typeof(ct).shape if type(ct) is not SymbolicZero else ct.shape
+        if type(ct) is SymbolicZero:
+            return SymbolicZero(ct.aval.update(shape=(axis.size, *shape)))
+        others = (0, axis.size - 1, 0)
+        return pad(batch_dim_at(ct, None, 1, 0), (others, *[(0, 0, 0)] * len(shape)))
+
+    def of_all(residuals: Sequence[Any], cts: Sequence[Any]) -> Sequence[Any]:
+        pairs = zip(cts, shared, strict=True)
+        return bwd(residuals, [padded(ct) if s else ct for ct, s in pairs])
+
+    return of_all
 
 
 def _batched_bwd(
@@ -181,6 +235,8 @@ def _batched_bwd(
         n = len(residuals)
         ct_dims = given_dims[n:]
         zero: list[Any] = []
+        trees: list[Any] = []  # the structure of what is logged
+        wanted = wants_logs()
 
         def run(*args: Any) -> list[Any]:
             shown = [
@@ -189,13 +245,22 @@ def _batched_bwd(
             ]
             for i, ct in zip(given, args[n:], strict=True):
                 shown[i] = ct
-            result = bwd(args[:n], shown)
+            with collecting(wanted) as log:
+                result = bwd(args[:n], shown)
+            leaves, tree = tree_util.tree_flatten(log if wanted else {})
+            trees[:] = [tree]
             zero[:] = [type(ct) is Zero for ct in result]
-            return [ct for ct in result if type(ct) is not Zero]
+            return [*leaves, *(ct for ct in result if type(ct) is not Zero)]
 
         args = [*residuals, *(cts[i] for i in given)]
         arg_dims = [*given_dims[:n], *(ct_dims[i] for i in given)]
         results = iter(zip(*batch(run, axis, args, arg_dims), strict=True))
+        (tree,) = trees
+        logged = [
+            batch_dim_at(x, d, axis.size, 0)
+            for x, d in itertools.islice(results, tree.num_leaves)
+        ]
+        record(tree_util.tree_unflatten(tree, logged), "a mapped bwd rule")
         return [
             Zero(None) if z else _to_input_dim(*next(results), dim, axis.size)  # type: ignore[arg-type]
             for z, dim in zip(zero, dims, strict=True)

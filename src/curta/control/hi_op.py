@@ -18,6 +18,7 @@ from curta.core.refs import WRITTEN, AbstractRef, Ref, RefTracer
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import bind, current_trace
 from curta.lazy_dataclass import dataclass
+from curta.transforms.backward_logs import record
 from curta.transforms.discharge import Flags
 from curta.transforms.jaxprs import differentiation_mode
 
@@ -137,7 +138,7 @@ class HiOp(Op):
         ]
         ct = tree_util.tree_unflatten(prim.out_tree, cotangent)
         log = prim.transpose(ct, *tree_util.tree_unflatten(prim.in_tree, accums))
-        check_log(log, f"{type(prim).__name__}.transpose")
+        take_log(log, f"{type(prim).__name__}.transpose")
         return [x.freeze() if isinstance(x, GradAccum) else None for x in accums]
 
     # ---- batches
@@ -259,7 +260,7 @@ class HiLinear(Op):
         ct = tree_util.tree_unflatten(prim.out_tree, cts)
         parts = residuals if self.has_sres else (residuals,)
         log = prim.vjp_bwd(*parts, ct, *tree_util.tree_unflatten(prim.in_tree, accums))
-        check_log(log, f"{type(prim).__name__}.vjp_bwd")
+        take_log(log, f"{type(prim).__name__}.vjp_bwd")
         pairs = zip(accums, self.nz_in, strict=True)
         return [None] * count + [
             a.freeze() if isinstance(a, ValAccum) else None for a, f in pairs if f
@@ -302,13 +303,14 @@ def flat_flags(flags: Any, tree: Any) -> Flags:
     return tuple(map(bool, tree_util.broadcast_prefix(flags, whole)))
 
 
-def check_log(log: Any, rule: str) -> None:
-    """Raise TypeError if a backward rule returned anything but a log, or None."""
+def take_log(log: Any, rule: str) -> None:
+    """Record what a backward rule logs; TypeError for anything but a dict or None."""
     if log is not None and type(log) is not dict:
         raise TypeError(
             f"{rule} should return None or a dict of backward-pass log entries, got"
             f" {type(log).__name__}"
         )
+    record(log, rule)
 
 
 def _shown(value: Any) -> Any:
