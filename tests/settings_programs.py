@@ -194,7 +194,7 @@ ELSEWHERE = {
     *("jax_remove_size_one_mesh_axis_from_type", "jax_default_device"),
     "jax_no_collectives",
     "jax_use_shardy_partitioner",
-    *("curta_mesh_context", "curta_xla_notes"),
+    *("curta_mesh_context", "curta_xla_notes", "curta_backward_logs"),
     *("curta_simulate_hosts", "curta_hosts_deterministic"),  # need several hosts
 }
 

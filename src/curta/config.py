@@ -397,6 +397,13 @@ mesh_context: Option = _define(
     "The mesh in scope; curta.set_mesh sets it.",
     traced=True,
 )
+backward_logs: Option = _define(
+    "curta_backward_logs",
+    None,
+    parse_never_text,
+    "Whether a backward pass gives logs; VJP.with_logs sets it.",
+    traced=True,
+)
 xla_notes: Option = _define(
     "curta_xla_notes",
     None,

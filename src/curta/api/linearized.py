@@ -61,8 +61,8 @@ class LinearMap:
     ) -> Any:
         """The input cotangents, as the tuple of arguments.
 
-        For those that are not `wanted` it is None. What backward rules log comes into
-        the dict `log`, if there is one.
+        For those that are not `wanted` it is None. Backward rules log into the dict
+        `log`, if there is one.
         """
         given = [ct for ct, n in zip(cotangents, self.out_nonzero, strict=True) if n]
         jaxpr = self.jaxpr

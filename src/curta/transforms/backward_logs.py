@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from curta.config_options import make_user_context
+from curta.config import backward_logs, config
 from curta.core.trace import Trace, current_trace
 
 
@@ -28,7 +28,6 @@ class _State(threading.local):
 
 
 _state = _State()
-_wanted = make_user_context(False)
 
 
 @contextlib.contextmanager
@@ -42,9 +41,9 @@ def collecting(wanted: bool) -> Iterator[dict[str, Any]]:
     _state.collected = made = _Collected(current_trace(), wanted)
     # Part of the keys of what is kept with jaxprs: a rule that ran before may not be
     # left out where its log is wanted.
-    same = wanted == _wanted.value
+    same = wanted == bool(config.curta_backward_logs)
     try:
-        with contextlib.nullcontext() if same else _wanted(wanted):
+        with contextlib.nullcontext() if same else backward_logs(wanted or None):
             yield made.entries
     finally:
         _state.collected = before
