@@ -237,10 +237,10 @@ MISTAKES = [
     (lambda: jnp.size(M, (0, -2)), ValueError, "repeated axis: (0, 0)", ""),
     (lambda: jnp.average(M, axis=(0, 0)), ValueError, "repeated axis: (0, 0)", ""),
     (
-        lambda: jnp.permute_dims(M, (-1, 0)),
+        lambda: jnp.permute_dims(M, (-1, 1)),
         TypeError,
         "transpose permutation isn't a permutation of operand dimensions",
-        "(-1, 0)",
+        "(1, 1)",
     ),
     (lambda: jnp.ediff1d(V, to_end=[1.0]), TypeError, f"ediff1d {LISTED}", "list"),
     (

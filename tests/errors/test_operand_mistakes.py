@@ -152,7 +152,7 @@ MISTAKES = [
     (lambda: jnp.extract(V > 0, [1]), TypeError, f"extract {LISTED}", "position 1"),
     (lambda: jnp.pad(M, None), TypeError, "`pad_width` must be of integral", "None"),
     (lambda: jnp.take(M, 1j), ValueError, "indices must have an integer type", ""),
-    (lambda: jnp.permute_dims(1.0, (1, 0)), TypeError, "transpose permutation", "()"),
+    (lambda: jnp.permute_dims(1.0, (1, 0)), ValueError, "axis 1 is out of bounds", ""),
     (lambda: jnp.multiply.reduce(M, axis=[1]), ValueError, STATIC, ""),
     # names that are gone
     (lambda: jnp.fix(M), AttributeError, "curta.numpy.fix was deprecated", "trunc"),

@@ -464,7 +464,8 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     Array(0.125, dtype=float32)
     """
     h, a = inexact_operands("owens_t", h, a)
-    return in_double(_owens_t)(h, a)
+    single = jnp.promote_types(h.dtype, np.float32)
+    return in_double(_owens_t)(*(lax.convert_element_type(x, single) for x in (h, a)))
 
 
 @custom_jvp

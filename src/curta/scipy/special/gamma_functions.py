@@ -356,7 +356,9 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     >>> special.poch(2.0, 3).round(3)
     Array(24., dtype=float32)
     """
-    return in_double(_poch)(*real("jnp.poch", *inexact_operands("poch", z, m)))
+    z, m = real("jnp.poch", *inexact_operands("poch", z, m))
+    value: Array = in_double(_poch)(z, m).astype(z.dtype)
+    return value
 
 
 def _poch(z: Any, m: Any) -> Any:
