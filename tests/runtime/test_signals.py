@@ -44,9 +44,9 @@ try:
     run()
 except KeyboardInterrupt:
     late = time.monotonic() - sent[0]
-    print("interrupted" if late < 2 else f"after {{late}} s")
+    print("interrupted" if late < 2 else f"after {{late}} s", flush=True)
 else:
-    print(f"not interrupted in {{time.monotonic() - begin}} s")
+    print(f"not interrupted in {{time.monotonic() - begin}} s", flush=True)
 assert curta.jit(lambda x: x + 1)(jnp.ones(3)).tolist() == [2, 2, 2]
 assert float(jnp.sum(jnp.ones(3000, "int32"))) == 3000
 {then}
