@@ -114,7 +114,7 @@ class FlatVJP:
         residuals, residual_tree = tree_util.tree_flatten(pair[1])
         for x in residuals:
             if not isinstance(x, Ref):
-                typeof(x)  # raises TypeError for what is no array
+                typeof(x)  # TypeError if it is not an array
         refuse_custom_refs(f"fwd function {rule}", outs)
         refuse_custom_refs(f"fwd function {rule}", residuals, self.given(primals))
         trees = residual_tree, self.out_tree

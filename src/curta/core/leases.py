@@ -23,7 +23,7 @@ from curta.once import snapshot
 
 
 class Block(np.ndarray[Any, Any]):
-    """Memory of which arrays are parts.
+    """A block of memory that arrays are views of.
 
     A class of its own, because NumPy follows the bases of a view up to another class:
     so a view of an array holds the array, not the block.

@@ -35,7 +35,7 @@ def symbolic_shape(
       A tuple of integers and symbolic dims.
 
     Raises:
-      ValueError: if texts are not shapes, or do not fit `like`.
+      ValueError: if a string is not a shape, or does not fit `like`.
 
     >>> from curta import export
     >>> batch, length = export.symbolic_shape("batch, 2*n", constraints=["n <= 64"])
@@ -83,7 +83,7 @@ def symbolic_args_specs(
       The tree `args` with a `ShapeDtypeStruct` for each array.
 
     Raises:
-      ValueError: if texts are not shapes, and trees that do not fit.
+      ValueError: if a string is not a shape, or trees do not fit.
 
     >>> import curta.numpy as jnp
     >>> from curta import export

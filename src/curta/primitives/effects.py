@@ -77,7 +77,7 @@ class _TokenTypes(type):
 
 
 class AbstractToken(metaclass=_TokenTypes):
-    """The class of the type of tokens, of which there is one."""
+    """The singleton type of tokens."""
 
     of_types = True
 

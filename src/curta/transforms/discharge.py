@@ -53,7 +53,7 @@ class TakesRefs(Op):
     bind = __call__
 
     def on_parts(self, counts: Sequence[int]) -> TakesRefs:
-        """The op on arrays, of which `counts` stand for each of the operands."""
+        """The op on arrays; `counts` has the number of arrays of each operand."""
         raise NotImplementedError(
             f"{self.name} takes no values of types of a program's own (HiType)"
         )

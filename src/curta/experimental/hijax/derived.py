@@ -53,7 +53,7 @@ class DerivedLinearization:
 
 
 def _tangents(prim: Any, flags: Sequence[bool], given: Any) -> Any:
-    """The tangents of operands, of which those with a flag are given."""
+    """Return the tangents of operands; those with a flag are given."""
     leaves = [
         next(given) if f else Zero(a.to_tangent_aval())
         for a, f in zip(prim.in_avals_flat, flags, strict=True)
