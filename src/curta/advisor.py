@@ -1,4 +1,4 @@
-"""What programs are told without asking: each piece of advice once in a process.
+"""Advice to programs: each piece once per process.
 
 The setting `curta_advice` says what becomes of it: `warn`, `ignore` or `raise` for all
 kinds, or for some, as `recompiling=raise,float64=ignore`. Advice is looked for where a
@@ -20,7 +20,7 @@ _given: set[tuple[str, Hashable]] = set()
 
 
 def mode_of(kind: str) -> str:
-    """What becomes of a kind of advice: `warn`, `ignore` or `raise`."""
+    """The action for a kind of advice: `warn`, `ignore` or `raise`."""
     assert kind in ADVICE, kind
     modes: dict[str, str] = dict(config.curta_advice)
     return modes[kind]

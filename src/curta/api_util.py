@@ -39,12 +39,12 @@ def debug_info(
     args: Sequence[Any],
     kwargs: dict[str, Any],
 ) -> DebugInfo:
-    """What errors are to say of `fun` and these arguments.
+    """The description of `fun` and these arguments for error messages.
 
     Args:
       traced_for: the transformation, for example "jit".
       fun: the function that is traced.
-      args, kwargs: its arguments, of which the names are taken.
+      args, kwargs: its arguments, which give the names.
 
     Returns:
       The function's name and line, and a name for each leaf of the arguments.

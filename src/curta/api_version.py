@@ -2,7 +2,7 @@
 
 Curta has the names that each of the versions in `RELEASES` added under every version.
 The setting `jax_api_version` decides about names that a later version removed, and
-about changed behaviour. The tables below list both, and the code asks their rows.
+about changed behavior. The tables below list both, and the code looks up their rows.
 
 >>> import curta
 >>> curta.__version_info__

@@ -1,7 +1,7 @@
 """Policies for `checkpoint`: which results are saved for the backward pass.
 
-A policy is asked about each operation, `policy(primitive, *avals, **params)`, and says
-whether its results are kept; what is not kept is computed again when needed.
+A policy is called for each operation, `policy(primitive, *avals, **params)`, and
+returns whether its results are saved. Other results are recomputed when needed.
 """
 
 from __future__ import annotations
@@ -246,8 +246,8 @@ def fit_in(limit: int | str) -> Policy:
     The limit holds for each compiled program that the function is part of, as
     `jit(grad(checkpoint(f, policy=fit_in("2GB"))))`: for its arguments, results and
     temporaries, which are the `peak_memory_in_bytes` of `Compiled.memory_analysis()`.
-    What a loop stores for its gradient is not computed again: use `checkpoint` of its
-    body for that. Without `jit` around the gradient, and on plugins, nothing is
+    Values that a loop stores for its gradient are not recomputed: apply `checkpoint` to
+    its body for that. Without `jit` around the gradient, and on plugins, nothing is
     dropped.
 
     Args:

@@ -340,8 +340,8 @@ def find_option(name: str) -> Option:
 def make_user_context(default_value: Any = None) -> Option:
     """Create a setting of the program, on which traced functions may depend.
 
-    Jitted functions are traced and compiled anew for each of its values. Make them
-    where no other thread is at work; using them is safe in all.
+    Jitted functions are traced and compiled for each of its values. Create settings
+    before starting threads; using them is safe in all threads.
 
     Args:
       default_value: its value where none is given; any hashable object.

@@ -1,4 +1,4 @@
-"""What a user or the environment gives for a setting, as the value that is stored."""
+"""Parse the values that users or environment variables give for settings."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _MODES = ("warn", "ignore", "raise")
 
 
 def parse_advice(value: Any) -> tuple[tuple[str, str], ...]:
-    """What becomes of each kind of advice.
+    """The action for each kind of advice.
 
     >>> parse_advice("ignore,float64=raise")[:2]
     (('constants', 'ignore'), ('float64', 'raise'))

@@ -23,8 +23,8 @@ def from_dlpack(
     """An array over the memory of another library's array.
 
     Args:
-      external_array: an object with `__dlpack__` and `__dlpack_device__`; nobody may
-        write to it afterwards.
+      external_array: an object with `__dlpack__` and `__dlpack_device__`; it must not
+        be written to afterwards.
       device: a device or `Sharding` where the array is to be. None (default) leaves it
         where it is.
       copy: True for memory of its own, False to refuse a copy. None (default) shares it

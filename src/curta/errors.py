@@ -4,9 +4,9 @@ Every class keeps the base classes and the opening words that JAX users know, so
 that ``except jax.errors.X`` and a search for the message both keep working after
 the import is changed. A remedy follows as the last lines of the message.
 
-Tracers are duck-typed here, because this module lies below the one that defines
-them: an error asks a tracer for ``_error_repr()`` (what it is) and ``_origin_msg()``
-(where it came from, starting with a newline or empty).
+Tracers are duck-typed here, because this module is in a lower layer than tracers: an
+error asks a tracer for ``_error_repr()`` (what it is) and ``_origin_msg()`` (where it
+came from, starting with a newline or empty).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ERROR_PAGE = "https://docs.jax.dev/en/latest/errors.html"
 
 
 class DescribedTracer(Protocol):
-    """What an error message needs to know of a tracer."""
+    """The methods of a tracer that error messages use."""
 
     def _error_repr(self) -> str: ...
 
@@ -305,7 +305,7 @@ class DeletedArrayError(RuntimeError, ValueError):
 
 
 class CancelledError(JaxRuntimeError):
-    """What was to be computed was given up, because a signal interrupted its caller."""
+    """A computation was canceled because a signal interrupted its caller."""
 
     def __init__(self, kind: str):
         super().__init__(
@@ -346,7 +346,7 @@ def _show_alone(error: BaseException) -> None:
 class EnvironmentValueError(ValueError):
     """A variable of the environment has a value that its setting cannot have.
 
-    Importing curta raises it, and nobody catches it: it is shown without a traceback.
+    Importing curta raises it. If it is not caught, it is shown without a traceback.
 
     >>> import curta
     >>> issubclass(curta.errors.EnvironmentValueError, ValueError)

@@ -1,9 +1,9 @@
 """Foreign functions, called from compiled programs by address.
 
-They have the signature `void f(void* out, const void** ins)`, in JAX the custom call
-of version 1: `ins` are the addresses of the arguments, and `out` that of the result, or
-of several results' addresses. Here one is made with ctypes; others come from a library
-that ctypes has loaded.
+They have the signature `void f(void* out, const void** ins)`, in JAX the custom call of
+version 1: `ins` are the addresses of the arguments. `out` is the address of the result,
+or, for several results, of an array of their addresses. Here one is made with ctypes;
+others come from a library that ctypes has loaded.
 
 >>> import ctypes
 >>> import curta, curta.numpy as jnp
@@ -130,13 +130,13 @@ def ffi_call(
     Args:
       target_name: the name it was registered under.
       result_shape_dtypes: shape and dtype of the result, or a sequence for several.
-      has_side_effect: whether it is called even if nobody uses the results.
+      has_side_effect: whether it is called even if the results are not used.
       vmap_method: how it is mapped, as for `curta.pure_callback`.
       input_layouts, output_layouts: for each array a `Layout`, or its dims from major
         to minor; row-major if not given. Handlers of plugins alone take others.
       input_output_aliases: results that may have the memory of arguments; none has.
       custom_call_api_version: 1; 4 for handlers of a plugin's platform, which take
-        attributes by keyword: numbers, texts, arrays and dictionaries of these.
+        attributes by keyword: numbers, strings, arrays and dictionaries of these.
       legacy_backend_config: not for version 1.
 
     Raises:
@@ -146,7 +146,7 @@ def ffi_call(
       JaxRuntimeError: in a call, if nothing has that name.
 
     Returns:
-      A function of arrays, of which each has the dtype that the registered one reads.
+      A function of arrays. Each must have the dtype that the registered function reads.
 
     Example:
       >>> import ctypes

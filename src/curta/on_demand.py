@@ -26,12 +26,12 @@ def on_demand(
 ) -> tuple[Callable[[str], Any], Listing]:
     """`__getattr__` and `__dir__` of a package whose submodules `names` come late.
 
-    What few programs need is not loaded for the others: `import curta` leaves out
-    `curta.scipy`, which `curta.scipy.special` and `from curta import scipy` load.
-    `removed` says for old names when they were deprecated and what replaces them. Of
-    the submodules imported already, `public` are for programs. `made` are names that
-    are made whenever they are asked for. For names of other libraries `substitutes`
-    says what to use.
+    Modules that few programs need are imported at first use: `import curta` does not
+    load `curta.scipy`, but `curta.scipy.special` and `from curta import scipy` do.
+    `removed` gives the deprecation and the replacement of old names. `public` are the
+    public ones among the submodules that are already imported. `made` are names whose
+    value is computed at each access. `substitutes` gives replacements for names of
+    other libraries.
     """
 
     def getattr_(name: str) -> Any:
@@ -59,7 +59,7 @@ def on_demand(
 def elsewhere(
     package: str, modules: Mapping[str, Sequence[str]], removed: Mapping[str, str] = {}
 ) -> Callable[[str], Any]:
-    """`__getattr__` of a package some names of which are now in other modules.
+    """`__getattr__` of a package whose names have partly moved to other modules.
 
     They are found there, with a DeprecationWarning, unless `api_version` says that they
     are no more; `removed` says of those that no version has what to use.
@@ -83,7 +83,7 @@ def elsewhere(
 
 
 def retired(package: str, modules: Mapping[str, str] = {}) -> Callable[[str], Any]:
-    """`__getattr__` of a module some names of which later versions of JAX have not.
+    """`__getattr__` of a module with names that later versions of JAX removed.
 
     Called at the module's end: it takes the names that `api_version.GONE` has of it
     from its globals, for what asks for them to be asked about the version, and from

@@ -1,4 +1,4 @@
-"""What a process has one of: objects made at first use, and the locks that guard them.
+"""Objects created once per process at first use, and the locks that guard them.
 
     @once
     def pool() -> Pool:
@@ -55,10 +55,10 @@ _ReentrantLock: Any = type(threading.RLock())
 class Lock(_ReentrantLock):  # type: ignore[misc]
     """A lock that its holder may take again, and that a forked process finds free.
 
-    A finalizer may run anywhere, and with it code that wants a lock of the same
-    thread. A forked process has none of the other threads, so that nobody would ever
-    release what they hold: what a lock guards is in order between any two statements,
-    or thrown away when a thread does not finish it.
+    A finalizer may run at any point, and may take a lock that its thread already holds.
+    A forked process lacks the other threads, so the locks that they hold would never be
+    released. Invariant: the data that a lock guards is consistent between any two
+    statements, or is discarded if a thread does not finish.
 
     To enter it is one step of native code, of the class it is derived from: a signal
     cannot come when the lock is taken and nothing is there yet to release it.
@@ -73,7 +73,7 @@ class Lock(_ReentrantLock):  # type: ignore[misc]
         _locks.add(self)
 
     def renew(self) -> None:
-        """Free the lock of a thread that is not there."""
+        """Free the lock if its thread does not exist in this process."""
         if self.acquire(blocking=False):  # free, or held by this thread
             self.release()
         else:
@@ -93,11 +93,11 @@ if hasattr(os, "register_at_fork"):
 
 
 def once(make: Callable[..., T]) -> _lru_cache_wrapper[T]:
-    """Decorate a function that makes an object of which there is one in the process.
+    """Decorate a function that creates an object once per process.
 
-    With arguments, which have hashes, there is one for each. What the function raises
-    is raised, and the next call tries again. An object that another thread was making
-    when the process was forked is made anew in the child.
+    With hashable arguments there is one object for each. If the function raises, the
+    error propagates and the next call tries again. An object that another thread was
+    creating during a fork is created again in the child.
 
     >>> @once
     ... def registry():
@@ -141,7 +141,7 @@ else:
 
 
 class Interned(Generic[T]):
-    """Values of which equal ones are one object, for as long as somebody has it.
+    """Interned values: equal values are one object while a reference to it exists.
 
     >>> class Name:
     ...     pass

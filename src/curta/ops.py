@@ -45,8 +45,8 @@ def segment_sum(
         (default) is the largest id plus one.
       indices_are_sorted: the ids ascend. Default False.
       unique_indices: no id occurs twice, which spares derivatives work. Default False.
-      bucket_size: how many rows are folded at a time before these folds are, for
-        accuracy. None (default) folds all in one go.
+      bucket_size: the number of rows reduced at a time, before the partial results are
+        reduced, for accuracy. None (default) reduces all rows at once.
       mode: a `lax.GatherScatterMode` or its name, for ids out of bounds. None (default)
         drops their rows.
       out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
@@ -94,8 +94,8 @@ def segment_prod(
         (default) is the largest id plus one.
       indices_are_sorted: the ids ascend. Default False.
       unique_indices: no id occurs twice, which spares derivatives work. Default False.
-      bucket_size: how many rows are folded at a time before these folds are, for
-        accuracy. None (default) folds all in one go.
+      bucket_size: the number of rows reduced at a time, before the partial results are
+        reduced, for accuracy. None (default) reduces all rows at once.
       mode: a `lax.GatherScatterMode` or its name, for ids out of bounds. None (default)
         drops their rows.
       out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
@@ -145,8 +145,8 @@ def segment_max(
         (default) is the largest id plus one.
       indices_are_sorted: the ids ascend. Default False.
       unique_indices: no id occurs twice, which spares derivatives work. Default False.
-      bucket_size: how many rows are folded at a time before these folds are, for
-        accuracy. None (default) folds all in one go.
+      bucket_size: the number of rows reduced at a time, before the partial results are
+        reduced, for accuracy. None (default) reduces all rows at once.
       mode: a `lax.GatherScatterMode` or its name, for ids out of bounds. None (default)
         drops their rows.
       out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)
@@ -196,8 +196,8 @@ def segment_min(
         (default) is the largest id plus one.
       indices_are_sorted: the ids ascend. Default False.
       unique_indices: no id occurs twice, which spares derivatives work. Default False.
-      bucket_size: how many rows are folded at a time before these folds are, for
-        accuracy. None (default) folds all in one go.
+      bucket_size: the number of rows reduced at a time, before the partial results are
+        reduced, for accuracy. None (default) reduces all rows at once.
       mode: a `lax.GatherScatterMode` or its name, for ids out of bounds. None (default)
         drops their rows.
       out_sharding: a `NamedSharding` or `PartitionSpec` of the result; None (default)

@@ -61,7 +61,7 @@ _KERNELS = 2  # the level of the device's tracer from which on kernels are recor
 
 @dataclasses.dataclass
 class ProfileOptions:
-    """What a trace is to hold.
+    """Options of a trace.
 
     With a `device_tracer_level` of 2 or more, the kernels of compiled programs: those
     that give no memory away and run on this CPU are compiled once more, with the clock

@@ -120,7 +120,7 @@ def new_ref(
 def empty_ref(ty: Any, memory_space: Any = None, pin: bool = False) -> Ref:
     """Create a reference to an uninitialized array with the shape and dtype of `ty`.
 
-    What it holds before it is written is not specified; here it is zeros.
+    The initial contents are unspecified; the implementation uses zeros.
 
     Args:
       ty: an array, a `ShapeDtypeStruct`, or anything with `shape` and `dtype`.

@@ -27,7 +27,7 @@ def is_main_thread() -> bool:
 def answering(function: Callable[..., T], *args: Any) -> T:
     """`function(*args)`; the main thread leaves it to another one and waits.
 
-    If a handler raises, the call goes on to its end, and nobody sees what it gives.
+    If a handler raises, the call runs to its end and its result is discarded.
 
     >>> answering(pow, 2, 10)
     1024
@@ -97,7 +97,7 @@ def at_once(function: Callable[[T], R], items: Sequence[T], threads: int) -> lis
 def meanwhile(function: Callable[[], Any] | None) -> Iterator[None]:
     """Run a function, native for the most part, in a thread during the `with` block.
 
-    What it raises is left to the next call.
+    Errors that it raises are left to the next call.
     """
     if function is None:
         yield

@@ -15,7 +15,8 @@ CompilerOptions = dict[str, str | bool]
 
 @runtime_checkable
 class Wrapped(Protocol):
-    """What `jit` gives: a function that can be traced and compiled before it is called.
+    """The result of `jit`: a function that can be traced and compiled before it is
+    called.
 
     >>> import curta
     >>> isinstance(curta.jit(abs), curta.stages.Wrapped)

@@ -107,8 +107,8 @@ def check_jvp(
       None, if they are close.
 
     Raises:
-      AssertionError: if the output is not that of `f`, or its tangent not close to the
-        finite difference.
+      AssertionError: if the output differs from the output of `f`, or the tangent is
+        not close to the finite difference.
 
     >>> import functools, curta, curta.numpy as jnp
     >>> from curta.test_util import check_jvp
@@ -145,8 +145,9 @@ def check_vjp(
       None, if they agree.
 
     Raises:
-      AssertionError: if the output is not that of `f`, or the cotangents do not agree
-        with the finite difference along a random direction: <ct, J t> = <J^T ct, t>.
+      AssertionError: if the output differs from the output of `f`, or the cotangents do
+        not agree with the finite difference along a random direction: <ct, J t> = <J^T
+        ct, t>.
 
     >>> import functools, curta, curta.numpy as jnp
     >>> from curta.test_util import check_vjp

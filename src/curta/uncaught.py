@@ -19,7 +19,7 @@ _changes: list[_Change] = []
 
 
 def before_shown(change: _Change) -> _Change:
-    """Let `change` see an error that nobody caught, and alter its traceback."""
+    """Let `change` see an uncaught error and alter its traceback."""
     _changes.append(change)
     return change
 

@@ -1,1 +1,1 @@
-"""What a user calls: the transformations on pytrees, with their options."""
+"""The functions that users call: transformations on pytrees, with their options."""

@@ -1,10 +1,11 @@
 """`jit(abstracted_axes=...)`: one compilation for all sizes of named dims.
 
-The first call of a function is traced and compiled with sizes that are open, at those
-of that call (core/symbolic/sizes.py), which makes a *variant*: one machine code and the
-guards on the sizes that it is right for. A call with other sizes takes the numbers that
-the code reads for these, and nothing is traced or compiled, unless a guard fails. What
-cannot be compiled for open sizes is compiled for each, and `curta_advice` says so.
+The first call of a function traces and compiles it with symbolic sizes, starting from
+the sizes of that call (core/symbolic/sizes.py). The result is a *variant*: machine code
+and guards on the sizes for which it is valid. A call with other sizes passes its sizes
+to the same code; nothing is traced or compiled unless a guard fails. A function that
+cannot be compiled for symbolic sizes is compiled for each size, and `curta_advice`
+reports it.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ def _without_sizes(
 
 @dataclass(eq=False)
 class Variant:
-    """What a function was compiled to, for all sizes that its guards allow."""
+    """Machine code of a function, for all sizes that its guards allow."""
 
     scope: SizeScope
     staged: Staged
@@ -235,7 +236,7 @@ class Variants:
         self.fixed.update((n, why) for n in names)
 
     def tell(self) -> None:
-        """Say of which names each size is compiled anew, and why."""
+        """Report the names of dims that need one compilation per size, and why."""
         for name, why in self.fixed.items():
             advise(
                 "sizes",

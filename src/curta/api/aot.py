@@ -51,7 +51,7 @@ class Traced(Stage):
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
-        """What the function does."""
+        """The traced program."""
         return self._staged.closed
 
     @property
@@ -101,7 +101,7 @@ class Lowered(Stage):
 
     @cached_property
     def platforms(self) -> tuple[str, ...]:
-        """The platforms that `as_text` is for: that of the devices."""
+        """The platforms that `as_text` is for: the platform of the devices."""
         _, _, devices = self._target
         if not devices and default_is_host():
             return (PLATFORM,)

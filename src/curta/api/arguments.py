@@ -86,7 +86,7 @@ def partial_in(
 
 
 def parameter_names(fun: Callable[..., Any]) -> list[str]:
-    """The names of the positional parameters, empty if they cannot be told."""
+    """The names of the positional parameters, empty if they are unknown."""
     return _positional_names(fun)[0]
 
 

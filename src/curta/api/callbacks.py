@@ -198,7 +198,7 @@ def debug_callback(
       TypeError: if `callback` cannot be called.
       ValueError: if it is ordered, in a compiled program over several devices.
 
-    What `callback` raises comes out of the program as it is.
+    Exceptions of `callback` propagate out of the program unchanged.
 
     >>> import curta
     >>> seen = []

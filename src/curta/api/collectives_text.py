@@ -1,4 +1,4 @@
-"""What the devices of a program send each other, in the words of XLA's programs."""
+"""The collective operations of a program, as XLA writes them."""
 
 from __future__ import annotations
 

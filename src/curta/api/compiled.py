@@ -43,9 +43,9 @@ texts: Any = late("curta.api.collectives_text")
 class MemoryAnalysis(NamedTuple):
     """The bytes that a compiled function reads, writes and needs besides.
 
-    The peak is of arguments, outputs that do not lie in donated arguments, constants
-    and temporaries together. The size of machine code is told by plugins alone. Where
-    devices have memory of their own, the fields of the host are of what lies there.
+    The peak counts arguments, outputs outside of donated arguments, constants and
+    temporaries. Only plugins report the size of machine code. If devices have memory of
+    their own, the host fields count host memory only.
 
     >>> import curta, curta.numpy as jnp
     >>> compiled = curta.jit(lambda x: x + 1).lower(jnp.ones(3)).compile()
@@ -239,7 +239,7 @@ class Compiled(Stage):
         return SimpleNamespace(in_avals=[avals[i] for i in kept], _kept_var_idx={*kept})
 
     def runtime_executable(self) -> Any:
-        """What runs the function on buffers."""
+        """The object that runs the function on buffers."""
         return self._of_plugin or self._run.executable
 
     def prepare(self) -> None:

@@ -1,4 +1,4 @@
-"""What functions with rules of their own share: arguments, and checks of outputs."""
+"""The base of functions with custom rules: resolved arguments, checked outputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from curta.once import cached_property
 
 
 class CustomFunction(Generic[P, R]):
-    """What the decorators share: resolving arguments and nondiff_argnums."""
+    """The base of the decorators: resolves arguments and nondiff_argnums."""
 
     def __init__(
         self,

@@ -282,8 +282,9 @@ def linear_call(
       What `fun` gives.
 
     Raises:
-      TypeError: when it is transposed, if `fun_transpose` gives another structure than
-        that of `linear_args`; for what is not callable.
+      TypeError: if `fun` or `fun_transpose` is not callable; when the result is
+        transposed, if `fun_transpose` returns another structure than the structure of
+        `linear_args`.
 
     >>> import curta
     >>> from curta.custom_derivatives import linear_call

@@ -1,10 +1,10 @@
 """Functions of the library on concrete arrays, by the plans that `jit` keeps of them.
 
-A function such as `where` promotes, broadcasts and chooses ops, which depends on the
-avals of its arguments alone. So what it comes to is found out once: it is traced as a
-jitted function is, into the same table. From then on the jaxpr runs at once: as NumPy
-calls, if the arrays are small and lie on this host, and as one program on the devices
-of a plugin, where native code makes the call.
+A function such as `where` promotes, broadcasts and chooses ops by the avals of its
+arguments alone. It is therefore traced once per signature, like a jitted function, into
+the same table. Later calls run the jaxpr: as NumPy calls if the arrays are small and on
+this host, and as one program on the devices of a plugin, where native code makes the
+call.
 """
 
 from __future__ import annotations

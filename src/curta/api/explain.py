@@ -1,4 +1,4 @@
-"""What the compiler made of a function: kernels, their costs, what to change."""
+"""Explain a compiled function: its kernels, their costs, and what to change."""
 
 from __future__ import annotations
 
@@ -119,9 +119,8 @@ def waited_call(
 def explain(fun: Callable[..., Any], *, seconds: float = 0.3) -> Explain:
     """Report the kernels of a compiled function and their cost.
 
-    The function is traced and compiled for the arguments, and run on them with a clock
-    that is read between its kernels, so that the times are of these arguments and add
-    up. What calls Python is run once.
+    The function is traced and compiled for the arguments, then run on them. A clock is
+    read between its kernels, so the times add up. Steps that call Python run once.
 
     Args:
       fun: a function of arrays, under `jit` or not.
@@ -149,7 +148,7 @@ def explain(fun: Callable[..., Any], *, seconds: float = 0.3) -> Explain:
 
 
 class Explanation:
-    """What was made of a function for some arguments; `cost` has all figures."""
+    """The explanation of a function for some arguments; `cost` has all figures."""
 
     def __init__(self, cost: Any):
         self.cost = cost

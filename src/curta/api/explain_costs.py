@@ -1,4 +1,4 @@
-"""What a compiled program costs: a row for each kernel, its memory, the machine."""
+"""The costs of a compiled program: a row for each kernel, memory, machine limits."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CALLBACKS = {"debug_callback", "debug_print", "io_callback", "pure_callback"}
 
 @dataclass(frozen=True)
 class Limits:
-    """What this machine does in a second, at most: bytes moved, operations of dots."""
+    """The limits of this machine: bytes moved and dot operations per second."""
 
     bytes: float
     flops: float
@@ -115,7 +115,7 @@ class ProgramCost:
 
     @property
     def python_steps(self) -> tuple[KernelCost, ...]:
-        """What runs in Python, in loops too."""
+        """The steps that run in Python, including those in loops."""
         return tuple(k for k in every(self.kernels) if k.reason)
 
 

@@ -151,8 +151,8 @@ def jacrev(
       allow_int: whether integer inputs are let through, with float0 Jacobians.
 
     Returns:
-      A function of the same arguments that returns what that of `jacfwd` does, in the
-      dtypes of the inputs.
+      A function of the same arguments. It returns the same tree as `jacfwd(fun)`, in
+      the dtypes of the inputs.
 
     Raises:
       TypeError: if `fun` is not callable; when the function is called, for integer

@@ -318,7 +318,8 @@ class PjitFunction(Generic[P, R]):
         return x if isinstance(x, ShapedArray) else self._leaf_aval(x, arguments)
 
     def misuse(self, args: Any, kwargs: dict[str, Any]) -> Exception | None:
-        """What the arguments would raise before the function is traced, if anything."""
+        """The error that these arguments raise before the function is traced, if
+        any."""
         try:
             arguments = split_arguments(self._options, args, kwargs)
         except ValueError as error:
@@ -467,19 +468,22 @@ def jit(
       fun: function of pytrees of arrays to a pytree of arrays, without side effects.
         Left out, `jit` returns a decorator.
       static_argnums, static_argnames: arguments that are compile-time constants, by
-        number or name; they must be hashable, and each value compiles anew.
-      donate_argnums, donate_argnames: arguments used up: outputs may take their memory.
-      keep_unused: keep inputs that the function does not read.
-      inline: put the eqns, not a call of them, into an enclosing jaxpr; or an `Inline`.
-      in_shardings, out_shardings: where arguments and results are to be: a `Sharding`,
+        number or name; they must be hashable, and the function is compiled for each
+        value.
+      donate_argnums, donate_argnames: arguments whose buffers may be reused for
+        outputs.
+      keep_unused: keep the inputs that the function does not read.
+      inline: put the equations into the enclosing jaxpr instead of a call; or an
+        `Inline`.
+      in_shardings, out_shardings: the placement of arguments and results: a `Sharding`,
         a `PartitionSpec` over the mesh in scope, or trees of them that are prefixes of
-        the arguments' and the result's. None leaves it open.
-      abstracted_axes: names of dims, of which one compilation serves all sizes: a tree
-        that is a prefix of the arguments, with a dict from axes to names (`{0: "n"}`),
-        a tuple of names, or None. What cannot be compiled so is compiled for each size,
-        and advice says why.
-      compiler_options: passed over where they are XLA's.
-      device, backend: where to run; device_put of the arguments is the newer way.
+        the arguments' and the result's. None leaves the placement open.
+      abstracted_axes: names of dims whose sizes share one compilation: a tree that is a
+        prefix of the arguments, with a dict from axes to names (`{0: "n"}`), a tuple of
+        names, or None. A function that cannot be compiled this way is compiled for each
+        size, and a warning gives the reason.
+      compiler_options: options of XLA are ignored.
+      device, backend: where to run; `device_put` of the arguments is preferred.
 
     Returns:
       A function of the same arguments. It has `lower`, `trace`, `eval_shape`,
@@ -487,10 +491,9 @@ def jit(
 
     Raises:
       TypeError: if arguments or outputs are not arrays.
-      JaxRuntimeError: for unknown compiler options.
-      ValueError: for static arguments that cannot be hashed, for argument numbers
-        and names that `fun` does not have, and, in calls, for a name of dims that has
-        two sizes.
+      JaxRuntimeError: if a compiler option is unknown.
+      ValueError: if a static argument is not hashable, `fun` does not have an argument
+        of this number or name, or, in a call, a name of dims has two sizes.
 
     >>> import curta, curta.numpy as jnp
     >>> @curta.jit

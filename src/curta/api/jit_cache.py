@@ -1,4 +1,4 @@
-"""What `jit` keeps of a function: plans, which hold its jaxprs and executables."""
+"""The cache of a jitted function: plans, which hold its jaxprs and executables."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ class Staged(Plan):
     """The plan of a jitted function: its jaxpr, and once it was called what runs that.
 
     `captured` are the values of enclosing traces that the function closes over; the
-    jaxpr takes them as its first inputs. `executed` says whether it was ever called,
-    `repeated` whether native code was told of the `call`, at a second one,
-    `moves` whether arguments are brought to `in_shardings` however they are split.
-    `in_layouts` and `out_layouts` are those of all arguments and results; [] if nothing
-    is said of any.
+    jaxpr takes them as its first inputs. `executed`: it was called at least once.
+    `repeated`: its `call` is registered with native code, which happens at the second
+    call. `moves`: arguments are moved to `in_shardings` whatever their split.
+    `in_layouts` and `out_layouts` are the layouts of all arguments and results; [] if
+    none is given.
     """
 
     in_layouts: Sequence[Any] = ()
@@ -172,7 +172,7 @@ class Staged(Plan):
     def compiled(
         self, name: str, arg_shardings: Shardings = (), layouts: Sequence[Any] = ()
     ) -> CompiledCall | CallOnValues:
-        """What runs the jaxpr; compiled the first time it is asked for.
+        """The executable of the jaxpr; compiled at first use.
 
         With `arg_shardings` it expects the arguments there, with `layouts` stored so.
         """
@@ -215,7 +215,7 @@ class Staged(Plan):
 
 
 class CacheStatistics(NamedTuple):
-    """What is kept of a jitted function.
+    """Counts of the entries in the cache of a jitted function.
 
     `traces`: how often it was traced since the cache was cleared; `signatures`: how
     many of these jaxprs are there; `executables`: how many of them were called.
@@ -244,13 +244,13 @@ class JitPlans(PlanTable):
         self.refused: set[Any] = set()
 
     def refuse(self, key: Any) -> None:
-        """Remember that calls with this key cannot be traced."""
+        """Record that calls with this key cannot be traced."""
         if len(self.refused) >= config.tuning.plans:
             self.refused.clear()
         self.refused.add(key)
 
     def is_second(self, key: Any) -> bool:
-        """Whether this was asked before, of a key of which there may be no plan."""
+        """Whether this key was passed before; a key may have no plan."""
         if key in self._called:
             return True
         if len(self._called) >= config.tuning.plans:
@@ -259,7 +259,7 @@ class JitPlans(PlanTable):
         return False
 
     def forget_first_calls(self) -> None:
-        """Take the next calls of which there is no plan for the first."""
+        """Treat the next calls without a plan as first calls."""
         self._called.clear()
 
     def lookup(self, key: Any, memo: dict[Any, Any]) -> Staged | None:
@@ -271,7 +271,7 @@ class JitPlans(PlanTable):
         return result if result is not None or not memo else memo.get((self, key))
 
     def keep_first(self, key: Any, plan: Staged, memo: dict[Any, Any] | None) -> Staged:
-        """Remember a plan, unless another thread has; the one that is there.
+        """Store a plan unless another thread has, and return the stored one.
 
         One that closes over tracers is kept in `memo`, where there is one.
         """
@@ -286,7 +286,7 @@ class JitPlans(PlanTable):
         return result
 
     def signatures(self) -> list[Signature]:
-        """What the function was traced for."""
+        """The signatures that the function was traced for."""
         return [p.signature for p in list(self.values())]
 
     def of_signature(self, signature: Signature) -> Staged | None:
@@ -326,7 +326,7 @@ def shared_plans(fun: Any, options: Hashable) -> JitPlans:
 
 
 def traced_functions(fun: Any) -> dict[Hashable, Any]:
-    """What `fun` was traced to as a part of programs, for as long as it lives."""
+    """Traces of `fun` as a part of programs, cached while `fun` is alive."""
     try:
         with _lock:
             return _traced.setdefault(fun, {})

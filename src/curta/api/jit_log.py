@@ -1,4 +1,4 @@
-"""What `jit` logs: what it is about to compile, and why it had to trace.
+"""The log messages of `jit`: each compilation, and the reason for each trace.
 
 `jax_log_compiles` raises the messages on tracing and compiling from the level DEBUG to
 WARNING; `jax_explain_cache_misses` says why a call had to be traced.
@@ -23,7 +23,7 @@ _seen_locations: set[str] = set()
 
 
 class Signature(NamedTuple):
-    """What a traced function is kept under."""
+    """The key of a traced function in the cache."""
 
     in_tree: Any
     avals: tuple[ShapedArray, ...]

@@ -338,7 +338,7 @@ def check_statics(
 def wrong_call(
     fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
 ) -> TypeError | None:
-    """What Python says of arguments that the function does not have."""
+    """The TypeError of Python for arguments that do not fit the function, or None."""
     try:
         fun(*args, **kwargs)
     except TypeError as error:

@@ -61,7 +61,7 @@ def _is_leaf(x: Any) -> bool:
 
 
 def sharding_tree(user: str, what: str, given: Any) -> ShardingTree | None:
-    """What the user gave, None if nothing; TypeError for other leaves."""
+    """The given tree of shardings, or None; TypeError if a leaf is not a sharding."""
     leaves, tree = tree_util.tree_flatten(given, is_leaf=_is_leaf)
     layouts = tuple(map(layout_of, leaves))
     leaves = [x.sharding if isinstance(x, Format) else x for x in leaves]
@@ -141,8 +141,8 @@ def flat_shardings(
 ) -> list[Sharding | None]:
     """A sharding or None for each leaf of `value`; [] if none was given.
 
-    With a `mesh`, None means that every device of it has the whole array. Raises
-    ValueError if the tree given is not a prefix of that of `value`.
+    With a `mesh`, None stands for a copy of the whole array on every device of it.
+    Raises ValueError if the given tree is not a prefix of the tree of `value`.
     """
     if given is None:
         return []

@@ -1,4 +1,4 @@
-"""What the cache of compiled kernels did for this process."""
+"""Statistics of the kernel cache in this process."""
 
 from dataclasses import replace
 

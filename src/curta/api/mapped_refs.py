@@ -23,7 +23,7 @@ def batch_with_refs(
 ) -> tuple[list[Any], list[int | None]]:
     """As `batch`, where each example has its slice of the references that are mapped.
 
-    What the examples write becomes one array again, along the same dim.
+    The slices that the examples write are stacked again along the same dim.
     """
     mapped = [
         i

@@ -122,7 +122,7 @@ def create_hybrid_device_mesh(
       mesh_shape: the sizes of the axes within a group.
       dcn_mesh_shape: the numbers of groups along each axis: there is one.
       devices: those to use, in this order; all by default.
-      options: those of JAX for how groups are told apart, of which there is one.
+      options: the options of JAX for how devices are grouped; there is one group here.
 
     Returns:
       A NumPy array of shape `mesh_shape` with a device as each element.

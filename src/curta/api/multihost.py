@@ -1,6 +1,6 @@
-"""What the processes of a program do together.
+"""Operations of all processes of a program.
 
-A single one has everything that is needed; it is given what it would be with several.
+With a single process they return the same as with several.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
 def host_local_array_to_global_array(
     local_inputs: Any, global_mesh: Mesh, pspecs: Any
 ) -> Any:
-    """What each process has, as arrays over the devices of all.
+    """Global arrays made of the local arrays of each process.
 
     Args:
       local_inputs: a pytree of the arrays that this process has.

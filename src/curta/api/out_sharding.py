@@ -27,9 +27,9 @@ def takes_out_sharding(*, sums: bool = False) -> Callable[[F], F]: ...
 def takes_out_sharding(fun: Any = None, /, *, sums: bool = False) -> Any:
     """Give a function's result the split that its argument `out_sharding` says.
 
-    The function itself is then free of the question how the split follows from that
-    of its operands. With `sums` it is called with what is unreduced of `out_sharding`:
-    it takes the sums on each device with `sum_of_terms`, or hands it on.
+    The function then need not derive the split of the result from the split of its
+    operands. With `sums`, it is called with the unreduced part of `out_sharding`: it
+    computes the sums on each device with `sum_of_terms`, or passes that part on.
     """
     if fun is None:
         return functools.partial(takes_out_sharding, sums=sums)
@@ -72,7 +72,7 @@ def sum_of_terms(
     summed: Sequence[Sequence[int]],
     sharding: NamedSharding,
 ) -> Any:
-    """What `fun` sums up over dims of its operands, one term on each device.
+    """The sums of `fun` over dims of its operands, one term on each device.
 
     `summed` are these dims of each operand. Raises ShardingTypeError unless they are
     split over the axes over which the result is unreduced, the same in all operands.
@@ -141,7 +141,7 @@ def _unplaced(x: Any) -> Any:
 
 
 def explicit_sharding(user: str, given: Any) -> NamedSharding:
-    """What the user gave as a sharding over explicit axes.
+    """The given sharding over explicit axes.
 
     Raises TypeError for other types, ValueError for a spec where no mesh is in scope,
     another mesh than that in scope, and axes of another type.

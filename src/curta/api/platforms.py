@@ -1,4 +1,4 @@
-"""How many devices and processes there are, and of which platform."""
+"""The platforms, and the numbers of devices and processes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def process_count(backend: str | None = None) -> int:
 def process_indices(backend: str | None = None) -> list[int]:
     """Return the indices of all processes.
 
-    RuntimeError for a `backend` that is not there.
+    Raises RuntimeError if `backend` is unknown.
 
     >>> import curta
     >>> curta.process_indices()

@@ -89,7 +89,7 @@ class NotNeeded(_Mark):
 
 @tree_util.register_static
 class NotSaveable(_Mark):
-    """Stands for an argument that the pullback needs, and was told not to keep.
+    """A placeholder for an argument that the pullback needs but may not save.
 
     >>> import curta
     >>> x = curta.numpy.float32(3)
@@ -108,10 +108,10 @@ class NotSaveable(_Mark):
 class VJP:
     """The pullback that `vjp` returns: output cotangents to input cotangents.
 
-    `args_res` is a list of the arguments, with `NotNeeded` for arrays of which no use
-    is made, and tuples instead of containers; it may be emptied to free memory and
-    filled again. Those that are not to be saved are `NotSaveable` until they are put
-    there. `opaque_residuals` are the other values that were saved.
+    `args_res` is a list of the arguments, with `NotNeeded` for unused arrays, and
+    tuples instead of containers. It may be emptied to free memory and filled again. An
+    argument that may not be saved is `NotSaveable` until the caller puts it there.
+    `opaque_residuals` are the other saved values.
     """
 
     __slots__ = (
@@ -165,7 +165,7 @@ class VJP:
 
     @property
     def jaxpr(self) -> Jaxpr:
-        """What maps residuals and input tangents to output tangents."""
+        """The jaxpr from residuals and input tangents to output tangents."""
         return self._linear.jaxpr
 
     def _residuals(self) -> list[Any]:
@@ -252,7 +252,7 @@ class VJP:
         return tuple(linear.pull(self._residuals(), leaves, wanted, logged))
 
     def with_refs(self, *refs: Any) -> Callable[..., tuple[Any, ...]]:
-        """The pullback that is told what to do with the cotangent of each argument.
+        """The pullback with a destination for the cotangent of each argument.
 
         `refs` is a tree like the arguments. To a reference in it the cotangent is
         added; the pullback returns `GradRef()` in its place. A cotangent with

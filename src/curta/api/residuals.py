@@ -1,4 +1,4 @@
-"""What the forward pass saves for the backward pass: naming it and listing it."""
+"""Residuals, the values saved for the backward pass: naming and listing them."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ class Reader:
         return str(entry["dtype"]), tuple(map(int, entry["shape"])), begin, end
 
     def array(self, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> NDArray:
-        """An array of which the dtype and the shape are known."""
+        """The array `name`, whose dtype and shape are known."""
         if name not in self._entries:
             raise self._damaged(f"it has no array {name}")
         kind, result, begin, end = self._entries[name]

@@ -1,7 +1,7 @@
 """Compiled functions as bytes.
 
-What is kept is the program, not its machine code: a program is compiled for the
-processor at hand in milliseconds, and its kernels are in the cache on disk.
+The program is stored, not its machine code: it is compiled for the current processor in
+milliseconds, and its kernels are in the cache on disk.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def deserialize_and_load(
     backend: Any = None,
     execution_devices: Sequence[Device] | None = None,
 ) -> Compiled:
-    """The compiled function of which these are the bytes, on the devices of a backend.
+    """The compiled function with this serialized form, on the devices of a backend.
 
     The bytes are a pickle: never load those of somebody you do not trust.
 

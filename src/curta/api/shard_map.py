@@ -36,7 +36,7 @@ from curta.transforms.partial_eval import residuals_as_inputs
 
 
 class Infer:
-    """What stands for specs that are read off the types of the arguments."""
+    """A placeholder for specs that are taken from the types of the arguments."""
 
     def __repr__(self) -> str:
         return "jax.sharding.Infer"
@@ -133,8 +133,8 @@ def older_shard_map(
       A function of whole arrays to whole arrays.
 
     Raises:
-      TypeError: for what is not callable, and specs of other types.
-      ValueError: when it is called, for specs that do not fit the arrays.
+      TypeError: if `f` is not callable or a spec is of another type.
+      ValueError: when the result is called, if specs do not fit the arrays.
 
     >>> import curta
     >>> from curta import numpy as jnp, P

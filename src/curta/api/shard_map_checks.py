@@ -1,4 +1,4 @@
-"""What can be wrong with the arguments and outputs of a `shard_map`."""
+"""Checks of the arguments and outputs of a `shard_map`."""
 
 from __future__ import annotations
 

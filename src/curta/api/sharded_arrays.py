@@ -65,7 +65,7 @@ def make_array_from_callback(
       sharding: how it is laid out.
       data_callback: takes the index of a part, a tuple of slices, to its elements;
         called once for each different part.
-      dtype: of the array; that of the parts if left out.
+      dtype: of the array; by default the dtype of the parts.
 
     Returns:
       An array of this shape and sharding.
@@ -102,7 +102,7 @@ def make_array_from_single_device_arrays(
       shape: of the whole array.
       sharding: how it is laid out.
       arrays: the part of each device, in any order, placed on its device.
-      dtype: of the array; that of the parts if left out.
+      dtype: of the array; by default the dtype of the parts.
 
     Returns:
       An array of this shape and sharding; the parts are not copied.

@@ -13,7 +13,7 @@ BATCHING = "…"
 
 
 class CompoundFactor(tuple[str, ...]):
-    """One dim made of several factors, the first of which varies slowest.
+    """One dim made of several factors; the first factor varies slowest.
 
     >>> from curta.experimental.custom_partitioning import ArrayMapping, CompoundFactor
     >>> ArrayMapping("i", CompoundFactor("j", "k"))

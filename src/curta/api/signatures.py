@@ -1,4 +1,4 @@
-"""What the signatures of transformations are written in, for type checkers.
+"""The types in signatures of transformations, for type checkers.
 
 A transformed function keeps its parameters (`P`) and its result (`R`). A derivative has
 the type of the argument that it is taken in: `Gradient` and the others say so for the
@@ -105,7 +105,7 @@ class ValueAndGradient(Protocol[P, R_co]):
 
 
 class Jacobian(Protocol[P, R_co]):
-    """`jacfwd(fun)` and the like, for a function with parameters P and result R."""
+    """`jacfwd(fun)` or `jacrev(fun)`, for a function with parameters P and result R."""
 
     @overload
     def __call__(

@@ -1,4 +1,4 @@
-"""What the stages of `jit` share, ahead of time."""
+"""The base of the stages of `jit`, for compilation ahead of time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from curta.transforms.discharge import low_program
 
 
 class StagedFunction(Protocol):
-    """What jit keeps of a function traced for one signature."""
+    """The cache entry of a function traced for one signature."""
 
     closed: ClosedJaxpr
     captured: Sequence[Any]
@@ -43,7 +43,7 @@ class StagedFunction(Protocol):
 
 @dataclass(frozen=True)
 class ArgInfo:
-    """What is known of one leaf of the arguments.
+    """The type of one leaf of the arguments.
 
     >>> import curta
     >>> lowered = curta.jit(lambda x: x + 1).lower(1.0)
@@ -75,7 +75,7 @@ def _described(aval: ShapedArray, sharding: Sharding | None, layout: Any) -> Any
 
 
 class Stage:
-    """What the stages share: the function's name, its jaxpr, its trees.
+    """The base of the stages: the function's name, its jaxpr, its trees.
 
     `arg_shardings` has None for arguments that were on no device in particular.
     `abstract_shardings`, if any, are also those over meshes without devices; `layouts`

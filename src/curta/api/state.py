@@ -44,18 +44,19 @@ NDArray = np.ndarray[Any, Any]
 def save(path: str | os.PathLike[str], tree: Any, *, step: int | None = None) -> None:
     """Save a pytree of arrays and Python scalars in a folder.
 
-    What the folder had before is there until all is on the disk: if the program ends
-    anywhere in between, `restore` gives the tree that was saved last. Each process
-    writes the parts that it has, into a folder that all can reach; all call `save`.
+    The previous contents stay in place until all data is on disk: if the program is
+    interrupted, `restore` returns the tree that was saved before. With several
+    processes, all of them call `save`; each writes its parts into a folder that all can
+    reach.
 
     Args:
-      path: the folder, which is made if it is not there.
-      tree: arrays of any dtype, random keys among them, however they are laid out;
-        numbers and texts.
-      step: a number that is kept with them.
+      path: the folder, which is created if it does not exist.
+      tree: arrays of any dtype and sharding, including random keys; numbers and
+        strings.
+      step: a number that is stored with the tree.
 
     Raises:
-      TypeError: for other leaves.
+      TypeError: if a leaf has another type.
       ValueError: for unreduced arrays.
       OSError: if it cannot be written.
 
@@ -219,8 +220,8 @@ def step(path: str | os.PathLike[str]) -> int | None:
 def describe(path: str | os.PathLike[str]) -> Any:
     """The tree in a folder, with `ShapeDtypeStruct`s for its arrays.
 
-    Raises FileNotFoundError if there is none, ValueError for containers that are no
-    dicts, lists or tuples.
+    Raises FileNotFoundError if the folder has no saved tree, and ValueError if a
+    container is not a dict, list or tuple.
 
     >>> import curta.numpy as jnp, tempfile
     >>> from curta import state
@@ -240,18 +241,18 @@ def describe(path: str | os.PathLike[str]) -> Any:
 
 
 def restore(path: str | os.PathLike[str], like: Any = None) -> Any:
-    """The tree that was saved last in a folder.
+    """Return the tree that was last saved in a folder.
 
-    Each process reads what its devices hold, however many processes had saved it, and
-    on whichever meshes.
+    Each process reads the parts that its devices hold. The number of processes and the
+    meshes may differ from those that saved the tree.
 
     Args:
       path: the folder.
-      like: a tree of the same structure that says where arrays are to be: by arrays or
-        `ShapeDtypeStruct`s, whose shapes and dtypes must be those that were saved (or
-        a number of Python for a scalar of its kind), or by shardings, of which a prefix
-        of the tree will do. None for arrays that are nowhere in particular, in dicts,
-        lists and tuples.
+      like: a tree of the same structure that gives the placement of arrays. Its leaves
+        are arrays or `ShapeDtypeStruct`s with the saved shapes and dtypes (or a Python
+        number for a scalar of its kind), or shardings; a prefix of the tree is enough
+        for shardings. None (default) restores dicts, lists and tuples of arrays without
+        a placement.
 
     Returns:
       A tree like `like`, or of dicts, lists and tuples.

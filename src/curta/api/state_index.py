@@ -25,7 +25,7 @@ class Piece:
     file: str
 
     def name(self, leaf: str) -> str:
-        """What it is called in the file."""
+        """The name of this piece in the file."""
         return f"{leaf}@{','.join(map(str, self.start))}"
 
 

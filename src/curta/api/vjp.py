@@ -81,11 +81,11 @@ def vjp(
       has_aux: whether `fun` returns a pair whose second part is passed through.
       reduce_axes: must be empty.
       saveable_args: which arguments the pullback may keep: a bool, True by default, or
-        a tree of bools in tuples that is a prefix of `primals`. Of the others its
-        `args_res` has `NotSaveable()`, in place of which the caller puts them.
-      in_nzs: such flags: in which arguments to differentiate. None (default) is all;
-        others have cotangents of zero. `vjp_fun.out_nzs` tells which outputs depend
-        on the ones that are left.
+        a tree of bools in tuples that is a prefix of `primals`. For the others,
+        `args_res` holds `NotSaveable()`, which the caller replaces with the argument.
+      in_nzs: similar flags: the arguments to differentiate. None (default) is all; the
+        others have zero cotangents. `vjp_fun.out_nzs` says which outputs depend on the
+        chosen arguments.
 
     Returns:
       `(out, vjp_fun)`, or `(out, vjp_fun, aux)` with `has_aux`. `vjp_fun` takes a

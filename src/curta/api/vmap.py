@@ -46,9 +46,9 @@ def vmap(
 
     Args:
       fun: function of pytrees of arrays.
-      in_axes: which axis to map: an int, None (same for all examples), or a tuple
-        of those, one per positional argument, each of which may be a tree that is a
-        prefix of the argument. Keyword arguments are mapped along axis 0.
+      in_axes: which axis to map: an int, None (same for all examples), or a tuple with
+        one entry per positional argument. An entry may be a tree that is a prefix of
+        the argument. Keyword arguments are mapped along axis 0.
       out_axes: where the mapped axis goes in the outputs; a prefix of their tree.
       axis_name: a name by which collectives in `fun` refer to the axis.
       axis_size: the size of the axis, needed if nothing is mapped.

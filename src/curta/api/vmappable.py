@@ -1,8 +1,8 @@
 """Types of a program's own that `vmap` maps over.
 
-Such a type says how one example is made of a batch, `to_elt`, and a batch of what is
-known of an example, `from_elt`. Where its values are mapped is told by a specification
-of a type of its own, among `in_axes` and `out_axes`.
+Such a type has two functions: `to_elt` makes one example of a batch, and `from_elt`
+makes a batch of an example. A specification of its own type among `in_axes` and
+`out_axes` says where its values are mapped.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def register_vmappable(
         of arrays within by `each(array, dim)`. `index()` is the number of the example.
       from_elt: `from_elt(whole, size, example, spec)` gives the batch, and makes those
         of the arrays within by `whole(size, array, dim)`.
-      axis_size_type: that of the sizes of axes, for which there is only int.
+      axis_size_type: the type of axis sizes: only int is supported.
       make_iota: makes the numbers of the examples from the size; None counts them.
 
     Returns:
@@ -172,7 +172,7 @@ def batch_vmappables(
     out_axes: Any,
     sum_match: bool = False,
 ) -> Any:
-    """What `vmap` does where some leaves are of registered types."""
+    """`vmap` of arguments with leaves of registered types."""
     parent = current_trace()
     trace = BatchTrace(parent, axis)
     leaves, tree = tree_util.tree_flatten((args, kwargs), is_leaf=is_vmappable)

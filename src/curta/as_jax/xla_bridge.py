@@ -1,4 +1,4 @@
-"""What stands for `jax._src.xla_bridge`: the platforms of this process.
+"""The replacement of `jax._src.xla_bridge`: the platforms of this process.
 
 >>> from curta.as_jax import xla_bridge
 >>> xla_bridge.get_backend().platform

@@ -32,19 +32,18 @@ def progress(
 
     The loop is cut into parts, between which the bar is updated; within them it is
     compiled as it would be without a bar. Bars are shown under `jit` and `grad` (for
-    the loop itself, not for its transpose), and `vmap` of a loop shows one bar, that of
-    its longest example.
+    the loop itself, not for its transpose), and `vmap` of a loop shows one bar, for its
+    longest example.
 
     Args:
       loop: `lax.scan`, `lax.fori_loop` or `lax.while_loop`.
-      description: what stands before the bar; the name of the loop's body by default.
-      updates: how often the bar moves, where the number of iterations is known. A
-        loop that nobody knows the length of says how far it is after each twentieth
-        more.
-      bar: a function of the description and the number of iterations, None if it is
-        unknown, which makes an object with `update(n)`, for n iterations more, and
-        `close()`. By default bars are tqdm's, or rich's, or, if neither is installed,
-        plain text on stderr.
+      description: the text before the bar; by default the name of the loop's body.
+      updates: the number of times the bar moves, if the number of iterations is known.
+        A loop of unknown length reports its progress each time it has run 5 % further.
+      bar: a function of the description and the number of iterations, or None if it is
+        unknown. It returns an object with `update(n)`, called after n more iterations,
+        and `close()`. By default bars are tqdm's, or rich's, or, if neither is
+        installed, plain text on stderr.
 
     Returns:
       A function of the same arguments and results as `loop`.

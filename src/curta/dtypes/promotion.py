@@ -2,9 +2,9 @@
 
 The dtypes form a lattice, and operands promote to their least upper bound. Python's
 int, float and complex are nodes of it: a Python scalar, and what is computed from
-Python scalars alone, is *weakly typed* and gives way to the dtype it meets. The
-lattice is that of the JAX enhancement proposal 9407, "Design of type promotion
-semantics"; in a drawing, every type points to its immediate successors::
+Python scalars alone, is *weakly typed* and gives way to the dtype it meets. The lattice
+is defined by the JAX enhancement proposal 9407, "Design of type promotion semantics".
+In this drawing, every type points to its immediate successors::
 
     bool -> int* -> u8 -> u16 -> u32 -> u64 -+-> float* -> bf16, f16 -> f32 -> f64
                \\      \\      \\      \\       |          \\               \\      \\
@@ -156,9 +156,9 @@ def promote_pair(a: DType, weak_a: bool, b: DType, weak_b: bool) -> tuple[DType,
 
     Args:
         a: the dtype of the first operand.
-        weak_a: whether it gives way, as that of a Python scalar.
+        weak_a: whether it is weakly typed, like a Python scalar.
         b: the dtype of the second operand.
-        weak_b: whether it gives way.
+        weak_b: whether it is weakly typed.
 
     Returns:
         The dtype of the result, and whether that gives way.

@@ -302,7 +302,7 @@ def is_valid_dtype(dtype: Any) -> bool:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype `a` is `b` or lies below it in NumPy's hierarchy of scalar types.
+    """Whether dtype `a` is `b` or a subtype of it in NumPy's hierarchy of scalar types.
 
     Like ``numpy.issubdtype``, but knows bfloat16, the narrow types and random keys.
 

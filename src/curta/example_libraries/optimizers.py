@@ -481,7 +481,7 @@ def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """What `unpack_optimizer_state` has taken apart.
+    """The inverse of `unpack_optimizer_state`.
 
     >>> from curta.example_libraries import optimizers
     >>> init, _, get_params = optimizers.sgd(0.5)

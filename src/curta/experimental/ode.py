@@ -76,11 +76,10 @@ def odeint(
       The states at the times, stacked along a new first axis.
 
     Raises:
-      IndexError: without a time.
-      TypeError: for times that are not vector of floats, what is not an array among
-        `y0` and `args`, tolerances that are not numbers, and a `func` that cannot be
-        called.
-      ValueError: if `func` returns no tree like the state.
+      IndexError: if `t` is empty.
+      TypeError: if the times are not a vector of floats, a leaf of `y0` or `args` is
+        not an array, a tolerance is not a number, or `func` is not callable.
+      ValueError: if `func` does not return a tree like the state.
 
     By the Runge-Kutta method of orders 5 and 4 of J. Dormand and P. Prince (1980).
     Reverse mode solves the adjoint equation backwards in time (R. Chen et al., Neural

@@ -51,7 +51,7 @@ def pjit(
       The compiled function, which `jit` would give.
 
     Raises:
-      TypeError: for what is not callable, and arguments of other types.
+      TypeError: if `fun` is not callable or an argument is of another type.
       ValueError: if shardings and argnums do not fit the arguments.
 
     >>> import curta, curta.numpy as jnp

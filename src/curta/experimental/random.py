@@ -98,7 +98,7 @@ class StatefulPRNG:
 
         Args:
             low, high: numbers, or arrays that broadcast. Default 0 and 1.
-            size: the shape; None (default) is that of `low` with `high`.
+            size: the shape; None (default) is the broadcast shape of `low` and `high`.
             dtype: a dtype of floats; `float` (default) is the default one.
 
         Returns:
@@ -123,7 +123,7 @@ class StatefulPRNG:
 
         Args:
             loc, scale: numbers, or arrays that broadcast. Default 0 and 1.
-            size: the shape; None (default) is that of `loc` with `scale`.
+            size: the shape; None (default) is the broadcast shape of `loc` and `scale`.
             dtype: a dtype of floats; `float` (default) is the default one.
 
         Returns:
@@ -149,7 +149,7 @@ class StatefulPRNG:
         Args:
             low, high: integers, or arrays of them that broadcast. Without `high`
                 (default None) they are 0 and `low`.
-            size: the shape; None (default) is that of `low` with `high`.
+            size: the shape; None (default) is the broadcast shape of `low` and `high`.
             dtype: a dtype of integers; `int` (default) is the default one.
 
         Returns:

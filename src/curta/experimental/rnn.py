@@ -84,8 +84,8 @@ def get_num_params_in_lstm(
     Args:
       input_size: the last dim of the sequences.
       hidden_size: the last dim of the states.
-      num_layers: how many layers there are, at least 1.
-      bidirectional: whether each layer is two, of which one reads backwards.
+      num_layers: the number of layers, at least 1.
+      bidirectional: whether each layer has a second part, which reads backwards.
 
     Returns:
       The number of elements of `W_ih`, `W_hh`, `b_ih` and `b_hh` of all layers.
@@ -110,8 +110,8 @@ def init_lstm_weight(
       rng: a random key.
       input_size: the last dim of the sequences.
       hidden_size: the last dim of the states.
-      num_layers: how many layers there are, at least 1.
-      bidirectional: whether each layer is two, of which one reads backwards.
+      num_layers: the number of layers, at least 1.
+      bidirectional: whether each layer has a second part, which reads backwards.
 
     Returns:
       A float32 vector of `get_num_params_in_lstm(...)` elements.
@@ -144,7 +144,7 @@ def unpack_lstm_weights(
       input_size: the last dim of the sequences.
       hidden_size: the last dim of the states.
       num_layers: how many layers there are.
-      bidirectional: whether each layer is two, of which one reads backwards.
+      bidirectional: whether each layer has a second part, which reads backwards.
 
     Returns:
       Four dictionaries from a layer's number to its array: `W_ih` of shape (4 *
@@ -183,7 +183,7 @@ def swap_lstm_gates(
       input_size: the last dim of the sequences.
       hidden_size: the last dim of the states.
       num_layers: how many layers there are.
-      bidirectional: whether each layer is two, of which one reads backwards.
+      bidirectional: whether each layer has a second part, which reads backwards.
 
     Returns:
       A vector like `weights`.
@@ -270,7 +270,7 @@ def lstm_fwd(
     bidirectional: bool,
     precision: Any,
 ) -> tuple[tuple[Any, Any, Any], tuple[Any, ...]]:
-    """What `lstm` returns, and what `lstm_bwd` needs: the arguments and outputs.
+    """Return the results of `lstm`, and its arguments and outputs for `lstm_bwd`.
 
     The last of these is for what the forward pass could keep, which is nothing.
 
@@ -401,9 +401,9 @@ def rnn_bwd_abstract_eval(
     Args:
       dy_aval, dhn_aval, dcn_aval: the types of the cotangents of `lstm`'s results.
       x_aval, h0_aval, c0_aval, w_aval: the types of `lstm`'s arrays.
-      y_aval, reserve_space_aval: those of the outputs, and of what the forward pass
-        keeps.
-      seq_lengths_aval: that of the lengths.
+      y_aval, reserve_space_aval: the types of the outputs, and of the residuals of the
+        forward pass.
+      seq_lengths_aval: the type of the lengths.
       sizes: as for `lstm`, by keyword.
 
     Returns:

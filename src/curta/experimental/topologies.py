@@ -60,8 +60,9 @@ def get_topology_desc(
 
     Args:
       topology_name: what the plugin calls it: `v5e:2x2`, say.
-      platform: that of the plugin, TPU's if not given.
-      options: what the plugin takes besides: `target_config` and `topology` of CUDA's.
+      platform: the platform of the plugin; TPU by default.
+      options: further options of the plugin, such as `target_config` and `topology` for
+        CUDA.
 
     Raises:
       NotImplementedError: the platform has no topologies, as the CPU.

@@ -55,7 +55,7 @@ def set_xla_metadata(x: Any = None, **kwargs: Any) -> Any:
 
 
 def fuse_limit() -> Annotating:
-    """What tells XLA, for a `with` block, to fuse its ops with none outside of it.
+    """A `with` block whose ops XLA does not fuse with ops outside of it.
 
     >>> import curta
     >>> from curta.experimental.xla_metadata import fuse_limit
@@ -89,7 +89,7 @@ def xla_metadata_call(
 
     Args:
       f: function of pytrees of arrays. Left out, the result is a decorator.
-      meta: texts, booleans and numbers by name.
+      meta: strings, booleans and numbers by name.
 
     Returns:
       A function with the arguments and results of `f`.

@@ -157,7 +157,7 @@ class Solution:
 def solve(
     avals: Sequence[ShapedArray], tree: Any, actual: Sequence[ShapedArray]
 ) -> Solution:
-    """What the dimension variables of `avals` are for arguments of types `actual`.
+    """The values of the dimension variables of `avals` for arguments of types `actual`.
 
     Raises ValueError where they cannot be found; `verify` says whether they are right.
     """

@@ -1,4 +1,4 @@
-"""`Exported`: a function traced for given types, apart from the code that made it."""
+"""`Exported`: a function traced for given types, independent of its source code."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def _annotations(cls: type) -> dict[str, Any]:
 
 
 def conforms(value: Any, annotation: Any) -> bool:
-    """Whether a value is of the annotated type; True where that cannot be told."""
+    """Whether a value is of the annotated type; True if that cannot be checked."""
     if annotation is Any:
         return True
     if annotation is None or annotation is type(None):

@@ -1,7 +1,7 @@
 """Exported functions as the files that JAX reads (`jax.export.deserialize`).
 
-The schema is JAX's `export/serialization.fbs`, version 10 of April 2026, whose numbers
-of fields and enums stand here. What JAX runs is the module of StableHLO.
+The schema is JAX's `export/serialization.fbs`, version 10 of April 2026. The numbers of
+its fields and enums are listed here. JAX runs the module in StableHLO.
 """
 
 from __future__ import annotations

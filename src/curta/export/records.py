@@ -1,8 +1,8 @@
 """The classes whose instances occur as parameters of ops, by name.
 
-What is stored names classes; only those found here are made when it is loaded: ops,
-and the frozen dataclasses, named tuples and enums that lie beside them. None of them
-runs code of the stored function's choosing.
+A stored function names classes. Loading creates only the classes found here: ops, and
+the frozen dataclasses, named tuples and enums of the same modules. None of them runs
+code chosen by the stored function.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """From bytes to an exported function; docs/design/export.md describes the format.
 
 Nothing in the bytes is executed: they name ops of the package and types that the
-program has registered. What comes out is checked as any jaxpr is.
+program has registered. The result is checked like any jaxpr.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _AVAL_FIELDS = ("shape", "dtype", "weak_type", "placement")
 
 
 class Decoder:
-    """What `Encoder` wrote, read back."""
+    """Reads the output of `Encoder`."""
 
     def __init__(self, tables: Any, data: memoryview):
         ends = np.cumsum([0, *tables["buffers"]]).tolist()

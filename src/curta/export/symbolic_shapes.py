@@ -75,9 +75,9 @@ def symbolic_args_specs(
 
     Args:
       args: a pytree of arrays, or of anything with shape and dtype.
-      shapes_specs: None, a text, or a tree of them that is a prefix of `args`; see
+      shapes_specs: None, a string, or a tree of strings that is a prefix of `args`; see
         `symbolic_shape`. Placeholders are filled from `args`.
-      constraints, scope: as in `symbolic_shape`; all texts share the scope.
+      constraints, scope: as in `symbolic_shape`; all strings share the scope.
 
     Returns:
       The tree `args` with a `ShapeDtypeStruct` for each array.

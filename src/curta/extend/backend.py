@@ -36,7 +36,7 @@ def backends() -> dict[str, Client]:
 
 
 def get_backend(platform: str | Client | None = None) -> Client:
-    """The client of a platform, by default that of `get_default_device`.
+    """The client of a platform, by default the platform of `get_default_device`.
 
     Raises:
       RuntimeError: if there is no such platform.

@@ -280,12 +280,12 @@ def merge_linear_aux(
 def cache(
     call: Callable[..., Any], *, explain: Callable[..., None] | None = None
 ) -> Callable[..., Any]:
-    """`call(fun, *args)`, remembered for functions with the same layers around them.
+    """Cache `call(fun, *args)` for functions with the same wrappers.
 
     Args:
       call: takes a `WrappedFun`, and hashable arguments.
-      explain: called as `explain(fun, is_first_use, cache, key, seconds)` when nothing
-        is remembered and the setting jax_explain_cache_misses is on.
+      explain: called as `explain(fun, is_first_use, cache, key, seconds)` on a cache
+        miss if the setting jax_explain_cache_misses is on.
 
     Returns:
       The function, with `cache_clear()` and `evict_function(f)`.

@@ -76,8 +76,8 @@ primitive_transposes = transpose_rules
 def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
     """Differentiate a primitive of one result operand by operand.
 
-    `rules[i](tangent, *primals, **params)` is what the tangent of operand i adds to
-    that of the result; None where the derivative is zero.
+    `rules[i](tangent, *primals, **params)` returns the contribution of operand i to the
+    tangent of the result. A rule is None if the derivative is zero.
 
     >>> import curta
     >>> from curta.extend.core import Primitive

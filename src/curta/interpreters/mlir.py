@@ -65,7 +65,7 @@ class Value(_Nothing):
 
 
 class ModuleContext(_Nothing):
-    """What a rule knows of the program that is compiled: the platforms."""
+    """The compiled program as a rule sees it: its platforms."""
 
     platforms: ClassVar[Any] = (PLATFORM,)
 
@@ -152,7 +152,7 @@ def emit_python_callback(
       operands: the values that the function is called with.
       operand_avals: their types.
       result_avals: the types of its results.
-      has_side_effect: whether it is called even if nobody uses the results.
+      has_side_effect: whether it is called even if the results are not used.
       returns_token: taken as JAX takes it; changes nothing.
       partitioned: must be False.
       sharding: taken as JAX takes it; changes nothing.

@@ -22,7 +22,7 @@ __dir__: Listing = listed(__all__)
 
 
 class ResourceEnv(NamedTuple):
-    """What a block `with mesh:` says; the mesh is empty outside of one."""
+    """The mesh of the enclosing `with mesh:` block; empty outside of one."""
 
     physical_mesh: Mesh
 

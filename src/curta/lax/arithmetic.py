@@ -34,8 +34,7 @@ def sign(x: ArrayLike) -> Array:
 
 
 def abs(x: ArrayLike) -> Array:
-    """The absolute value of signed, floating or complex numbers; that of a complex
-    number is real.
+    """The absolute value of signed, floating or complex numbers. The result is real.
 
     >>> from curta import lax
     >>> lax.abs(-3.0)
@@ -88,15 +87,15 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     """x * y, of numbers; integers wrap around.
 
     Args:
-      x, y: numbers of one dtype, whose shapes are equal or one of which has rank 0.
-      out_dtype: the dtype to compute in; by default that of the operands.
+      x, y: numbers of one dtype. Their shapes are equal, or one of them is a scalar.
+      out_dtype: the dtype to compute in; by default the dtype of the operands.
 
     Returns:
       An array in `out_dtype`.
 
     Raises:
-      TypeError: for booleans, operands of different dtypes, shapes that do not fit, and
-        what is not a dtype.
+      TypeError: if the operands are booleans, differ in dtype or do not fit in shape,
+        or if `out_dtype` is not a dtype.
 
     >>> from curta import lax
     >>> lax.mul(2.0, 3.0)
@@ -134,7 +133,8 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
     """The remainder of truncated division of real numbers: it has the sign of x.
 
-    The remainder of an integer by 0 is the integer, that of a float is NaN.
+    If the divisor is 0, the remainder of an integer is the integer, and the remainder
+    of a float is NaN.
 
     >>> from curta import lax
     >>> lax.rem(-7, 2)

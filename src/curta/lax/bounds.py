@@ -1,8 +1,9 @@
 """`curta_debug_index`: indices out of range raise, in compiled programs as well.
 
-What is known while tracing is looked at then. Of what is not, a `Check` (see
-primitives/checks.py) takes the first bad one along, and programs raise it when they
-have run. It is made where the user's index is, before `vmap` and differentiation.
+An index that is known while tracing is checked at once. For a traced index, a `Check`
+(see primitives/checks.py) records the first one out of range, and the program raises it
+after it has run. The check is made at the user's index, before `vmap` and
+differentiation.
 """
 
 from __future__ import annotations

@@ -59,17 +59,19 @@ def conv_general_dilated(
     Args:
       lhs: an array of n + 2 dims: a batch, features, and n spatial dims.
       rhs: the kernel, of n + 2 dims: output features, input features, spatial dims.
-      window_strides: how far windows start apart, along each spatial dim.
+      window_strides: the distance between window starts, along each spatial dim.
       padding: "VALID", "SAME", "SAME_LOWER", or (low, high) for each spatial dim.
-      lhs_dilation, rhs_dilation: how far elements lie apart, with zeros between; 1 by
-        default.
+      lhs_dilation, rhs_dilation: the distance between elements, with zeros between
+        them; 1 by default.
       dimension_numbers: a `ConvDimensionNumbers`, or three strings that name the dims
-        of lhs, rhs and output: ("NHWC", "HWIO", "NHWC"), with N for the batch, C for
-        features, I and O for input and output features. By default these come first.
+        of lhs, rhs and output, such as ("NHWC", "HWIO", "NHWC"): N is the batch, C the
+        features, I and O the input and output features. By default these dims come
+        first.
       feature_group_count: the groups of features that do not see one another.
       batch_group_count: the parts of the batch, each for its own output features.
-      precision: see `dot`. Large convolutions of 3 by 3 are found with fewer products,
-        which rounds as little, but makes an infinity NaN; at "highest" they are sums.
+      precision: see `dot`. Large convolutions of 3 by 3 are computed with fewer
+        products, which rounds as little, but makes an infinity NaN; at "highest" they
+        are sums.
       preferred_element_type: the dtype of sums and result; by default that of the
         operands.
       out_sharding: how the result is split over explicit axes of the mesh.

@@ -89,15 +89,15 @@ def full(
     Args:
       shape: the shape.
       fill_value: a scalar.
-      dtype: the dtype; by default that of the value.
-      sharding: where the array lies; by default the default device.
+      dtype: the dtype; by default the dtype of the value.
+      sharding: where the array is stored; by default on the default device.
 
     Returns:
       An array of this shape and dtype.
 
     Raises:
-      TypeError: if the value is not a scalar, for sizes that are not integers or
-        negative, and what is not a dtype.
+      TypeError: if the value is not a scalar, a size is not an integer or is negative,
+        or `dtype` is not a dtype.
       ValueError: if the argument is not a sharding.
 
     >>> from curta import lax
@@ -174,8 +174,8 @@ def full_like(
       An array of this shape and dtype.
 
     Raises:
-      TypeError: if `x` is not an array or the value no scalar, for negative sizes, and
-        what is not a dtype.
+      TypeError: if `x` is not an array, the value is not a scalar, a size is negative,
+        or `dtype` is not a dtype.
 
     >>> import curta
     >>> curta.lax.full_like(curta.numpy.zeros(2), 1)

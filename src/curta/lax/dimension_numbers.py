@@ -92,7 +92,7 @@ def _check_strings(dimension_numbers: Any) -> None:
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> Any:
     """For each of three strings, the positions of its two features, then spatial dims.
 
-    Spatial dims come in the order in which they stand in the second string.
+    Spatial dims are in the order of the second string.
 
     >>> from curta import lax
     >>> lax.conv_general_permutations(("NWHC", "HWIO", "NHWC"))

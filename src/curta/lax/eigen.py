@@ -13,7 +13,7 @@ from curta.primitives.linalg import matrices
 
 
 class EigImplementation(enum.Enum):
-    """Who computes `eig`; here it is LAPACK, and ValueError for the others."""
+    """The library that computes `eig`. LAPACK is supported; others raise ValueError."""
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
@@ -107,8 +107,8 @@ def eigh(
       The eigenvectors (..., n, k) and the real eigenvalues (..., k).
 
     Raises:
-      ValueError: for matrices that are not square without `symmetrize_input`, a subset
-        outside of 0 ... n, and what is not an implementation.
+      ValueError: if matrices are not square and `symmetrize_input` is off, the subset
+        is outside of 0 ... n, or `implementation` is unknown.
       TypeError: if matrices are not square with it.
       NotImplementedError: for implementations of other processors.
 

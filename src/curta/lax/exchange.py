@@ -35,7 +35,7 @@ def ragged_all_to_all(
     """`all_to_all` of slices of different sizes along dim 0.
 
     Args:
-      operand: (N, ...), of which slices are sent.
+      operand: (N, ...), the array whose slices are sent.
       output: (M, ...), which receives them; other rows stay as they are.
       input_offsets, send_sizes: (K,) where slices begin in `operand`, and their sizes;
         slice k goes to example `k // (K / axis size)`.
@@ -89,9 +89,9 @@ def psend(x: Any, axis_name: AxisName, perm: Perm) -> Any:
       A token for each leaf, which comes after it is sent.
 
     Raises:
-      ValueError: if pairs are not unique or no devices.
-      JaxRuntimeError: when the program is compiled, for messages that nobody receives,
-        or that go in a circle.
+      ValueError: if pairs are repeated or name unknown devices.
+      JaxRuntimeError: when the program is compiled, if a message has no receiver, or
+        messages form a cycle.
 
     >>> import curta
     >>> from curta import lax

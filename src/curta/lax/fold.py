@@ -74,13 +74,13 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """Fold arrays over `dimensions` with an associative function of two scalars.
+    """Reduce arrays over `dimensions` with an associative function of two scalars.
 
     Args:
-      operands: an array, or a pytree of arrays of one shape that are folded together.
-      init_values: a scalar that `computation` leaves alone, for each operand.
+      operands: an array, or a pytree of arrays of one shape that are reduced together.
+      init_values: the identity of `computation`, a scalar for each operand.
       computation: of two scalars (or pytrees of them, like `init_values`).
-      dimensions: the dims to fold.
+      dimensions: the dims to reduce.
       out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:
@@ -139,18 +139,18 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Fold every window of an array with an associative function of two scalars.
+    """Reduce every window of an array with an associative function of two scalars.
 
     Args:
-      operand: an array, or a pytree of arrays of one shape that are folded together.
-      init_value: a scalar that `computation` leaves alone, for each operand.
+      operand: an array, or a pytree of arrays of one shape that are reduced together.
+      init_value: the identity of `computation`, a scalar for each operand.
       computation: of two scalars (or pytrees of them, like `init_value`).
       window_dimensions: the size of windows along each dim.
-      window_strides: how far windows start apart; 1 by default.
-      padding: "VALID", "SAME", "SAME_LOWER" or (low, high) for each dim. What lies on
-        padding is left out.
-      base_dilation, window_dilation: how far elements of the operand, and of windows,
-        lie apart; 1 by default.
+      window_strides: the distance between window starts; 1 by default.
+      padding: "VALID", "SAME", "SAME_LOWER" or (low, high) for each dim. Padding is not
+        part of the reduction.
+      base_dilation, window_dilation: the distance between elements of the operand, and
+        between elements of a window; 1 by default.
 
     Returns:
       An array, or a pytree of arrays, with an element for each window.

@@ -34,9 +34,9 @@ def polynomial(
 
     Args:
       x: numbers, of any shape.
-      coeffs: the coefficients, that of the lowest power first: scalars, or arrays with
-        as many dims as `x`, whose sizes broadcast with its. They are converted to the
-        dtype of `x`.
+      coeffs: the coefficients, starting with the lowest power: scalars, or arrays with
+        as many dims as `x` that broadcast with it. They are converted to the dtype of
+        `x`.
       unroll: how many terms may be written out; a parameter of the op in jaxprs, which
         has no effect: all terms are. None (default) leaves it out.
 

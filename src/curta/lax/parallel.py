@@ -83,10 +83,10 @@ def all_gather(
 
     Args:
       x: a tree of arrays.
-      axis_name: one name, or several, of which the first varies slowest.
+      axis_name: one name, or several; the index along the first varies slowest.
       axis_index_groups: lists of the indices that gather from each other.
-      axis: where the examples lie in the result; first by default.
-      tiled: join them along an axis that is there.
+      axis: the position of the new dim in the result; first by default.
+      tiled: join them along an existing axis.
       to: in a `shard_map`, whether the result counts as "varying", as "invarying", or
         as "reduced": its cotangent is then left to be summed.
 
@@ -95,8 +95,8 @@ def all_gather(
 
     Raises:
       NameError: if an axis name is not bound.
-      ValueError: for groups that do not cover all indices once, an axis that is not
-        there, and another `to`, or one outside of a `shard_map`.
+      ValueError: if the groups do not cover every index once, `axis` is out of range,
+        or `to` is unknown or used outside of a `shard_map`.
 
     >>> import curta, curta.numpy as jnp
     >>> curta.vmap(lambda x: curta.lax.all_gather(x, "i"), axis_name="i")(jnp.arange(2))
@@ -164,15 +164,15 @@ def psum_scatter(
     axis_index_groups: Groups = None,
     tiled: bool = False,
 ) -> T:
-    """The sum over the named axis, of which each example gets one slice.
+    """Sum over the named axis and give each example one slice of the result.
 
     Args:
       x: a tree of arrays.
       axis_name: one name, or several.
       scatter_dimension: the dim that is cut; 0 by default.
       axis_index_groups: lists of the indices that are summed with each other.
-      tiled: slices keep the dim, whose size is divided by that of the axis; it is
-        dropped otherwise, and as large as the axis.
+      tiled: if True, slices keep the dim, and its size is divided by the size of the
+        axis. Otherwise the dim has the size of the axis and is dropped.
 
     Returns:
       A tree like `x`, of slices.
@@ -416,11 +416,12 @@ def all_to_all(
 
     Args:
       x: a tree of arrays.
-      axis_name: one name, or several, of which the first varies slowest.
+      axis_name: one name, or several; the index along the first varies slowest.
       split_axis: the dim that is cut, as large as the named axis.
-      concat_axis: where what comes in is stacked.
+      concat_axis: the dim along which received slices are stacked.
       axis_index_groups: lists of the indices that exchange with each other.
-      tiled: both dims stay, of which the first need only be a multiple of the axis.
+      tiled: if True, both dims stay, and the size of `split_axis` is a multiple of the
+        axis.
 
     Returns:
       A tree like `x`.

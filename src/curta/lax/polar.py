@@ -40,9 +40,9 @@ def qdwh(
 
     Args:
       x: a matrix (m, n), m >= n, of an inexact dtype.
-      is_hermitian: accepted, and without effect.
-      max_iterations: how many steps to take at most, by default 10.
-      eps: the relative precision wanted, by default that of the dtype; the iteration
+      is_hermitian: accepted, and has no effect.
+      max_iterations: the maximum number of steps, by default 10.
+      eps: the relative precision, by default the epsilon of the dtype; the iteration
         ends when the Frobenius norm of a change is below (5 eps)^(1/3).
       dynamic_shape: how many rows and columns of x count.
 

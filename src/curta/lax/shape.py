@@ -137,8 +137,8 @@ def broadcast_in_dim(
     Args:
       operand: an array.
       shape: the shape of the result.
-      broadcast_dimensions: where each dim of `operand` lies in the result; its size is
-        that of the result there, or 1.
+      broadcast_dimensions: the dim of the result for each dim of `operand`, whose size
+        is 1 or equal to it.
       out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:
@@ -381,8 +381,8 @@ def index_in_dim(
       An array of the dtype of `operand`.
 
     Raises:
-      IndexError: for an index out of bounds, and an axis that is not there.
-      TypeError: for an index that is not an integer.
+      IndexError: if the index is out of bounds or `axis` is out of range.
+      TypeError: if the index is not an integer.
 
     >>> import curta
     >>> curta.lax.index_in_dim(curta.numpy.arange(6), -1, keepdims=False)
@@ -475,14 +475,15 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> Sequence[A
 
     Args:
       operand: an array.
-      sizes: the sizes of the parts, whose sum is that of the axis.
+      sizes: the sizes of the parts, which sum to the size of the axis.
       axis: the axis; 0 by default.
 
     Returns:
       A list of arrays of the dtype of `operand`.
 
     Raises:
-      ValueError: for sizes with another sum or negative, and an axis that is not there.
+      ValueError: if a size is negative, the sizes have another sum, or `axis` is out of
+        range.
       TypeError: if sizes are not integers.
 
     >>> import curta

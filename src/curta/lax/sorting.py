@@ -33,8 +33,8 @@ def sort(
 ) -> Array | tuple[Array, ...]:
     """`operand` in ascending order along `dimension`; NaN comes last.
 
-    A sequence of arrays is reordered by the first `num_keys` of them, of which later
-    ones decide where earlier ones are equal.
+    A sequence of arrays is sorted by its first `num_keys` arrays. A later key decides
+    where earlier keys are equal.
 
     Args:
       operand: an array, or a sequence of arrays of one shape.
@@ -46,8 +46,8 @@ def sort(
       An array, or a tuple of arrays, of the shapes and dtypes of the operands.
 
     Raises:
-      TypeError: for shapes that differ, no arrays, and an empty sequence.
-      ValueError: for a dim that is not there, and other numbers of keys.
+      TypeError: if shapes differ, an operand is not an array, or the sequence is empty.
+      ValueError: if `dimension` or `num_keys` is out of range.
 
     >>> import curta
     >>> x = curta.numpy.array([3, 1, 2])
@@ -115,8 +115,8 @@ def top_k(
       A list of the elements, in the dtype of `operand`, and of their indices, int32.
 
     Raises:
-      ValueError: if there are fewer than `k` elements or `k` is negative, for an axis
-        that is not there, and complex numbers.
+      ValueError: if there are fewer than `k` elements, `k` is negative, `axis` is out
+        of range, or the operand is complex.
       TypeError: if `k` is not an integer.
 
     >>> import curta

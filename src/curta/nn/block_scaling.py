@@ -62,18 +62,18 @@ def scaled_dot_general(
       lhs, rhs: arrays.
       dimension_numbers: as for `lax.dot_general`; with `configs` one dim is contracted.
       preferred_element_type: the dtype of the result; float32 by default.
-      configs: the formats of the operands (of which further ones, for gradients, count
-        for nothing here: derivatives are those of the product without rounding).
-        Without it nothing is rounded.
-      implementation: deprecated, and of no effect.
+      configs: the formats of the operands. Formats for gradients are ignored:
+        derivatives are those of the product without rounding. Without `configs` nothing
+        is rounded.
+      implementation: deprecated, and has no effect.
 
     Returns:
       An array with the dims that `dot_general` gives.
 
     Raises:
-      TypeError: for shapes or numbers that do not fit, what is not a dtype, and other
-        configs.
-      ValueError: for a contracted dim that is not a multiple of the blocks' size.
+      TypeError: if shapes or dimension numbers do not fit, `preferred_element_type` is
+        not a dtype, or a config is not supported.
+      ValueError: if the contracted dim is not a multiple of the block size.
 
     >>> from curta import nn, numpy as jnp
     >>> x = jnp.ones((2, 32))

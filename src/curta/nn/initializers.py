@@ -230,9 +230,9 @@ def variance_scaling(
       An `Initializer`.
 
     Raises:
-      ValueError: when it is called, for unknown modes and distributions, shapes without
-        the default axes, and other dtypes.
-      IndexError: when it is called, for axes that are not there.
+      ValueError: when the initializer is called, if the mode or distribution is
+        unknown, the shape lacks the default axes, or the dtype is not supported.
+      IndexError: when the initializer is called, if an axis is out of range.
 
     >>> from curta import nn, random
     >>> init = nn.initializers.variance_scaling(1.0, "fan_in", "normal")
@@ -425,9 +425,9 @@ def orthogonal(
       An `Initializer`.
 
     Raises:
-      ValueError: when it is called, for a shape of less than two dims, and other
-        dtypes.
-      IndexError: when it is called, for an axis that is not there.
+      ValueError: when the initializer is called, if the shape has fewer than two dims
+        or the dtype is not supported.
+      IndexError: when the initializer is called, if the axis is out of range.
 
     >>> from curta import nn, random
     >>> nn.initializers.orthogonal()(random.key(0), (2, 3)).shape
@@ -464,8 +464,9 @@ def delta_orthogonal(
       An `Initializer`.
 
     Raises:
-      ValueError: when it is called, for other ranks, and more inputs than outputs.
-      IndexError: when it is called, for an axis that is not there.
+      ValueError: when the initializer is called, if the rank is not supported or there
+        are more inputs than outputs.
+      IndexError: when the initializer is called, if the axis is out of range.
 
     >>> from curta import nn, random
     >>> nn.initializers.delta_orthogonal()(random.key(0), (3, 3, 3)).shape

@@ -1,4 +1,4 @@
-"""Softmax and its kin, standardisation, one-hot encoding."""
+"""Softmax and related functions, standardization, one-hot encoding."""
 
 from __future__ import annotations
 
@@ -290,11 +290,11 @@ def one_hot(
 
     Args:
       x: integer array.
-      num_classes: the length of the vectors, known; indices outside give zeros only.
+      num_classes: the length of the vectors, a static int; an index out of range gives
+        zeros.
       dtype: of the result, by default the default float.
-      axis: where the vectors lie in the result, last by default; or the name of a
-        mapped axis of `num_classes` indices, each of which gets its part of the
-        vectors.
+      axis: the dim of the vectors in the result, last by default; or the name of a
+        mapped axis of `num_classes` indices, each of them with its part of the vectors.
       out_sharding: how the result is split over explicit axes of the mesh.
 
     Returns:

@@ -80,7 +80,7 @@ def check_arraylike_or_none(name: str, *args: Any) -> None:
 
 
 def ensure_arraylike(name: str, x: Any) -> Array:
-    """`x` as an array or tracer; raises TypeError for lists and the like."""
+    """`x` as an array or tracer; raises TypeError for lists and other containers."""
     return x if isinstance(x, Array) else ensure_arraylikes(name, x)[0]
 
 
@@ -101,7 +101,8 @@ def ensure_arraylikes(name: str, *args: Any) -> tuple[Array, ...]:
 def check_operands(name: str, *args: Any) -> None:
     """Like `check_arraylike`, for functions that are one call in a jaxpr.
 
-    What is not an array, nor a container of some, is refused as a traced call would.
+    An operand that is neither an array nor a container of arrays is rejected with the
+    error of a traced call.
     """
     for position, x in enumerate(args):
         if not is_arraylike(x):
@@ -113,7 +114,7 @@ def check_operands(name: str, *args: Any) -> None:
 def check_but_strings(name: str, *args: Any) -> None:
     """`check_arraylike` for functions that leave strings, scalars of NumPy, to others.
 
-    What is traced within them refuses these in other words.
+    The functions traced within them have a different message.
     """
     check_arraylike(name, *(0 if isinstance(x, str) else x for x in args))
 

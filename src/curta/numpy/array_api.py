@@ -1,4 +1,4 @@
-"""What the array API standard has a namespace say of itself."""
+"""The inspection methods of the array API standard."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KINDS["numeric"] = (
 
 
 class ArrayNamespaceInfo:
-    """What `curta.numpy` has of the array API standard, asked for by method.
+    """Methods that describe which parts of the array API standard `curta.numpy` has.
 
     >>> from curta import numpy as jnp
     >>> info = jnp.__array_namespace_info__()

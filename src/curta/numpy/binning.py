@@ -55,12 +55,12 @@ def bincount(
         from `x`.
 
     Returns:
-      Counts, (length,), of the default integer dtype or of that of `weights`.
+      Counts, (length,), of the default integer dtype or of the dtype of `weights`.
 
     Raises:
-      TypeError: `x` is a list or a string; `x` is not of integers, `weights` is no
-        array, or `minlength` or `length` is not an integer or negative; `out_sharding`
-        is no sharding.
+      TypeError: `x` is a list or a string, or not of integers; `weights` is not an
+        array; `minlength` or `length` is not an integer or is negative; `out_sharding`
+        is not a sharding.
       ValueError: `weights` has another shape than `x`.
       ConcretizationTypeError: `x` is traced and `length` is not given.
 

@@ -150,8 +150,8 @@ def piecewise(
       x: an array, of any shape and dtype.
       condlist: a sequence of n boolean arrays that broadcast with `x`, or one array of
         n along its first dim.
-      funclist: n functions or constants, or n + 1, of which the last is the default
-        elsewhere; otherwise the default is 0.
+      funclist: n functions or constants, or n + 1: the last one is then the default
+        elsewhere. Without it the default is 0.
       *args, **kw: further arguments of the functions, after their first, which is `x`.
 
     Returns:
@@ -159,8 +159,8 @@ def piecewise(
 
     Raises:
       TypeError: `x` is a list or a string.
-      ValueError: the number of functions is not that of the conditions or one more;
-        shapes do not broadcast.
+      ValueError: the number of functions is neither the number of conditions nor one
+        more; shapes do not broadcast.
 
     >>> from curta import numpy as jnp
     >>> x = jnp.array([-1.0, 2.0])

@@ -168,7 +168,7 @@ def full(
     Args:
       shape: the shape, an int or a sequence of ints, static.
       fill_value: a scalar, or an array that broadcasts to `shape`.
-      dtype: the dtype; None (default) is that of `fill_value`.
+      dtype: the dtype; None (default) uses the dtype of `fill_value`.
       device: a device or `Sharding` where the array is to be; None (default) is the
         default device.
       out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
@@ -211,9 +211,9 @@ def zeros_like(
 
     Args:
       a: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the result has.
-      dtype: another dtype. None (default) keeps that of the array.
-      shape: another shape, an int or a sequence of ints. None (default) keeps that of
-        the array.
+      dtype: another dtype. None (default) keeps the dtype of the array.
+      shape: another shape, an int or a sequence of ints. None (default) keeps the shape
+        of the array.
       device: a device or `Sharding` where the array is to be; None (default) is the
         default device.
       out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
@@ -247,9 +247,9 @@ def ones_like(
 
     Args:
       a: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the result has.
-      dtype: another dtype. None (default) keeps that of the array.
-      shape: another shape, an int or a sequence of ints. None (default) keeps that of
-        the array.
+      dtype: another dtype. None (default) keeps the dtype of the array.
+      shape: another shape, an int or a sequence of ints. None (default) keeps the shape
+        of the array.
       device: a device or `Sharding` where the array is to be; None (default) is the
         default device.
       out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)
@@ -282,9 +282,9 @@ def empty_like(
     Args:
       prototype: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the
         result has.
-      dtype: another dtype. None (default) keeps that of the array.
-      shape: another shape, an int or a sequence of ints. None (default) keeps that of
-        the array.
+      dtype: another dtype. None (default) keeps the dtype of the array.
+      shape: another shape, an int or a sequence of ints. None (default) keeps the shape
+        of the array.
       device: a device or `Sharding` where the array is to be; None (default) is the
         default device.
 
@@ -319,9 +319,9 @@ def full_like(
     Args:
       a: an array, scalar or `ShapeDtypeStruct`, whose shape and dtype the result has.
       fill_value: a scalar, or an array that broadcasts to the shape.
-      dtype: another dtype. None (default) keeps that of the array.
-      shape: another shape, an int or a sequence of ints. None (default) keeps that of
-        the array.
+      dtype: another dtype. None (default) keeps the dtype of the array.
+      shape: another shape, an int or a sequence of ints. None (default) keeps the shape
+        of the array.
       device: a device or `Sharding` where the array is to be; None (default) is the
         default device.
       out_sharding: a `NamedSharding` or `PartitionSpec` of the array; None (default)

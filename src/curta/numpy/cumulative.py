@@ -66,8 +66,8 @@ def cumsum(
     Args:
       a: an array or scalar, of any shape and dtype.
       axis: int, along which to go. None (default) flattens `a` first.
-      dtype: dtype of the computation and the result. None (default) is that of `a`, the
-        default integer dtype for booleans.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`, and the default integer dtype for booleans.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
 
@@ -99,8 +99,8 @@ def cumprod(
     Args:
       a: an array or scalar, of any shape and dtype.
       axis: int, along which to go. None (default) flattens `a` first.
-      dtype: dtype of the computation and the result. None (default) is that of `a`, the
-        default integer dtype for booleans.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`, and the default integer dtype for booleans.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
 
@@ -132,8 +132,8 @@ def nancumsum(
     Args:
       a: an array or scalar, of any shape and dtype.
       axis: int, along which to go. None (default) flattens `a` first.
-      dtype: dtype of the computation and the result. None (default) is that of `a`, the
-        default integer dtype for booleans.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`, and the default integer dtype for booleans.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
 
@@ -165,8 +165,8 @@ def nancumprod(
     Args:
       a: an array or scalar, of any shape and dtype.
       axis: int, along which to go. None (default) flattens `a` first.
-      dtype: dtype of the computation and the result. None (default) is that of `a`, the
-        default integer dtype for booleans.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`, and the default integer dtype for booleans.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
 
@@ -205,8 +205,8 @@ def cumulative_sum(
     Args:
       x: an array of one dim or more, of any dtype.
       axis: int, along which to go. None (default) flattens `a` first.
-      dtype: dtype of the computation and the result. None (default) is that of `a`, the
-        default integer dtype for booleans.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`, and the default integer dtype for booleans.
       include_initial: put a 0 in front, so that the axis is longer by one. Default
         False.
 
@@ -243,8 +243,8 @@ def cumulative_prod(
     Args:
       x: an array of one dim or more, of any dtype.
       axis: int, along which to go. None (default) flattens `a` first.
-      dtype: dtype of the computation and the result. None (default) is that of `a`, the
-        default integer dtype for booleans.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`, and the default integer dtype for booleans.
       include_initial: put a 1 in front, so that the axis is longer by one. Default
         False.
 

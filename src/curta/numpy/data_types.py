@@ -38,7 +38,7 @@ iinfo: Any = dtypes.iinfo
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
-    """Whether a dtype is, or lies below, another one in NumPy's hierarchy.
+    """Whether a dtype equals another one or is a subtype of it in NumPy's hierarchy.
 
     >>> from curta import numpy as jnp
     >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)

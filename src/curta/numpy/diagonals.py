@@ -108,8 +108,8 @@ def trace(
       a: an array of two dims or more.
       offset: the diagonal above the main one. Default 0.
       axis1, axis2: int, the axes of the rows and columns. Default 0 and 1.
-      dtype: dtype of the sums. None (default) is that of `a`, at least the default
-        integer dtype for integers and booleans.
+      dtype: dtype of the sums. None (default) uses the dtype of `a`, at least the
+        default integer dtype for integers and booleans.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
 
@@ -117,7 +117,7 @@ def trace(
       The sums: the shape of `a` without the two axes.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `dtype` is unknown; an axis is no
+      TypeError: `a` is a list, a string or None; `dtype` is unknown; an axis is not an
         integer.
       ValueError: `a` has less than two dims, an axis is out of bounds, or `axis1` is
         `axis2`; `offset` is not an integer.

@@ -57,8 +57,8 @@ def diff(
       The differences, of `a`'s dtype, shorter by `n` along `axis`.
 
     Raises:
-      TypeError: `a`, `prepend` or `append` is a list or a string; `n` or `axis` is no
-        integer; `prepend` or `append` does not fit `a`.
+      TypeError: `a`, `prepend` or `append` is a list or a string; `n` or `axis` is not
+        an integer; `prepend` or `append` does not fit `a`.
       ValueError: `a` is a scalar, `n` negative, or `axis` out of bounds.
 
     >>> from curta import numpy as jnp
@@ -155,9 +155,9 @@ def gradient(
 
     Raises:
       TypeError: `f` or `varargs` is a list, a string or None; the number of spacings is
-        neither 1 nor that of the axes.
-      ValueError: an axis is out of bounds or shorter than 2; a coordinate vector has
-        not the length of its axis.
+        neither 1 nor the number of axes.
+      ValueError: an axis is out of bounds or shorter than 2; a coordinate vector does
+        not have the length of its axis.
       NotImplementedError: `edge_order` is given.
 
     >>> from curta import numpy as jnp

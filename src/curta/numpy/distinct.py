@@ -82,7 +82,7 @@ def unique(
 
     Raises:
       TypeError: `ar` is a list, a string or None; `axis` is not an integer; `size` is
-        no integer or negative.
+        not an integer or is negative.
       ValueError: `axis` is out of bounds; `fill_value` has another shape than an
         element or slice.
       ConcretizationTypeError: `ar` is traced and `size` is not given.
@@ -194,7 +194,7 @@ def unique_sorted_mask(ar: Any, axis: int, equal_nan: bool) -> tuple[Any, Any, A
 
 
 class UniqueAllResult(NamedTuple):
-    """What `unique_all` returns."""
+    """The result of `unique_all`."""
 
     values: Any
     indices: Any
@@ -203,14 +203,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What `unique_counts` returns."""
+    """The result of `unique_counts`."""
 
     values: Any
     counts: Any
 
 
 class UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` returns."""
+    """The result of `unique_inverse`."""
 
     values: Any
     inverse_indices: Any
@@ -228,8 +228,8 @@ def unique_all(
       fill_value: the element beyond the last. None (default) is the smallest element.
 
     Returns:
-      A named tuple `values`, `indices`, `inverse_indices`, `counts`: (count,), of `x`'s
-      dtype, and integer arrays, of which the inverse has the shape of `x`.
+      A named tuple: `values` (count,) of the dtype of `x`, and the integer arrays
+      `indices` (count,), `inverse_indices` of the shape of `x`, and `counts` (count,).
 
     Raises:
       TypeError: `x` is a list, a string or None; `size` is not an integer or negative.

@@ -1,4 +1,4 @@
-"""How a reduction folds elements over axes, for all of them."""
+"""The implementation that all reductions over axes share."""
 
 from __future__ import annotations
 

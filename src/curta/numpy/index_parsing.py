@@ -1,4 +1,4 @@
-"""What stands between the brackets of `x[...]`, entry by entry.
+"""Parse the index between the brackets of `x[...]`, entry by entry.
 
 An index becomes a list of entries that say which dims of the array they use up. The
 rules are NumPy's; an index that is traced may be an integer array, never a mask.
@@ -27,7 +27,7 @@ from curta.numpy.sized_slices import Slice
 
 
 class Kind(enum.Enum):
-    """What an entry of an index does."""
+    """The kinds of index entries."""
 
     NEW = "new"  # None: a new dim of size 1
     ELLIPSIS = "ellipsis"  # all dims that no other entry uses

@@ -1,4 +1,4 @@
-"""`x.at[index].set(y)` and its kin: updated copies of an array."""
+"""`x.at[index].set(y)` and related methods: updated copies of an array."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _update_value(y: Any, dtype: Any) -> Any:
 
 
 class IndexUpdater:
-    """What `x.at` is: index it to say which elements are to be updated.
+    """The type of `x.at`: index it to select the elements to update.
 
     >>> from curta import numpy as jnp
     >>> jnp.zeros(3).at[1].set(5.0)
@@ -130,7 +130,7 @@ class IndexUpdater:
 
 
 class IndexedUpdate:
-    """What `x.at[index]` is: each method gives an updated copy of `x`.
+    """The type of `x.at[index]`: each method returns an updated copy of `x`.
 
     Keywords of all methods: `mode` ("drop" is the default for updates, "clip", "fill",
     "promise_in_bounds"), `indices_are_sorted`, `unique_indices` (promises that

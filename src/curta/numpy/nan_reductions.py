@@ -176,7 +176,8 @@ def nansum(
       a: an array or scalar, of any shape and dtype.
       axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
         enclosing `vmap` or `shard_map` maps. None (default) is all axes.
-      dtype: dtype of the computation and the result. None (default) is that of `a`.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
       keepdims: keep the reduced axes, with size 1. Default False.
@@ -230,7 +231,8 @@ def nanprod(
       a: an array or scalar, of any shape and dtype.
       axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
         enclosing `vmap` or `shard_map` maps. None (default) is all axes.
-      dtype: dtype of the computation and the result. None (default) is that of `a`.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
       keepdims: keep the reduced axes, with size 1. Default False.

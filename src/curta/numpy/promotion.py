@@ -63,7 +63,8 @@ def cast_as_asked(x: Any, dtype: Any) -> Any:
 
 
 def const(example: Any, value: Any) -> Any:
-    """The scalar `value` in the dtype of `example`; weak beside a weak scalar."""
+    """The scalar `value` in the dtype of `example`; weak if `example` is a weak
+    scalar."""
     aval = typeof(example)
     if isinstance(value, SymbolicDim):
         return cast(value, aval.dtype, aval.weak_type and not aval.shape)

@@ -203,7 +203,7 @@ def linspace(
       retstep: return the step as well. Default False.
       dtype: the dtype. None (default) is what the ends promote to, at least the default
         float dtype.
-      axis: int, where the numbers lie in the result. Default 0.
+      axis: int, the dim of the result along which the numbers vary. Default 0.
       device: a device or `Sharding` where the array is to be; None (default) is the
         default device.
 
@@ -322,7 +322,7 @@ def logspace(
       base: the base, a scalar or array that broadcasts. Default 10.
       dtype: the dtype. None (default) is what the ends promote to, at least the default
         float dtype.
-      axis: int, where the numbers lie in the result. Default 0.
+      axis: int, the dim of the result along which the numbers vary. Default 0.
 
     Returns:
       The numbers: the broadcast shape of the ends, with `num` at `axis`.
@@ -374,7 +374,7 @@ def geomspace(
       endpoint: whether `stop` is the last one. Default True.
       dtype: the dtype. None (default) is what the ends promote to, at least the default
         float dtype.
-      axis: int, where the numbers lie in the result. Default 0.
+      axis: int, the dim of the result along which the numbers vary. Default 0.
 
     Returns:
       The numbers: the broadcast shape of the ends, with `num` at `axis`.

@@ -1,4 +1,4 @@
-"""Reductions: sums, products, extrema, and logical folds over axes.
+"""Reductions over axes: sums, products, extrema, and logical operations.
 
 All take `axis` (None for all, an int, or a tuple), `keepdims` and, where it makes
 sense, `where` (a mask of the elements that count) and `initial`. Sums and products of
@@ -78,7 +78,8 @@ def sum(
       a: an array or scalar, of any shape and dtype.
       axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
         enclosing `vmap` or `shard_map` maps. None (default) is all axes.
-      dtype: dtype of the computation and the result. None (default) is that of `a`.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
       keepdims: keep the reduced axes, with size 1. Default False.
@@ -135,7 +136,8 @@ def prod(
       a: an array or scalar, of any shape and dtype.
       axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
         enclosing `vmap` or `shard_map` maps. None (default) is all axes.
-      dtype: dtype of the computation and the result. None (default) is that of `a`.
+      dtype: dtype of the computation and the result. None (default) uses the dtype of
+        `a`.
       out: must be None (default), as arrays do not change; it is there for NumPy's
         callers.
       keepdims: keep the reduced axes, with size 1. Default False.

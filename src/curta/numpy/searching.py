@@ -413,9 +413,9 @@ def ravel_multi_index(
 
     Raises:
       TypeError: `multi_index` is not a sequence, or `dtype` is unknown.
-      ValueError: the number of index arrays is not that of the dims; they or `dtype`
-        are not of integers; `dtype` is too small for the indices; an index is out of
-        bounds with "raise"; `mode` or `order` is unknown.
+      ValueError: the number of index arrays differs from the number of dims; they or
+        `dtype` are not of integers; `dtype` is too small for the indices; an index is
+        out of bounds with "raise"; `mode` or `order` is unknown.
       ConcretizationTypeError: indices are traced with "raise".
 
     >>> from curta import numpy as jnp

@@ -47,7 +47,7 @@ class Slice:
         return not isinstance(self.size, (int, np.integer))
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """What is traced as children, what is known as data."""
+        """Return traced fields as children and static fields as data."""
         start, size = (
             (x, None) if dynamic else (None, x)
             for x, dynamic in (

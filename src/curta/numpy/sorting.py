@@ -48,7 +48,7 @@ def sort(
 
     Raises:
       TypeError: `a` is a list, a string or None; `kind` or `order` is given; `axis` is
-        no integer.
+        not an integer.
       ValueError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp
@@ -88,7 +88,7 @@ def argsort(
 
     Raises:
       TypeError: `a` is a list, a string or None; `kind` or `order` is given; `axis` is
-        no integer; `dtype` is unknown.
+        not an integer; `dtype` is unknown.
       ValueError: `axis` is out of bounds.
 
     >>> from curta import numpy as jnp

@@ -1,4 +1,4 @@
-"""Averages, variances, order statistics' kin, covariance."""
+"""Statistics: averages, variances, standard deviations."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def average(
       a: an array or scalar, of any shape and dtype.
       axis: int or distinct ints, the axes to reduce; a name stands for the axis that an
         enclosing `vmap` or `shard_map` maps. None (default) is all axes.
-      weights: an array of the shape of `a`, or of that of the reduced axes. None
-        (default) weighs all elements alike.
+      weights: an array of the shape of `a`, or of the shape of the reduced axes. None
+        (default) gives all elements the same weight.
       returned: return the sums of the weights too. Default False.
       keepdims: keep the reduced axes, with size 1. Default False.
 
@@ -281,7 +281,7 @@ def _var(
 
 
 def variance_dtypes(own: Any, wanted: Any) -> tuple[Any, Any]:
-    """The dtype to compute a variance in, and that of the result."""
+    """The dtype in which a variance is computed, and the dtype of the result."""
     if wanted is not None:
         complex_own = dtypes.issubdtype(own, np.complexfloating)
         if complex_own and not dtypes.issubdtype(wanted, np.complexfloating):

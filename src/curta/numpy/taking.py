@@ -61,7 +61,7 @@ def take(
         unsigned one.
 
     Returns:
-      The shape of `a` with that of `indices` in place of `axis`; the dtype of `a`.
+      The shape of `a` with `axis` replaced by the shape of `indices`; the dtype of `a`.
 
     Raises:
       TypeError: `a` or `indices` is a list, a string or None; `axis` is not an integer.
@@ -185,7 +185,7 @@ def take_along_axis(
         True unless "promise_in_bounds".
 
     Returns:
-      The broadcast shape, with that of `indices` along `axis`; the dtype of `arr`.
+      The broadcast shape, with the size of `indices` along `axis`; the dtype of `arr`.
 
     Raises:
       TypeError: `arr` or `indices` is a list, a string or None; `indices` is not of

@@ -1,4 +1,4 @@
-"""`ufunc`: functions of elements with ways to fold, accumulate and update arrays."""
+"""`ufunc`: elementwise functions that also reduce, accumulate and update arrays."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ from curta.numpy.vectorize import vectorize
 class ufunc:
     """A function of elements, mapped over arrays that broadcast.
 
-    Binary ones also fold an array along an axis (`reduce`), keep the steps of the fold
-    (`accumulate`), fold parts (`reduceat`), take all pairs (`outer`), and update the
-    elements at an index (`at`).
+    Binary ufuncs also reduce an array along an axis (`reduce`), return the partial
+    results of the reduction (`accumulate`), reduce slices (`reduceat`), combine all
+    pairs (`outer`), and update the elements at an index (`at`).
 
     >>> from curta import numpy as jnp
     >>> jnp.add.reduce(jnp.arange(4)), jnp.multiply.outer(jnp.arange(2), jnp.ones(2))
@@ -99,7 +99,7 @@ class ufunc:
 
     @property
     def identity(self) -> Any:
-        """What a fold starts with, or None."""
+        """The initial value of a reduction, or None."""
         return self._identity
 
     def _key(self) -> tuple[Any, ...]:
@@ -155,18 +155,20 @@ class ufunc:
 
         Args:
           a: an array of any shape.
-          axis: int, along which to fold. Default 0; None folds all elements. Several
-            only where the fold is one of the reductions, such as `sum`.
-          dtype: dtype of the folds. None (default) is that of the function's results.
+          axis: int, the axis to reduce. Default 0; None reduces over all elements.
+            Several axes are accepted if the reduction is a function of its own, such as
+            `sum`.
+          dtype: dtype of the result. None (default) uses the dtype that the function
+            returns.
           out: must be None (default); it is there for NumPy's callers.
           keepdims: keep the axis, with size 1. Default False.
-          initial: what the fold starts with. None (default) is `identity`, or the first
+          initial: the initial value. None (default) is `identity`, or the first
             element.
-          where: booleans that broadcast with `a`, the elements to fold. None (default)
-            for all.
+          where: booleans that broadcast with `a`, the elements to reduce. None
+            (default) for all.
 
         Returns:
-          The folds: the shape of `a` without `axis`.
+          The reductions: the shape of `a` without `axis`.
 
         Raises:
           TypeError: `a` is a list, a string or None.
@@ -204,12 +206,13 @@ class ufunc:
     def accumulate(
         self, a: Any, axis: int = 0, dtype: Any = None, out: None = None
     ) -> Array:
-        """The folds of all elements up to each position.
+        """The reductions of all elements up to each position.
 
         Args:
           a: an array of any shape.
-          axis: int, along which to fold. Default 0.
-          dtype: dtype of the folds. None (default) is that of the function's results.
+          axis: int, the axis to reduce. Default 0.
+          dtype: dtype of the result. None (default) uses the dtype that the function
+            returns.
           out: must be None (default); it is there for NumPy's callers.
 
         Returns:
@@ -237,13 +240,14 @@ class ufunc:
         dtype: Any = None,
         out: None = None,
     ) -> Any:
-        """The folds of the parts that start at `indices`, each up to the next one.
+        """The reductions of the slices that start at `indices`, each up to the next
+        one.
 
         Args:
           a: an array of one dim or more.
-          indices: a vector of integers, where parts start along `axis`.
-          axis: int, along which to fold. Default 0.
-          dtype: not used: the folds have the dtype of `a`. Default None.
+          indices: a vector of integers, the starts of slices along `axis`.
+          axis: int, the axis to reduce. Default 0.
+          dtype: not used: the result has the dtype of `a`. Default None.
           out: must be None (default); it is there for NumPy's callers.
 
         Returns:
@@ -328,7 +332,7 @@ def frompyfunc(
       func: a function of `nin` scalars that can be traced.
       nin: the number of its arguments.
       nout: the number of its results.
-      identity: what folds start with. None (default) for none.
+      identity: the initial value of reductions. None (default) for none.
 
     Returns:
       A `ufunc`.

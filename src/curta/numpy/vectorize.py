@@ -232,7 +232,7 @@ def apply_along_axis(
         anything by name.
 
     Returns:
-      The shape of `arr`, with that of the function's result in place of `axis`.
+      The shape of `arr`, with `axis` replaced by the shape of the function's result.
 
     Raises:
       TypeError: `arr` or `*args` is a list, a string or None; `func1d` cannot be
@@ -272,8 +272,8 @@ def apply_over_axes(
       An array of the rank of `a`, with size 1 along the axes.
 
     Raises:
-      TypeError: `a` is a list, a string or None; `func` cannot be called, or `axes` is
-        no sequence.
+      TypeError: `a` is a list, a string or None; `func` is not callable, or `axes` is
+        not a sequence.
       ValueError: an axis is out of bounds, or `func` gives another rank.
 
     >>> from curta import numpy as jnp

@@ -44,7 +44,7 @@ def poisson(
     Args:
       key: a single key.
       lam: rates, broadcast to `shape`.
-      shape: the shape of the result, by default that of `lam`.
+      shape: the shape of the result, by default the shape of `lam`.
       dtype: an integer dtype, by default the default one.
       method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
         is faster, and within 1e-4 of the distribution in total variation.
@@ -171,8 +171,7 @@ def binomial(
       key: a single key.
       n: numbers of trials, broadcast to `shape`.
       p: probabilities, broadcast to `shape`.
-      shape: the shape of the result, by default that of the parameters, broadcast with
-        each other.
+      shape: the shape of the result, by default the broadcast shape of the parameters.
       dtype: a float dtype, by default the default one.
 
     Returns:
@@ -330,8 +329,8 @@ def multinomial(
       key: a single key.
       n: numbers of trials, broadcast to the leading dims.
       p: probabilities along the last axis.
-      shape: the shape of the result, by default that of `p`.
-      dtype: of the counts, by default that of `p`.
+      shape: the shape of the result, by default the shape of `p`.
+      dtype: of the counts, by default the dtype of `p`.
       unroll: outcomes per step of the loop over them; 1 by default.
 
     Returns:

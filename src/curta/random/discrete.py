@@ -41,7 +41,7 @@ def categorical(
 
     Args:
       key: a single key.
-      logits: unnormalised log-probabilities.
+      logits: unnormalized log-probabilities.
       axis: the axis of the alternatives; the last by default.
       shape: the shape of the result; it ends in the other dims of `logits`, which are
         the default.
@@ -53,8 +53,9 @@ def categorical(
       An array of integers of this shape.
 
     Raises:
-      ValueError: for several keys, an axis that is not there, another `shape`, more
-        draws than alternatives without `replace`, and an unknown mode.
+      ValueError: if `key` has several keys, `axis` is out of range, `shape` does not
+        fit, there are more draws than alternatives without `replace`, or the mode is
+        unknown.
       TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
           an array.
 
@@ -121,11 +122,11 @@ def choice(
       The shape of `a` with `shape` instead of the axis; the dtype of `a`.
 
     Raises:
-      ValueError: for several keys, an `a` of 0 slices, more draws than slices without
-        `replace`, a `p` that does not fit, and an axis that is not there.
+      ValueError: if `key` has several keys, `a` has 0 slices, there are more draws than
+        slices without `replace`, `p` does not fit, or `axis` is out of range.
       TypeError: if `key` is not a key, `shape` is not a shape, or a parameter is not
           an array.
-      ConcretizationTypeError: for an `a` that is a traced integer.
+      ConcretizationTypeError: if `a` is a traced integer.
 
     >>> from curta import random
     >>> random.choice(random.key(0), 5, (3,)).shape
@@ -206,7 +207,7 @@ def geometric(
     Args:
       key: a single key.
       p: probabilities in (0, 1], broadcast to `shape`.
-      shape: the shape of the result, by default that of `p`.
+      shape: the shape of the result, by default the shape of `p`.
       dtype: an integer dtype, by default the default one.
       out_sharding: how the result is split over explicit axes of the mesh.
 

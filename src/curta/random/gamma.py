@@ -45,7 +45,7 @@ def gamma(
     Args:
       key: a single key.
       a: positive shape parameters, broadcast to `shape`.
-      shape: the shape of the result, by default that of `a`.
+      shape: the shape of the result, by default the shape of `a`.
       dtype: a float dtype, by default the default one.
       method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
         is faster, and off by little: 0.05 % of the quantiles.
@@ -86,7 +86,7 @@ def loggamma(
     Args:
       key: a single key.
       a: positive shape parameters, broadcast to `shape`.
-      shape: the shape of the result, by default that of `a`.
+      shape: the shape of the result, by default the shape of `a`.
       dtype: a float dtype, by default the default one.
       method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
         is faster, and off by little: 0.05 % of the quantiles.
@@ -136,8 +136,7 @@ def beta(
     Args:
       key: a single key.
       a, b: positive shape parameters, broadcast to `shape`.
-      shape: the shape of the result, by default that of the parameters, broadcast with
-        each other.
+      shape: the shape of the result, by default the broadcast shape of the parameters.
       dtype: a float dtype, by default the default one.
       method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
         is faster, and off by little: 0.05 % of the quantiles.
@@ -244,7 +243,7 @@ def chisquare(
     Args:
       key: a single key.
       df: degrees of freedom, positive, broadcast to `shape`.
-      shape: the shape of the result, by default that of `df`.
+      shape: the shape of the result, by default the shape of `df`.
       dtype: a float dtype, by default the default one.
       method: 'exact' (default) draws and rejects in a loop; 'approximate' has no loop,
         is faster, and off by little: 0.05 % of the quantiles.
@@ -295,8 +294,7 @@ def f(
     Args:
       key: a single key.
       dfnum, dfden: degrees of freedom above and below, positive, broadcast to `shape`.
-      shape: the shape of the result, by default that of the parameters, broadcast with
-        each other.
+      shape: the shape of the result, by default the broadcast shape of the parameters.
       dtype: a float dtype, by default the default one.
       out_sharding: how the result is split over explicit axes of the mesh.
 
@@ -345,7 +343,7 @@ def t(
     Args:
       key: a single key.
       df: positive, broadcast to `shape`.
-      shape: the shape of the result, by default that of `df`.
+      shape: the shape of the result, by default the shape of `df`.
       dtype: a float dtype, by default the default one.
       out_sharding: how the result is split over explicit axes of the mesh.
 

@@ -41,7 +41,7 @@ def key(seed: int | float | ArrayLike, *, impl: Any = None, dtype: Any = None) -
 
     Args:
       seed: an integer scalar.
-      impl: the generator's name; the default is that of `jax_default_prng_impl`.
+      impl: the generator's name; the default is the value of `jax_default_prng_impl`.
       dtype: a key dtype, in place of `impl`.
 
     Returns:
@@ -250,7 +250,7 @@ def wrap_key_data(
 
     Args:
       key_bits_array: uint32, (..., n), with n words for each key: 2 of "threefry2x32".
-      impl: the generator's name; the default is that of `jax_default_prng_impl`.
+      impl: the generator's name; the default is the value of `jax_default_prng_impl`.
       dtype: a key dtype, in place of `impl`.
 
     Returns:
@@ -291,7 +291,8 @@ def key_dtype(impl_spec: Any = None) -> dtypes.KeyDType:
     """The dtype of the keys of a generator.
 
     Args:
-      impl_spec: the generator's name; the default is that of `jax_default_prng_impl`.
+      impl_spec: the generator's name; the default is the value of
+        `jax_default_prng_impl`.
 
     Returns:
       A dtype, as `key<fry>`.
@@ -304,7 +305,7 @@ def key_dtype(impl_spec: Any = None) -> dtypes.KeyDType:
 
 
 def used_again(key: Any) -> Any:
-    """A typed key for a second draw, of which elements use one or the other.
+    """A typed key for a second draw, where each element uses one draw or the other.
 
     With `jax_debug_key_reuse` it is a clone; otherwise jaxprs do not show it.
     """

@@ -40,7 +40,7 @@ def multivariate_normal(
       cov: the covariance matrices (..., n, n), positive definite.
       shape: the batch dims of the result, by default those of `mean` and `cov`
         broadcast with each other.
-      dtype: a float dtype, by default that of `mean`.
+      dtype: a float dtype, by default the dtype of `mean`.
       method: how to find F with F F^T = cov: 'cholesky' (the default), or 'eigh' or
         'svd', which take singular matrices too.
       out_sharding: how the result is split over explicit axes of the mesh.

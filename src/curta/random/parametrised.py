@@ -42,8 +42,7 @@ def truncated_normal(
     Args:
       key: a single key.
       lower, upper: the bounds, broadcast to `shape`.
-      shape: the shape of the result, by default that of the parameters, broadcast with
-        each other.
+      shape: the shape of the result, by default the broadcast shape of the parameters.
       dtype: a float dtype, by default the default one.
       out_sharding: how the result is split over explicit axes of the mesh.
 
@@ -97,7 +96,7 @@ def pareto(
     Args:
       key: a single key.
       b: the shape parameter, positive, broadcast to `shape`.
-      shape: the shape of the result, by default that of `b`.
+      shape: the shape of the result, by default the shape of `b`.
       dtype: a float dtype, by default the default one.
       out_sharding: how the result is split over explicit axes of the mesh.
 
@@ -140,7 +139,7 @@ def rayleigh(
     Args:
       key: a single key.
       scale: positive, broadcast to `shape`.
-      shape: the shape of the result, by default that of `scale`.
+      shape: the shape of the result, by default the shape of `scale`.
       dtype: a float dtype, by default the default one.
       out_sharding: how the result is split over explicit axes of the mesh.
 
@@ -190,7 +189,7 @@ def wald(
     Args:
       key: a single key.
       mean: positive, broadcast to `shape`.
-      shape: the shape of the result, by default that of `mean`.
+      shape: the shape of the result, by default the shape of `mean`.
       dtype: a float dtype, by default the default one.
       out_sharding: how the result is split over explicit axes of the mesh.
 
@@ -244,8 +243,7 @@ def triangular(
       key: a single key.
       left, mode, right: the ends and the point of the greatest density, in ascending
         order, broadcast to `shape`.
-      shape: the shape of the result, by default that of the parameters, broadcast with
-        each other.
+      shape: the shape of the result, by default the broadcast shape of the parameters.
       dtype: a float dtype, by default the default one.
       out_sharding: how the result is split over explicit axes of the mesh.
 
@@ -292,7 +290,7 @@ def lognormal(
       key: a single key.
       sigma: the standard deviation of the logarithm, broadcast to `shape`; 1 by
         default.
-      shape: the shape of the result, by default that of `sigma`.
+      shape: the shape of the result, by default the shape of `sigma`.
       dtype: a float or complex dtype, by default the default float one.
       out_sharding: how the result is split over explicit axes of the mesh.
 

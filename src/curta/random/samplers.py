@@ -198,7 +198,7 @@ def bernoulli(
     Args:
       key: a single key.
       p: a float array, broadcast to `shape`; 0.5 by default.
-      shape: the shape of the result, by default that of `p`.
+      shape: the shape of the result, by default the shape of `p`.
       mode: 'low', or 'high', which uses twice the bits, for very small `p`.
       out_sharding: how the result is split over explicit axes of the mesh.
 

@@ -50,7 +50,7 @@ def check_shape(name: str, shape: tuple[int, ...], *parameters: Any) -> None:
 
 
 def asked_dtype(dtype: Any, default: type) -> Any:
-    """The dtype that a caller's caller asked for, or that of a Python type."""
+    """The requested dtype, or the dtype of a Python type if `dtype` is None."""
     return dtypes.check_user_dtype(default if dtype is None else dtype)
 
 
@@ -93,7 +93,7 @@ def constant(like: Any, value: int) -> Any:
 
 
 def parameter_shape(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
-    """The shape asked for, or that of the parameters broadcast with each other."""
+    """The requested shape, or the broadcast shape of the parameters."""
     shapes = [np.shape(p) for p in parameters]
     if shape is None:
         return lax.broadcast_shapes(*shapes)

@@ -1,4 +1,4 @@
-"""Functions that take apart trees of one structure, written when these come again."""
+"""Generated functions that flatten trees of one structure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_NODES = 2000
 def flatten_function(
     root: Node, flatteners: Mapping[type, Any] | None
 ) -> Callable[[Any, list[Any]], bool] | None:
-    """What appends the leaves of a tree, if it is of this structure, and says so.
+    """Return a function that appends the leaves of a tree of this structure.
 
     Without `flatteners` leaves may be trees. For a class with (*, [*, None]) it becomes
 

@@ -119,7 +119,7 @@ def _kind(tree: Any) -> Kind | None:
 
 
 def forget_type(cls: type) -> None:
-    """Look up anew how to flatten `cls`, because it was registered."""
+    """Clear the cached flatteners of `cls`, because it was registered."""
     for flatteners in (_flatteners, _flatteners_within):
         flatteners.pop(cls, None)
 

@@ -1,4 +1,4 @@
-"""The kinds of inner nodes: how each container is taken apart and put together.
+"""The kinds of inner nodes: how each container is flattened and unflattened.
 
 A kind takes a container apart into its children and its *metadata*: what besides the
 children is needed to put it together again (the keys of a dict, the static fields of
@@ -24,7 +24,7 @@ Class = type  # kinds have an attribute of the name `type`
 
 
 class Kind(abc.ABC):
-    """What the tree functions need to know of one type of container."""
+    """How the tree functions flatten and unflatten one type of container."""
 
     __slots__ = ("type",)
 

@@ -67,9 +67,10 @@ def tree_map(
     """Apply a function to every leaf.
 
     Args:
-        f: called with one leaf of `tree` and what each tree of `rest` has there.
+        f: called with one leaf of `tree` and the corresponding subtree of each of
+          `rest`.
         tree: the tree that gives the structure.
-        *rest: trees of which the structure of `tree` is a prefix.
+        *rest: trees that have the structure of `tree` as a prefix.
         is_leaf: where it answers True, the walk through `tree` stops and takes the
             subtree as a leaf.
 
@@ -198,7 +199,8 @@ def tree_transpose(
 
     Args:
         outer_treedef: the structure outside.
-        inner_treedef: the structure inside; None takes that of the first subtree.
+        inner_treedef: the structure inside; None uses the structure of the first
+          subtree.
         pytree_to_transpose: a tree of the two structures composed.
 
     Returns:
@@ -234,7 +236,7 @@ def tree_broadcast(
     """Copy the leaves of a prefix to all leaves of the full tree below them.
 
     Args:
-        prefix_tree: a tree whose structure is that of `full_tree`, cut off somewhere.
+        prefix_tree: a tree whose structure is a prefix of the structure of `full_tree`.
         full_tree: the tree that gives the structure.
         is_leaf: as for `tree_map`, of `prefix_tree`.
 
@@ -282,7 +284,7 @@ def broadcast_prefix(
 def broadcast_flattened_prefix(
     prefix_leaves: list[Any], prefix_treedef: PyTreeDef, full_treedef: PyTreeDef
 ) -> list[Any]:
-    """`broadcast_prefix` for a full tree of which only the structure is known.
+    """`broadcast_prefix` for a full tree that is given as a treedef.
 
     Args:
         prefix_leaves: the leaves of the prefix.

@@ -299,7 +299,7 @@ def is_tree_node(typ: type) -> bool:
 
 
 class Entry(NamedTuple):
-    """How a container is taken apart and put together."""
+    """How a container is flattened and unflattened."""
 
     to_iter: Callable[[Any], tuple[Sequence[Any], Any]]
     from_iter: Callable[[Any, Sequence[Any]], Any]

@@ -1,9 +1,9 @@
-"""Structures that come again: trees of registered classes taken apart by own functions.
+"""Cached tree structures, with generated functions that flatten trees of them.
 
-Nodes of registered classes are not shared as those of the built-in containers are:
-their metadata is the user's. So each class remembers, weakly, of which structures its
-trees were lately. One that comes again and again gets a function that takes such a tree
-apart and checks, on the way, that it is one.
+Nodes of registered classes are not interned like those of built-in containers, because
+their metadata belongs to the user. Instead, each class holds weak references to the
+recent structures of its trees. A structure that recurs gets a generated function, which
+flattens a tree and checks that it has this structure.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _PATIENCE = 64
 
 
 class RecentStructures:
-    """The structures of which trees of one class were lately.
+    """The recent structures of the trees of one class.
 
-    With a table of what flattens trees of a class (None for leaves), it takes trees
-    apart itself.
+    With a table of the flatteners of classes (None for leaves), it flattens trees
+    itself.
     """
 
     __slots__ = ("_after", "_flatteners", "_last", "_misses", "_recent")
@@ -43,7 +43,8 @@ class RecentStructures:
         self._last = 0, 0
 
     def flatten(self, tree: Any, leaves: list[Any]) -> Node | None:
-        """The structure of a tree whose leaves it appends; None: take it apart.
+        """Append the leaves of a tree and return its structure, or None if it is
+        unknown.
 
         Programs repeat themselves, so what came next last time is tried first.
         """
@@ -68,7 +69,8 @@ class RecentStructures:
         return node
 
     def known(self, node: Node) -> Node:
-        """A structure just like `node` that is remembered; `node` from now on."""
+        """The cached structure that equals `node`; `node` is cached if there is
+        none."""
         if self._misses > _PATIENCE:
             return node
         for reference in self._recent:

@@ -126,7 +126,7 @@ class PyTreeDef:
         """The subtrees of `tree` that stand where this structure has leaves.
 
         Raises:
-            ValueError: this structure is not a prefix of that of `tree`.
+            ValueError: this structure is not a prefix of the structure of `tree`.
         """
         if self._split is not None:
             subtrees: list[Any] = []
@@ -224,7 +224,7 @@ class PyTreeDef:
 
 
 def incompatible(method: str, wanted: str, given: Any) -> TypeError:
-    """What a method raises for an argument of another type."""
+    """The TypeError of a method for an argument of the wrong type."""
     return TypeError(
         f"{method}(): incompatible function arguments: {wanted} is expected, got"
         f" {given!r} of type {type(given)}"

@@ -49,7 +49,7 @@ def get_tensorstore_spec(ckpt_path: str | os.PathLike[str], **options: Any) -> S
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """What writes checkpoints while the program goes on."""
+    """The base of managers that write checkpoints in the background."""
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:

@@ -1,4 +1,4 @@
-"""The functions and classes that run beside their arguments."""
+"""Functions and classes that run on the hosts of their arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from curta.experimental.colocated_python.func import ColocatedFunction
 
 
 def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
-    """The CPU devices beside devices or those of a mesh; CPU devices are their own.
+    """The CPU devices of the hosts of devices, or of a mesh; a CPU device is its own.
 
     >>> import curta
     >>> from curta.experimental import colocated_python
@@ -23,7 +23,7 @@ def colocated_cpu_devices(devices_or_mesh: Any) -> Any:
 
 
 def colocated_python(fun: Callable[..., Any]) -> ColocatedFunction:
-    """`fun`, a function of arrays to arrays, as it runs beside its arguments.
+    """Run `fun`, a function of arrays to arrays, on the hosts of its arguments.
 
     >>> import curta
     >>> from curta.experimental import colocated_python
@@ -37,7 +37,7 @@ def colocated_python(fun: Callable[..., Any]) -> ColocatedFunction:
 
 
 def colocated_python_class(cls: type) -> type:
-    """`cls`, an object of which is made when one of its methods is first called.
+    """A class whose objects are created when one of their methods is first called.
 
     >>> import curta
     >>> from curta.experimental import colocated_python

@@ -1,4 +1,4 @@
-"""What functions would be sent to other processes with: the platforms and devices.
+"""The platforms and devices that are sent with functions to other processes.
 
 None is sent, as all devices are those of this process.
 """

@@ -43,7 +43,7 @@ class Consume(_OnKey):
 
 @dataclass(frozen=True, eq=False)
 class AssertConsumed(_OnKey):
-    """Say which of the keys are used up by now, to be checked."""
+    """Assert which of the keys are consumed at this point, for the key checker."""
 
     name: ClassVar[str] = "assert_consumed_value"
     key_signature: ClassVar[KeyReuseSignature | None] = _FORWARD
@@ -67,7 +67,7 @@ assert_consumed_value_p = primitive_of(AssertConsumed)
 
 
 def consume(key: Any) -> Any:
-    """The key, used up.
+    """Return the key, marked as consumed.
 
     >>> from curta import random
     >>> from curta.experimental import key_reuse
@@ -82,7 +82,7 @@ def consume(key: Any) -> Any:
 
 
 def assert_unconsumed(key: Any) -> None:
-    """Fail `check_key_reuse` if the key is used up by now.
+    """Fail `check_key_reuse` if the key is already consumed.
 
     >>> from curta import random
     >>> from curta.experimental import key_reuse
@@ -95,7 +95,7 @@ def assert_unconsumed(key: Any) -> None:
 
 
 def assert_consumed(key: Any, value: Any = True) -> None:
-    """Fail `check_key_reuse` unless the keys for which `value` holds are used up.
+    """Fail `check_key_reuse` unless the keys for which `value` is true are consumed.
 
     >>> from curta import random
     >>> from curta.experimental import key_reuse
@@ -109,12 +109,12 @@ def assert_consumed(key: Any, value: Any = True) -> None:
 
 
 def jaxpr_type_signature(jaxpr: Any) -> KeyReuseSignature:
-    """What a jaxpr does with its keys; KeyReuseError if it uses one twice."""
+    """The use of keys in a jaxpr; KeyReuseError if it uses one twice."""
     return jaxpr_key_use(jaxpr)
 
 
 def function_type_signature(fun: Callable[..., Any], *args: Any) -> KeyReuseSignature:
-    """What a function of these arguments does with keys, by the leaves' numbers.
+    """The use of keys in a function of these arguments, by leaf number.
 
     Raises KeyReuseError if it uses one twice.
 

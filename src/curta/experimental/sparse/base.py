@@ -1,4 +1,4 @@
-"""What the sparse formats have in common."""
+"""The base of the sparse formats."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def require_format(name: str, kind: type[JAXSparse], format: str, mat: Any) -> N
 
 
 class JAXSparse(abc.ABC):
-    """A matrix, or array, of which only some elements are stored.
+    """A matrix, or array, that stores some of its elements.
 
     Subclasses are pytrees of their buffers.
 

@@ -258,9 +258,9 @@ def bcoo_fromdense(
 
     Args:
       mat: array.
-      nse: how many elements to store, of each batch; has to be given in jit. What is
-        too much is dropped, what is missing stored as zeros outside. By default as many
-        as are not zero.
+      nse: the number of elements to store for each batch; required in jit. Further
+        elements are dropped, and missing ones are stored as zeros with indices out of
+        range. By default the number of nonzero elements.
       n_batch, n_dense: the first and last dims that are kept as they are; none by
         default.
       index_dtype: of the indices; int32 by default.

@@ -105,7 +105,7 @@ class BCSR(JAXSparse):
 
     @property
     def n_dense(self) -> int:
-        """The number of dims of which everything is stored."""
+        """The number of trailing dims that are stored densely."""
         return self.data.ndim - self.indices.ndim
 
     def _details(self) -> str:
@@ -510,7 +510,7 @@ def bcsr_broadcast_in_dim(
     Args:
       mat: a `BCSR`.
       shape: the shape of the result.
-      broadcast_dimensions: where each dim of `mat` lies in the result.
+      broadcast_dimensions: the dim of the result for each dim of `mat`.
       sharding: not supported.
 
     Returns:

@@ -66,7 +66,7 @@ class Coordinates(JAXSparse):
 
     @property
     def n_dense(self) -> int:
-        """The number of dims of which everything is stored."""
+        """The number of trailing dims that are stored densely."""
         return self.data.ndim - 1 - self.n_batch
 
     def _details(self) -> str:

@@ -94,8 +94,8 @@ def value_and_grad(
       stores what the argument does.
 
     Raises:
-      TypeError: if `fun` is not callable; when the function is called, where that of
-        `curta.value_and_grad` raises it.
+      TypeError: if `fun` is not callable; when the function is called, in the cases of
+        `curta.value_and_grad`.
 
     >>> from curta.experimental import sparse
     >>> from curta import numpy as jnp

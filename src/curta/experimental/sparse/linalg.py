@@ -239,7 +239,7 @@ def spsolve(
 ) -> Any:
     """x of A x = b for a square sparse matrix A in CSR format.
 
-    The matrix is written out densely and factorised by LU, which takes memory for
+    The matrix is converted to a dense one and factorized by LU, which takes memory for
     n² elements; `tol` and `reorder` steer sparse factorizations and change nothing.
 
     Args:

@@ -1,4 +1,4 @@
-"""What the two-dimensional formats have in common."""
+"""The base of the two-dimensional formats."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed, transpos
 class SparseOp(Composed):
     """An op on the buffers of sparse arrays, whose meaning is in dense ops.
 
-    That gives all its rules. What subclasses say keeps derivatives and batches sparse.
+    Its rules follow from these dense ops. Subclasses add rules that keep derivatives
+    and batches sparse.
     """
 
     linear_in: ClassVar[tuple[int, ...]] = (0,)

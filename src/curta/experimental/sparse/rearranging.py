@@ -268,7 +268,7 @@ def bcoo_broadcast_in_dim(
     Args:
       mat: a `BCOO`.
       shape: the shape of the result.
-      broadcast_dimensions: where each dim of `mat` lies in the result.
+      broadcast_dimensions: the dim of the result for each dim of `mat`.
       sharding: not supported.
 
     Returns:

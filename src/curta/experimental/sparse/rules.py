@@ -1,4 +1,4 @@
-"""What each op does to sparse arrays, for `sparsify`."""
+"""The rules of ops on sparse arrays, for `sparsify`."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ def rand_bcsr(
     n_batch: int = 0,
     n_dense: int = 0,
 ) -> Draw:
-    """As `rand_bcoo`, a `BCSR`, of which some elements may be after the last row."""
+    """As `rand_bcoo`, for a `BCSR`; some elements may be after the last row."""
     return _Random(BCSR, rng, rand_method, nse, n_batch, n_dense)
 
 
@@ -189,7 +189,7 @@ def rand_sparse(
     post: Callable[..., Any] = lambda x: x,
     rand_method: Callable[..., Draw] = _rand_default,
 ) -> Draw:
-    """A function of (shape, dtype) that draws a NumPy array of which most are zero.
+    """A function of (shape, dtype) that draws a NumPy array with mostly zeros.
 
     `nse` of the elements are left, or that share of them; `post` is applied to it.
     """

@@ -1,4 +1,4 @@
-"""What is known of a sparse array besides its buffers, and how it is counted."""
+"""The static data of a sparse array, and counts of its elements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a function is run by: which transformations are at work around it.
+"""The trace state: the transformations that are active around a function.
 
 Results should not depend on that; libraries ask to refuse what would go wrong.
 """
@@ -34,7 +34,7 @@ class TraceTag:
 
 
 class OpaqueTraceState:
-    """What is at work; equal to another if that is the same."""
+    """The active transformations; equal to another state if they are the same."""
 
     __slots__ = ("_trace",)
 
@@ -49,7 +49,7 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
-    """What is at work now, to be compared with what is later.
+    """Return the current trace state, to compare it with a later one.
 
     >>> import curta
     >>> from curta.extend.core import get_opaque_trace_state
@@ -63,7 +63,7 @@ def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
 
 
 def find_top_trace(xs: Any = ()) -> Trace:
-    """What ops on the arrays `xs` are handed to: the trace at work now.
+    """The trace that processes ops on the arrays `xs`: the current one.
 
     >>> from curta.extend.core import find_top_trace
     >>> type(find_top_trace()).__name__

@@ -1,4 +1,4 @@
-"""What must agree in structured control flow, and the errors where it does not."""
+"""Checks that structures and types agree in structured control flow."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def custom_linear_solve(
     """The x of `matvec(x) = b`, differentiated as such and not through the solver.
 
     With `A x = b` the tangent of x is the solution for `b' - A' x`, and the cotangent
-    of b that of the transposed system.
+    of b is the solution of the transposed system.
 
     Args:
       matvec: linear function from trees of arrays like b to such trees.

@@ -45,7 +45,7 @@ class TracedFunction:
         self._closed: dict[Any, ClosedJaxpr] = {}
 
     def closed(self, consts: Sequence[Any], avals: Sequence[ShapedArray]) -> Any:
-        """The jaxpr with `consts`, of which its own are some, as leading inputs."""
+        """The jaxpr with `consts`, a superset of its own, as leading inputs."""
         own = {id(c): v for c, v in zip(self.consts, self.jaxpr.constvars, strict=True)}
         leading = tuple(own.get(id(c), a) for c, a in zip(consts, avals, strict=True))
         result = self._closed.get(leading)
@@ -66,8 +66,8 @@ def traced(
 ) -> TracedFunction:
     """A `TracedFunction`, kept for as long as the user's function lives.
 
-    That is `shown`, if given: `fun` then closes over nothing else. What closes over
-    tracers or references is not kept.
+    That is `shown`, if given: `fun` then closes over nothing else. A function that
+    closes over tracers or references is not cached.
     """
     wrapper = None if shown in (None, fun) else fun.__code__
     known = traced_functions(shown or fun)

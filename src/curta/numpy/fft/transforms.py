@@ -161,7 +161,7 @@ def fft(
     Args:
       a: an array of one dim or more; half floats and integers become float32.
       n: the length along the axis, to which `a` is cut or padded with zeros, a static
-        int. None (default) is that of `a`.
+        int. None (default) uses the length of `a`.
       axis: int, the axis to transform. Default -1, the last.
       norm: "backward" (None, the default) divides inverse transforms by the length,
         "forward" the others, "ortho" both by its square root.
@@ -191,7 +191,7 @@ def ifft(
     Args:
       a: an array of one dim or more; half floats and integers become float32.
       n: the length along the axis, to which `a` is cut or padded with zeros, a static
-        int. None (default) is that of `a`.
+        int. None (default) uses the length of `a`.
       axis: int, the axis to transform. Default -1, the last.
       norm: "backward" (None, the default) divides inverse transforms by the length,
         "forward" the others, "ortho" both by its square root.
@@ -220,7 +220,7 @@ def rfft(
       a: an array of real numbers, of one dim or more; half floats and integers become
         float32.
       n: the length along the axis, to which `a` is cut or padded with zeros, a static
-        int. None (default) is that of `a`.
+        int. None (default) uses the length of `a`.
       axis: int, the axis to transform. Default -1, the last.
       norm: "backward" (None, the default) divides inverse transforms by the length,
         "forward" the others, "ortho" both by its square root.
@@ -309,7 +309,7 @@ def ihfft(
     Args:
       a: an array of real numbers, or a list of them, of one dim or more.
       n: the length along the axis, to which `a` is cut or padded with zeros, a static
-        int. None (default) is that of `a`.
+        int. None (default) uses the length of `a`.
       axis: int, the axis to transform. Default -1, the last.
       norm: "backward" (None, the default) divides inverse transforms by the length,
         "forward" the others, "ortho" both by its square root.

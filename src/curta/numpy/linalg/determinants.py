@@ -26,7 +26,7 @@ from curta.primitives.linalg.lu import permuted_rows
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns."""
+    """The result of `slogdet`."""
 
     sign: Any
     logabsdet: Any

@@ -17,8 +17,8 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     Args:
       x: matrices (..., m, n).
       offset: the diagonal above the main one. Default 0.
-      dtype: dtype of the sums. None (default) is that of `x`, at least the default
-        integer dtype for integers and booleans.
+      dtype: dtype of the sums. None (default) uses the dtype of `x`, at least the
+        default integer dtype for integers and booleans.
 
     Returns:
       The sums, (...).

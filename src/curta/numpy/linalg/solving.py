@@ -330,7 +330,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
 
 @inner_jit(static_argnames=("p",))
 def cond(x: ArrayLike, p: Any = None) -> Array:
-    """The condition numbers of matrices: the norm times that of the inverse.
+    """The condition numbers of matrices: the norm times the norm of the inverse.
 
     Args:
       x: matrices (..., m, n), square unless `p` is None, 2 or -2.

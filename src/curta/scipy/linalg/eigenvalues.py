@@ -117,7 +117,7 @@ def eigh_tridiagonal(
     """Ascending eigenvalues, and eigenvectors, of a Hermitian tridiagonal matrix.
 
     Args:
-      d: the diagonal, (n,), of which the real part counts.
+      d: the diagonal, (n,); imaginary parts are ignored.
       e: the diagonal above it, (n - 1,).
       eigvals_only: do not return the eigenvectors.
       select: "a" for all, "i" for those with an index in `select_range`.

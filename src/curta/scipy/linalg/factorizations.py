@@ -20,9 +20,10 @@ def cholesky(
     """The factor of Hermitian positive definite matrices.
 
     Args:
-      a: matrices (..., n, n), of which only the triangle of the factor is read.
+      a: matrices (..., n, n); only the triangle of the factor is read.
       lower: L with L L^H = a, rather than U with U^H U = a.
-      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+      overwrite_a, check_finite: accepted for compatibility with SciPy, and have no
+        effect.
 
     Returns:
       Triangular matrices (..., n, n) of an inexact dtype; NaN where a is not positive
@@ -81,11 +82,12 @@ def lu_factor(
 
     Args:
       a: matrices (..., m, n).
-      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+      overwrite_a, check_finite: accepted for compatibility with SciPy, and have no
+        effect.
 
     Returns:
-      U and, below its diagonal, L, of which the diagonal is 1, (..., m, n); and for
-      each row that with which it was exchanged, int32 (..., min(m, n)).
+      U and, below its diagonal, L without its unit diagonal, (..., m, n); and for each
+      row the row with which it was exchanged, int32 (..., min(m, n)).
 
     Raises:
       TypeError: if an argument is not an array of at least two dims.
@@ -113,7 +115,8 @@ def lu(
     Args:
       a: matrices (..., m, n).
       permute_l: whether to return the product of P and L; False by default.
-      overwrite_a, check_finite: accepted for SciPy's sake, and without effect.
+      overwrite_a, check_finite: accepted for compatibility with SciPy, and have no
+        effect.
 
     Returns:
       P (..., m, m), L (..., m, k) and U (..., k, n) with k = min(m, n), or P L and U.
@@ -153,7 +156,8 @@ def qr(
 
     Args:
       a: matrices (..., m, n).
-      overwrite_a, lwork, check_finite: accepted for SciPy's sake, and without effect.
+      overwrite_a, lwork, check_finite: accepted for compatibility with SciPy, and have
+        no effect.
       mode: "full", "economic" (thin Q and R), or "r" (only R).
       pivoting: a[:, p] = Q R; p is returned last.
 
@@ -200,7 +204,8 @@ def qr_multiply(
       mode: "right" or "left": the side of Q.
       pivoting: decompose a[:, p], and return p last.
       conjugate: multiply with the conjugate of Q.
-      overwrite_a, overwrite_c: accepted for SciPy's sake, and without effect.
+      overwrite_a, overwrite_c: accepted for compatibility with SciPy, and have no
+        effect.
 
     Returns:
       The product, R, and p if `pivoting`.

@@ -192,8 +192,8 @@ def solve(
       lower: which triangle of a is read if it is positive definite.
       overwrite_a, overwrite_b, debug, check_finite: accepted for SciPy's sake, and
         without effect.
-      assume_a: "pos" for Hermitian positive definite matrices, by Cholesky's
-        factorisation; "gen" (the default), "sym" and "her" by that into L and U.
+      assume_a: "pos" for Hermitian positive definite matrices, by Cholesky
+        factorization; "gen" (the default), "sym" and "her" by LU factorization.
 
     Returns:
       An array of the shape of b and an inexact dtype.
@@ -263,7 +263,7 @@ def solve_triangular(
     """x of op(a) x = b for triangular matrices.
 
     Args:
-      a: matrices (..., n, n), of which one triangle is read.
+      a: matrices (..., n, n); one triangle is read.
       b: a vector (n,), or matrices (..., n, k).
       trans: 0 or "N" for a itself, 1 or "T" for a^T, 2 or "C" for a^H.
       lower: whether it is the lower triangle.

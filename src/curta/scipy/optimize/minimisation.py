@@ -19,7 +19,7 @@ _dot = partial(jnp.dot, precision=lax.Precision.HIGHEST)
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` returns.
+    """The result of `minimize`.
 
     x: the solution.
     success: whether it converged.
@@ -67,7 +67,7 @@ def minimize(
       args: further arguments of `fun`, a tuple. Default ().
       method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this".
       tol: the largest component of the gradient to stop at, a scalar: the option gtol.
-        None (default) for that of the method.
+        None (default) uses the default of the method.
       options: of BFGS `maxiter`, `norm` (of the gradient), `gtol`,
         `line_search_maxiter`; of L-BFGS `maxiter`, `norm`, `maxcor` (pairs kept),
         `ftol`, `gtol`, `maxfun`, `maxgrad`, `maxls`. None (default) for none.

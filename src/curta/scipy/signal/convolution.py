@@ -141,7 +141,7 @@ def convolve(
     """The convolution of two arrays of one rank.
 
     Args:
-      in1, in2: the arrays, one of which is smaller in every dim.
+      in1, in2: two arrays; one of them is at most as large as the other in every dim.
       mode: "full", "same" (of the shape of in1) or "valid".
       method: "direct" or "auto" by the definition, "fft" by Fourier transforms.
       precision: of the products, see `lax.Precision`.
@@ -217,7 +217,7 @@ def convolve2d(
     """The convolution of two matrices, with zeros outside.
 
     Args:
-      in1, in2: the matrices, one of which is smaller in every dim.
+      in1, in2: two matrices; one of them is at most as large as the other in every dim.
       mode, precision: as for `convolve`.
       boundary, fillvalue: what is outside; only "fill" and 0 are supported.
 

@@ -244,7 +244,7 @@ def stft(
       boundary: how the signal goes on beyond its ends: "even", "odd", "constant",
         "zeros", or None.
       padded: add zeros so that whole segments fit.
-      axis: that of time; the last by default.
+      axis: the time axis; the last by default.
 
     Returns:
       Frequencies, times of the segments, and the transforms, complex: frequency at
@@ -410,7 +410,7 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Any, Any]:
-    """The signal of which `stft` gives `Zxx`.
+    """The inverse of `stft`: the signal whose transform is `Zxx`.
 
     Args:
       Zxx: array of at least two dims.

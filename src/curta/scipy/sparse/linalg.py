@@ -76,7 +76,7 @@ def bicgstab(
     maxiter: int | None = None,
     M: Any = None,
 ) -> tuple[Any, None]:
-    """Solve A x = b by the stabilised biconjugate gradient method, for any A.
+    """Solve A x = b by the stabilized biconjugate gradient method, for any A.
 
     H. van der Vorst (1992).
 

@@ -93,7 +93,7 @@ class Rotation(NamedTuple):
 
     @classmethod
     def random(cls, random_key: Any, num: int | None = None) -> Rotation:
-        """Raises NotImplementedError: normalise `random.normal` of shape (num, 4)."""
+        """Raises NotImplementedError: normalize `random.normal` of shape (num, 4)."""
         raise NotImplementedError(
             "Rotation.random is not implemented. Use"
             " Rotation.from_quat(curta.random.normal(key, (num, 4))): it is uniform."
@@ -168,7 +168,8 @@ class Rotation(NamedTuple):
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> Any:
         """The quaternions, as (w, x, y, z) if `scalar_first`.
 
-        If `canonical`, that of q and -q whose first nonzero of w, x, y, z is positive.
+        If `canonical`, return q or -q so that the first nonzero of w, x, y, z is
+        positive.
         """
         quat = _canonical(self.quat) if canonical else self.quat
         return jnp.roll(quat, 1, axis=-1) if scalar_first else quat

@@ -1,4 +1,4 @@
-"""What the special functions share: checked operands, ratios of polynomials."""
+"""Operand checks and ratios of polynomials for the special functions."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ def i1(x: ArrayLike) -> Array:
 def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions J_0(z) to J_v(z) of the first kind, along a new axis 0.
 
-    By the backward recurrence of the ratios J_k / J_{k-1}, normalised by
-    J_0 + 2 J_2 + 2 J_4 + ... = 1 (J. C. P. Miller).
+    By the backward recurrence of the ratios J_k / J_{k-1}, normalized by J_0 + 2 J_2 +
+    2 J_4 + ... = 1 (J. C. P. Miller).
 
     Args:
       z: real numbers.
@@ -85,8 +85,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
       Floats (v + 1, *z.shape).
 
     Raises:
-      ValueError: for complex z.
-      TypeError: for what is no array, and an order that is no integer.
+      ValueError: if `z` is complex.
+      TypeError: if `z` is not an array, or an order is not an integer.
 
     >>> from curta.scipy import special
     >>> special.bessel_jn(1.0, v=1).round(4)
@@ -120,12 +120,13 @@ def sph_harm_y(
 ) -> Array:
     """The spherical harmonics of degree n and order m, complex.
 
-    By the recurrence over degrees of normalised Legendre functions (W. Press et al.,
+    By the recurrence over degrees of normalized Legendre functions (W. Press et al.,
     Numerical Recipes, 6.7).
 
     Args:
       n, m: integer arrays, |m| <= n.
-      theta: the polar angle, in [0, π]; elsewhere that of the same cosine.
+      theta: the polar angle, in [0, π]; outside, the angle in [0, π] with the same
+        cosine.
       phi: the azimuth, in [0, 2π].
       diff_n: not supported.
       n_max: a static bound of the degrees, by default the largest n; degrees beyond it
@@ -135,8 +136,8 @@ def sph_harm_y(
       A complex array, of the shape to which the arguments broadcast.
 
     Raises:
-      TypeError: for degrees that are no integers.
-      ValueError: for shapes that do not broadcast.
+      TypeError: if degrees are not integers.
+      ValueError: if shapes do not broadcast.
       NotImplementedError: for `diff_n`.
       ConcretizationTypeError: for traced degrees without `n_max`.
 

@@ -1,4 +1,4 @@
-"""The error function and its kin: Faddeeva, Dawson, the normal distribution."""
+"""The error function, Faddeeva and Dawson functions, the normal distribution."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def _beta(a: Any, b: Any) -> Any:
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised incomplete beta function I_x(a, b).
+    """The regularized incomplete beta function I_x(a, b).
 
     The integral of t^(a - 1) (1 - t)^(b - 1) from 0 to x, over that from 0 to 1
     (NIST Digital Library of Mathematical Functions, 8.17).
@@ -243,7 +243,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
     Raises:
       ValueError: for complex numbers.
-      TypeError: for what is no array, and shapes that do not broadcast.
+      TypeError: if an operand is not an array or shapes do not broadcast.
 
     >>> from curta.scipy import special
     >>> special.betainc(1.0, 1.0, 0.25)
@@ -253,7 +253,7 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised lower incomplete gamma function.
+    """The regularized lower incomplete gamma function.
 
     >>> from curta.scipy import special
     >>> special.gammainc(1.0, 1.0)
@@ -263,7 +263,7 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised upper incomplete gamma function, 1 - gammainc(a, x).
+    """The regularized upper incomplete gamma function, 1 - gammainc(a, x).
 
     >>> from curta.scipy import special
     >>> special.gammaincc(1.0, 1.0)
@@ -328,8 +328,7 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
       Floats, of the shape to which the arguments broadcast.
 
     Raises:
-      TypeError: for complex numbers, what is no array, and shapes that do not
-        broadcast.
+      TypeError: if an operand is complex or not an array, or shapes do not broadcast.
 
     >>> from curta.scipy import special
     >>> special.comb(5, 2).round(3)

@@ -60,8 +60,8 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
       Floats, of the shape to which the arguments broadcast.
 
     Raises:
-      ValueError: for complex numbers, and shapes that do not broadcast.
-      TypeError: for what is no array.
+      ValueError: if an operand is complex, or shapes do not broadcast.
+      TypeError: if an operand is not an array.
 
     >>> from curta.scipy import special
     >>> special.hyp1f1(1.0, 1.0, 0.0)
@@ -128,8 +128,8 @@ def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
       Floats, of the shape to which the arguments broadcast.
 
     Raises:
-      ValueError: for complex numbers, and shapes that do not broadcast.
-      TypeError: for what is no array.
+      ValueError: if an operand is complex, or shapes do not broadcast.
+      TypeError: if an operand is not an array.
 
     >>> from curta.scipy import special
     >>> special.hyp2f1(1.0, 1.0, 1.0, 0.5).round(4)

@@ -147,8 +147,8 @@ def exp1(x: ArrayLike) -> Array:
 def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine integral ∫₀ˣ sin(t)/t dt and the cosine integral of x, a pair.
 
-    By their power series up to |x| = 4, else by E_1(ix) = -Ci(x) + i (Si(x) - π/2).
-    The cosine integral is that of |x|, NaN at -inf.
+    By their power series up to |x| = 4, else by E_1(ix) = -Ci(x) + i (Si(x) - π/2). The
+    cosine integral is even: Ci(x) = Ci(|x|), but NaN at -inf.
 
     >>> from curta.scipy import special
     >>> si, ci = special.sici(1.0)

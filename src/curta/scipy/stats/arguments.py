@@ -32,7 +32,8 @@ def refuse_complex(comparison: Callable[[Any, Any], Any], x: Any) -> None:
 def no_less(x: Any, limit: float) -> Array:
     """`x`, or the limit where x is less: the derivative is 1, and 0 beyond it.
 
-    Unlike that of a maximum it is 1 at the limit, and hides what is infinite beyond.
+    At the limit the derivative is 1, unlike the derivative of a maximum. Infinite
+    values beyond the limit do not reach the result.
     """
     return jnp.where(x < limit, limit, x)
 

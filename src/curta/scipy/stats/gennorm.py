@@ -1,4 +1,4 @@
-"""The generalised normal distribution.
+"""The generalized normal distribution.
 
 Its density is β exp(-|x|^β) / (2 Γ(1/β)).
 """

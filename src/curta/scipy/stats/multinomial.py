@@ -32,8 +32,9 @@ def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
       of `p`; -inf where the counts do not sum to n.
 
     Raises:
-      TypeError: for what is no array, complex `p`, and shapes that do not broadcast.
-      ValueError: unless x and n are integers, and for operands without a dim.
+      TypeError: if an operand is not an array, `p` is complex, or shapes do not
+        broadcast.
+      ValueError: if `x` or `n` is not of integers, or an operand is a scalar.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
@@ -75,8 +76,9 @@ def pmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
       of `p`; 0 where the counts do not sum to n.
 
     Raises:
-      TypeError: for what is no array, complex `p`, and shapes that do not broadcast.
-      ValueError: unless x and n are integers, and for operands without a dim.
+      TypeError: if an operand is not an array, `p` is complex, or shapes do not
+        broadcast.
+      ValueError: if `x` or `n` is not of integers, or an operand is a scalar.
 
     >>> from curta.scipy import stats
     >>> from curta import numpy as jnp

@@ -37,8 +37,8 @@ def logpdf(
 
     Raises:
       NotImplementedError: if `allow_singular` is given.
-      TypeError: for what is no array, and shapes that do not broadcast.
-      ValueError: for a `cov` that does not fit the mean.
+      TypeError: if an operand is not an array or shapes do not broadcast.
+      ValueError: if `cov` does not fit the mean.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
@@ -86,8 +86,8 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
       dtype; NaN where `cov` is not positive definite.
 
     Raises:
-      TypeError: for what is no array, and shapes that do not broadcast.
-      ValueError: for a `cov` that does not fit the mean.
+      TypeError: if an operand is not an array or shapes do not broadcast.
+      ValueError: if `cov` does not fit the mean.
 
     >>> from curta.scipy import stats
     >>> from curta import numpy as jnp

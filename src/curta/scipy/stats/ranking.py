@@ -62,9 +62,9 @@ def mode(
       A `ModeResult`: the values, of the dtype of a, and their counts.
 
     Raises:
-      NotImplementedError: for nan_policy "omit" and "raise".
-      ValueError: for other policies, and an axis that is not there.
-      TypeError: for what is no array.
+      NotImplementedError: if `nan_policy` is "omit" or "raise".
+      ValueError: if the policy is unknown or `axis` is out of range.
+      TypeError: if an operand is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
@@ -118,9 +118,9 @@ def rankdata(
       Floats of the shape of a, or of one dim.
 
     Raises:
-      ValueError: for other methods and policies, and an axis that is not there.
-      NotImplementedError: for nan_policy "omit" and "raise".
-      TypeError: for what is no array.
+      ValueError: if the method or policy is unknown or `axis` is out of range.
+      NotImplementedError: if `nan_policy` is "omit" or "raise".
+      TypeError: if an operand is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
@@ -178,9 +178,9 @@ def sem(
       An array of an inexact dtype.
 
     Raises:
-      ValueError: for other policies.
-      IndexError: for an axis that is not there.
-      TypeError: for what is no array.
+      ValueError: if the policy is unknown.
+      IndexError: if `axis` is out of range.
+      TypeError: if an operand is not an array.
 
     >>> from curta import numpy as jnp
     >>> from curta.scipy import stats
