@@ -1,6 +1,6 @@
 """What this machine can do: bytes and floating-point operations per second.
 
-Measured by a few loops of vector code, written here so that the floors of the table
+Measured by a few loops of vector code, written here so that the limits of the table
 lean on no library that is being measured.
 """
 

@@ -49,7 +49,7 @@ class Row:
         ]
 
 
-HEADER = ["case", "Curta", "JAX", "ratio", "target", "met", "of the floor"]
+HEADER = ["case", "Curta", "JAX", "ratio", "target", "met", "of the limit"]
 
 
 def time_text(seconds: float) -> str:

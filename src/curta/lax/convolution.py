@@ -70,9 +70,9 @@ def conv_general_dilated(
       feature_group_count: the groups of features that do not see one another.
       batch_group_count: the parts of the batch, each for its own output features.
       precision: see `dot`. Large convolutions of 3 by 3 are computed with fewer
-        products, which rounds as little, but makes an infinity NaN; at "highest" they
-        are sums.
-      preferred_element_type: the dtype of sums and result; by default that of the
+        products. Rounding errors are as small, but infinities become NaN; "highest"
+        uses direct sums.
+      preferred_element_type: the dtype of sums and result; by default the dtype of the
         operands.
       out_sharding: how the result is split over explicit axes of the mesh.
 
@@ -80,8 +80,8 @@ def conv_general_dilated(
       An array (batch, output features, ...), its dims in the order of the numbers.
 
     Raises:
-      TypeError: for operands of different ranks or dtypes, dimension numbers or
-        paddings that do not fit them, or a dtype that cannot hold the sums.
+      TypeError: if operands differ in rank or dtype, dimension numbers or padding do
+        not fit, or `preferred_element_type` cannot hold the sums.
       ValueError: if features or groups do not fit, strides that are not positive or too
           many, or the precision is unknown.
       RuntimeError: if `padding` is an unknown string.

@@ -160,7 +160,7 @@ def _no_operand(name: str, x: Any, position: int) -> TypeError:
 
 
 def refuse_out(name: str, out: Any) -> None:
-    """Raise NotImplementedError for NumPy's `out=`, which arrays cannot honour."""
+    """Raise NotImplementedError for NumPy's `out=`, which arrays do not support."""
     if out is not None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 

@@ -460,7 +460,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     Args:
       a: an array of any shape and dtype.
       axis: int, the dim to move.
-      start: int, the dim in front of which it goes. Default 0.
+      start: int; the dim is moved in front of this one. Default 0.
 
     Returns:
       An array of the dtype of `a`.
