@@ -94,15 +94,15 @@ types: $(call ready,types)
 dist: $(call ready,dist)
 	$(call python,dist) tools/dist.py $(ARGS)
 
-# Its pages run their examples; programs of the gallery that never ran are run. Then
-# links and anchors are followed.
+# Runs the changed programs of the gallery and the examples of all pages, then checks
+# links and anchors. Every step prints its time.
 docs: $(call ready,docs)
-	$(call python,docs) tools/gallery.py --missing --no-jax
+	$(call python,docs) tools/gallery.py --changed
 	OPENBLAS_NUM_THREADS=1 $(call python,docs) -m tools.docsite $(ARGS)
 	$(call python,docs) tools/check_links.py
 
 gallery: $(call ready,gallery)
-	$(call python,gallery) tools/gallery.py $(ARGS)
+	$(call python,gallery) tools/gallery.py --times $(ARGS)
 
 coverage: $(call ready,test)
 	$(call python,test) tools/coverage.py

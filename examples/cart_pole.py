@@ -1,9 +1,17 @@
-"""Reinforcement learning with 1,024 environments: learning to balance a pole.
+"""Reinforcement learning: balance a pole in 1,024 environments at once.
 
-The environment is a function of one state; `vmap` makes 1,024 of it and `scan` runs
-them for 32 steps, with the network's draws, in one compiled program. The policy is
-improved by the gradient of the log-probability of what it did times its advantage (A2C:
-Mnih and others, 2016). Nothing leaves the program but the rewards.
+**Problem.** A cart moves left or right so that the pole on it does not fall.
+
+**Model.** The environment is a function of one state. A small network, the policy,
+gives the probability of each action. Advantage actor-critic (A2C, Mnih et al., 2016)
+improves it: the gradient of the log-probability of an action times its advantage.
+
+**Method.** `vmap` maps the environment over 1,024 states. `scan` runs them for 32
+steps, with the network's random draws, in one compiled program. Only the rewards leave
+the program.
+
+**To try.** Change the number of environments or the length of a rollout, and compare
+the reward after the same number of steps.
 
     python examples/cart_pole.py [--updates 150] [--out examples/out]
 """

@@ -1,9 +1,15 @@
-"""A transformer of characters: learn a text letter by letter, then write on.
+"""Transformer of characters: learn a text letter by letter, then continue it.
 
-Two blocks of causal attention read 64 characters of the licence of this repository and
-say what comes next. Sampling is one compiled loop, too: the window of the last
-characters is its carry, and a random key draws each next one from the network's
-distribution.
+**Problem.** Predict the next character from the previous 64. The text is the license of
+this repository.
+
+**Model.** Two blocks of causal self-attention with learned positions.
+
+**Method.** A training step is one compiled program. Sampling is a compiled loop: its
+carry is the window of the last characters, and a random key draws each next character
+from the network's distribution.
+
+**To try.** Train longer with `--steps 2000`, or replace the text by your own.
 
     python examples/characters.py [--steps 300] [--out examples/out]
 """
@@ -42,7 +48,7 @@ def init(key, letters):
     return params
 
 
-def standardised(x):
+def standardized(x):
     return (x - x.mean(-1, keepdims=True)) / jnp.sqrt(x.var(-1, keepdims=True) + 1e-5)
 
 
@@ -59,10 +65,10 @@ def logits(params, text):
     """Of the letter after each place of a window of letters (WINDOW,)."""
     x = params["letters"][text] + params["places"]
     for i in range(BLOCKS):
-        x = x + attention(standardised(x) @ params[f"qkv{i}"]) @ params[f"out{i}"]
-        hidden = jax.nn.gelu(standardised(x) @ params[f"up{i}"])
+        x = x + attention(standardized(x) @ params[f"qkv{i}"]) @ params[f"out{i}"]
+        hidden = jax.nn.gelu(standardized(x) @ params[f"up{i}"])
         x = x + hidden @ params[f"down{i}"]
-    return standardised(x) @ params["letters"].T
+    return standardized(x) @ params["letters"].T
 
 
 def loss(params, texts):

@@ -1,9 +1,16 @@
-"""A convolutional network on images: two layers of 3 x 3 filters read shifted digits.
+"""Convolutional network: classify shifted digits with two layers of 3 x 3 filters.
 
-Every image is moved by up to one pixel before it is shown, otherwise each time, so that
-the network cannot learn places by heart: a gather with traced offsets inside the
-compiled step. The training loop is a `scan` over the batches of an epoch. The picture
-shows what the first filters look for, and what they see in one image.
+**Problem.** Recognize handwritten digits at any position.
+
+**Model.** Two convolutional layers, and a linear layer.
+
+**Method.** In every epoch each image is shifted by up to one pixel, at random, so the
+network cannot memorize positions. The shift is a gather with traced offsets inside the
+compiled step. The training loop is a `scan` over the batches of an epoch.
+
+**Result.** The picture shows the first filters, and their outputs for one image.
+
+**To try.** Shift by two pixels, or add a third layer.
 
     python examples/cnn.py [--epochs 40] [--out examples/out]
 """

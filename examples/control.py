@@ -1,9 +1,16 @@
 """Model-predictive control: swing up a pole by gradients through the physics.
 
-At each instant the controller imagines the next one and a half seconds: a plan of
-forces is simulated with the equations of motion, and the plan improved by gradient
-descent through the simulation. The first force is applied, and the plan shifted and
-improved again. Sixteen plans are tried at once (`vmap`), of which the best counts.
+**Problem.** A cart on a rail has a hanging pole. Find forces that swing it up and hold
+it there.
+
+**Model.** The equations of motion of cart and pole, integrated in time.
+
+**Method.** At each instant the controller simulates a plan of forces for the next 1.5
+seconds and improves it by gradient descent through the simulation. It applies the first
+force, shifts the plan and improves it again. `vmap` tries sixteen plans at once; the
+best one counts.
+
+**To try.** A heavier pole, a weaker motor (`MAX_FORCE`), or fewer plans.
 
     python examples/control.py [--steps 250] [--out examples/out]
 """

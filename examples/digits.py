@@ -1,9 +1,17 @@
-"""Learn to read handwritten digits: 1,797 real images, an MLP, Adam, a few seconds.
+"""Digits: learn to read 1,797 handwritten digits in a few seconds.
+
+**Problem.** Classify real images of 8 x 8 pixels.
+
+**Model.** A multilayer perceptron with a softmax.
+
+**Method.** `value_and_grad` and `jit` make the training step, with Adam written out as
+functions of trees. `vmap(grad(...))` gives the gradient of every example: the images
+with the largest norms are the unusual ones.
+
+**To try.** The same file runs under JAX: replace `curta` by `jax` in the two import
+lines below.
 
     python examples/digits.py [--epochs 40] [--out examples/out]
-
-Everything but the last line of the report is the JAX programming model, so the same
-file runs under JAX: write `jax` for `curta` in the two import lines below.
 """
 
 import argparse
@@ -33,7 +41,7 @@ NOISE = 0.12  # standard deviation, in units of full ink
 
 
 def init_params(key, sizes=SIZES):
-    """A list of layers, each a dict of weights and biases (He's initialisation)."""
+    """A list of layers, each a dict of weights and biases (He's initialization)."""
     layers = []
     keys = jax.random.split(key, len(sizes) - 1)
     for layer_key, n_in, n_out in zip(keys, sizes[:-1], sizes[1:]):

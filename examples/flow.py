@@ -1,9 +1,17 @@
-"""A normalising flow: bend a normal distribution until it looks like the data.
+"""Normalizing flow: transform a normal distribution into that of the data.
 
-Eight layers each shift and stretch one coordinate by what a small network makes of the
-other (Real NVP: Dinh and others, 2017). That can be undone, and its volume is known, so
-the exact likelihood of the data is there to be maximised. The density of the picture is
-it; the points are drawn by sending normal draws the other way.
+**Problem.** Estimate a density from samples, exactly and with a way to draw new ones.
+
+**Model.** Eight layers. Each shifts and scales one coordinate by a small network of the
+other coordinate (Real NVP, Dinh et al., 2017). A layer is invertible and its change of
+volume is known, so the exact likelihood is available.
+
+**Method.** Maximize the likelihood by Adam, with a `scan` over layers. New points are
+normal draws sent through the inverse layers.
+
+**Result.** The picture shows the data, new points, and the density.
+
+**To try.** Other data: write a function that draws points in the plane.
 
     python examples/flow.py [--steps 1500] [--out examples/out]
 """

@@ -1,9 +1,15 @@
-"""Gaussian process: regression that knows what it does not know.
+"""Gaussian process: regression with a measure of its own uncertainty.
 
-The prior is a kernel (a smooth part and a periodic one) with five parameters, which
-gradient ascent on the marginal likelihood finds: the gradient passes through a Cholesky
-factorisation. The posterior is a mean and a deviation for each place, and samples of it
-are whole functions (Rasmussen & Williams, 2006, chapter 2).
+**Problem.** Fit a function to a few noisy observations, and say how certain the fit is.
+
+**Model.** The prior is a kernel with five parameters: a smooth part and a periodic one
+(Rasmussen & Williams, 2006, chapter 2).
+
+**Method.** Gradient ascent on the marginal likelihood finds the parameters. The
+gradient passes through a Cholesky factorization. The posterior is a mean and a
+deviation for each position. Its samples are functions.
+
+**To try.** Remove the periodic part of the kernel, and see how the forecast changes.
 
     python examples/gaussian_process.py [--steps 600] [--out examples/out]
 """

@@ -1,9 +1,17 @@
-"""Molecular dynamics: atoms condense, by the gradient of an energy.
+"""Molecular dynamics: atoms condense, moved by the gradient of an energy.
 
-Atoms in a periodic box attract and repel each other by the Lennard-Jones potential. The
-forces are minus the gradient of the energy, which `grad` gives; the velocity Verlet
-method moves the atoms, and a thermostat that scales velocities cools them down, so that
-a gas becomes drops. Without the thermostat the energy is kept, which is checked first.
+**Problem.** Simulate a gas of atoms in a periodic box while it is cooled.
+
+**Model.** Atoms attract and repel each other by the Lennard-Jones potential. A
+thermostat scales their velocities.
+
+**Method.** `grad` of the energy gives the forces. The velocity Verlet method moves the
+atoms, with `scan` over the steps. Without the thermostat the energy is constant, which
+the program checks first.
+
+**Result.** The cooled gas forms drops.
+
+**To try.** More atoms (`--side 20`), or slower cooling.
 
     python examples/molecular_dynamics.py [--side 14] [--out examples/out]
 """

@@ -1,10 +1,18 @@
 """Navier-Stokes: two-dimensional turbulence by Fourier transforms.
 
-The vorticity of an incompressible fluid on a torus is carried along by the velocity
-that follows from it, and decays by viscosity. Derivatives are products in Fourier
-space; the product of velocity and gradient is taken in space, with the upper third of
-the frequencies cut off (dealiasing). Time goes by a third-order Runge-Kutta method with
-the viscous term exact (integrating factor). Random eddies merge into larger ones.
+**Problem.** Simulate an incompressible fluid on a torus, starting from random eddies.
+
+**Model.** The vorticity is transported by the velocity that follows from it, and decays
+by viscosity.
+
+**Method.** Derivatives are products in Fourier space. The product of velocity and
+gradient is computed in space, without the upper third of the frequencies (dealiasing).
+Time integration is a third-order Runge-Kutta method with an exact viscous term
+(integrating factor). A `fori_loop` compiles all steps.
+
+**Result.** Small eddies merge into larger ones.
+
+**To try.** A larger `--size`; a viscosity ten times smaller.
 
     python examples/navier_stokes.py [--size 256] [--steps 1200] [--out examples/out]
 """
@@ -18,11 +26,13 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.animation import FuncAnimation
 
 import curta as jax
 import curta.numpy as jnp
 
 HERE = Path(__file__).parent
+FRAMES = 60
 VISCOSITY = 1e-3
 
 
@@ -75,6 +85,16 @@ def eddies(key, size):
     return 8 * w / jnp.std(w)
 
 
+def animate(path, frames, **style):
+    """Save arrays as the frames of an animation that repeats."""
+    height, width = frames[0].shape
+    figure = plt.figure(figsize=(width / 64, height / 64))
+    image = figure.add_axes((0, 0, 1, 1)).imshow(frames[0], **style)
+    image.axes.axis("off")
+    film = FuncAnimation(figure, lambda i: image.set_data(frames[i]), len(frames))
+    film.save(path, writer="pillow", fps=20, dpi=64)
+
+
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--size", type=int, default=256)
@@ -102,6 +122,12 @@ def main(arguments=None):
         axis.axis("off")
     options.out.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out / "navier_stokes.png", dpi=100, bbox_inches="tight")
+
+    frames = pictures[:1]
+    for _ in range(FRAMES):
+        frames.append(run(frames[-1], options.steps // FRAMES, dt)[0])
+    style = {"cmap": "RdBu", "vmin": -20, "vmax": 20}
+    animate(options.out / "navier_stokes.webp", frames, **style)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,17 @@
-"""Neural ODE: learn the equation of motion from noisy orbits.
+"""Neural ODE: learn an equation of motion from noisy orbits.
 
-A network gives the velocity at each place; a Runge-Kutta method integrates it, and the
-error of the orbit is differentiated through the integration (Chen et al., 2018). The
-data are orbits of the Van der Pol oscillator, seen with noise. Afterwards the learnt
-field is integrated from places that were never seen, for much longer.
+**Problem.** Given noisy orbits of the Van der Pol oscillator, find the vector field
+that generates them.
+
+**Model.** A network gives the velocity at each position (Chen et al., 2018).
+
+**Method.** A Runge-Kutta method integrates the network. The error of the orbit is
+differentiated through the integration.
+
+**Result.** The learned field is integrated for a much longer time, from positions that
+are not in the data.
+
+**To try.** More noise, or fewer orbits.
 
     python examples/neural_ode.py [--steps 1500] [--out examples/out]
 """
@@ -98,17 +106,17 @@ def main(arguments=None):
 
     fresh = jnp.array([[0.5, 0.5], [-2.5, 2.0], [2.8, -2.5]])
     truth = jax.vmap(lambda y: integrate(van_der_pol, y, 300))(fresh)
-    learnt = jax.vmap(lambda y: integrate(lambda y: network(params, y), y, 300))(fresh)
-    errors = jnp.abs(truth - learnt).max(axis=(0, 2))
+    learned = jax.vmap(lambda y: integrate(lambda y: network(params, y), y, 300))(fresh)
+    errors = jnp.abs(truth - learned).max(axis=(0, 2))
     print(f"error after 2 time units: {float(errors[19]):.3f}, as long as the data")
     print(f"after 10: {float(errors[99]):.3f}, after 30: {float(errors[299]):.3f}")
     figure, axes = plt.subplots(1, 2, figsize=(11, 4))
     axes[0].semilogy(jnp.stack(values))
     axes[0].set_title("training error")
-    for a, b in zip(truth, learnt):
+    for a, b in zip(truth, learned):
         axes[1].plot(*a.T, "k", linewidth=2.5, alpha=0.25)
         axes[1].plot(*b.T, linewidth=1)
-    axes[1].set_title("orbits: true (gray) and learnt")
+    axes[1].set_title("orbits: true (gray) and learned")
     options.out.mkdir(parents=True, exist_ok=True)
     figure.savefig(options.out / "neural_ode.png", dpi=100, bbox_inches="tight")
 

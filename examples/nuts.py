@@ -1,10 +1,16 @@
 # pyright: reportMissingImports=false
-"""Stochastic volatility: 503 unknowns sampled by NUTS, the sampler of NumPyro.
+"""Stochastic volatility: sample 503 unknowns with NUTS of NumPyro.
 
-The returns of 500 days are drawn from Student's distribution, with a scale of each day
-whose logarithm walks at random. Only the returns are given: the scale of every day, the
-size of its steps and the tails of the distribution are sampled by four chains at once
-(`vmap`). NumPyro is written for JAX; after `import curta.as_jax` it runs on Curta.
+**Problem.** Given the returns of 500 days, estimate the volatility of each day.
+
+**Model.** Returns have a Student distribution. The logarithm of its scale is a random
+walk. Unknown are the scale of every day, the step size of the walk, and the tails of
+the distribution.
+
+**Method.** NumPyro's No-U-Turn sampler runs four chains at once (`vmap`). NumPyro is
+written for JAX; after `import curta.as_jax` it runs on Curta.
+
+**To try.** More draws (`--draws 1000`), and compare the intervals.
 
     python examples/nuts.py [--days 500] [--draws 400] [--out examples/out]
 

@@ -1,9 +1,15 @@
-"""Option pricing with Greeks: the derivatives of a price, by differentiating the price.
+"""Options with Greeks: differentiate the price of an option.
 
-The Black-Scholes formula gives the price of a European call; `grad` gives its Greeks:
-delta and gamma (spot), vega (volatility), theta (time), and `vmap` gives them for many
-spots. An Asian option, which pays by the mean of the path, has no such formula: its
-price is a mean over simulated paths, and the same `grad` differentiates the simulation.
+**Problem.** Compute prices of options and their sensitivities, the Greeks.
+
+**Model.** The Black-Scholes formula prices a European call. An Asian option, which pays
+by the mean of the path, has no such formula; its price is a mean over simulated paths.
+
+**Method.** `grad` of the formula gives delta and gamma (spot), vega (volatility) and
+theta (time), and `vmap` evaluates them for many spots. The same `grad` differentiates
+the simulation.
+
+**To try.** A barrier option: multiply the payoff by a smooth indicator.
 
     python examples/options.py [--paths 100000] [--out examples/out]
 """

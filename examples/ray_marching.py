@@ -1,9 +1,15 @@
-"""Ray marching a signed distance field: a scene is one function of a point.
+"""Ray marching: render a scene that is one function of a point.
 
-`distance(p)` is how far a point is from the nearest surface. A ray goes forward by that
-much until it hits something. The gradient of the distance is the normal of the surface:
-`grad` of the scene is all that light and shadow need, and nothing about the shapes has
-to be said twice. The program is written for one ray; `vmap` makes the picture.
+**Problem.** Render shapes with light, shadows and highlights.
+
+**Model.** `distance(p)` is the distance from a point to the nearest surface. Its
+gradient is the normal of the surface.
+
+**Method.** A ray moves forward by this distance until it hits a surface. `grad` of the
+scene gives the normals for light and shadow. The program is written for one ray; `vmap`
+maps it over all pixels.
+
+**To try.** Add a shape: `jnp.minimum` joins it to the scene.
 
     python examples/ray_marching.py [--height 360] [--out examples/out]
 """
@@ -66,8 +72,8 @@ def march(origin, direction, steps=96):
     return jax.lax.fori_loop(0, steps, step, 0.01)
 
 
-def colour(origin, direction):
-    """The colour of one ray, (3,)."""
+def color(origin, direction):
+    """The color of one ray, (3,)."""
     t = march(origin, direction)
     p = origin + t * direction
     normal = unit(jax.grad(distance)(p))
@@ -85,8 +91,8 @@ def colour(origin, direction):
 
 @jax.jit
 def render(directions, origin):
-    """The colours of rays (rows, columns, 3) from one point."""
-    return jax.vmap(jax.vmap(colour, (None, 0)), (None, 0))(origin, directions)
+    """The colors of rays (rows, columns, 3) from one point."""
+    return jax.vmap(jax.vmap(color, (None, 0)), (None, 0))(origin, directions)
 
 
 def camera(origin, target, height, width):

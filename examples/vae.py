@@ -1,10 +1,17 @@
-"""A variational autoencoder: digits from two hidden numbers, learnt without labels.
+"""Variational autoencoder: digits from two latent numbers, without labels.
 
-The encoder gives a normal distribution over two hidden numbers for an image, the
-decoder gives the image back. Both are trained on a bound of the likelihood (Kingma &
-Welling, 2014), whose gradient goes through the random draw. The left picture is drawn
-by the decoder alone, over the plane of the hidden numbers; at the right are the images
-there.
+**Problem.** Find a two-dimensional map of images without knowing their classes.
+
+**Model.** The encoder gives a normal distribution of two latent numbers for an image.
+The decoder reconstructs the image (Kingma & Welling, 2014).
+
+**Method.** Both are trained on a lower bound of the likelihood. Its gradient passes
+through the random draws.
+
+**Result.** On the left, images of the decoder over the latent plane. On the right, the
+data in this plane.
+
+**To try.** A larger weight of the divergence gives a smoother map.
 
     python examples/vae.py [--epochs 200] [--out examples/out]
 """

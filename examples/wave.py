@@ -1,10 +1,17 @@
-"""Seeing by sound: the speed of waves in a body, from what microphones around it hear.
+"""Seeing by sound: find the speed of waves in a body from sounds around it.
 
-Waves run through a square, faster or slower by place (the wave equation on a grid, one
-`scan` over time). Eight sources sound in turn, and microphones on the edge record them.
-The gradient of the misfit goes back through the simulation (full waveform inversion);
-`checkpoint` keeps the memory of that small. From a guess of equal speed everywhere,
-descent finds where the two discs are.
+**Problem.** Microphones at the edge of a square record eight sources. Find the speed of
+sound inside (full waveform inversion).
+
+**Model.** The wave equation on a grid.
+
+**Method.** One `scan` over time simulates the waves. The gradient of the misfit passes
+back through the simulation; `checkpoint` bounds its memory. Gradient descent starts
+from a constant speed.
+
+**Result.** The reconstruction shows the two discs.
+
+**To try.** Fewer sources, or noise in the recordings.
 
     python examples/wave.py [--steps 60] [--out examples/out]
 """

@@ -5,6 +5,7 @@ same figure with a dark background, and with light text, axes and black lines.
 """
 
 import functools
+import os
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ def draw_both() -> None:
     @functools.wraps(save)
     def savefig(self: Figure, fname: Any, **options: Any) -> None:
         save(self, fname, **options)
+        if not isinstance(fname, str | os.PathLike):  # a frame of an animation
+            return
         path = Path(fname)
         darken(self)
         options |= {"facecolor": BACKGROUND}

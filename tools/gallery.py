@@ -1,17 +1,22 @@
-"""Run the programs of examples/, and over JAX too where it is installed.
+"""Run the programs of examples/ for the gallery of the documentation.
 
-    python tools/gallery.py [--missing] [--no-jax] [NAME ...]
+    python tools/gallery.py [--changed] [--times] [NAME ...]
 
-Their pictures, what they print and how long they took go to examples/out, from which
-the gallery of the documentation is made. Over JAX, a program runs with `jax` for
-`curta` in its imports; its pictures are thrown away. A program of a library that is not
-installed is not run, and named.
+Pictures and printed output go to examples/out, from which the pages are made.
+`--changed` runs the programs whose source or library differs from their last run.
+`--times` also measures processor time, with an empty kernel cache, with a filled one,
+and over JAX (with `jax` for `curta` in the imports), and writes it to TIMES, which
+belongs to the repository. Programs whose library is not installed are listed and
+skipped.
 """
 
 import argparse
+import hashlib
+import importlib.metadata
 import importlib.util
 import json
 import os
+import platform
 import resource
 import subprocess
 import sys
@@ -24,6 +29,7 @@ ROOT = str(Path(__file__).parents[1])
 EXAMPLES = Path(__file__).parents[1] / "examples"
 OUT = EXAMPLES / "out"
 RUNS = OUT / "gallery.json"
+TIMES = Path(__file__).parents[1] / "docs/gallery/times.json"
 TO_JAX = (
     ("import curta as jax", "import jax"),
     ("import curta.numpy as jnp", "import jax.numpy as jnp"),
@@ -31,6 +37,7 @@ TO_JAX = (
     ("import curta.as_jax", "import jax"),
 )
 NEEDS = {"nuts": "numpyro"}
+PICTURES = {".png", ".webp"}
 # The source comes by standard input, and finds its data beside `__file__`.
 RUN = """
 import sys
@@ -52,20 +59,21 @@ def over_jax(source: str) -> str:
 
 
 class Run(NamedTuple):
-    """Seconds that a process took, and those of processors; what it printed."""
+    """Wall-clock and processor seconds of a process, and its output."""
 
     seconds: float
     busy: float
     output: str
 
 
-def run(path: Path, source: str, out: Path) -> Run:
+def run(path: Path, source: str, out: Path, cache: Path | None = None) -> Run:
     start, before = time.perf_counter(), used()
     done = subprocess.run(
         [sys.executable, "-c", RUN, ROOT, str(path), "--out", str(out)],
         input=source,
         capture_output=True,  # progress bars are not shown
         text=True,
+        env=os.environ | ({"CURTA_CACHE_DIR": str(cache)} if cache else {}),
     )
     if done.returncode:
         raise RuntimeError(f"{path.name} failed:\n{done.stderr}")
@@ -73,65 +81,97 @@ def run(path: Path, source: str, out: Path) -> Run:
 
 
 def used() -> float:
-    """The seconds of processors that ended processes have taken."""
+    """The processor seconds of all child processes that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def is_runnable(path: Path) -> bool:
-    """Whether the library that a program is written for, if any, is installed."""
+    """Return True if the library that the program needs, if any, is installed."""
     library = NEEDS.get(path.stem)
     return library is None or importlib.util.find_spec(library) is not None
 
 
-def run_all(paths: list[Path], with_jax: bool) -> None:
-    runs = json.loads(RUNS.read_text()) if RUNS.exists() else {}
+def digest(path: Path) -> str:
+    """Return a hash of a program and of the version of the library it needs."""
+    library = NEEDS.get(path.stem)
+    version = importlib.metadata.version(library) if library else ""
+    return hashlib.sha256(path.read_bytes() + version.encode()).hexdigest()[:16]
+
+
+def draw(path: Path) -> dict[str, object]:
+    """Run a program and keep its pictures; return the entry of gallery.json."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(path, path.read_text(), Path(folder))
+        files = sorted(p for p in Path(folder).iterdir() if p.suffix in PICTURES)
+        for file in files:
+            (OUT / file.name).write_bytes(file.read_bytes())
+        output = done.output.replace(folder, "examples/out")
+    return {
+        "digest": digest(path),
+        "output": output,
+        "pictures": [file.name for file in files],
+    }
+
+
+def measured(path: Path) -> dict[str, float]:
+    """Measure processor seconds: an empty kernel cache, a filled one, and JAX."""
+    source = path.read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        cache = Path(folder) / "cache"
+        first, later = (run(path, source, Path(folder), cache) for _ in range(2))
+        theirs = run(path, over_jax(source), Path(folder))
+    found = {"first": first.busy, "later": later.busy, "jax": theirs.busy}
+    return {name: round(seconds, 2) for name, seconds in found.items()}
+
+
+def load(path: Path) -> dict[str, dict[str, object]]:
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def save(path: Path, rows: dict[str, dict[str, object]]) -> None:
+    path.write_text(json.dumps(dict(sorted(rows.items())), indent=1) + "\n")
+
+
+def run_all(paths: list[Path], with_times: bool) -> None:
+    runs, times = load(RUNS), load(TIMES)
     for number, path in enumerate(paths, 1):
-        print(f"gallery {number}/{len(paths)}: {path.stem}", flush=True)
-        source = path.read_text()
-        with tempfile.TemporaryDirectory() as folder:
-            ours = run(path, source, Path(folder))
-            pictures = sorted(p.name for p in Path(folder).glob("*.png"))
-            for name in pictures:
-                (OUT / name).write_bytes((Path(folder) / name).read_bytes())
-            output = ours.output.replace(folder, "examples/out")
-        theirs = None
-        if with_jax:
-            with tempfile.TemporaryDirectory() as folder:
-                theirs = run(path, over_jax(source), Path(folder))
-        runs[path.stem] = {
-            "seconds": ours.seconds,
-            "busy": ours.busy,
-            "jax_seconds": theirs and theirs.seconds,
-            "jax_busy": theirs and theirs.busy,
-            "processors": len(os.sched_getaffinity(0)),
-            "output": output,
-            "pictures": pictures,
-        }
-        RUNS.write_text(json.dumps(dict(sorted(runs.items())), indent=1) + "\n")
+        print(f"gallery {number}/{len(paths)}: {path.stem}", end=" ", flush=True)
+        start = time.perf_counter()
+        runs[path.stem] = draw(path)
+        save(RUNS, runs)
+        if with_times:
+            times[path.stem] = dict(measured(path))
+            times["_machine"] = {
+                "jax": importlib.metadata.version("jax"),
+                "python": platform.python_version(),
+                "processors": len(os.sched_getaffinity(0)),
+                "date": time.strftime("%Y-%m-%d"),
+            }
+            save(TIMES, times)
+        print(f"{time.perf_counter() - start:.0f} s", flush=True)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", help="programs; all, if none is named")
-    parser.add_argument("--missing", action="store_true", help="those never run")
-    parser.add_argument("--no-jax", action="store_true")
+    parser.add_argument("names", nargs="*", help="programs; default: all")
+    parser.add_argument("--changed", action="store_true", help="skip unchanged ones")
+    parser.add_argument("--times", action="store_true", help="measure, over JAX too")
     options = parser.parse_args()
     OUT.mkdir(parents=True, exist_ok=True)
-    known = json.loads(RUNS.read_text()) if RUNS.exists() else {}
     paths = sorted(EXAMPLES.glob("*.py"))
     if options.names:
         paths = [p for p in paths if p.stem in options.names]
-    if options.missing:
-        paths = [p for p in paths if p.stem not in known]
     for path in paths:
         if not is_runnable(path):
-            print(
-                f"not run: {path.name} needs {NEEDS[path.stem]} (make gallery has it)"
-            )
+            print(f"skipped: {path.name} needs {NEEDS[path.stem]}")
     paths = list(filter(is_runnable, paths))
-    has_jax = importlib.util.find_spec("jax") is not None
-    run_all(paths, has_jax and not options.no_jax)
+    if options.changed:
+        known = load(RUNS)
+        every = len(paths)
+        paths = [p for p in paths if known.get(p.stem, {}).get("digest") != digest(p)]
+        print(f"gallery: {len(paths)} of {every} programs changed since their last run")
+    run_all(paths, options.times)
 
 
 if __name__ == "__main__":

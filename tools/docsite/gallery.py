@@ -1,8 +1,9 @@
-"""Pages of the gallery, made of programs in examples/ and of what their runs left.
+"""Pages of the gallery, made from the programs in examples/ and their output.
 
-`make gallery` runs the programs and leaves figures and `gallery.json` (times, and what
-they print) in examples/out. The text of a page is the program's docstring; the cards of
-the overview come from docs/gallery/index.md.
+`tools/gallery.py` runs the programs. It writes figures and `gallery.json` (printed
+output) to examples/out, and processor times to docs/gallery/times.json. The text of a
+page is the program's docstring; the cards of the overview come from
+docs/gallery/index.md.
 """
 
 import ast
@@ -10,19 +11,21 @@ import json
 import re
 from typing import Any
 
-from tools.docsite.pages import ROOT, Page, SiteError
+from tools.docsite.pages import DOCS, ROOT, Page, SiteError
 
 EXAMPLES = ROOT / "examples"
 OUT = EXAMPLES / "out"
 INDEX = "gallery/index.md"
 DARK = ".dark."
+TIMES = DOCS / "gallery/times.json"
+BARS = (("first", "Curta, first run"), ("later", "Curta, later"), ("jax", "JAX"))
 ROW = re.compile(r"^- \[([^\]]*)\]\((\w+)\.md\): (.*)$", re.MULTILINE)
 
 
 def runs() -> dict[str, Any]:
     path = OUT / "gallery.json"
     if not path.exists():
-        raise SiteError("no figures in examples/out: run `make gallery` first")
+        raise SiteError("examples/out is empty: run tools/gallery.py first")
     found = json.loads(path.read_text())
     for run in found.values():  # dark figures are shown in place of light ones
         run["pictures"] = [name for name in run["pictures"] if DARK not in name]
@@ -44,7 +47,9 @@ def pages() -> list[Page]:
 
 
 def pictures() -> dict[str, bytes]:
-    return {f"gallery/{p.name}": p.read_bytes() for p in OUT.glob("*.png")}
+    kinds = (".png", ".webp")
+    files = [p for p in OUT.iterdir() if p.suffix in kinds]
+    return {f"gallery/{p.name}": p.read_bytes() for p in files}
 
 
 def with_cards(index: Page) -> None:
@@ -79,6 +84,8 @@ def page(source: str, stem: str, run: dict[str, Any] | None) -> str:
 
 {text.strip(chr(10))}
 
+{times(stem)}
+
 {result(run)}
 
 ## The program
@@ -90,28 +97,33 @@ def page(source: str, stem: str, run: dict[str, Any] | None) -> str:
 
 
 def result(run: dict[str, Any] | None) -> str:
-    """How long a program took, and what it printed."""
+    """The printed output of a program."""
     if run is None:
         return "This program has not run yet: `make gallery` runs it."
-    printed = run["output"].strip()
-    return f"## Result\n\n{times(run)}\n\nOutput:\n\n```text\n{printed}\n```"
+    return f"## Output\n\n```text\n{run['output'].strip()}\n```"
 
 
-def times(run: dict[str, Any]) -> str:
-    """The time of the whole process, imports and compilation included, as bars."""
-    text = (
-        f"The program took {run['seconds']:.1f} s on {run['processors']} processors,"
-        f" imports and compilation included ({run['busy']:.1f} s of processor time)."
-    )
-    if run["jax_seconds"] is None:
-        return text
-    bars = bar("Curta", run["seconds"], run) + bar("JAX", run["jax_seconds"], run)
-    return f'{text}\n\n<div class="bars">{bars}</div>'
-
-
-def bar(name: str, seconds: float, run: dict[str, Any]) -> str:
-    share = 100 * seconds / max(run["seconds"], run["jax_seconds"])
+def times(stem: str) -> str:
+    """The processor time of the whole process, imports and compilation included."""
+    table = json.loads(TIMES.read_text()) if TIMES.exists() else {}
+    if stem not in table:
+        return ""
+    row, machine = table[stem], table["_machine"]
+    longest = max(row.values())
+    bars = "".join(bar(*b, row[b[0]], longest) for b in BARS)
     return (
-        f'<div class="bar {name.lower()}"><b>{name}</b>'
-        f'<i style="width:{share:.0f}%"></i><span>{seconds:.1f} s</span></div>'
+        f'## Time\n\n<div class="bars">{bars}</div>\n\n'
+        "Processor time of the whole program, including imports and compilation, on"
+        f" {machine['processors']} cores with Python {machine['python']} and JAX"
+        f" {machine['jax']} ({machine['date']}). Later runs of Curta load their kernels"
+        " from the cache on disk."
+    )
+
+
+def bar(key: str, label: str, seconds: float, longest: float) -> str:
+    kind = "jax" if key == "jax" else "curta"
+    return (
+        f'<div class="bar {kind}"><b>{label}</b>'
+        f'<i style="width:{100 * seconds / longest:.0f}%"></i>'
+        f"<span>{seconds:.1f} s</span></div>"
     )
