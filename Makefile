@@ -142,17 +142,17 @@ test-cpus: $(call ready,test)
 
 MINUTES ?= 10
 fuzz: $(call ready,test)
-	$(call python,test) -m stress.fuzz --minutes $(MINUTES) --keep $(ARGS)
+	$(call python,test) -m tests.stress.fuzz --minutes $(MINUTES) --keep $(ARGS)
 
-# A module of stress/ each; it has options (ARGS) for its time and seed.
+# A module of tests/stress/ each; it has options (ARGS) for its time and seed.
 stress-hosts: $(call ready,test)
-	$(call python,test) -m stress.hosts --minutes $(MINUTES) $(ARGS)
+	$(call python,test) -m tests.stress.hosts --minutes $(MINUTES) $(ARGS)
 
 stress-%: $(call ready,test)
-	$(call python,test) -m stress.$(subst -,_,$*) $(ARGS)
+	$(call python,test) -m tests.stress.$(subst -,_,$*) $(ARGS)
 
 test-libraries: $(call ready,libraries) $(call ready,libraries-jax)
-	$(call python,libraries) -m stress.libraries $(ARGS)
+	$(call python,libraries) -m tests.stress.libraries $(ARGS)
 
 # The tables at the end say which tiers ran, in half an hour: ARGS="--minutes 120" for
 # more, ARGS="--tier A -- -k Sin]" for one test. The wheel is what tier C's plugin for
@@ -162,12 +162,12 @@ test-accelerators: $(call ready,accelerators)
 	    --disable-pip-version-check --no-deps --require-hashes -r locks/xla-client.txt \
 	    || echo "no tensorflow-cpu: tiers C and D will not run as wholes"
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-	$(call python,accelerators) -m accelerators $(ARGS)
+	$(call python,accelerators) -m tests.accelerators $(ARGS)
 
 # With a browser of the system (apt install chromium); the site is that of `make docs`.
 test-browser: $(call ready,browser)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-	$(call python,browser) -m pytest browser -rs $(ARGS)
+	$(call python,browser) -m pytest tests/browser -rs $(ARGS)
 	@test -d site || echo "not run: pages of the site (make docs makes it)"
 
 # The environment brings the plugin: cuda13, cuda12, rocm7, tpu; `test` brings none, for
@@ -175,19 +175,19 @@ test-browser: $(call ready,browser)
 PLATFORM ?= cuda
 PLUGIN ?= cuda13
 test-gpu: $(call ready,$(PLUGIN))
-	$(call python,$(PLUGIN)) -m accelerators.on_gpu --platform $(PLATFORM) $(ARGS)
+	$(call python,$(PLUGIN)) -m tests.accelerators.on_gpu --platform $(PLATFORM) $(ARGS)
 
 # Samples of all ops, random programs and others on 2, 3 and 4 ranks, by MPI, over TCP
 # and on simulated hosts: hours. ARGS="--every 10" runs a tenth, --engines and --ranks
 # choose. The table at the end says what ran.
 test-multiprocess: $(call ready,hosts)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-	$(call python,hosts) -m multiprocess.net $(ARGS)
+	$(call python,hosts) -m tests.multiprocess.net $(ARGS)
 
 # Processes are started: one test at a time. The last line says by what.
 test-hosts: $(call ready,hosts)
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-	$(call python,hosts) -m pytest multiprocess $(ARGS)
+	$(call python,hosts) -m pytest tests/multiprocess $(ARGS)
 	@if [ "$$(id -u)" = 0 ] && ip netns list >/dev/null 2>&1; then \
 	    $(call python,hosts) -m tests.hosts.netns; \
 	else echo "not run: hosts in network namespaces (needs root and ip)"; fi

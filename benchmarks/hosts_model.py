@@ -18,8 +18,8 @@ import curta
 from benchmarks.hosts_bytes import OF_WEIGHTS, f32, layer, program, weights
 from curta import P
 from curta.api.cost import eqn_flops, flops
-from curta.compiler.graph.overlap import overlapped
-from curta.compiler.prepare import prepare
+from curta.compiler.rewrite.overlap import overlapped
+from curta.compiler.rewrite.prepare import prepare
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.partition.costs import traffic_of
 from curta.primitives.host_collectives import HostDone, HostStart

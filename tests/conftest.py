@@ -10,6 +10,9 @@ import pytest
 
 TESTS = Path(__file__).parent
 
+# Suites with environments or time limits of their own: they run when they are named.
+collect_ignore = ["accelerators", "browser", "multiprocess", "stress"]
+
 # Kernels made by the tests stay out of the user's cache, and are there the next time.
 os.environ.setdefault(
     "CURTA_CACHE_DIR", str(TESTS.parent / ".pytest_cache" / "kernels")
@@ -81,7 +84,7 @@ def golden_by_version(request, golden):
 
     Under 0.12 it must give that of the file for 0.12, or the same if there is none.
     """
-    from curta.api_version import jax_api_version
+    from curta._settings.api_version import jax_api_version
 
     def check(make) -> None:
         with jax_api_version("0.10"):

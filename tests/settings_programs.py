@@ -53,7 +53,7 @@ def watch() -> None:
 
 def watch_reads() -> None:
     """Note the settings that are read inside of such functions."""
-    from curta.config_options import Config, _options
+    from curta._settings.options import Config, _options
 
     read = Config.__getattribute__
 
@@ -221,7 +221,7 @@ def fresh(name: str, value: object) -> dict[str, str]:
 def flip() -> None:
     """Print what a setting leaves unchanged though a fresh process has it otherwise."""
     import curta
-    from curta.config_options import _traced
+    from curta._settings.options import _traced
 
     assert {*_traced} <= OTHER.keys() | ELSEWHERE, {*_traced} - {*OTHER, *ELSEWHERE}
     expected = {name: fresh(name, value) for name, value in OTHER.items()}

@@ -8,7 +8,8 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import advisor, lax
+from curta import lax
+from curta._base import advisor
 from curta.config import captured_constants_warn_bytes, config
 from curta.errors import AdviceWarning
 

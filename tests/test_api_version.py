@@ -10,8 +10,9 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import api_version, lax
-from curta.api_version import jax_api_version
+from curta import lax
+from curta._settings import api_version
+from curta._settings.api_version import jax_api_version
 
 VERSIONS = tuple(api_version.RELEASES)
 

@@ -9,7 +9,7 @@ from functools import partial
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 import jax
 import jax.numpy as jnp
 import jax.scipy.special

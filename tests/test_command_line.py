@@ -14,7 +14,7 @@ import pytest
 from curta.api import readable
 from curta.command_line import bench, doctor, main, measured, programs
 from curta.command_line.machine import Machine
-from curta.compiler import cache
+from curta.compiler.machine_code import cache
 from curta.config import config
 
 PAGE = Path(__file__).parents[1] / "docs" / "command_line.md"

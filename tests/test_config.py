@@ -12,7 +12,7 @@ import pytest
 from tests.runtime.test_threads import needs_fork, run_script
 
 import curta
-from curta import config_accepted, config_options
+from curta._settings import accepted as config_accepted, options as config_options
 from curta.config import (
     config,
     debug_nans,
@@ -160,7 +160,7 @@ def test_overrides_belong_to_their_thread():
 
 CHANGED_MEANWHILE = """
 import os, threading
-from curta import config_options
+from curta._settings import options as config_options
 from curta.config import Config, config
 
 changing, given = threading.Event(), config_options._make_context

@@ -17,7 +17,9 @@ def test_the_locks_fit_the_declared_requirements(declared):
     assert locks.check(declared) == []
 
 
-@pytest.mark.parametrize("folder", ["examples", "multiprocess", "browser", "docs"])
+@pytest.mark.parametrize(
+    "folder", ["examples", "tests/multiprocess", "tests/browser", "docs"]
+)
 def test_folders_import_packages_of_their_groups(folder, declared):
     paths = [p for p in imports.sources() if p.is_relative_to(ROOT / folder)]
     assert paths

@@ -13,8 +13,9 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.skipif(sys.platform != "linux", reason="needs fork and limits of Linux")
 def test_faults_give_right_results_or_clear_errors():
     paths = [str(ROOT), *sys.path]
+    options = ["--quick", "--kills=4", "--seed=1"]
     done = subprocess.run(
-        [sys.executable, "-m", "stress.faults", "--quick", "--kills=4", "--seed=1"],
+        [sys.executable, "-m", "tests.stress.faults", *options],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,

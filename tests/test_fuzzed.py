@@ -3,10 +3,9 @@
 from pathlib import Path
 
 import pytest
-
-from stress.fuzz import strategies
-from stress.fuzz.checks import check
-from stress.fuzz.programs import Program
+from tests.stress.fuzz import strategies
+from tests.stress.fuzz.checks import check
+from tests.stress.fuzz.programs import Program
 
 KEPT = sorted((Path(__file__).parent / "fuzzed").glob("*.json"))
 

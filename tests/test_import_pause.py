@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import curta
-from curta.import_pause import collector_at_rest, rare_collections
+from curta._base.import_pause import collector_at_rest, rare_collections
 
 
 def test_the_collector_works_afterwards():

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 from curta.primitives.shape import Squeeze
 
 

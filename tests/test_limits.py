@@ -25,17 +25,17 @@ SMALL = 8  # numbers up to this are counts of dims, operands, bits of a byte
 # What is compared and yet no limit, by module and name or number.
 NOT_LIMITS = {
     # Formats, of files and of numbers; bits of indices and of what an index may be.
-    ("compiler/elf.py", "64"): "the bytes of the header of an object file",
-    ("compiler/elf.py", "16"): "the alignment that processors ask for",
-    ("compiler/elf.py", "_FIRST_SPECIAL"): "a number of the format",
-    ("compiler/graph/simplify.py", "-100"): "powers of two that floats have",
-    ("compiler/graph/simplify.py", "100"): "powers of two that floats have",
+    ("compiler/machine_code/elf.py", "64"): "the bytes of the header of an object file",
+    ("compiler/machine_code/elf.py", "16"): "the alignment that processors ask for",
+    ("compiler/machine_code/elf.py", "_FIRST_SPECIAL"): "a number of the format",
+    ("compiler/rewrite/simplify.py", "-100"): "powers of two that floats have",
+    ("compiler/rewrite/simplify.py", "100"): "powers of two that floats have",
     ("compiler/library/lapack_calls.py", "_LARGEST"): "the indices of LAPACK",
     ("compiler/library/sort.py", "LARGEST"): "places are 32-bit integers",
     ("compiler/library/sort.py", "32"): "keys of so many bits go with their places",
     ("compiler/library/tile.py", "32"): "the bytes of a register of AVX2",
     ("compiler/library/tile_assembly.py", "16"): "registers that VEX can name",
-    ("compiler/llvm/binding.py", "_MINIMUM"): "a version",
+    ("compiler/llvm_binding.py", "_MINIMUM"): "a version",
     ("compiler/llvm/index_values.py", "_SAFE"): "an index that cannot overflow",
     ("compiler/llvm/index_values.py", "_SIGNED32"): "the bits of an index",
     ("compiler/llvm/vectors.py", "32"): "the bits of what a register compares",
@@ -173,7 +173,7 @@ def test_numbers_that_are_compared_are_limits_of_the_tuning() -> None:
         for place, name, line in numbers()
         if (place, name) not in NOT_LIMITS
     ]
-    assert found == [], "make these fields of curta.tuning.Tuning"
+    assert found == [], "make these fields of curta._settings.tuning.Tuning"
 
 
 def test_what_is_no_limit_is_still_there() -> None:

@@ -8,7 +8,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import export
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 from curta.experimental import sparse
 from curta.extend import backend
 from curta.sharding import ManualAxisType, NamedSharding, UnreducedKind

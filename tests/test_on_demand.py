@@ -9,7 +9,7 @@ import pytest
 from tests.runtime.test_threads import needs_fork
 
 import curta
-from curta.on_demand import late as later
+from curta._base.on_demand import late as later
 
 LATE = ("debug", "experimental", "extend", "image", "profiler", "scipy")
 

@@ -10,11 +10,11 @@ import pytest
 from tests.runtime.test_threads import needs_fork, run_script
 
 import curta
+from curta._base.once import Interned, Lock, once, snapshot
 from curta.compiler.support import entry, threads
 from curta.core.mesh import AbstractMesh
 from curta.core.mesh_scope import scope
 from curta.core.partition_spec import PartitionSpec
-from curta.once import Interned, Lock, once, snapshot
 from curta.runtime import devices, native_call, queue
 
 
@@ -94,7 +94,7 @@ def test_a_signal_handler_that_comes_between_makes_no_second_object():
 def test_a_child_does_not_wait_for_a_thread_that_it_has_not():
     script = """
 import os, threading, time
-from curta.once import Lock, cached_property, once, snapshot
+from curta._base.once import Lock, cached_property, once, snapshot
 
 lock, begun, forked = Lock(), threading.Event(), threading.Event()
 

@@ -95,20 +95,30 @@ def last_name(node: ast.AST) -> str:
 VALUES = {
     *("bool", "int", "float", "str", "None", "tuple", "frozenset", "dict", "Any"),
     *("ClosedJaxpr", "Jaxpr", "ShapedArray", "NamedSharding", "SingleDeviceSharding"),
-    *("DType", "Node", "Tiling", "_MatmulPlan", "_Plan", "Source", "Allocator"),
+    *(
+        "DType",
+        "Node",
+        "Tiling",
+        "ProductPlan",
+        "_MatmulPlan",
+        "_Plan",
+        "Source",
+        "Allocator",
+    ),
     *("LibraryCall", "Text", "HostMesh", "HostLayout", "Factors", "slice"),
+    "ProductPlan",
     "R",  # whatever a decorated function gives
 }
 
 
 # What a module may rebind, under a lock.
-REBOUND = {"compiler/cache.py": {"_writes"}}
+REBOUND = {"compiler/machine_code/cache.py": {"_writes"}}
 
 
 def imported(tree: ast.AST) -> set[str]:
-    """The names from `curta.once`."""
+    """The names from `curta._base.once`."""
     froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)]
-    return {a.name for n in froms if n.module == "curta.once" for a in n.names}
+    return {a.name for n in froms if n.module == "curta._base.once" for a in n.names}
 
 
 def is_docstring(node: ast.stmt) -> bool:
@@ -159,9 +169,9 @@ def what_a_process_has_one_of_is_made_by_one_thread(
     result = []
     for function in functions(tree):
         decorators = {*map(last_name, function.decorator_list)}
-        if name != "once.py" and decorators & {"cache", "lru_cache"}:
+        if name != "_base/once.py" and decorators & {"cache", "lru_cache"}:
             if not ast.unparse(function.args):
-                result.append(f"{function.name}: use curta.once.once")
+                result.append(f"{function.name}: use curta._base.once.once")
             given = ast.walk(function.returns)
             kinds = {n.id for n in given if isinstance(n, ast.Name)}
             if kinds - VALUES:
@@ -170,14 +180,14 @@ def what_a_process_has_one_of_is_made_by_one_thread(
 
 
 def what_threads_share_is_made_for_it(name: str, tree: ast.Module) -> list[str]:
-    if name == "once.py":
+    if name == "_base/once.py":
         return []
     used = {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Name)}
     used |= {last_name(n) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
     used &= {"Lock", "RLock", "WeakValueDictionary"}
     rebound = {n for x in ast.walk(tree) if isinstance(x, ast.Global) for n in x.names}
     other = (used - imported(tree)) | (rebound - REBOUND.get(name, set()))
-    return [f"{x}: use curta.once" for x in sorted(other)]
+    return [f"{x}: use curta._base.once" for x in sorted(other)]
 
 
 def package_files_only_reexport(name: str, tree: ast.Module) -> list[str]:

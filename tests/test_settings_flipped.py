@@ -19,11 +19,12 @@ from curta.runtime.eager import _plans
 # Settings that remembered functions read: those that are among their arguments; of the
 # tuning, what decides when memory is kept and which thread compiles.
 READ = {
-    "curta.compiler.routine_code.function_code": {"tuning", "curta_tuning"},
+    "curta.compiler.emit.routine_code.function_code": {"tuning", "curta_tuning"},
     "curta.core.buffers.allocator": {"tuning", "curta_tuning"},
     "curta.compiler.fingerprint._settings": {"tuning", "curta_tuning"},
-    "curta.compiler.dot_code._dot_call": {"tuning", "curta_tuning"},
-    "curta.compiler.routine_code._routine_call": {"tuning", "curta_tuning"},
+    "curta.compiler.emit.dot_code._dot_call": {"tuning", "curta_tuning"},
+    "curta.compiler.library.products._product_plan": {"tuning", "curta_tuning"},
+    "curta.compiler.emit.routine_code._routine_call": {"tuning", "curta_tuning"},
     "curta.dtypes.promotion._promote": {"jax_enable_x64"},
     "curta.numpy.folds._widened_dtypes": {"jax_enable_x64"},
     "curta.runtime.shortcuts._find_scalar_aval": {"jax_enable_x64"},

@@ -8,7 +8,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax, random
-from curta.api_version import RELEASES
+from curta._settings.api_version import RELEASES
 
 FILE = Path(__file__).parent.parent / "tools" / "signatures.py"
 spec = importlib.util.spec_from_file_location("signatures", FILE)

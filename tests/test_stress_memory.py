@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_is_flat_over_calls_and_exceptions():
     paths = [str(ROOT), *sys.path]
-    command = ["-m", "stress.memory", "--scale=0.02", "--only=calls,exceptions"]
+    command = ["-m", "tests.stress.memory", "--scale=0.02", "--only=calls,exceptions"]
     done = subprocess.run(
         [sys.executable, *command],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},

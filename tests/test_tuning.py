@@ -10,10 +10,10 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta._settings.tuning import DEFAULT, SHRUNK, parse_tuning
 from curta.config import config, tuning
 from curta.primitives.elementwise import neg
 from curta.runtime import eager
-from curta.tuning import DEFAULT, SHRUNK, parse_tuning
 
 
 def test_every_limit_has_a_shrunk_value_of_its_own() -> None:

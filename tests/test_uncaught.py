@@ -15,7 +15,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import uncaught
+from curta._base import uncaught
 from curta.config import traceback_filtering
 from curta.core.tracebacks import UnfilteredStackTrace
 

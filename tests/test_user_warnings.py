@@ -11,7 +11,8 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import advisor, lax, random, user_warnings
+from curta import lax, random
+from curta._base import advisor, user_warnings
 from curta.errors import AdviceWarning
 
 

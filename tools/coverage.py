@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import curta
-from curta.api_version import DEFAULT, GONE, RELEASES, jax_api_version
+from curta._settings.api_version import DEFAULT, GONE, RELEASES, jax_api_version
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent

@@ -31,9 +31,9 @@ RUNS: dict[str, tuple[tuple[str, ...], ...]] = {
     "types": (("-m", "pyright", "--version"),),
     "dist": (("-m", "hatchling", "version"),),
     "docs": (("-m", "mkdocs", "--version"),),
-    "hosts": ((*COLLECT, "multiprocess"),),
-    "accelerators": ((*COLLECT, "accelerators"),),
-    "browser": ((*COLLECT, "browser"),),
+    "hosts": ((*COLLECT, "tests/multiprocess"),),
+    "accelerators": ((*COLLECT, "tests/accelerators"),),
+    "browser": ((*COLLECT, "tests/browser"),),
     "lock": (("-m", "uv", "--version"),),
 }
 IMPORT = """

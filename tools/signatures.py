@@ -319,7 +319,7 @@ def find(release: str) -> Iterator[tuple[str, list[str]]]:
 
 def unexpected(version: str, release: str) -> list[str]:
     """What differs from a release, under its version, and is not meant."""
-    versions = importlib.import_module("curta.api_version")
+    versions = importlib.import_module("curta._settings.api_version")
     with versions.jax_api_version(version), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [
@@ -330,7 +330,7 @@ def unexpected(version: str, release: str) -> list[str]:
 
 
 def main() -> None:
-    versions = importlib.import_module("curta.api_version")
+    versions = importlib.import_module("curta._settings.api_version")
     for version, release in versions.RELEASES.items():
         print(f"JAX {release}:", *unexpected(version, release), sep="\n  ")
 

@@ -6,8 +6,8 @@ after `import jax` is changed to `import curta`.
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from curta.api_version import version_info as _version_info
-from curta.import_pause import collector_at_rest as _collector_at_rest
+from curta._base.import_pause import collector_at_rest as _collector_at_rest
+from curta._settings.api_version import version_info as _version_info
 
 with _collector_at_rest():
     from curta import (
@@ -34,6 +34,7 @@ with _collector_at_rest():
         tree_util as tree_util,
         typing as typing,
     )
+    from curta._base.on_demand import on_demand as _on_demand
     from curta.api.callbacks import (
         effects_barrier as effects_barrier,
         pure_callback as pure_callback,
@@ -165,7 +166,6 @@ with _collector_at_rest():
     from curta.core.sharding import NamedSharding as NamedSharding
     from curta.dtypes import float0 as float0
     from curta.numpy.sized_slices import ds as ds
-    from curta.on_demand import on_demand as _on_demand
     from curta.ref import (
         Ref as Ref,
         empty_ref as empty_ref,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from curta import tree_util
+from curta._base.on_demand import Listing, listed
 from curta.api.arguments import argnums_in_range, leaf_names
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info as describe
@@ -17,7 +18,6 @@ from curta.extend.linear_util import (
     transformation2,
     transformation_with_aux2,
 )
-from curta.on_demand import Listing, listed
 
 __all__ = [
     "argnums_partial",

@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import Listing, listed
 from curta.control.saving import FitIn, Offloadable, Recompute, Saveable
 from curta.core.primitive import Primitive, primitive_of
-from curta.lazy_dataclass import dataclass
-from curta.on_demand import Listing, listed
 from curta.primitives.dot import DotGeneral
 from curta.primitives.elementwise.convert import Name
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta.config_accepted import define_accepted
-from curta.config_options import (
+from curta._base.guarded_thread import guard
+from curta._settings.accepted import define_accepted
+from curta._settings.options import (
     Config as Config,
     Option as Option,
     Override as Override,
@@ -26,7 +27,7 @@ from curta.config_options import (
     make_user_context as make_user_context,
     trace_context as trace_context,
 )
-from curta.config_parsers import (
+from curta._settings.parsers import (
     parse_advice,
     parse_backend,
     parse_boolean,
@@ -41,9 +42,8 @@ from curta.config_parsers import (
     set_debug_modules,
     set_logging_level,
 )
-from curta.config_plugins import define_plugins
-from curta.guarded_thread import guard
-from curta.tuning import parse_tuning
+from curta._settings.plugins import define_plugins
+from curta._settings.tuning import parse_tuning
 
 
 def _flag(name: str, doc: str, *, default: bool = False, **how: Any) -> Option:

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import lax, tree_util
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import Listing, listed
 from curta.api.custom_function import CustomFunction
 from curta.api.signatures import P, R
 from curta.control.custom_vmap import CustomVmapCall
 from curta.core.flat import function_name
 from curta.core.trace import typeof
 from curta.lax.control_flow.tracing import traced
-from curta.lazy_dataclass import dataclass
-from curta.on_demand import Listing, listed
 
 __all__ = ["custom_vmap", "sequential_vmap"]
 __dir__: Listing = listed(__all__)

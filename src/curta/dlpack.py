@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.on_demand import Listing, listed
 from curta.api.device_arguments import as_sharding
 from curta.core.array import DTypeLike
-from curta.on_demand import Listing, listed
 from curta.runtime.array import ArrayImpl
 from curta.runtime.eager import placed_on
 from curta.runtime.transfer import from_dlpack as _from_dlpack

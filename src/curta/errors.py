@@ -15,8 +15,8 @@ import copyreg
 import math
 from typing import Any, Protocol
 
-from curta.on_demand import Listing, listed
-from curta.uncaught import before_shown
+from curta._base.on_demand import Listing, listed
+from curta._base.uncaught import before_shown
 
 __all__ = [
     "ConcretizationTypeError",

@@ -33,12 +33,12 @@ from typing import Any, Final, NamedTuple, NoReturn
 import numpy as np
 
 from curta import tree_util
+from curta._base.on_demand import Listing, late, listed
 from curta.api.callbacks import io_callback, pure_callback
 from curta.control.ffi_call import FfiCall, FrozenDict, HashableArray
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.errors import JaxRuntimeError
-from curta.on_demand import Listing, late, listed
 from curta.primitives.effects import TOKEN as abstract_token
 
 given_handlers: Any = late("curta.runtime.pjrt.given_handlers")

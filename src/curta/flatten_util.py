@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
-from curta.lazy_dataclass import dataclass
-from curta.on_demand import Listing, listed
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import Listing, listed
 from curta.tree_util import PyTreeDef, tree_flatten
 
 __all__ = ["ravel_pytree"]

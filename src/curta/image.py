@@ -10,13 +10,13 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.on_demand import Listing, listed
 from curta.api.jit_options import check_hashable
 from curta.core.array import Array
 from curta.core.dim import is_symbolic_dim
 from curta.core.shapes import canonicalize_shape
 from curta.numpy.arguments import canonical_axes, ensure_arraylike, ensure_arraylikes
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import Listing, listed
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 __dir__: Listing = listed(__all__)

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from curta import debug
-from curta.advisor import advise
+from curta._base.advisor import advise
+from curta._base.uncaught import watch_ipython
 from curta.debug.trees import holds_arrays
 from curta.runtime.queue import submitted
-from curta.uncaught import watch_ipython
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta._base.on_demand import Listing, listed
 from curta.api.out_sharding import (
     explicit_sharding,
     says_nothing,
@@ -19,7 +20,6 @@ from curta.numpy.arguments import concrete, concrete_index, ensure_arraylikes
 from curta.numpy.index_update import scatter_update
 from curta.numpy.ranges import arange
 from curta.numpy.reductions import max, min, prod, sum
-from curta.on_demand import Listing, listed
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 __dir__: Listing = listed(__all__)

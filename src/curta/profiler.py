@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
+from curta._base.on_demand import Listing, late, listed
 from curta.api.environment import live_arrays
 from curta.api.jit_cache import forget_fast_calls
 from curta.core import recorder
@@ -27,7 +28,6 @@ from curta.core.profile_data import (
     xspace_of,
 )
 from curta.core.protobuf import bytes_field, number_field, varint
-from curta.on_demand import Listing, late, listed
 
 gzip: late = late("gzip")
 

@@ -31,6 +31,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import Listing, listed
 from curta.api.arguments import as_result, aval_of
 from curta.core import refs
 from curta.core.refs import (
@@ -42,10 +44,8 @@ from curta.core.refs import (
     WriteEffect as WriteEffect,
 )
 from curta.core.trace import Tracer, typeof
-from curta.lazy_dataclass import dataclass
 from curta.numpy.index_update import IndexUpdater
 from curta.numpy.indexing import getitem
-from curta.on_demand import Listing, listed
 from curta.primitives.elementwise import ConvertElementType
 
 __all__ = [

@@ -2,10 +2,10 @@
 
 from typing import Any, Protocol, runtime_checkable
 
+from curta._base.on_demand import Listing, listed
 from curta.api.aot import Lowered as Lowered, Traced as Traced
 from curta.api.compiled import Compiled as Compiled
 from curta.api.stage import ArgInfo as ArgInfo
-from curta.on_demand import Listing, listed
 
 __all__ = ["ArgInfo", "Compiled", "CompilerOptions", "Lowered", "Traced", "Wrapped"]
 __dir__: Listing = listed(__all__)

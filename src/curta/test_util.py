@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta._base.on_demand import Listing, listed
 from curta.api.jvp import jvp
 from curta.api.vjp import linearize, vjp
 from curta.core.avals import is_python_scalar
 from curta.core.trace import typeof
-from curta.on_demand import Listing, listed
 
 __all__ = ["check_close", "check_grads", "check_jvp", "check_vjp"]
 __dir__: Listing = listed(__all__)

@@ -4,12 +4,12 @@
 >>> def double(x: ArrayLike) -> Array: ...
 """
 
+from curta._base.on_demand import Listing, listed
 from curta.core.array import (
     Array as Array,
     ArrayLike as ArrayLike,
     DTypeLike as DTypeLike,
 )
-from curta.on_demand import Listing, listed
 
 __all__ = ["Array", "ArrayLike", "DTypeLike"]
 __dir__: Listing = listed(__all__)

@@ -7,7 +7,7 @@ follows the setting `jax_api_version`.
 
 from typing import Any
 
-from curta import api_version
+from curta._settings import api_version
 
 __version__ = "0.1.0"
 __version_info__: tuple[int, ...]  # made by __getattr__

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tests.accuracy.special_table import FUNCTIONS
 from tests.accuracy.sweep import GOAL, error, points
+from tests.stress.special_values import evaluate
 
 import curta
-from stress.special_values import evaluate
 
 # Where mpmath takes long, the stress test looks.
 SLOW = ("hyp", "owens_t", "betainc", "beta.", "gennorm", "zeta", "polygamma", "comb")

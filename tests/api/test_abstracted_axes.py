@@ -6,7 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.advisor import forget
+from curta._base.advisor import forget
 from curta.config import num_threads
 from curta.errors import AdviceWarning
 

@@ -344,7 +344,7 @@ def test_checks_of_backward_rules_can_be_switched_off():
     fun.defvjp(lambda x: (x.sum(), None), lambda _, ct: (ct,))
     with pytest.raises(ValueError, match="must produce an output with the same type"):
         curta.grad(fun)(jnp.ones(3))
-    with curta.config_options.find_option("jax_disable_bwd_checks")(True):
+    with curta._settings.options.find_option("jax_disable_bwd_checks")(True):
         assert curta.grad(fun)(jnp.ones(3)) == 1.0
 
 

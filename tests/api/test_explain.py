@@ -13,7 +13,7 @@ from curta.api.explain import waited_call
 from curta.command_line import main
 from curta.command_line.explain import argument
 from curta.command_line.usage import UsageError
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.report import clocked, report
 from curta.compiler.support.threads import parallel_for_address
 from curta.sharding import AxisType

@@ -4,7 +4,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 from curta.extend import backend, core
 
 

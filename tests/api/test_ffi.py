@@ -93,7 +93,7 @@ def test_what_needs_xla_is_refused():
 
 
 def test_handlers_of_plugins():
-    """The text is JAX's 0.10.2; what is called is in accelerators/on_devices."""
+    """The text is JAX's 0.10.2; what is called is in tests/accelerators/on_devices."""
     kept.append(SIGNATURE(lambda out, ins: None))
     handler = ffi.pycapsule(kept[-1])
     ffi.register_ffi_target("typed_there", handler, platform="CUDA")

@@ -13,12 +13,12 @@ import pytest
 import curta
 import curta.numpy
 from curta import Inline
+from curta._settings.api_version import jax_api_version
 from curta.api.grad import grad
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
 from curta.api.jit_cache import clear_caches
 from curta.api.vmap import vmap
-from curta.api_version import jax_api_version
 from curta.config import (
     backend,
     debug_infs,

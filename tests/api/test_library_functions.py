@@ -8,7 +8,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 import curta.scipy.special
-from curta import user_warnings
+from curta._base import user_warnings
 from curta.api.inner import inlined_jit, inner_jit
 
 

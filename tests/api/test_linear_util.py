@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import curta
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 from curta.extend import linear_util
 from curta.extend.core import find_top_trace, set_current_trace, take_current_trace
 from curta.extend.linear_util import StoreException, wrap_init

@@ -10,7 +10,7 @@ from tests.api.eight_devices import eight_devices  # noqa: F401
 import curta
 import curta.numpy as jnp
 from curta import NamedSharding, P, jit, lax
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 from curta.errors import ShardingTypeError
 from curta.experimental.layout import Format, Layout
 from curta.sharding import (
@@ -488,7 +488,7 @@ class TestExplicit:
             "0.10": "slicing on sharded dims",
         }
         for version, refusal in refusals.items():
-            with curta.api_version.jax_api_version(version):
+            with curta._settings.api_version.jax_api_version(version):
                 with pytest.raises(ShardingTypeError, match=refusal):
                     jit(list)(x)
 

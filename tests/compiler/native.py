@@ -6,10 +6,10 @@ import ctypes
 
 import numpy as np
 
-from curta.compiler import link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I64, PTR, Type
+from curta.compiler.machine_code import link
 from curta.compiler.targets import host
 
 DTYPES = {

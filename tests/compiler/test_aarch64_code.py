@@ -12,7 +12,7 @@ OPS = "Sin,DotGeneral,Sort,ReduceSum"
 def run(*arguments):
     paths = [str(ROOT), *sys.path]
     return subprocess.run(
-        [sys.executable, "-m", "stress.aarch64", *arguments],
+        [sys.executable, "-m", "tests.stress.aarch64", *arguments],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from curta.compiler import cache
+from curta.compiler.machine_code import cache
 from curta.config import config
 
 IR = "define i32 @answer() {\n  ret i32 42\n}\n"

@@ -9,10 +9,10 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler import calls
 from curta.compiler.callee import DONE, STOPPED
 from curta.compiler.llvm import target
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code import calls
+from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support import (
     arena_code,
@@ -115,7 +115,7 @@ def users(*words):
 
 def test_one_place_for_python_and_one_for_native_code_fill_tables_in():
     assert users("token_word") == {
-        "compiler/calls.py",  # for Python, and the record for
+        "compiler/machine_code/calls.py",  # for Python, and the record for
         "compiler/llvm/program_calls.py",  # a program within another
         "compiler/callee.py",
     }
@@ -123,7 +123,7 @@ def test_one_place_for_python_and_one_for_native_code_fill_tables_in():
 
 def test_native_modules_have_one_loader():
     fixed = users("fixed_object_file(")
-    assert fixed == {"compiler/cache.py", "compiler/support/loader.py"}
+    assert fixed == {"compiler/machine_code/cache.py", "compiler/support/loader.py"}
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ Counted in steps, not in seconds; `make stress-compile-time` goes to larger prog
 """
 
 import pytest
-
-from stress.compile_time import FAMILIES, growing
+from tests.stress.compile_time import FAMILIES, growing
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -8,13 +8,13 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta.compiler.emit.routine_code import routine_call
 from curta.compiler.library.butterflies import radices
 from curta.compiler.library.fourier import Transform
 from curta.compiler.library.stockham import roots
-from curta.compiler.linked import link
 from curta.compiler.llvm import target
+from curta.compiler.machine_code.linked import link
 from curta.compiler.pipeline import compile_jaxpr
-from curta.compiler.routine_code import routine_call
 from curta.compiler.targets import host
 
 

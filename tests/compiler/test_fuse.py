@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from tests.compiler.programs import assert_compiles, staged
 
-from curta.compiler.graph.fuse import FusionPlan, fuse
-from curta.compiler.graph.item_lowering import lower_to_items
-from curta.compiler.graph.items import Item, written
-from curta.compiler.graph.simplify import simplify
+from curta.compiler.fuse.fuse import FusionPlan, fuse
+from curta.compiler.lower.item_lowering import lower_to_items
+from curta.compiler.lower.items import Item, written
+from curta.compiler.rewrite.simplify import simplify
 from curta.compiler.targets import host
 from curta.core.jaxpr import ClosedJaxpr
 from curta.primitives import elementwise as ops

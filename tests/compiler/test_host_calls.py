@@ -13,7 +13,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import debug, lax
-from curta.compiler import host_call
+from curta.compiler.machine_code import host_call
 from curta.extend.core import Primitive
 from curta.interpreters import batching
 

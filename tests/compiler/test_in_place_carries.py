@@ -6,7 +6,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.graph import control
+from curta.compiler.lower import control
 
 SIZE = 100
 

@@ -5,8 +5,8 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.lower.item_lowering import lower_to_items
+from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.targets import host
 
 RNG = np.random.default_rng(0)

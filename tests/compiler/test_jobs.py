@@ -7,7 +7,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler import jobs, works
+from curta.compiler.program import jobs, works
 
 
 @pytest.fixture

@@ -12,19 +12,19 @@ from tests.compiler.test_fuse import layernorm, plan_of, softmax
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.entry import Scheduled
-from curta.compiler.graph.fuse import fuse
-from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.fuse.assemble import assemble
+from curta.compiler.fuse.fuse import fuse
 from curta.compiler.llvm.streams import unaligned_head
-from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.bufferize import placement_of, plan_arena
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import InvalidKernel, check_kernel
 from curta.compiler.loops.index import LoopVar, as_index
 from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store
 from curta.compiler.loops.schedule import schedule
+from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.pretty import pretty_scheduled
+from curta.compiler.program.work import Scheduled
+from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.targets import host
 
 FLOAT32 = np.dtype("float32")

@@ -12,11 +12,12 @@ import weakref
 import pytest
 from tests.compiler.native import Native
 
-from curta.compiler import elf, link
-from curta.compiler.llvm import binding, target
+from curta.compiler import llvm_binding as binding
+from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import F64
-from curta.compiler.relocations import PROCESSORS, UnsupportedObject
+from curta.compiler.machine_code import elf, link
+from curta.compiler.machine_code.relocations import PROCESSORS, UnsupportedObject
 from curta.compiler.targets import describe, host
 
 needs_elf = pytest.mark.skipif(

@@ -9,7 +9,7 @@ import pytest
 from tests.compiler.programs import assert_compiles, staged
 
 import curta
-from curta.compiler.prepare import prepare
+from curta.compiler.rewrite.prepare import prepare
 from curta.compiler.targets import host
 from curta.control.scan import Scan
 from curta.control.while_loop import While

@@ -11,9 +11,10 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler import callee, linked
-from curta.compiler.emission import emit
+from curta.compiler import callee
+from curta.compiler.emit.emission import emit
 from curta.compiler.loading import load
+from curta.compiler.machine_code import linked
 from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_program
 from curta.compiler.targets import describe, host

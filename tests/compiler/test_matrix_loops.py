@@ -15,8 +15,6 @@ from tests.compiler.test_decompositions import (
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler.graph.item_lowering import lower_to_items
-from curta.compiler.graph.matrix_loops import matrix_loop
 from curta.compiler.linalg.loop_matrices import MemoryMatrix
 from curta.compiler.linalg.loops import LoopMachine
 from curta.compiler.linalg.parts import MatrixView
@@ -26,6 +24,8 @@ from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import check_region
 from curta.compiler.loops.nodes import Buffer, Region
 from curta.compiler.loops.schedule import region_schedule
+from curta.compiler.lower.item_lowering import lower_to_items
+from curta.compiler.rewrite.matrix_loops import matrix_loop
 from curta.compiler.targets import host
 from curta.primitives.linalg import (
     LU,

@@ -14,13 +14,14 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler import entry as entry_code, loading
-from curta.compiler.linked import Source
+from curta._base.signals import at_once
+from curta.compiler import loading
+from curta.compiler.emit import entry as entry_code
 from curta.compiler.llvm import target
+from curta.compiler.machine_code.linked import Source
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.support.threads import parallel_for_address
 from curta.config import config, tuning
-from curta.signals import at_once
 
 X = np.linspace(0, 1, 24, dtype=np.float32).reshape(4, 6)
 

@@ -9,10 +9,10 @@ from tests.compiler.test_ends_of_memory import between_guards
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.graph.fuse import fuse
-from curta.compiler.graph.item_lowering import lower_to_items
-from curta.compiler.loops.assemble import assemble
+from curta.compiler.fuse.assemble import assemble
+from curta.compiler.fuse.fuse import fuse
 from curta.compiler.loops.moves import by_width
+from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.targets import host
 
 DTYPES = ("bool", "int8", "float16", "bfloat16", "int32", "float32", "complex64")

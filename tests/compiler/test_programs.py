@@ -11,8 +11,8 @@ import pytest
 from tests.compiler.programs import InPython, assert_compiles, staged
 
 import curta
-from curta.compiler import passes
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.rewrite import passes
 from curta.compiler.support.entry import native_entry
 from curta.compiler.support.threads import parallel_for_address
 from curta.core.jaxpr import Jaxpr

@@ -14,12 +14,13 @@ from tests.compiler.test_cache import entries, folder
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.compiler import cache, fingerprint, linked
-from curta.compiler.dot_code import _code, _dot_call
+from curta.compiler import fingerprint
+from curta.compiler.emit.dot_code import _code, _dot_call
+from curta.compiler.emit.routine_code import _routine_call, function_code
 from curta.compiler.fingerprint import program_name
+from curta.compiler.machine_code import cache, linked
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
-from curta.compiler.routine_code import _routine_call, function_code
 from curta.compiler.support.threads import parallel_for_address
 from curta.compiler.targets import host
 from curta.config import config, tuning
@@ -347,7 +348,8 @@ def test_nothing_is_compiled_in_a_later_process(folder):
 import sys
 import numpy as np
 import curta, curta.numpy as jnp
-from curta.compiler import cache, fingerprint, pipeline
+from curta.compiler import fingerprint, pipeline
+from curta.compiler.machine_code import cache
 fingerprint._source_stamp = lambda: "stamp"
 if sys.argv[1] == "later":
     del pipeline.prepare
@@ -371,7 +373,8 @@ def test_processes_with_other_hash_seeds_find_the_same(folder):
     script = """
 import numpy as np
 import curta, curta.numpy as jnp
-from curta.compiler import cache, fingerprint
+from curta.compiler import fingerprint
+from curta.compiler.machine_code import cache
 from curta.extend.core import Primitive
 from curta.interpreters import mlir
 fingerprint._source_stamp = lambda: "stamp"

@@ -6,12 +6,12 @@ from tests.compiler.programs import staged
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.graph.fuse import fuse
-from curta.compiler.graph.item_lowering import lower_to_items
+from curta.compiler.fuse.assemble import assemble
+from curta.compiler.fuse.fuse import fuse
 from curta.compiler.llvm.row_blocks import _dealt
-from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.row_blocks import in_blocks_of_rows, may_overlap
 from curta.compiler.loops.schedule import schedule
+from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.targets import host
 
 

@@ -10,10 +10,10 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.graph.expansions import expansions
-from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.simplify import simplify
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.rewrite.expansions import expansions
+from curta.compiler.rewrite.inline import inline_calls
+from curta.compiler.rewrite.simplify import simplify
 from curta.compiler.targets import host
 
 

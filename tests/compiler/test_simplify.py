@@ -10,8 +10,8 @@ import pytest
 from tests.compiler.programs import staged
 
 import curta
-from curta.compiler.graph.simplify import simplify
-from curta.compiler.graph.sorting import OrderOfRows
+from curta.compiler.rewrite.simplify import simplify
+from curta.compiler.rewrite.sorting import OrderOfRows
 from curta.core.evaluate import evaluate
 from curta.core.jaxpr import Jaxpr
 from curta.primitives import elementwise as ops

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.stress.reductions import case, differing
+from tests.stress.sum_accuracy import BOUND, KINDS, WAYS, error
 
 import curta
 import curta.numpy as jnp
 from curta.compiler.loops.summation import SumOrder, sum_order
 from curta.compiler.targets import host
 from curta.config import config
-from stress.reductions import case, differing
-from stress.sum_accuracy import BOUND, KINDS, WAYS, error
 
 
 def summed(x: np.ndarray, axis: int) -> np.ndarray:

@@ -9,18 +9,18 @@ from tests.compiler.programs import staged
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.graph.fuse import fuse
-from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.item_lowering import lower_to_items
-from curta.compiler.graph.simplify import simplify
+from curta._settings.tuning import Tuning
+from curta.compiler.fuse.assemble import assemble
+from curta.compiler.fuse.fuse import fuse
 from curta.compiler.library.packing import RowTranspose
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
-from curta.compiler.loops.assemble import assemble
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.schedule import schedule
+from curta.compiler.lower.item_lowering import lower_to_items
+from curta.compiler.rewrite.inline import inline_calls
+from curta.compiler.rewrite.simplify import simplify
 from curta.compiler.targets import host
-from curta.tuning import Tuning
 
 U = np.arange(30_000, dtype=np.float32).reshape(200, 150)
 LONG = 2 * Tuning().piece_of_map + 5

@@ -5,7 +5,7 @@ import pytest
 from tests.compiler.programs import staged
 
 from curta import lax
-from curta.compiler.graph.values import decide
+from curta.compiler.rewrite.values import decide
 from curta.primitives import elementwise as ops
 
 COLUMN, SQUARE = np.ones((8, 1), np.float32), np.ones((8, 8), np.float32)

@@ -5,10 +5,10 @@ import pytest
 
 import curta
 from curta import lax
-from curta.compiler.graph.expansions import expansions
-from curta.compiler.graph.inline import inline_calls
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.pipeline import compile_jaxpr
+from curta.compiler.rewrite.expansions import expansions
+from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.targets import host
 
 IMAGES = ("NHWC", "HWIO", "NHWC")

@@ -12,10 +12,10 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import checkpoint, jit, lax, value_and_grad
-from curta.advisor import forget
+from curta._base.advisor import forget
 from curta.checkpoint_policies import fit_in
-from curta.compiler.graph.rematerialisation import rematerialised
-from curta.compiler.prepare import prepare
+from curta.compiler.rewrite.prepare import prepare
+from curta.compiler.rewrite.rematerialisation import rematerialised
 from curta.compiler.targets import host
 from curta.core.check import check_jaxpr
 from curta.errors import AdviceWarning

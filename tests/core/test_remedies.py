@@ -8,9 +8,9 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import uncaught
+from curta._base import uncaught
+from curta._base.substitutes import OF_ARRAYS, OF_MODULES
 from curta.scipy import optimize
-from curta.substitutes import OF_ARRAYS, OF_MODULES
 
 REMEDIES = OF_MODULES["curta.numpy"]
 

@@ -11,7 +11,7 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import export, lax
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 from curta.core.effects import Effect
 from curta.experimental import checkify, hijax, jet
 from curta.experimental.hijax import earlier

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+from tests.stress import files
 
 import curta
 import curta.numpy as jnp
 from curta import export
 from curta.export.serialization import HEADER
-from stress import files
 
 
 @pytest.mark.parametrize("seed", range(4))

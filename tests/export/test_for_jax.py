@@ -1,6 +1,6 @@
 """Exported functions as JAX's files, read here field by field.
 
-That JAX reads and runs them tests `accelerators/test_exported_for_jax.py`.
+That JAX reads and runs them tests `tests/accelerators/test_exported_for_jax.py`.
 """
 
 import struct

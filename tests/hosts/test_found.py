@@ -1,18 +1,18 @@
-"""Programs that `stress.hosts` has found, on simulated hosts, and host numbers."""
+"""Programs that tests/stress/hosts.py found, on simulated hosts, and host numbers."""
 
 from functools import partial
 from pathlib import Path
 
 import pytest
 from tests.api.eight_devices import eight_devices  # noqa: F401
+from tests.stress.fuzz.programs import Program
+from tests.stress.hosts import as_arrays, check, on_hosts
 
 import curta
 import curta.numpy as jnp
 from curta import P, lax
 from curta.config import config
 from curta.sharding import AxisType
-from stress.fuzz.programs import Program
-from stress.hosts import as_arrays, check, on_hosts
 
 FOUND = sorted((Path(__file__).parent / "found").glob("*.json"))
 

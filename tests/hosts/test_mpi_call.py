@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import curta
+from curta._settings.tuning import Tuning
 from curta.compiler import mpi_call
 from curta.config import tuning
 from curta.hosts import mpi, mpi_calls
@@ -20,7 +21,6 @@ from curta.hosts.mpi_calls import OPERAND, RESULT, Handle, MPICall
 from curta.hosts.started import AtOnce
 from curta.hosts.traffic import Traffic
 from curta.primitives.host_collectives import HostReduce
-from curta.tuning import Tuning
 
 POINTER = ctypes.c_void_p
 OPERATION = [POINTER, POINTER, ctypes.c_int, POINTER, POINTER, POINTER]

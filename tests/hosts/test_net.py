@@ -1,12 +1,12 @@
 """A part of the net (`make test-multiprocess`): programs on real processes."""
 
 import pytest
+from tests.multiprocess.net.jobs import Job
+from tests.multiprocess.net.programs import drawn
+from tests.multiprocess.net.written import WRITTEN
 
 from curta.command_line.processes import _launcher
 from curta.hosts import mpi
-from multiprocess.net.jobs import Job
-from multiprocess.net.programs import drawn
-from multiprocess.net.written import WRITTEN
 
 WITH_MPI = mpi.is_there() and _launcher() is not None
 # What went wrong once: cumulative ops, whose last collective one host did not need.

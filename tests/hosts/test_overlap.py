@@ -11,10 +11,11 @@ from tests.hosts.test_partition import check, mesh_of, normal
 import curta
 import curta.numpy as jnp
 from curta import P, lax
-from curta.compiler.graph.item_lowering import lower_to_items
-from curta.compiler.graph.items import LoopItem, RegionItem
-from curta.compiler.graph.overlap import overlapped
-from curta.compiler.prepare import prepare
+from curta._settings.tuning import Tuning
+from curta.compiler.lower.item_lowering import lower_to_items
+from curta.compiler.lower.items import LoopItem, RegionItem
+from curta.compiler.rewrite.overlap import overlapped
+from curta.compiler.rewrite.prepare import prepare
 from curta.compiler.targets import host
 from curta.config import tuning
 from curta.core.check import check_jaxpr
@@ -23,7 +24,6 @@ from curta.hosts.failures import HostsError
 from curta.hosts.group import HostGroup
 from curta.hosts.simulated import run_on_hosts
 from curta.primitives.host_collectives import HostPermute, HostReduce
-from curta.tuning import Tuning
 
 from .test_tcp import everyone, together
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.hosts.simulated_hosts import four_hosts  # noqa: F401
+from tests.stress.state import kills
 
 import curta
 import curta.numpy as jnp
@@ -14,7 +15,6 @@ from curta import P, state
 from curta.config import config
 from curta.runtime.hosts_data import HostsData
 from curta.sharding import AxisType, NamedSharding
-from stress.state import kills
 
 DATA = np.arange(64, dtype=np.float32).reshape(8, 8)
 Pair = collections.namedtuple("Pair", "left right")

@@ -5,7 +5,7 @@ import pytest
 
 import curta
 import curta.core
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 from curta.interpreters import pxla, xla
 
 

@@ -9,7 +9,7 @@ from numpy.testing import assert_array_equal
 import curta
 import curta.numpy as jnp
 from curta import lax
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 from curta.config import enable_x64
 
 

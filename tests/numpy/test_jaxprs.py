@@ -6,7 +6,7 @@ import pytest
 from tests.numpy.programs import PROGRAMS, arguments
 
 import curta
-from curta.api_version import jax_api_version
+from curta._settings.api_version import jax_api_version
 
 # Functions with one formula under each version, which JAX has not.
 OWN_FORMULA = {"0.10": {"hypot"}, "0.12": {"hypot", "power_ints", "round"}}

@@ -1,10 +1,10 @@
-"""Integers at the ends of every width against exact ones; see stress/integers.py."""
+"""Integers at the ends of every width against exact ones (tests/stress/integers.py)."""
 
 import numpy as np
 import pytest
+from tests.stress import integers
 
 from curta.config import enable_x64
-from stress import integers
 
 TABLES = [(1, integers.UNARY), (2, integers.BINARY)]
 CASES = [(count, name) for count, table in TABLES for name in table]

@@ -12,11 +12,11 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta._base.once import has_gil
 from curta.compiler.support.arenas import _arenas
 from curta.config import async_dispatch
 from curta.core import buffers
 from curta.errors import OutOfMemoryError
-from curta.once import has_gil
 from curta.runtime.backends import executable
 
 

@@ -10,9 +10,9 @@ import pytest
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta._base.once import has_gil
 from curta.core import buffers
 from curta.errors import JaxRuntimeError
-from curta.once import has_gil
 
 SIZES = [5, 3000, 300_000, 6_000_000]  # the last is left to the queue
 

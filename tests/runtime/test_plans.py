@@ -7,13 +7,13 @@ import numpy as np
 
 import curta
 import curta.numpy as jnp
+from curta._settings.tuning import Tuning
 from curta.config import tuning
 from curta.core.array import Array
 from curta.core.trace import current_trace
 from curta.runtime.array import ArrayImpl
 from curta.runtime.plans import Plan, PlanTable, plan_tables
 from curta.runtime.shortcuts import _plans_of, binary, traced
-from curta.tuning import Tuning
 
 
 def signatures(f):

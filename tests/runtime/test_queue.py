@@ -18,9 +18,9 @@ from tests.runtime.test_threads import needs_fork, run_script
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta._base.once import has_gil
 from curta.compiler.support.cancellation import Token
 from curta.errors import JaxRuntimeError
-from curta.once import has_gil
 from curta.runtime import queue
 from curta.runtime.array import wrap
 

@@ -12,9 +12,9 @@ from tests.runtime.test_threads import run_script
 import curta
 import curta.numpy as jnp
 from curta import lax
+from curta._base.signals import answering
 from curta.runtime import queue
 from curta.runtime.backends import executable
-from curta.signals import answering
 
 needs_queue = pytest.mark.skipif(
     not queue.is_known_system(), reason="needs a thread of the queue's own"

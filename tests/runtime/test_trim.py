@@ -8,9 +8,9 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+from curta._base.once import has_gil
 from curta.core import buffers
 from curta.errors import OutOfMemoryError, as_out_of_memory
-from curta.once import has_gil
 
 
 def jitted(x):

@@ -1,4 +1,4 @@
-"""Elementwise programs, as JAX writes them; accelerators/test_text.py has more."""
+"""Elementwise programs, as JAX writes them (more: tests/accelerators/test_text.py)."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
 """Decompositions by a vendor's handlers: their calls, and what is made of the results.
 
-The handlers themselves need a GPU (accelerators/on_gpu.py). Here LAPACK stands for
+The handlers need a GPU (tests/accelerators/on_gpu.py). Here LAPACK stands in for
 them, with their conventions: outputs and their order, pivots from 1, packed vectors.
 """
 

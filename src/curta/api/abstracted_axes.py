@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from curta import tree_util
-from curta.advisor import advise
+from curta._base.advisor import advise
+from curta._base.lazy_dataclass import dataclass
 from curta.api.jit_cache import Staged
 from curta.api.jit_log import Signature, log_compiling
 from curta.api.jit_options import Arguments
@@ -26,7 +27,6 @@ from curta.core.flat import function_location
 from curta.core.refs import AbstractRef
 from curta.core.symbolic.sizes import LEAST, Guard, SizeScope
 from curta.core.trace import current_trace
-from curta.lazy_dataclass import dataclass
 from curta.runtime.backends import compile_for_sizes, keep_for_sizes
 from curta.runtime.devices import default_is_host
 from curta.runtime.dispatch import CompiledCall

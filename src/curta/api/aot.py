@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curta import tree_util
+from curta._base.import_pause import collector_off
+from curta._base.on_demand import late
+from curta._base.once import cached_property
 from curta.api.compiled import Compiled
 from curta.api.lowered import canonical_platforms, lowered_program
 from curta.api.stage import Stage
@@ -18,9 +21,6 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.name_stack import new_name_stack
 from curta.core.trace import Tracer
 from curta.errors import ConcretizationTypeError, JaxRuntimeError
-from curta.import_pause import collector_off
-from curta.on_demand import late
-from curta.once import cached_property
 from curta.partition.named_devices import with_devices
 from curta.primitives.placing import INSPECTS
 from curta.runtime.devices import (

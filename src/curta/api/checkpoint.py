@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from curta import api_version, tree_util
+from curta import tree_util
+from curta._settings import api_version
 from curta.api.arguments import check_callable, leaf_names
 from curta.api.jit_cache import traced_functions
 from curta.api.signatures import P, R

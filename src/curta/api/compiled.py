@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from curta import tree_util
+from curta._base.on_demand import late
+from curta._base.once import cached_property
 from curta.api.cost import bytes_of
 from curta.api.stage import Stage, StagedFunction
 from curta.config import config
@@ -17,8 +19,6 @@ from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import TracedValue, typeof
 from curta.errors import JaxRuntimeError
-from curta.on_demand import late
-from curta.once import cached_property
 from curta.partition.named_devices import mesh_among
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from curta.api_version import INLINE_IS_LATE
+from curta._settings.api_version import INLINE_IS_LATE
 
 
 class Inline(enum.Enum):

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Generic
 
 from curta import tree_util
+from curta._base.once import cached_property
 from curta.api.signatures import P, R
 from curta.core.flat import FlatFunction, function_name
 from curta.core.trace import current_trace, typeof
 from curta.core.wrapping import SignatureOf, update_wrapper
-from curta.once import cached_property
 
 
 class CustomFunction(Generic[P, R]):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from curta import dtypes, tree_util
+from curta._base.once import once
 from curta.api.arguments import check_callable
 from curta.api.backward_rules import accumulated
 from curta.api.custom_derivatives import custom_vjp
@@ -18,7 +19,6 @@ from curta.core.stage import JitTracer, stage
 from curta.core.tangents import Zero
 from curta.core.trace import Tracer, typeof
 from curta.core.wrapping import update_wrapper, wraps
-from curta.once import once
 from curta.transforms.jvp import JVPTracer
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchTracer

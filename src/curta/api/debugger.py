@@ -18,12 +18,12 @@ from types import FrameType
 from typing import IO, Any
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import Lock
 from curta.api.callbacks import debug_callback, pure_callback
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.source_info import is_users
 from curta.core.trace import Tracer, typeof
-from curta.lazy_dataclass import dataclass
-from curta.once import Lock
 from curta.primitives.elementwise.convert import stop_gradient
 
 

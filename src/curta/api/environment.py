@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.uncaught import before_shown
 from curta.api.readable import sized
-from curta.compiler.llvm import binding
+from curta.compiler import llvm_binding as binding
 from curta.errors import OutOfMemoryError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import devices
-from curta.uncaught import before_shown
 from curta.version import __version__
 
 

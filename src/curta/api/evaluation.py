@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.user_warnings import held_back, warn
 from curta.api.jit import PjitFunction
 from curta.api.jit_options import plan_key
 from curta.config import config
@@ -27,7 +28,6 @@ from curta.runtime.eager import BASE, quietly
 from curta.runtime.native_call import MISS
 from curta.runtime.straight_line import several_results
 from curta.runtime.transfer import to_storage
-from curta.user_warnings import held_back, warn
 
 _SCALARS = frozenset((bool, int, float, complex))
 _PLAIN = _SCALARS | {ArrayImpl, np.ndarray}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from curta import tree_util
+from curta._base.on_demand import late
 from curta.api.compiled import Compiled
 from curta.api.jit import PjitFunction, jit
 from curta.api.jit_options import split_arguments
@@ -23,7 +24,6 @@ from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import NamedSharding
 from curta.dtypes import physical_dtype
 from curta.errors import ConcretizationTypeError
-from curta.on_demand import late
 from curta.partition.costs import traffic_of
 from curta.partition.host_mesh import host_mesh
 from curta.runtime.array import ArrayImpl, wrap

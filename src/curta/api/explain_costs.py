@@ -11,16 +11,17 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import once
 from curta.api.cost import eqn_flops, eqn_transcendentals
 from curta.api.jit import jit
-from curta.compiler import cache, targets
+from curta.compiler import targets
 from curta.compiler.executable import Executable
+from curta.compiler.machine_code import cache
 from curta.compiler.report import KernelReport, ProgramReport, measure, report
 from curta.compiler.support.threads import num_threads, parallel_for_address
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
 from curta.core.source_info import SourceInfo
-from curta.lazy_dataclass import dataclass
-from curta.once import once
 from curta.primitives.collective import Collective
 
 _MOVES = {

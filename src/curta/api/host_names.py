@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from curta._base.user_warnings import warn
 from curta.api.platforms import process_count, process_index, process_indices
-from curta.user_warnings import warn
 
 
 def _renamed(old: str, new: str) -> None:

@@ -12,7 +12,9 @@ from typing import Any, ClassVar, Concatenate, Generic, Self, Unpack, overload
 import numpy as np
 
 from curta import tree_util
-from curta.advisor import advise_of_float64
+from curta._base.advisor import advise_of_float64
+from curta._base.import_pause import rare_collections
+from curta._base.on_demand import late
 from curta.api.aot import Lowered, Traced, check_compiler_options
 from curta.api.arguments import (
     as_result,
@@ -66,8 +68,6 @@ from curta.core.stage import axes_in_scope, stage
 from curta.core.trace import TracedValue, current_trace, thread_state, typeof
 from curta.core.tracebacks import api_boundary, is_boundary, shorten_traceback
 from curta.core.wrapping import SignatureOf, update_wrapper
-from curta.import_pause import rare_collections
-from curta.on_demand import late
 from curta.runtime.array import ArrayImpl
 from curta.runtime.debug_checks import refuse_execution
 from curta.runtime.dispatch import CompiledCall

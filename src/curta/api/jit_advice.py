@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.advisor import advise, mode_of
+from curta._base.advisor import advise, mode_of
 from curta.api.jit_cache import JitPlans
 from curta.api.jit_log import Signature, closest_signature, differences
 from curta.api.jit_options import Statics

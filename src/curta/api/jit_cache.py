@@ -8,6 +8,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from curta._base.on_demand import late
+from curta._base.once import Lock
 from curta.api.jit_log import Signature, log_compiling, warn_of_constants
 from curta.api.jit_shardings import constrained, flat_layouts
 from curta.api.lowered import result_names
@@ -22,8 +24,6 @@ from curta.core.memo import make_room
 from curta.core.mesh import Mesh
 from curta.core.refs import AbstractRef
 from curta.core.trace import TracedValue
-from curta.on_demand import late
-from curta.once import Lock
 from curta.partition.destinations import Destinations
 from curta.partition.named_devices import Shardings
 from curta.runtime.dispatch import CompiledCall

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from curta.advisor import advise
+from curta._base.advisor import advise
+from curta._base.user_warnings import warn
 from curta.api.jit_options import Statics
 from curta.config import TraceContext, config
 from curta.core.avals import ShapedArray
@@ -17,7 +18,6 @@ from curta.core.compile_log import log, logger
 from curta.core.flat import function_location, function_name
 from curta.core.source_info import user_frame
 from curta.core.trace import typeof
-from curta.user_warnings import warn
 
 _seen_locations: set[str] = set()
 

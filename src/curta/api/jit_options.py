@@ -11,15 +11,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
+from curta._base.user_warnings import warn
 from curta.api.arguments import argnums_in_range
 from curta.api.device_arguments import as_sharding
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.runtime.array import ArrayImpl
 from curta.runtime.devices import devices
-from curta.user_warnings import warn
 
 _POSITIONAL = (
     inspect.Parameter.POSITIONAL_ONLY,

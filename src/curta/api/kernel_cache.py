@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from curta.compiler import cache
+from curta.compiler.machine_code import cache
 
 
 def kernel_cache_statistics() -> cache.Statistics:

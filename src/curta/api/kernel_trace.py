@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta.api.explain_costs import line
-from curta.compiler.llvm import binding
+from curta.compiler import llvm_binding as binding
 from curta.compiler.report import KernelReport, clocked, report
 from curta.compiler.support.threads import parallel_for_address
 from curta.config import config

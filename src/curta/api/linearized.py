@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.api.argument_flags import argument_flags, mirrored
 from curta.api.arguments import as_result, differentiable_leaf
 from curta.core.avals import ShapedArray
@@ -18,7 +19,6 @@ from curta.core.sharding import NamedSharding
 from curta.core.source_info import Transforming
 from curta.core.tangents import LinearArg, Zero
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import instantiate
 from curta.runtime.array import ArrayImpl
 from curta.transforms.backward_logs import collecting

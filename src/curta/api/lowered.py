@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from curta import tree_util
+from curta._base.on_demand import late
 from curta.core.sharding import Sharding
-from curta.on_demand import late
 from curta.transforms.discharge import low_program
 
 # Few programs ask for it.

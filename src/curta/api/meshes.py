@@ -8,9 +8,9 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta._settings.api_version import AXIS_SHAPES
 from curta.api.device_arguments import device_grid
 from curta.api.signatures import P
-from curta.api_version import AXIS_SHAPES
 from curta.config import mesh_context
 from curta.core.mesh import EMPTY_ABSTRACT_MESH, AxisType, Mesh
 from curta.core.mesh_scope import get_concrete_mesh, scope

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from curta import tree_util
+from curta._base.once import once
 from curta.api.devices import device_put
 from curta.api.processes import is_initialized
 from curta.api.sharded_arrays import held_in_parts
@@ -21,7 +22,6 @@ from curta.core.mesh import Mesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import NamedSharding, Sharding
 from curta.hosts.engine import of_process
-from curta.once import once
 from curta.runtime import agreement
 from curta.runtime.array import ArrayImpl
 from curta.runtime.device_call import gathered

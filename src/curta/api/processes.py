@@ -6,9 +6,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from curta._base.on_demand import late
 from curta.config import config
 from curta.hosts.launched import Launched, launched
-from curta.on_demand import late
 from curta.runtime.devices import devices_are_counted
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from curta import tree_util
 from curta.api.compiled import Compiled
 from curta.api.jit_cache import Staged
-from curta.compiler.graph.inline import inline_calls
+from curta.compiler.rewrite.inline import inline_calls
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.refs import Ref
 from curta.runtime.devices import Device, devices

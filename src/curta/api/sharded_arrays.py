@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta._base.on_demand import late
+from curta._base.user_warnings import warn
 from curta.api.device_arguments import as_sharding, device_grid
 from curta.api.devices import device_put
 from curta.core.array_layout import Format, concrete_layout
@@ -19,7 +21,6 @@ from curta.core.sharding import NamedSharding, Sharding
 from curta.core.trace import current_trace
 from curta.errors import UnexpectedTracerError
 from curta.hosts.engine import of_process
-from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData, assembled
 from curta.runtime.devices import Device
@@ -28,7 +29,6 @@ from curta.runtime.host_runs import spans_hosts
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import RemoteData
 from curta.runtime.transfer import to_array
-from curta.user_warnings import warn
 
 hosts_data: Any = late("curta.runtime.hosts_data")
 

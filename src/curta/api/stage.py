@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.api.cost import bytes_of, flops, transcendentals
 from curta.core.array_layout import Format, Layout
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Sharding
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 from curta.partition.destinations import Destinations
 from curta.partition.named_devices import Shardings
 from curta.runtime.devices import Device

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.api.safetensors import Reader, as_stored, stored_form, write
 from curta.api.sharded_arrays import make_array_from_callback
 from curta.api.state_index import (
@@ -31,7 +32,6 @@ from curta.core.sharding import Index, Sharding
 from curta.core.trace import Tracer
 from curta.errors import UnexpectedTracerError
 from curta.hosts.engine import of_process
-from curta.lazy_dataclass import dataclass
 from curta.runtime.agreement import greatest, wait_for_all
 from curta.runtime.array import ArrayImpl
 from curta.runtime.hosts_data import HostsData

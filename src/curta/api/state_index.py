@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
-from curta.lazy_dataclass import dataclass
 
 VERSION = 1
 _SCALARS = (bool, int, float, complex, str)

@@ -11,7 +11,7 @@ from importlib.metadata import Distribution, DistributionFinder
 from types import ModuleType
 from typing import Any
 
-from curta import api_version
+from curta._settings import api_version
 from curta.as_jax.modules import MADE, MODULES, NAMES, REFUSED, VERSIONED
 from curta.as_jax.refused import refused_module
 from curta.core.array import Array

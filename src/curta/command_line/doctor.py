@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._settings.tuning import DEFAULT
 from curta.api.jit import jit
 from curta.api.readable import sized
 from curta.command_line.machine import Machine
-from curta.compiler import cache, targets
-from curta.compiler.llvm import binding
+from curta.compiler import llvm_binding as binding, targets
+from curta.compiler.machine_code import cache
 from curta.compiler.support.threads import num_threads
 from curta.config import config
 from curta.lax import exp
-from curta.lazy_dataclass import dataclass
-from curta.tuning import DEFAULT
 
 _SMALL_DISK = 1 << 28  # bytes: a few hundred programs
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from curta import api_version
+from curta._settings import api_version
 from curta.api.readable import sized
 from curta.command_line.machine import Machine
-from curta.compiler import cache, targets
-from curta.compiler.llvm import binding
+from curta.compiler import llvm_binding as binding, targets
+from curta.compiler.machine_code import cache
 from curta.compiler.support.threads import num_threads
 from curta.runtime.devices import devices
 from curta.version import __version__

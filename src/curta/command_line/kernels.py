@@ -10,7 +10,7 @@ from typing import Any
 
 from curta.api.readable import sized
 from curta.command_line.usage import UsageError
-from curta.compiler import cache
+from curta.compiler.machine_code import cache
 from curta.debug.bars import make_bar
 
 _DAY = 86400.0

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.jaxpr import Eqn, Literal
 from curta.dtypes import physical_dtype
-from curta.lazy_dataclass import dataclass
 
 UNKNOWN = 1 << 40  # the cost of a loop whose trip count is unknown
 

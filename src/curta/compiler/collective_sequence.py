@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import cast
 
 from curta.compiler.executable import Executable
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code.native import NativeProgram
 from curta.core.jaxpr import Eqn, Jaxpr, jaxprs_of
 from curta.primitives.host_collectives import HostCollective, communicates
 

@@ -1,7 +1,8 @@
 """Executables: compiled programs, called with NumPy arrays.
 
 A program is one machine-code function. Where an op has no compiled code, it calls back
-into Python (host_call.py). The runtime calls most programs without this class between.
+into Python (machine_code/host_call.py). The runtime calls most programs without this
+class between.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.calls import call
-from curta.compiler.linked import Linked
-from curta.compiler.native import NativeProgram
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
+from curta.compiler.machine_code.calls import call
+from curta.compiler.machine_code.linked import Linked
+from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.sized import Sizes, Slots, number
 from curta.core.avals import ShapedArray
 from curta.core.buffers import empty
 from curta.dtypes import physical_dtype
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 NDArray = np.ndarray[Any, Any]
 Launcher = Callable[[], int]

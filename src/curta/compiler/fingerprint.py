@@ -27,9 +27,11 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler.cache import key, log
-from curta.compiler.graph.inline import lowered
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import once
 from curta.compiler.library import blas
+from curta.compiler.machine_code.cache import key, log
+from curta.compiler.rewrite.inline import lowered
 from curta.compiler.targets import Target
 from curta.config import config
 from curta.control.call import JaxprOp
@@ -39,8 +41,6 @@ from curta.core.op import Op
 from curta.core.source_info import SourceInfo
 from curta.core.user_op import UserOp
 from curta.hosts.engine import current
-from curta.lazy_dataclass import dataclass
-from curta.once import once
 from curta.primitives.host_collectives import communicates
 from curta.primitives.random_bits.implementations import KeyImplementation
 

@@ -2,7 +2,7 @@
 
 How many bytes a program takes follows from its plan: kernels, what they share, and the
 arena. That is made for the program as it is; if it takes too many, for programs that
-compute values again (graph/rematerialisation.py), with smaller and smaller budgets,
+compute values again (rewrite/rematerialisation.py), with smaller and smaller budgets,
 since these go by an estimate.
 """
 
@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from curta.advisor import advise
-from curta.compiler.graph.rematerialisation import rematerialised
-from curta.compiler.graph.values import var_bytes
+from curta._base.advisor import advise
+from curta.compiler.rewrite.rematerialisation import rematerialised
+from curta.compiler.rewrite.values import var_bytes
 from curta.core.dim import is_symbolic_dim
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curta.compiler import host_call
 from curta.compiler.callee import Callee, HostCall
-from curta.compiler.emission import ProgramCode
+from curta.compiler.emit.emission import ProgramCode
 from curta.compiler.executable import Executable, Launcher, NativeCode
-from curta.compiler.linked import link
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code import host_call
+from curta.compiler.machine_code.linked import link
+from curta.compiler.machine_code.native import NativeProgram
 
 
 def load(codes: Sequence[ProgramCode], launcher: Launcher | None) -> Executable:

@@ -12,14 +12,17 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler import host_call, targets
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import once
+from curta.compiler import targets
 from curta.compiler.callee import DONE, STOPPED
-from curta.compiler.graph.by_class import by_class
-from curta.compiler.linked import Linked, Source, link
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Value
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code import host_call
+from curta.compiler.machine_code.linked import Linked, Source, link
+from curta.compiler.machine_code.native import NativeProgram
+from curta.compiler.rewrite.by_class import by_class
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.core.op import Op
 from curta.dtypes import physical_dtype
@@ -36,8 +39,6 @@ from curta.hosts.mpi_calls import (
     Pointer,
     status_ignored,
 )
-from curta.lazy_dataclass import dataclass
-from curta.once import once
 from curta.primitives.host_collectives import (
     HostDone,
     HostExchange,

@@ -1,54 +1,54 @@
 """From a jaxpr to machine code: the table of contents of the compiler.
 
-    inline     calls are replaced by what they call                 graph/inline.py
-    ...        the passes from jaxpr to jaxpr                       passes.py
-    fit        values computed again, under a limit of memory       fitting.py
-    ...        the order of eqns                                    passes.py
-    lower      a loop nest for each value that needs a buffer       item_lowering.py
-    fuse       loop nests that share loops form groups              graph/fuse.py
-    works      groups become the works of a program:                works.py
-    assemble   each group becomes a kernel: loop nests             loops/assemble.py
-    schedule   the order, the vectors, the chunks for threads       loops/schedule.py
-    bufferize  registers, rows on the stack, the arena              loops/bufferize.py
-    emit       LLVM IR text                                         emission.py, llvm/
-    link       machine code, compiled or from the cache             linked.py
-    load       addresses, constants and callees                     loading.py
+    inline     replace calls by their bodies             rewrite/inline.py
+    ...        rewrite the jaxpr                         rewrite/passes.py
+    fit        recompute values to save memory           fitting.py
+    ...        order the equations                       rewrite/passes.py
+    lower      a work item for each value with a buffer  lower/item_lowering.py
+    fuse       group items that share loops              fuse/fuse.py
+    works      turn each group into works of a program:  program/works.py
+    assemble   a kernel from a group: loop nests         fuse/assemble.py
+    schedule   order, vectors, chunks for threads        loops/schedule.py
+    bufferize  registers, rows on the stack, the arena   loops/bufferize.py
+    emit       write LLVM IR                             emit/, llvm/
+    link       compile it, or find it in the cache       machine_code/linked.py
+    load       resolve addresses, constants and callees  loading.py
 
-`lower` gives a `Program`, which is data (program.py): nothing is compiled or loaded
-before the last two stages.
+`lower` returns a `Program`, which is data (program/program.py): nothing is compiled or
+loaded before the last two stages.
 
 `CURTA_DUMP` prints what they make: `jaxpr` what comes in, `inline` and the names in
-`passes.py` the program after each, `prepared` the jaxpr that is lowered, then `fuse`,
-`kernels`, `program` (the works of the whole tree, with their memory) and `llvm`.
+`rewrite/passes.py` the program after each, `prepared` the jaxpr that is lowered, then
+`fuse`, `kernels`, `program` (all works, with their memory) and `llvm`.
 """
 
 from __future__ import annotations
 
 import time
 
-from curta.advisor import advise
+from curta._base.advisor import advise
+from curta._base.signals import meanwhile
 from curta.compiler.dump import dump
-from curta.compiler.emission import emit
+from curta.compiler.emit.emission import emit
 from curta.compiler.executable import Executable, Launcher
 from curta.compiler.fitting import fitted, memory_limit
-from curta.compiler.graph.expansions import expansions
-from curta.compiler.graph.fuse import FusionPlan, fuse, separate
-from curta.compiler.graph.inline import inline_calls
-from curta.compiler.graph.item_builder import InPlace
-from curta.compiler.graph.item_lowering import LoweredItems, lower_to_items
-from curta.compiler.graph.items import RegionItem
-from curta.compiler.graph.replace import replaced_arguments
+from curta.compiler.fuse.fuse import FusionPlan, fuse, separate
+from curta.compiler.fuse.replace import replaced_arguments
 from curta.compiler.loading import load
-from curta.compiler.passes import ORDER, run_passes
-from curta.compiler.prepare import prepare
+from curta.compiler.lower.item_builder import InPlace
+from curta.compiler.lower.item_lowering import LoweredItems, lower_to_items
+from curta.compiler.lower.items import RegionItem
 from curta.compiler.pretty import pretty_plan, pretty_program, pretty_work
-from curta.compiler.program import Program
+from curta.compiler.program.program import Program
+from curta.compiler.program.works import needs_threads, program_of
+from curta.compiler.rewrite.expansions import expansions
+from curta.compiler.rewrite.inline import inline_calls
+from curta.compiler.rewrite.passes import ORDER, run_passes
+from curta.compiler.rewrite.prepare import prepare
 from curta.compiler.targets import Target, host
-from curta.compiler.works import needs_threads, program_of
 from curta.core.events import LOWERING, record_event_duration_secs
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.recorder import span
-from curta.signals import meanwhile
 
 
 def compile_jaxpr(

@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from curta.compiler.callee import Callee
-from curta.compiler.entry import Job, Scheduled, Work
-from curta.compiler.graph.fuse import FusionPlan
-from curta.compiler.graph.items import (
-    Item,
-    LibraryItem,
-    LoopItem,
-    RegionItem,
-    written,
-)
+from curta.compiler.fuse.fuse import FusionPlan
 from curta.compiler.loops.index import ZERO, Affine, pretty_index
 from curta.compiler.loops.nodes import (
     Block,
@@ -39,7 +31,15 @@ from curta.compiler.loops.nodes import (
     While,
     walk,
 )
-from curta.compiler.program import Program
+from curta.compiler.lower.items import (
+    Item,
+    LibraryItem,
+    LoopItem,
+    RegionItem,
+    written,
+)
+from curta.compiler.program.program import Program
+from curta.compiler.program.work import Job, Scheduled, Work
 
 Names = Mapping[Callee, str]
 """The names of callees; one without a name is printed by its equation."""

@@ -17,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import cache, callee, host_call
+from curta.compiler import callee
 from curta.compiler.executable import Executable, Launcher, NativeCode, NDArray
 from curta.compiler.fingerprint import ProgramName
-from curta.compiler.linked import Linked, Recipe, shared
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code import cache, host_call
+from curta.compiler.machine_code.linked import Linked, Recipe, shared
+from curta.compiler.machine_code.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import as_numpy

@@ -16,23 +16,23 @@ from typing import TypeVar
 
 import numpy as np
 
-from curta.compiler.emission import emit
-from curta.compiler.entry import Job, Work, buffers, called_programs, works_in
+from curta._base.lazy_dataclass import dataclass
+from curta.compiler.emit.emission import emit
 from curta.compiler.executable import Executable, Launcher, NDArray
-from curta.compiler.graph.groups import FusionGroup
-from curta.compiler.graph.item_lowering import LoweredItems
-from curta.compiler.graph.items import LibraryItem, RegionItem, written
+from curta.compiler.fuse.groups import FusionGroup
 from curta.compiler.library.clock import ReadClock, function_address
 from curta.compiler.loading import load
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.lower.item_lowering import LoweredItems
+from curta.compiler.lower.items import LibraryItem, RegionItem, written
 from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_work
-from curta.compiler.program import Program
+from curta.compiler.program.program import Program
+from curta.compiler.program.work import Job, Work, buffers, called_programs, works_in
+from curta.compiler.program.works import rearranged, work_cost
 from curta.compiler.targets import host
-from curta.compiler.works import rearranged, work_cost
 from curta.core.dim import typical
 from curta.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,10 +13,10 @@ import platform
 import sys
 from collections.abc import Iterable
 
-from curta.compiler.llvm import binding
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property, once
+from curta.compiler import llvm_binding as binding
 from curta.config import config
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property, once
 
 
 @dataclass(frozen=True)

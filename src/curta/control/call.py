@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.carries import flagged, unflagged
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
@@ -14,7 +15,6 @@ from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.key_use import KeyReuseSignature
 from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear, zero_tangent
-from curta.lazy_dataclass import dataclass
 from curta.transforms.backward_logs import wants_logs
 from curta.transforms.dce import prune_outputs, with_inputs
 from curta.transforms.discharge import Flags, TakesRefs, accesses, discharge_jaxpr

@@ -1,7 +1,7 @@
 """Ops that call Python functions of the user while a program runs.
 
-Compiled programs call Python for them (compiler/host_call.py), in the order of the
-program.
+Compiled programs call Python for them, in the order of the program
+(compiler/machine_code/host_call.py).
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
@@ -28,7 +29,6 @@ from curta.core.stage import stage
 from curta.core.trace import base_trace, typeof, use_trace
 from curta.core.tracebacks import shown_frames
 from curta.errors import JaxRuntimeError
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import Copy
 from curta.primitives.random_bits.implementations import KeyImplementation
 from curta.primitives.random_bits.ops import RandomWrap

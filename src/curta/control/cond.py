@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.control.carries import flagged, unflagged
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
@@ -21,7 +22,6 @@ from curta.core.refs import NOT_USED
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.effects import Empty
 from curta.primitives.elementwise.comparison import eq
 from curta.primitives.elementwise.convert import stop_gradient

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

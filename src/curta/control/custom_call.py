@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.call import Call, JaxprOp
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.op import BatchDims, Batched
@@ -13,7 +14,6 @@ from curta.core.refs import Ref, invalidate, read
 from curta.core.stage import with_dtype
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.transforms.discharge import Flags, discharge_jaxpr
 from curta.transforms.jaxprs import batch_jaxpr, run_closed
 from curta.transforms.lowering import lower_jaxpr

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.control.custom_call import CustomCall
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
@@ -21,7 +22,6 @@ from curta.core.op import Op
 from curta.core.stage import recording_trace, stage
 from curta.core.tangents import Zero
 from curta.core.trace import base_trace, current_trace, operand_type, typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.partial_eval import residuals_as_inputs
 from curta.transforms.vmap import BatchAxis, BatchTrace, batch

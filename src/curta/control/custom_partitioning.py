@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

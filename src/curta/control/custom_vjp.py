@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.control.call import Call, JaxprOp
 from curta.control.custom_call import CustomCall
 from curta.control.custom_jvp import (
@@ -24,7 +25,6 @@ from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
 from curta.errors import CustomVJPException
-from curta.lazy_dataclass import dataclass
 from curta.primitives.slicing import Slice, pad
 from curta.primitives.structure import batch_dim_at, move_dim, reduce_sum, reshape
 from curta.transforms.backward_logs import collecting, record, wants_logs

@@ -8,11 +8,11 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.callback import IO, Computing, PureCallback
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.op import BatchDims, Batched
-from curta.lazy_dataclass import dataclass
 
 Orders = tuple[tuple[int, ...], ...]
 """For each of several arrays its dims, from the one of the longest strides."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NoReturn
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.control.accumulators import GradAccum, NullAccum, ValAccum
 from curta.core.effects import Effect
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
@@ -17,7 +18,6 @@ from curta.core.op import BatchDims, Batched, Op
 from curta.core.refs import WRITTEN, AbstractRef, Ref, RefTracer
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import bind, current_trace
-from curta.lazy_dataclass import dataclass
 from curta.transforms.backward_logs import record
 from curta.transforms.discharge import Flags
 from curta.transforms.jaxprs import differentiation_mode

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
-from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.transforms.jaxprs import batch_jaxpr
 

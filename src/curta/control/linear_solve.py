@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.control.call import Call, JaxprOp
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Var
@@ -12,8 +14,6 @@ from curta.core.memo import kept_with_jaxpr
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 from curta.primitives.elementwise.arithmetic import neg
 from curta.primitives.structure import add_tangents, batch_dim_at, instantiate, move_dim
 from curta.transforms.jaxprs import batch_jaxpr, jvp_jaxpr, run_closed

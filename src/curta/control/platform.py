@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
-from curta.lazy_dataclass import dataclass
 
 PLATFORM = "cpu"
 

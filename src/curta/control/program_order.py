@@ -11,10 +11,10 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.call import Call, JaxprOp
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.core.memo import kept_with_jaxpr
-from curta.lazy_dataclass import dataclass
 from curta.primitives.barrier import OptimizationBarrier
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.lowering import lower_jaxpr

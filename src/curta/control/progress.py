@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.callback import DebugCallback
 from curta.core.op import BatchDims, Batched
-from curta.lazy_dataclass import dataclass
 from curta.primitives.reduction import ReduceMax
 
 

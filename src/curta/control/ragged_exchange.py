@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import Collective, Groups, Name
 from curta.primitives.elementwise import add, and_, ge, lt, mul, sub
 from curta.primitives.elementwise.convert import ConvertElementType

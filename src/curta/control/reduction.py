@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.scan import Scan
 from curta.core.avals import ShapedArray
 from curta.core.evaluate import evaluate
@@ -21,7 +22,6 @@ from curta.core.op import BatchDims, Batched, Op
 from curta.core.stage import stage
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.indexing import DynamicSlice

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.control.call import JaxprOp
 from curta.control.carries import unflagged
@@ -18,7 +19,6 @@ from curta.core.memo import kept_with_jaxpr
 from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import is_linear
-from curta.lazy_dataclass import dataclass
 from curta.transforms.jaxprs import run_closed
 from curta.transforms.partial_eval import split_jaxpr
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.call import Call
 from curta.control.carries import unflagged
 from curta.control.cond import Cond, share_residuals, shared_residuals
@@ -21,7 +22,6 @@ from curta.core.avals import ShapedArray
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, bound_consts
 from curta.core.memo import kept_with_jaxpr
 from curta.core.stage import stage
-from curta.lazy_dataclass import dataclass
 from curta.transforms.dce import dce_jaxpr, used_inputs
 from curta.transforms.jaxprs import run_closed
 from curta.transforms.partial_eval import Split, prune, split_jaxpr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 
 
 class RecomputeType:

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
-from curta.api_version import MORE_PARAMETERS
+from curta._base.lazy_dataclass import dataclass
+from curta._settings.api_version import MORE_PARAMETERS
 from curta.control.carries import body_pushforward, flagged, spread, unflagged
 from curta.control.loop_references import discharged_scan
 from curta.control.scan_plan import PartialPlan, partial_plan
@@ -24,7 +25,6 @@ from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.errors import KeyReuseError
-from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import (
     add_tangents,
     batch_dim_at,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.carries import flagged, spread, unflagged
 from curta.core.jaxpr import ClosedJaxpr
 from curta.core.memo import kept_with_jaxpr
 from curta.core.stage import stage
-from curta.lazy_dataclass import dataclass
 from curta.transforms.dce import dce_jaxpr
 from curta.transforms.discharge import Flags
 from curta.transforms.jaxprs import run_closed

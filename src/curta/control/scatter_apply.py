@@ -8,13 +8,13 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.while_loop import While
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.op import BatchDims, Batched
 from curta.core.stage import stage
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.elementwise import gt, select_n, sub
 from curta.primitives.indexing import (

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.control.carries import flagged, unflagged
@@ -36,7 +37,6 @@ from curta.core.placement import placement, space_of
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import Trace, current_trace, typeof, use_trace
-from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import Psum
 from curta.primitives.elementwise.arithmetic import div
 from curta.primitives.placed_types import varying_over

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.control.carries import body_pushforward, flagged, spread, unflagged
 from curta.control.checkpointing import count_steps, undo_steps
@@ -21,7 +22,6 @@ from curta.core.source_info import NamedScope
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.select import select_n
 from curta.primitives.reduction import ReduceOr
 from curta.primitives.structure import (

@@ -2,6 +2,10 @@
 
 from typing import Any as _Any
 
+from curta._base.on_demand import (
+    elsewhere as _elsewhere,
+    without_parts as _without_parts,
+)
 from curta.core.avals import AbstractValue as AbstractValue, ShapedArray as ShapedArray
 from curta.core.compile_time import (
     ensure_compile_time_eval as ensure_compile_time_eval,
@@ -15,7 +19,6 @@ from curta.core.trace import (
     Trace as Trace,
     trace_state_clean as trace_state_clean,
 )
-from curta.on_demand import elsewhere as _elsewhere, without_parts as _without_parts
 
 Value = _Any
 eval_context = ensure_compile_time_eval

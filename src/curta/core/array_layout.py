@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.sharding import Sharding
-from curta.lazy_dataclass import dataclass
 
 
 class _Auto:

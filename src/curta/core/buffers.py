@@ -32,10 +32,10 @@ from weakref import WeakSet
 
 import numpy as np
 
+from curta._base.once import Lock, has_gil, snapshot
 from curta.config import config
 from curta.core.leases import Block, Leases
 from curta.errors import OutOfMemoryError
-from curta.once import Lock, has_gil, snapshot
 
 NDArray = np.ndarray[Any, Any]
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import late
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.op import Op, may_have_effects
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.source_info import UNKNOWN, Replay, SourceInfo
 from curta.core.trace import base_trace, typeof
-from curta.lazy_dataclass import dataclass
-from curta.on_demand import late
 
 jaxpr_html: Any = late("curta.core.jaxpr_html")
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.once import snapshot
 from curta.config import config
-from curta.once import snapshot
 
 
 class Block(np.ndarray[Any, Any]):

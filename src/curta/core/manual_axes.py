@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from curta.api_version import MORE_PARAMETERS
+from curta._base.lazy_dataclass import dataclass
+from curta._settings.api_version import MORE_PARAMETERS
 from curta.core.partition_spec import UnreducedKind, check_kind
-from curta.lazy_dataclass import dataclass
 
 _NO_AXES: frozenset[Any] = frozenset()
 

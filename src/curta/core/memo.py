@@ -13,9 +13,9 @@ import functools
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+from curta._base.once import snapshot
 from curta.config import config
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
-from curta.once import snapshot
 
 P = ParamSpec("P")
 R = TypeVar("R")

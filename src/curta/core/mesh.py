@@ -11,10 +11,10 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import late
+from curta._base.once import Interned, cached_property
 from curta.hosts.engine import of_process
-from curta.lazy_dataclass import dataclass
-from curta.on_demand import late
-from curta.once import Interned, cached_property
 
 # Loaded late, as mesh_scope imports this module.
 mesh_scope: Any = late("curta.core.mesh_scope")

@@ -6,9 +6,11 @@ import contextlib
 import threading
 from typing import Any, Final, NamedTuple
 
+from curta._base.on_demand import late
+from curta._base.user_warnings import warn
+from curta._settings.options import define
+from curta._settings.parsers import parse_axes
 from curta.config import config, mesh_context
-from curta.config_options import define
-from curta.config_parsers import parse_axes
 from curta.core.mesh import (
     EMPTY_ABSTRACT_MESH,
     EMPTY_MESH,
@@ -17,8 +19,6 @@ from curta.core.mesh import (
     last_made,
     retyped,
 )
-from curta.on_demand import late
-from curta.user_warnings import warn
 
 # Loaded late, as avals, on which they are built, imports this module.
 trace: Any = late("curta.core.trace")

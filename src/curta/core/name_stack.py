@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 from typing import Any
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 from curta import dtypes
-from curta.api_version import Change
+from curta._settings.api_version import Change
 from curta.core import trace
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect

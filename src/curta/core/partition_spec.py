@@ -6,8 +6,8 @@ import enum
 from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
-from curta.api_version import MORE_PARAMETERS
-from curta.once import Interned
+from curta._base.once import Interned
+from curta._settings.api_version import MORE_PARAMETERS
 
 
 class Unconstrained:

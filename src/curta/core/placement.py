@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from curta._base.once import Interned
 from curta.config import config
 from curta.core.mesh import EMPTY_ABSTRACT_MESH, AbstractMesh, same_axes
 from curta.core.partition_spec import PartitionSpec, entry_axes, entry_of
 from curta.core.sharding import MemorySpace
-from curta.once import Interned
 
 Entries = tuple[Any, ...]
 _NO_AXES: frozenset[Any] = frozenset()

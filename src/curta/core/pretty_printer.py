@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

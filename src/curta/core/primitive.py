@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from curta._base.once import once
 from curta.core.effects import Effect
 from curta.core.op import PURPOSE, Op
 from curta.core.trace import Trace, base_trace, set_identity, use_trace
@@ -21,7 +22,6 @@ from curta.core.user_op import (
     impl_rules,
     new_op_class,
 )
-from curta.once import once
 
 ParamDict = dict[str, Any]
 

@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from curta.on_demand import late
-from curta.once import Lock
+from curta._base.on_demand import late
+from curta._base.once import Lock
 
 if TYPE_CHECKING:
     from pathlib import Path

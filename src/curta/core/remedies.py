@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any
 
+from curta._base.substitutes import OF_ARRAYS, OF_MODULES
 from curta.core.array import Array
-from curta.substitutes import OF_ARRAYS, OF_MODULES
 
 _BESIDE_JAX = (
     "JAX itself runs in this program, beside Curta. Libraries that are written for JAX"

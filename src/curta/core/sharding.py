@@ -12,11 +12,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta._base.once import cached_property
 from curta.core.mesh import AbstractMesh, Mesh
 from curta.core.partition_spec import UNCONSTRAINED, PartitionSpec
 from curta.core.tiling import Tiling, tiling
 from curta.hosts.engine import of_process
-from curta.once import cached_property
 
 Index = tuple[slice, ...]
 _MEMORY = "device"

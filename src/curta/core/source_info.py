@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, Self
 
+from curta._base.on_demand import late
+from curta._base.user_warnings import GENERATED
 from curta.config import config, xla_notes
 from curta.core.name_stack import EMPTY, NameStack
-from curta.on_demand import late
-from curta.user_warnings import GENERATED
 
 # Loaded late, as mesh_scope uses this module, too.
 mesh_scope: Any = late("curta.core.mesh_scope")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 
 
 @dataclass(frozen=True)

@@ -18,14 +18,14 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
+from curta._base.on_demand import late
+from curta._base.uncaught import before_shown
 from curta.config import config
 from curta.core.source_info import (
     is_own,
     is_users,
     register_exclusion as register_exclusion,
 )
-from curta.on_demand import late
-from curta.uncaught import before_shown
 
 remedies: Any = late("curta.core.remedies")  # when there is an error
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.op import PURPOSE, BatchDims, Batched, Op
 from curta.core.trace import Tracer, base_trace, current_trace, use_trace
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 if TYPE_CHECKING:
     from curta.core.primitive import Primitive
@@ -98,7 +98,7 @@ class UserOp(Op):
 
     @cached_property
     def bodies(self) -> dict[Any, Any]:
-        """What the lowering rule made of it (compiler/graph/inline.py)."""
+        """What the lowering rule made of it (compiler/rewrite/inline.py)."""
         return {}
 
     def params(self) -> dict[str, Any]:

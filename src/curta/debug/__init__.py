@@ -1,5 +1,6 @@
 """Looking at values within transformed and compiled functions."""
 
+from curta._base.on_demand import listed
 from curta.api.callbacks import (
     DebugEffect,
     OrderedDebugEffect,
@@ -15,7 +16,6 @@ from curta.api.visualize import (
 )
 from curta.debug.loop_progress import progress
 from curta.debug.trees import show
-from curta.on_demand import listed
 
 __all__ = [
     "DebugEffect",

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from curta.on_demand import late
+from curta._base.on_demand import late
 
 tqdm: Any = late("tqdm")
 tqdm_auto: Any = late("tqdm.auto")

@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 from curta import tree_util
+from curta._base.on_demand import late
 from curta.api.readable import sized
 from curta.core.array import Array
-from curta.on_demand import late
 from curta.runtime.array import ArrayImpl
 
 treescope: Any = late("treescope")

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from curta._base.user_warnings import warn
 from curta.config import config
 from curta.dtypes.extended import ExtendedDType, extended
-from curta.user_warnings import warn
 
 __all__ = [
     "bfloat16",

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import curta.numpy as jnp
 from curta import tree, tree_util
+from curta._base.on_demand import Listing, listed
 from curta.example_libraries.schedules import (
     Schedule as Schedule,
     constant as constant,
@@ -32,7 +33,6 @@ from curta.example_libraries.schedules import (
     piecewise_constant as piecewise_constant,
     polynomial_decay as polynomial_decay,
 )
-from curta.on_demand import Listing, listed
 
 __all__ = [
     "JoinPoint",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import curta.numpy as jnp
-from curta.on_demand import Listing, own
+from curta._base.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

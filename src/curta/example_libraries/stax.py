@@ -23,8 +23,8 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax, nn, random
+from curta._base.on_demand import Listing, own
 from curta.nn.initializers import glorot_normal, normal, ones, zeros
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

@@ -1,5 +1,6 @@
 """The supported parts of `jax.experimental`."""
 
+from curta._base.on_demand import retired as _retired
 from curta.api.callbacks import io_callback as io_callback
 from curta.experimental import (
     checkify as checkify,
@@ -17,6 +18,5 @@ from curta.experimental.earray import EArray as EArray
 from curta.experimental.extended_types import (
     primal_tangent_dtype as primal_tangent_dtype,
 )
-from curta.on_demand import retired as _retired
 
 __getattr__ = _retired(__name__, {"cur_qdd": "curta.experimental.hijax"})

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from curta import tree_util
+from curta._base.on_demand import Listing, listed, retired
 from curta.api.arguments import argument_avals, leaf_names
 from curta.api.devices import device_put
 from curta.control.compute_on import ComputeOn, computes_elsewhere
@@ -14,7 +15,6 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import Tracer
 from curta.core.wrapping import wraps
-from curta.on_demand import Listing, listed, retired
 from curta.transforms.partial_eval import hoist_constants
 
 __all__ = ["compute_on", "compute_on2"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from curta.on_demand import Listing, listed
+from curta._base.on_demand import Listing, listed
 
 __all__ = [
     "DisabledSafetyCheck",

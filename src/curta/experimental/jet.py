@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 
 from curta import dtypes, lax, tree_util
+from curta._base.on_demand import Listing, listed
 from curta.api.arguments import as_result, check_callable
 from curta.core.flat import FlatFunction
 from curta.core.trace import Tracer, typeof
-from curta.on_demand import Listing, listed
 from curta.primitives.elementwise.convert import ConvertElementType
 from curta.primitives.structure import zeros
 from curta.transforms.jet import jet as series_of

@@ -16,11 +16,11 @@ from __future__ import annotations
 from typing import Any
 
 from curta import tree_util
+from curta._base.on_demand import Listing, listed
 from curta.api.arguments import as_result
 from curta.api.jit_shardings import check_layout_fits
 from curta.core.array_layout import Format as Format, Layout as Layout
 from curta.core.trace import typeof
-from curta.on_demand import Listing, listed
 from curta.primitives.placing import LayoutConstraint
 from curta.runtime.array import ArrayImpl
 from curta.runtime.relayout import laid_out

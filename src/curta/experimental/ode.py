@@ -10,6 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax, tree_util
+from curta._base.on_demand import Listing, own
 from curta.api.custom_derivatives import custom_vjp
 from curta.api.custom_gradient import closure_convert
 from curta.api.vjp import vjp
@@ -18,7 +19,6 @@ from curta.core.trace import typeof
 from curta.flatten_util import ravel_pytree
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

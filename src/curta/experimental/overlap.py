@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import tree_util
+from curta._base.on_demand import Listing, listed
 from curta.api.arguments import argument_avals, check_callable
 from curta.api.jit_options import make_options
 from curta.control.program_order import ProgramOrder
@@ -14,7 +15,6 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.stage import stage
 from curta.core.trace import TracedValue
 from curta.core.wrapping import wraps
-from curta.on_demand import Listing, listed
 from curta.transforms.partial_eval import hoist_constants
 
 __all__ = ["program_order"]

@@ -6,9 +6,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
+from curta._base.on_demand import Listing, listed
 from curta.api.jit import PjitFunction, jit
 from curta.api.jit_shardings import sharding_tree
-from curta.on_demand import Listing, listed
 
 _OPEN: Any = object()
 

@@ -23,11 +23,11 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, random
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array
 from curta.core.refs import Ref
 from curta.core.trace import base_trace, current_trace
-from curta.lazy_dataclass import dataclass
-from curta.on_demand import Listing, own
 from curta.ref import addupdate, get, new_ref
 from curta.tree.keys import GetAttrKey
 from curta.tree.registration import register_pytree_with_keys

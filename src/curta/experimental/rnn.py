@@ -34,12 +34,12 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax, random
+from curta._base.on_demand import Listing, listed
 from curta.api.jit import jit
 from curta.api.vjp import vjp
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.nn import sigmoid
-from curta.on_demand import Listing, listed
 
 __all__ = [
     "get_num_params_in_lstm",

@@ -1,7 +1,7 @@
 """Equal shardings for two arrays."""
 
+from curta._base.on_demand import retired as _retired
 from curta.api.placing import shard_alike
-from curta.on_demand import retired as _retired
 
 __all__ = ["shard_alike"]
 

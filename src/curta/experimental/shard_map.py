@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from curta._base.user_warnings import warn as _warn
 from curta.api.shard_map import older_shard_map as _older_shard_map
-from curta.user_warnings import warn as _warn
 
 __all__ = ["shard_map"]
 

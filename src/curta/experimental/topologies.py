@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta._base.on_demand import Listing, late, listed
 from curta.api.meshes import create_device_mesh
 from curta.core.mesh import Mesh
-from curta.on_demand import Listing, late, listed
 from curta.runtime.devices import Device, devices
 
 __all__ = [

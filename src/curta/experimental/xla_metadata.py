@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from curta import tree_util
+from curta._base.on_demand import Listing, listed
 from curta.api.arguments import as_result
 from curta.core.source_info import Annotating
 from curta.core.wrapping import wraps
-from curta.on_demand import Listing, listed
 from curta.primitives.elementwise.convert import XlaMetadataValue
 
 __all__ = [

@@ -3,6 +3,7 @@
 This namespace is imported by name: `from curta import export`.
 """
 
+from curta._base.on_demand import without_parts as _without_parts
 from curta.core.dim import is_symbolic_dim as is_symbolic_dim
 from curta.core.symbolic.scope import SymbolicScope as SymbolicScope
 from curta.export.exported import (
@@ -25,6 +26,5 @@ from curta.export.symbolic_shapes import (
     symbolic_dim_bounds as symbolic_dim_bounds,
     symbolic_shape as symbolic_shape,
 )
-from curta.on_demand import without_parts as _without_parts
 
 __dir__ = _without_parts(__name__)

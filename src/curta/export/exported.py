@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from curta import dtypes, tree_util
+from curta._base.once import cached_property
 from curta.api.custom_derivatives import custom_vjp
 from curta.api.jit_shardings import constrained
 from curta.api.lowered import canonical_platforms, entry, result_names
@@ -30,7 +31,6 @@ from curta.export.bytecode import portable_artifact
 from curta.export.dimensions import argument_path, path_text, solve
 from curta.export.encoding import serialize
 from curta.export.for_jax import serialize_for_jax
-from curta.once import cached_property
 from curta.transforms.dce import prune_outputs
 from curta.transforms.specialise import (
     Relocation,

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from curta._base.once import once
 from curta.core.op import Op
 from curta.core.user_op import UserOp
-from curta.once import once
 
 _PACKAGES = tuple(
     f"{__name__.partition('.')[0]}.{part}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from curta._base.on_demand import Listing, listed
 from curta.api.callbacks import effects_barrier
 from curta.api.jit_cache import clear_caches, clear_with_the_others
-from curta.on_demand import Listing, listed
 from curta.runtime.devices import (
     Client,
     client,

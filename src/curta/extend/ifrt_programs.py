@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NoReturn
 
-from curta.on_demand import Listing, listed
+from curta._base.on_demand import Listing, listed
 
 __all__ = ["ifrt_programs"]
 __dir__: Listing = listed(__all__)

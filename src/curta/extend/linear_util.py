@@ -13,11 +13,11 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from curta._base.on_demand import Listing, listed
 from curta.config import config
 from curta.core.flat import debug_info as describe
 from curta.core.jaxpr import DebugInfo
 from curta.core.wrapping import wraps
-from curta.on_demand import Listing, listed
 
 __all__ = [
     "StoreException",

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.on_demand import Listing, listed
 from curta.control.primitives import threefry2x32_p as threefry2x32_p
 from curta.core.trace import typeof
 from curta.numpy import concatenate, ravel, reshape
-from curta.on_demand import Listing, listed
 from curta.primitives.random_bits.custom import CustomGenerator
 from curta.primitives.random_bits.implementations import KeyImplementation, PRNGSpec
 from curta.primitives.random_bits.ops import RandomSeed

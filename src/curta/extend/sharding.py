@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.on_demand import Listing, own
+from curta._base.once import cached_property
 from curta.core.mesh import AxisType, Mesh
 from curta.core.partition_spec import PartitionSpec, entry_of
 from curta.core.sharding import NamedSharding, Sharding, checked_memory
 from curta.core.tiling import Tiling, tiling
-from curta.on_demand import Listing, own
-from curta.once import cached_property
 
 __dir__: Listing = own(__name__)
 

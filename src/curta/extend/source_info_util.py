@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from curta._base.on_demand import Listing, listed
 from curta.core.name_stack import (
     EMPTY,
     NameStack as NameStack,
@@ -18,7 +19,6 @@ from curta.core.source_info import (
     user_context as user_context,
     user_frame as current,
 )
-from curta.on_demand import Listing, listed
 
 __all__ = [
     "NameStack",

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.hosts.engine import Engine, Pairs, at_line, current_line
 from curta.hosts.failures import HostsError
 from curta.hosts.folding import FOLDS
@@ -21,8 +23,6 @@ from curta.hosts.group import HostGroup
 from curta.hosts.started import AtOnce, Started
 from curta.hosts.thread_order import ThreadOrder
 from curta.hosts.traffic import leaving, of_host
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 T = TypeVar("T")
 NDArray = np.ndarray[Any, Any]

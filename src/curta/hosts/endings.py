@@ -14,7 +14,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NoReturn
 
-from curta.signals import is_main_thread
+from curta._base.signals import is_main_thread
 
 _RAISES = {opcode.opmap[name] for name in ("RERAISE", "RAISE_VARARGS")}
 

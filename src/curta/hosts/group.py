@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 
 Name = Any
 

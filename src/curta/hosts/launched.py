@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 
 Environment = Mapping[str, str]
 

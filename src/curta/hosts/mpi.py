@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from curta._base.on_demand import late
 from curta.config import config
 from curta.hosts import wire
 from curta.hosts.by_exchange import ByExchange
@@ -27,7 +28,6 @@ from curta.hosts.failures import HostsError
 from curta.hosts.patience import Patience
 from curta.hosts.presence import Presence, end, line_of_main_thread
 from curta.hosts.store import Store
-from curta.on_demand import late
 
 MPI: Any = late("mpi4py.MPI")
 T = TypeVar("T")

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import once
 from curta.config import config
 from curta.hosts.collectives import Call
 from curta.hosts.group import HostGroup
 from curta.hosts.mpi import MPI, MPIEngine, operation
-from curta.lazy_dataclass import dataclass
-from curta.once import once
 
 _LARGEST = 2**31 - 1  # what a count may be
 

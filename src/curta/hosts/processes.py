@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from curta._base.lazy_dataclass import dataclass
 from curta.hosts import mpi
 from curta.hosts.client import Client
 from curta.hosts.collectives import ProcessEngine
@@ -13,7 +14,6 @@ from curta.hosts.presence import Presence
 from curta.hosts.service import Service
 from curta.hosts.store import Store, Table
 from curta.hosts.tcp import TCP, connected
-from curta.lazy_dataclass import dataclass
 
 Address = tuple[str, int]
 MakeEngine = Callable[[Store, Presence], ProcessEngine]

@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.once import Lock, once
+from curta._base.signals import await_event
+from curta._settings.options import overrides_here, overriding
 from curta.config import config
-from curta.config_options import overrides_here, overriding
 from curta.hosts.collectives import Call, Collectives
 from curta.hosts.engine import current, set_thread_engine
 from curta.hosts.failures import HostsError
 from curta.hosts.folding import fold
 from curta.hosts.started import Late
-from curta.once import Lock, once
-from curta.signals import await_event
 
 NDArray = np.ndarray[Any, Any]
 Combine = Callable[[list[Any]], Sequence[Any]]

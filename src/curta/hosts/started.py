@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from curta.config_options import overrides_here, overriding
+from curta._base.signals import await_event
+from curta._settings.options import overrides_here, overriding
 from curta.hosts.engine import Engine, set_thread_engine
-from curta.signals import await_event
 
 NDArray = np.ndarray[Any, Any]
 Collective = Callable[[], NDArray]

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import numpy as np
 
-from curta.guarded_thread import kept_out
+from curta._base.guarded_thread import kept_out
+from curta._base.once import Lock
 from curta.hosts.failures import HostsError
-from curta.once import Lock
 
 T = TypeVar("T")
 Members = tuple[int, ...]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.once import once
+from curta._base.once import once
 
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute")
 

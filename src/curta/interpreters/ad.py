@@ -17,6 +17,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta._base.on_demand import Listing, listed
 from curta.control.primitives import add_jaxvals_p as add_jaxvals_p
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.primitive import Primitive
@@ -28,7 +29,6 @@ from curta.core.tangents import (
 from curta.core.trace import typeof
 from curta.core.user_op import jvp_rules, transpose_rules
 from curta.interpreters.flat_derivatives import jvp as jvp, linearize as linearize
-from curta.on_demand import Listing, listed
 from curta.primitives.structure import (
     add_any as add_jaxvals,
     add_tangents,

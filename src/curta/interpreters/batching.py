@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import lax
+from curta._base.on_demand import Listing, listed
 from curta.api.vmappable import (
     is_vmappable as is_vmappable,
     register_vmappable as register_vmappable,
@@ -28,7 +29,6 @@ from curta.core.stage import stage
 from curta.core.trace import typeof
 from curta.core.user_op import axis_batch_rules, batch_rules
 from curta.extend.linear_util import Store, transformation_with_aux2
-from curta.on_demand import Listing, listed
 from curta.primitives.structure import batch_dim_at, move_dim
 from curta.transforms.jaxprs import batch_jaxpr
 from curta.transforms.vmap import batch

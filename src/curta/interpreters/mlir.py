@@ -19,13 +19,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, NoReturn
 
+from curta._base.on_demand import Listing, listed
 from curta.api.callbacks import io_callback, pure_callback
 from curta.control.platform import PLATFORM
 from curta.core.primitive import Primitive
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.trace import typeof
 from curta.core.user_op import NoMLIR, lowering_rules
-from curta.on_demand import Listing, listed
 
 __all__ = [
     "LoweringRule",

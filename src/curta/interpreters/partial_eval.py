@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta._base.on_demand import Listing, listed
 from curta.core.avals import ShapedArray
 from curta.core.flat import debug_info as describe
 from curta.core.hi_types import lower_types
@@ -25,7 +26,6 @@ from curta.core.stage import JitTracer as DynamicJaxprTracer, stage
 from curta.core.trace import current_trace, typeof, use_trace
 from curta.extend.linear_util import WrappedFun
 from curta.interpreters.flat_trees import FlatTree, flatten
-from curta.on_demand import Listing, listed
 from curta.transforms.dce import dce_jaxpr as _without_dead_code
 from curta.transforms.lowering import lower_jaxpr as _lower_jaxpr
 from curta.transforms.partial_eval import PartialTrace, prune, split_jaxpr

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from curta._base.on_demand import Listing, listed
 from curta.core.mesh import Mesh
 from curta.core.mesh_scope import scope
-from curta.on_demand import Listing, listed
 
 __all__ = ["ResourceEnv", "thread_resources"]
 __dir__: Listing = listed(__all__)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.on_demand import Listing, listed
 from curta.core.primitive import Primitive
 from curta.core.trace import pytype_aval_mappings
-from curta.on_demand import Listing, listed
 
 __all__ = ["apply_primitive", "canonicalize_dtype_handlers"]
 __dir__: Listing = listed(__all__)

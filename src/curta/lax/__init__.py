@@ -1,5 +1,6 @@
 """Primitive operations: explicit shapes and dtypes, without promotion."""
 
+from curta._base.on_demand import retired as _retired, without_parts as _without_parts
 from curta.api.placing import with_sharding_constraint as with_sharding_constraint
 from curta.control.primitives import *
 from curta.dtypes import dtype as dtype
@@ -271,7 +272,6 @@ from curta.lax.windows import (
     padtype_to_pads as padtype_to_pads,
     reduce_window_shape_tuple as reduce_window_shape_tuple,
 )
-from curta.on_demand import retired as _retired, without_parts as _without_parts
 from curta.primitives.convolution import ConvDimensionNumbers as ConvDimensionNumbers
 from curta.primitives.elementwise import (
     AccuracyMode as AccuracyMode,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, tree
+from curta._base.user_warnings import warn
 from curta.api.signatures import T
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.avals import is_python_scalar
@@ -16,7 +17,6 @@ from curta.lax.scalars import refuse_complex, scalar_array
 from curta.primitives import elementwise as ops
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.effects import Stage
-from curta.user_warnings import warn
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: Any) -> Array:

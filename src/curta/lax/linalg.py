@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.on_demand import Listing, listed
 from curta.control.primitives import (
     cholesky_p as cholesky_p,
     cholesky_update_p as cholesky_update_p,
@@ -42,7 +43,6 @@ from curta.lax.eigen import (
 )
 from curta.lax.polar import qdwh as qdwh
 from curta.lax.shape import expand_dims, squeeze
-from curta.on_demand import Listing, listed
 from curta.primitives import linalg as ops
 from curta.primitives.linalg import matrices
 

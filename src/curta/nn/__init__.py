@@ -1,5 +1,6 @@
 """Functions for neural networks, as in `jax.nn`."""
 
+from curta._base.on_demand import without_parts as _without_parts
 from curta.nn import initializers as initializers
 from curta.nn.activations import (
     celu as celu,
@@ -42,6 +43,5 @@ from curta.nn.normalisation import (
     softmax as softmax,
     standardize as standardize,
 )
-from curta.on_demand import without_parts as _without_parts
 
 __dir__ = _without_parts(__name__, frozenset({"initializers"}))

@@ -10,10 +10,10 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta._base.lazy_dataclass import dataclass
+from curta._base.user_warnings import warn
 from curta.api.custom_derivatives import custom_jvp
 from curta.core.array import Array, DTypeLike
-from curta.lazy_dataclass import dataclass
-from curta.user_warnings import warn
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,11 +14,11 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, random
+from curta._base.on_demand import Listing, listed
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike, Shape
 from curta.core.shapes import canonicalize_shape
 from curta.nn.variance import Axes, denominator, fans, with_variance
-from curta.on_demand import Listing, listed
 
 __all__ = [
     "Initializer",

@@ -10,6 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta._base.user_warnings import warn
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.inner import inlined_jit, inner_jit
 from curta.api.out_sharding import takes_out_sharding
@@ -26,7 +27,6 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.folds import named_axes
 from curta.numpy.promotion import inexact_operands
-from curta.user_warnings import warn
 
 Axis = int | tuple[int, ...] | None
 

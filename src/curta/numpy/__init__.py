@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from curta._base.on_demand import on_demand as _on_demand
 from curta.dlpack import from_dlpack as from_dlpack
 from curta.numpy import linalg as linalg, operators as _operators
 from curta.numpy.arithmetic import (
@@ -501,7 +502,6 @@ from curta.numpy.windows import (
     i0 as i0,
     kaiser as kaiser,
 )
-from curta.on_demand import on_demand as _on_demand
 
 if _TYPE_CHECKING:
     from curta.numpy import fft as fft

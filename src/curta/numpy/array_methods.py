@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from curta import api_version, dtypes, lax
+from curta import dtypes, lax
+from curta._base.user_warnings import warn
+from curta._settings import api_version
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, DTypeLike
@@ -27,7 +29,6 @@ from curta.numpy.shapes import (
     squeeze,
     transpose as _transpose,
 )
-from curta.user_warnings import warn
 
 ARRAY_API_VERSION = "2024.12"
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from curta import api_version, dtypes, lax
-from curta.advisor import advise_of_float64
+from curta import dtypes, lax
+from curta._base.advisor import advise_of_float64
+from curta._settings import api_version
 from curta.api.devices import device_put
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, DTypeLike

@@ -8,7 +8,8 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from curta import api_version, dtypes, lax
+from curta import dtypes, lax
+from curta._settings import api_version
 from curta.api.devices import device_put
 from curta.api.inner import new_arrays
 from curta.api.out_sharding import takes_out_sharding

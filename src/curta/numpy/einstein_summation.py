@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta._base.on_demand import late
+from curta._base.once import once
 from curta.api.inner import new_arrays
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array
 from curta.core.dim import is_symbolic_dim
 from curta.numpy.arguments import ensure_arraylikes, refuse_out, user_dtype
 from curta.numpy.promotion import cast
-from curta.on_demand import late
-from curta.once import once
 
 opt_einsum: late = late("opt_einsum")
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta._settings.api_version import LOG2_AND_POLYNOMIALS_ARE_OPS
 from curta.api.inner import inlined_jit, inner_jit
-from curta.api_version import LOG2_AND_POLYNOMIALS_ARE_OPS
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     alias,

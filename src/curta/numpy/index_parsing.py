@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.core.array import Array
 from curta.core.dim import SymbolicDim, surely
 from curta.core.trace import Tracer, is_array_like
 from curta.errors import NonConcreteBooleanIndexError
 from curta.lax.bounds import check_index
-from curta.lazy_dataclass import dataclass
 from curta.numpy.constructors import asarray
 from curta.numpy.sized_slices import Slice
 

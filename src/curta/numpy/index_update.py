@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta._base.user_warnings import warn
 from curta.api.out_sharding import takes_out_sharding
 from curta.config import config
 from curta.core.trace import typeof
@@ -19,7 +20,6 @@ from curta.numpy.index_parsing import check_entries, expand_masks, parse
 from curta.numpy.indexing import getitem, plan_gather
 from curta.numpy.promotion import broadcast_to_shape, cast, promote_dtypes
 from curta.runtime.shortcuts import updated_copy
-from curta.user_warnings import warn
 
 
 def scatter_update(

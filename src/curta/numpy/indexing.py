@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.core.array import Array
 from curta.core.dim import (
@@ -26,7 +27,6 @@ from curta.core.dim import (
 )
 from curta.core.trace import Tracer
 from curta.lax.index_types import fitting_dtype, fitting_indices
-from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete, index_dtype
 from curta.numpy.constructors import asarray
 from curta.numpy.index_parsing import (

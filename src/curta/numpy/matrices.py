@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from curta import api_version, dtypes, lax
+from curta import dtypes, lax
+from curta._settings import api_version
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import as_dim

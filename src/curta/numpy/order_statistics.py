@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta._settings.api_version import QUANTILES_SORT_UNSTABLY
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
-from curta.api_version import QUANTILES_SORT_UNSTABLY
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (
     canonical_axis,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta import api_version, lax
+from curta import lax
+from curta._settings import api_version
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import (

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from curta import lax
+from curta._settings.api_version import LOG2_AND_POLYNOMIALS_ARE_OPS
 from curta.api.inner import inner_jit
-from curta.api_version import LOG2_AND_POLYNOMIALS_ARE_OPS
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import concrete_index, ensure_arraylike, ensure_arraylikes
 from curta.numpy.arithmetic import add, multiply, negative

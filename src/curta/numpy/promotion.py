@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from curta import dtypes, lax
+from curta._base.user_warnings import warn
 from curta.config import config
 from curta.core.array import Array
 from curta.core.avals import ShapedArray, is_python_scalar, plain_scalar
@@ -29,7 +30,6 @@ from curta.numpy.arguments import (
 from curta.numpy.constructors import asarray, weak_constant
 from curta.primitives.elementwise.convert import convert_element_type, converted
 from curta.runtime.array import wrap
-from curta.user_warnings import warn
 
 _RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
 

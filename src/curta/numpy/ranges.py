@@ -8,9 +8,9 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from curta import dtypes, lax
+from curta._settings.api_version import LINSPACE_DIVIDES_STOP
 from curta.api.inner import inner_jit
 from curta.api.out_sharding import takes_out_sharding
-from curta.api_version import LINSPACE_DIVIDES_STOP
 from curta.core.array import Array, ArrayLike, DTypeLike
 from curta.core.dim import as_dim, is_symbolic_dim, range_length
 from curta.errors import InconclusiveDimensionOperation

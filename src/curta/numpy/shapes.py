@@ -9,7 +9,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from curta import api_version, lax
+from curta import lax
+from curta._base.user_warnings import warn
+from curta._settings import api_version
 from curta.api.inner import inner_jit, new_arrays
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.array import Array, ArrayLike, Shape
@@ -29,7 +31,6 @@ from curta.numpy.arguments import (
 )
 from curta.numpy.promotion import broadcast_to_shape
 from curta.numpy.selection import broadcast_all
-from curta.user_warnings import warn
 
 # ---- shapes
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import lax
+from curta._base.user_warnings import warn
 from curta.api.vmap import vmap
 from curta.config import config
 from curta.core.array import Array, ArrayLike, DTypeLike
@@ -17,7 +18,6 @@ from curta.numpy.arguments import canonical_axis, canonical_shape, check_arrayli
 from curta.numpy.constructors import asarray
 from curta.numpy.ranges import arange
 from curta.numpy.shapes import expand_dims, squeeze
-from curta.user_warnings import warn
 
 CoreDims = tuple[str, ...]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta._base.once import cached_property
 from curta.config import config
 from curta.control.stacked_terms import axes_of
 from curta.core.avals import ShapedArray
@@ -33,7 +34,6 @@ from curta.core.sharding import (
     normalised,
     on_device,
 )
-from curta.once import cached_property
 from curta.partition.named_devices import (
     NamedDevices,
     NamedMesh,

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.core.mesh import Mesh
 from curta.core.partition_spec import entry_axes
 from curta.core.sharding import NamedSharding, Sharding
 from curta.hosts.group import HostGroup
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 NDArray = np.ndarray[Any, Any]
 Name = Any

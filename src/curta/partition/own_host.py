@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.cond import Cond
 from curta.control.remat import Remat
 from curta.control.scan import Scan
@@ -21,7 +22,6 @@ from curta.control.while_loop import While
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_of
 from curta.core.op import Op
 from curta.hosts.group import HostGroup
-from curta.lazy_dataclass import dataclass
 from curta.primitives.host_collectives import HostIndex
 
 NDArray = np.ndarray[Any, Any]

@@ -10,13 +10,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.shard_map import ShardMap
 from curta.control.shard_program import mapped_program
 from curta.core.avals import ShapedArray
 from curta.core.mesh import AbstractMesh
 from curta.core.partition_spec import PartitionSpec
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.partition.host_mesh import HostMesh, Split
 from curta.partition.own_rows import first_row
 from curta.partition.part import Part, own_slice, resharded

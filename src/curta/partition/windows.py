@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.trace import typeof
 from curta.hosts.group import HostGroup
-from curta.lazy_dataclass import dataclass
 from curta.partition.own_rows import first_row
 from curta.primitives.barrier import OptimizationBarrier
 from curta.primitives.elementwise import add, and_, ge, lt

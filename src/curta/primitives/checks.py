@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.source_info import SourceInfo
 from curta.core.trace import base_trace, typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import and_, not_, or_, select_n
 from curta.primitives.indexing.dynamic import DynamicSlice
 from curta.primitives.reduction import ArgMax

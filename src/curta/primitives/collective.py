@@ -14,13 +14,13 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.placement import placement
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import mul
 from curta.primitives.families import Linear
 from curta.primitives.joining import Concatenate

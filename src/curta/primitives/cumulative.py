@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.trace import typeof
 from curta.dtypes.scalars import NARROW_INTEGERS
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
     add,
     eq,

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.shapes import integer
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ANY, check_dtype
 from curta.primitives.elementwise.convert import convert_element_type
 from curta.primitives.precision import DotAlgorithm, DotAlgorithmPreset

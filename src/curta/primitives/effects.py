@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.trace import base_trace
-from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Linear
 
 

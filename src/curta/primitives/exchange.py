@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.effects import Effect, NamedEffect
 from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.placement import placement
 from curta.core.trace import current_trace, typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import (
     Collective,
     Groups,

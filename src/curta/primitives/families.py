@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.monoids import Monoid
 
 

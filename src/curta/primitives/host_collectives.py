@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import jaxprs_of
 from curta.core.op import BatchDims, Batched, Op
 from curta.hosts.engine import Engine, current
 from curta.hosts.group import HostGroup
-from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import move_dim
 
 NDArray = np.ndarray[Any, Any]

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.key_use import FORWARD, KeyReuseSignature, Sink, Source
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import check_same_dtypes
 from curta.primitives.structure import batch_dim_at, instantiate
 from curta.primitives.taylor import joined_terms

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.array_layout import Layout
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.effects import Effect, NamedEffect
@@ -22,7 +23,6 @@ from curta.core.partition_spec import (
 from curta.core.placement import in_space, mesh_of, placement
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding, on_device
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import Identity
 from curta.primitives.families import Linear
 from curta.primitives.structure import batch_dim_at

@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.op import BatchDims, Batched
 from curta.core.shapes import sequence
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.cumulative import CumSum
 from curta.primitives.dot import Dims, DotDims, DotGeneral, dot_dims, others

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
-from curta.api_version import MORE_PARAMETERS, Change
+from curta._base.lazy_dataclass import dataclass
+from curta._settings.api_version import MORE_PARAMETERS, Change
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ANY, Elementwise, check_dtype, wrapped
 from curta.primitives.elementwise import (
     add,

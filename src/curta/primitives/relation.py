@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
-from curta.lazy_dataclass import dataclass
 
 Dim = tuple[int, ...]
 """The factors of a dim, the outer first."""

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import ml_dtypes
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.dot import DotDims, DotGeneral, others
 from curta.primitives.elementwise import mul

@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray, dtype_name
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.shapes import check_nonnegative
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Linear
 from curta.primitives.structure import BroadcastInDim, Reshape, reduce_sum
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.dim import max_dim
 from curta.core.key_use import KeyReuseSignature, Sink, Source
@@ -15,7 +16,6 @@ from curta.core.op import BatchDims, Batched
 from curta.core.shapes import check_nonnegative, integer, sequence
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import select_n, sub
 from curta.primitives.families import Linear
 from curta.primitives.structure import (

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
-from curta.api_version import MORE_PARAMETERS, Change
+from curta._base.lazy_dataclass import dataclass
+from curta._settings.api_version import MORE_PARAMETERS, Change
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ANY, check_dtype
 from curta.primitives.indexing import Gather, GatherDimensionNumbers
 from curta.primitives.shape import Iota, expand_dims

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta._base.once import cached_property
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
 from curta.core.partition_spec import entry_axes
 from curta.errors import ShardingTypeError
-from curta.once import cached_property
 from curta.primitives.factors import factors
 from curta.primitives.relation import Factors
 

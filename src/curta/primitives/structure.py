@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.key_use import FORWARD, KeyReuseSignature
@@ -22,7 +23,6 @@ from curta.core.placement import agree, placed_as
 from curta.core.shapes import check_nonnegative
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import base_trace, typeof, use_trace
-from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Linear, Reduction
 from curta.primitives.monoids import SUM, Monoid
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.manual_axes import ManualAxisType
-from curta.lazy_dataclass import dataclass
 from curta.primitives.collective import Psum, PVary
 from curta.primitives.exchange import AllGather, PsumScatter
 

@@ -1,7 +1,7 @@
 """Random numbers from explicit keys, as in `jax.random`."""
 
+from curta._base.on_demand import without_parts as _without_parts
 from curta.control.primitives import random_gamma_p as random_gamma_p
-from curta.on_demand import without_parts as _without_parts
 from curta.random.counts import (
     binomial as binomial,
     multinomial as multinomial,

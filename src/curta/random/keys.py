@@ -8,6 +8,7 @@ from typing import Any, NewType
 import numpy as np
 
 from curta import dtypes
+from curta._base.user_warnings import warn
 from curta.config import config
 from curta.core.array import Array, ArrayLike
 from curta.core.trace import is_array_like, typeof
@@ -28,7 +29,6 @@ from curta.primitives.random_bits.registry import (
     implementation_of,
 )
 from curta.random.shapes import sample_shape
-from curta.user_warnings import warn
 
 _NO_KEY_DATA = (
     "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.on_demand import late
+from curta._base.user_warnings import warn
 from curta.config import config
 from curta.core.array_layout import Format, stored_format
 from curta.core.avals import ShapedArray, aval_on
@@ -17,7 +19,6 @@ from curta.core.mesh_scope import get_abstract_mesh
 from curta.core.sharding import MemorySpace, Sharding, default_sharding
 from curta.core.trace import register_aval_rule, thread_state
 from curta.errors import DeletedArrayError, JaxRuntimeError
-from curta.on_demand import late
 from curta.runtime.array_text import ShownArray
 from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device, first_sharding
@@ -26,7 +27,6 @@ from curta.runtime.host_runs import several_hosts, spans_hosts
 from curta.runtime.laid_out import LaidOutData, without_order
 from curta.runtime.queue import Pending
 from curta.runtime.remote_data import Held, RemoteData
-from curta.user_warnings import warn
 
 if TYPE_CHECKING:
     from curta.runtime.shards import Shard

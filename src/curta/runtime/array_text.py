@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.on_demand import late
 from curta.core.array import Array
-from curta.on_demand import late
 from curta.runtime.laid_out import without_order
 from curta.runtime.remote_data import RemoteData
 

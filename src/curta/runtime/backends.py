@@ -21,17 +21,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from curta import dtypes
+from curta._base.on_demand import late
+from curta._base.once import once
+from curta._base.user_warnings import warn
+from curta._settings.parsers import BACKENDS
+from curta.compiler import llvm_binding as binding
 from curta.compiler.collective_sequence import collectives_in, collectives_of
 from curta.compiler.executable import Executable as CompiledJaxpr
 from curta.compiler.fingerprint import program_name
 from curta.compiler.fitting import advise_of_limit
-from curta.compiler.llvm import binding
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.compiler.support.threads import parallel_for_address
 from curta.compiler.targets import host
 from curta.config import config
-from curta.config_parsers import BACKENDS
 from curta.control.platform import PLATFORM
 from curta.control.stacked_terms import has_terms, stacked
 from curta.core.avals import ShapedArray
@@ -39,8 +42,6 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.sharding import Sharding
-from curta.on_demand import late
-from curta.once import once
 from curta.primitives.checks import Check
 from curta.primitives.linalg.family import provide_lapack
 from curta.runtime.devices import Client, client
@@ -48,9 +49,8 @@ from curta.runtime.executables import Executable
 from curta.runtime.native_executable import NativeExecutable
 from curta.runtime.transfer import to_array
 from curta.transforms.checkify import count, has_checks, own_checks
-from curta.user_warnings import warn
 
-decompositions: Any = late("curta.compiler.graph.decompositions")
+decompositions: Any = late("curta.compiler.rewrite.decompositions")
 provide_lapack(lambda op, args: decompositions.evaluated(op, args))
 # Few programs are run by plugins.
 pjrt: Any = late("curta.runtime.pjrt.backend")

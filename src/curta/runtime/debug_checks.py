@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
-from curta.compiler.graph.inline import inline_calls
+from curta.compiler.rewrite.inline import inline_calls
 from curta.config import config
 from curta.control.shard_map import ShardMap
 from curta.core.avals import ShapedArray

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.on_demand import late
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.sharding import Sharding, on_device
-from curta.on_demand import late
 from curta.runtime.remote_data import RemoteData
 
 device_call: Any = late("curta.runtime.device_call")

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from curta._base.once import once
 from curta.compiler.support import (
     call_code,
     device_call_code,
@@ -20,7 +21,6 @@ from curta.compiler.support.entry import builtin_function
 from curta.config import config
 from curta.core.avals import placed_aval
 from curta.core.sharding import Sharding
-from curta.once import once
 from curta.runtime.array import ArrayImpl
 from curta.runtime.device_call import DeviceCall
 from curta.runtime.device_data import DeviceData

@@ -14,6 +14,9 @@ import re
 from dataclasses import field
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import late
+from curta._base.once import once
 from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.mesh import Mesh, retyped
@@ -31,9 +34,6 @@ from curta.core.sharding import (
 )
 from curta.errors import JaxRuntimeError
 from curta.hosts.engine import of_process
-from curta.lazy_dataclass import dataclass
-from curta.on_demand import late
-from curta.once import once
 from curta.runtime.host_runs import several_hosts
 from curta.runtime.pjrt.presence import platforms, seen_platforms
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.on_demand import late
+from curta._base.once import cached_property
 from curta.config import config
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.compile_log import timed
@@ -16,8 +18,6 @@ from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
 from curta.errors import CancelledError
-from curta.on_demand import late
-from curta.once import cached_property
 from curta.partition.destinations import Destinations
 from curta.partition.device_effects import (
     refuse_ordered,

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from curta._base.user_warnings import warn
 from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, unshared
 from curta.core.jaxpr import ClosedJaxpr
@@ -13,7 +14,6 @@ from curta.core.placement import besides_mesh
 from curta.errors import JaxRuntimeError
 from curta.runtime.array import ArrayImpl
 from curta.runtime.queue import Pending, forget_finished
-from curta.user_warnings import warn
 
 Donation = Mapping[int, int]
 """Arguments with the results that take over their memory."""

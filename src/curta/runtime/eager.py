@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.once import cached_property
 from curta.config import config
 from curta.control.call import Call, JaxprOp
 from curta.control.shard_map import ShardMap
@@ -31,7 +32,6 @@ from curta.core.stage import stage
 from curta.core.trace import Trace, set_base_trace
 from curta.core.user_op import UserOp
 from curta.errors import as_out_of_memory
-from curta.once import cached_property
 from curta.partition.named_devices import is_abstract
 from curta.partition.propagation import over_axes
 from curta.primitives.base import Elementwise, is_part_of_byte

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.on_demand import late
 from curta.config import config
 from curta.core.avals import placed_aval
 from curta.core.compile_log import timed
 from curta.core.mesh import Mesh
-from curta.on_demand import late
 from curta.partition.destinations import Placed
 from curta.partition.device_effects import refuse_ordered
 from curta.partition.named_devices import Shardings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code.native import NativeProgram
 from curta.core.jaxpr import Eqn
 from curta.runtime.queue import Pending
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.buffers import empty
 from curta.core.partition_spec import PartitionSpec
 from curta.core.sharding import Index, NamedSharding, Sharding
 from curta.errors import DeletedArrayError
 from curta.hosts.engine import of_process
-from curta.lazy_dataclass import dataclass
 from curta.partition.host_mesh import HostMesh, Split, host_mesh
 from curta.runtime.exchange import exchanged
 from curta.runtime.laid_out import sharding_in_order

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from curta._base.once import cached_property
 from curta.compiler.layout_assignment import (
     Layouts,
     Order,
@@ -20,7 +21,6 @@ from curta.compiler.layout_assignment import (
 )
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr
-from curta.once import cached_property
 from curta.partition.named_devices import Shardings
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall, placed

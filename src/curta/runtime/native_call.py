@@ -22,8 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import calls
-from curta.compiler.native import NativeProgram
+from curta._base.on_demand import late
+from curta._base.once import has_gil, once
+from curta.compiler.machine_code import calls
+from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.support import (
     argument_code,
     call_code,
@@ -43,8 +45,6 @@ from curta.core.avals import ShapedArray
 from curta.core.buffers import allocator, unpooled, when_trimmed
 from curta.core.leases import Block
 from curta.core.trace import thread_state
-from curta.on_demand import late
-from curta.once import has_gil, once
 from curta.runtime.array import ArrayImpl
 from curta.runtime.dispatch import CompiledCall
 from curta.runtime.eager import BASE

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import calls
+from curta._base.once import cached_property
 from curta.compiler.callee import UNKNOWN
-from curta.compiler.native import NativeProgram
+from curta.compiler.machine_code import calls
+from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.support.cancellation import Token
 from curta.compiler.support.entry import native_entry, plain_entry, table_entry
 from curta.compiler.support.threads import is_pool_made
 from curta.config import config
 from curta.core.buffers import allocator, unshared
-from curta.once import cached_property
 from curta.runtime.executables import Executable
 from curta.runtime.queue import (
     Call,

@@ -18,9 +18,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakSet
 
+from curta._base.once import snapshot
 from curta.config import config
 from curta.core.memo import make_room
-from curta.once import snapshot
 
 
 class Plan:

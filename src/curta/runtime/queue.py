@@ -24,6 +24,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from curta._base.once import Lock, once, snapshot
+from curta._base.signals import is_main_thread
 from curta.compiler import targets
 from curta.compiler.support import atomics, queue_code
 from curta.compiler.support.cancellation import Token
@@ -33,9 +35,7 @@ from curta.config import config
 from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, workspace
 from curta.errors import CancelledError, DeletedArrayError
-from curta.once import Lock, once, snapshot
 from curta.runtime.remote_data import Held
-from curta.signals import is_main_thread
 
 
 class Pending(Held):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.layout_assignment import inverse
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.sharding import on_device
-from curta.lazy_dataclass import dataclass
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData
 from curta.runtime.devices import Device

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from curta.compiler.graph.inline import inline_calls
+from curta.compiler.rewrite.inline import inline_calls
 from curta.config import config
 from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, jaxprs_of

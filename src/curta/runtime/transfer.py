@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.on_demand import late
 from curta.config import config
 from curta.core.avals import ShapedArray, is_string
 from curta.core.buffers import empty
 from curta.core.dlpack_types import HOST_MEMORY, array_from
 from curta.core.stage import foreign_tracer
 from curta.core.trace import Tracer, current_trace, typeof
-from curta.on_demand import late
 from curta.runtime.array import ArrayImpl, wrap
 from curta.runtime.device_data import DeviceData, put
 from curta.runtime.guard import guard_transfer

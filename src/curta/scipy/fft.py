@@ -10,11 +10,11 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array
 from curta.core.shapes import canonicalize_shape
 from curta.numpy.arguments import canonical_axes, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

@@ -12,9 +12,9 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import tree_util
+from curta._base.on_demand import Listing, own
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

@@ -13,10 +13,10 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta._base.on_demand import Listing, own
 from curta.api.inner import inner_jit
 from curta.api.jit_options import check_hashable
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.core.avals import ShapedArray
 from curta.core.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from curta.core.memo import kept_with_jaxpr
@@ -25,8 +27,6 @@ from curta.core.op import Op
 from curta.core.stage import refuse_dead_tracer, stage
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import Trace, Tracer, current_trace, running, typeof, use_trace
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 from curta.primitives.base import LinearElementwise
 from curta.primitives.families import Linear
 from curta.primitives.joining import Stack, Unstack

@@ -1,6 +1,6 @@
 """Functions on pytrees, under their short names."""
 
-from curta.on_demand import listed as _listed
+from curta._base.on_demand import listed as _listed
 from curta.tree.operations import (
     static as static,
     tree_all as all,

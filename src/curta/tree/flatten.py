@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import GeneratorType
 from typing import Any
 
+from curta._base.user_warnings import warn
 from curta.tree.keys import KeyPath
 from curta.tree.kinds import DictKind, Kind, NoneKind, kind_of, sorted_keys
 from curta.tree.structures import RecentStructures
@@ -18,7 +19,6 @@ from curta.tree.treedef import (
     incompatible,
     make_node,
 )
-from curta.user_warnings import warn
 
 IsLeaf = Callable[[Any], bool]
 IsLeafWithPath = Callable[[KeyPath, Any], bool]

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from curta.on_demand import late
+from curta._base.on_demand import late
 from curta.tree.flatten import IsLeaf, flatten, flatten_one_level_with_keys
 from curta.tree.keys import KeyPath, keystr
 from curta.tree.kinds import same_metadata

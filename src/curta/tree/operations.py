@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 from curta.tree.flatten import IsLeaf, flatten, flatten_with_path
 from curta.tree.keys import KeyPath
 from curta.tree.kinds import kind_of

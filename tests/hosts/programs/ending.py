@@ -8,11 +8,11 @@ import time
 import numpy as np
 
 import curta
+from curta._settings.tuning import Tuning
 from curta.config import config, tuning
 from curta.hosts.engine import current
 from curta.hosts.group import HostGroup
 from curta.primitives.host_collectives import HostReduce
-from curta.tuning import Tuning
 
 
 def end(how: str, total) -> None:

@@ -16,10 +16,10 @@ import importlib.util
 import os
 from collections.abc import Iterable, Iterator
 
+from curta._base.once import once
 from curta.compiler import targets
 from curta.compiler.library import blas_buffers
 from curta.core.buffers import ensure
-from curta.once import once
 
 _PREFIX = "scipy_"
 # Needed for loading: OpenBLAS exits the process where they are missing.

@@ -20,14 +20,14 @@ from collections.abc import Mapping, Sequence
 from mmap import mmap
 from typing import Any
 
+from curta._base.once import once
 from curta.compiler import targets
 from curta.compiler.library import blas_buffers_code as code
-from curta.compiler.link import LoadedCode
+from curta.compiler.machine_code.link import LoadedCode
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
 from curta.config import config
 from curta.core.buffers import ensure, mapped
 from curta.errors import OutOfMemoryError
-from curta.once import once
 
 BYTES = 1 << 25  # of a buffer
 _CALL = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ctypes
 import time
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.library.routine import Routine
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import I32, PTR
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

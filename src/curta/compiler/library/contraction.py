@@ -16,6 +16,8 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.compiler.library.packing import even_parts
 from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import (
@@ -29,8 +31,6 @@ from curta.compiler.library.product_plan import (
 from curta.compiler.library.tile_shape import TILED, Tile
 from curta.compiler.llvm.types import Type
 from curta.config import config
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.compiler.library.fourier_code import FourierCode
 from curta.compiler.library.routine import Routine
 from curta.compiler.library.stockham import pass_roots, passes, roots
 from curta.compiler.llvm.builder import Module
 from curta.config import config
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 NDArray = np.ndarray[Any, Any]
 

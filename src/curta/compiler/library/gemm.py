@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.compiler.library.packing import Pack, even_parts
 from curta.compiler.library.product import Word
 from curta.compiler.library.product_plan import (
@@ -28,8 +30,6 @@ from curta.compiler.library.product_plan import (
 )
 from curta.compiler.library.tile_shape import TILED, Tile, element
 from curta.config import config
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 
 @dataclass(frozen=True)

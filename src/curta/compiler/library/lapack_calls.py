@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.compiler.library import blas
 from curta.compiler.library.blas_buffers_code import ENTER, LEAVE
 from curta.compiler.library.routine import Routine, part, share
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import F32, F64, I8, I32, I64, PTR, Value
 from curta.config import config
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 SIZES = {"s": 4, "d": 8, "c": 8, "z": 16, "i": 4}
 _PARTS = {"s": (F32, 1), "d": (F64, 1), "c": (F32, 2), "z": (F64, 2)}

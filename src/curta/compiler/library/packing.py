@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.library.transpose_assembly import has_assembly, transpose_assembly
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I64, PTR, Type, Value
-from curta.lazy_dataclass import dataclass
 
 Rows = tuple[Value, int]  # where an array begins, and the elements between its rows
 

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from enum import IntEnum, auto
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.types import I8, I64, PTR, Value
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.compiler.library.packing import Pack
 from curta.compiler.library.product import HEAD, Loops, Word
 from curta.compiler.library.tile_shape import A_STEP, Tile
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 
 @dataclass(frozen=True)
@@ -102,6 +102,11 @@ class ProductPlan:
     list_of: Callable[[Part], TileList]
     pack: Pack | None = None
     listed: Sequence[tuple[int, int]] = ()
+
+    @property
+    def is_parallel(self) -> bool:
+        """True if the product is cut into several chunks."""
+        return self.numbers[Word.CHUNKS] > 1
 
     @cached_property
     def code(self) -> tuple[Code, ...]:

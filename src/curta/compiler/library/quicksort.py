@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.functions import Function
 from curta.compiler.llvm.types import I1, I64, PTR, Operand, Type, Value
 from curta.config import config
-from curta.lazy_dataclass import dataclass
 
 _FEW = 32  # elements that are sorted by rank
 _DEPTH = 64  # of the stack of pending segments

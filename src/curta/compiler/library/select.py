@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import functools
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.compiler.library.routine import Routine, part, share
 from curta.compiler.library.sort import RowSort
 from curta.compiler.library.sort_keys import bits_of, encode_total
@@ -18,8 +20,6 @@ from curta.compiler.llvm.builder import Builder, Module, Values
 from curta.compiler.llvm.functions import Function
 from curta.compiler.llvm.types import I8, I32, I64, PTR, Type, Value
 from curta.config import config
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 
 @dataclass(frozen=True)

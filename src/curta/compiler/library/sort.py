@@ -7,6 +7,7 @@ element: the key alone, or a key of up to 32 bits with its index (vector_sort.py
 
 from __future__ import annotations
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.library.quicksort import segments_size
 from curta.compiler.library.radix import DIGITS, RadixSort
 from curta.compiler.library.routine import Routine
@@ -15,7 +16,6 @@ from curta.compiler.library.sort_keys import bits_of
 from curta.compiler.library.vector_sort import VectorSort
 from curta.compiler.llvm.builder import Module
 from curta.config import config
-from curta.lazy_dataclass import dataclass
 
 LARGEST = 2**31 - 1  # elements of a row: indices are 32-bit integers
 

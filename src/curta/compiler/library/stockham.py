@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.library.butterflies import Complex, butterfly, product, radices
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.functions import Function, function
 from curta.compiler.llvm.types import I64, PTR, Operand, Type, Value
-from curta.lazy_dataclass import dataclass
 
 NDArray = np.ndarray[Any, Any]
 LoadPoint = Callable[[Value], Complex]

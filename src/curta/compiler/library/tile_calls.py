@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.library.product import AxisWord, ListWord, TileWord, Word
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

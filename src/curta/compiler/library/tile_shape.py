@@ -22,8 +22,8 @@ those in C, and *numbers*, in this order (distances are in bytes):
 
 from __future__ import annotations
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.llvm.types import Type
-from curta.lazy_dataclass import dataclass
 
 PACKED = {"i8x4": 4, "i16x2": 2, "bf16x2": 2}
 """Kinds of which an element is a word of several numbers, and how many.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.linalg import factors, reflections
 from curta.compiler.linalg.parts import MatrixView
 from curta.core.op import Op
-from curta.lazy_dataclass import dataclass
 from curta.primitives.linalg.cholesky import Cholesky
 from curta.primitives.linalg.lu import LU, LUPivotsToPermutation
 from curta.primitives.linalg.qr import Geqrf, HouseholderProduct

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curta.compiler.llvm import binding
+from curta._base.signals import answering, at_once, processors
+from curta.compiler import llvm_binding as binding
 from curta.config import config
-from curta.signals import answering, at_once, processors
 
 # LLVM's code generator: 0 selects instructions quickly (good for plain maps), 1 also
 # schedules and allocates registers well (needed where a loop carries accumulators).

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.loops.index import Affine, LoopVar
 from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store, memory_of
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.sized import Computed, PerSizes, Sizes, number
 from curta.config import config
 from curta.core.dim import is_symbolic_dim, max_dim
-from curta.lazy_dataclass import dataclass
 
 ALIGNMENT = 64
 

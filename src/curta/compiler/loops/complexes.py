@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 
 FLOAT64 = np.dtype("float64")
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.dim import SymbolicDim, is_same
-from curta.lazy_dataclass import dataclass
 
 Bounds = tuple[int, int]
 """The least and the greatest value, both inclusive."""

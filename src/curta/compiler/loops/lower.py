@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.loops.build import CannotLower, CannotLowerOp, ScalarBuilder
 from curta.compiler.loops.index import Affine, LoopVar, as_index, row_major
 from curta.compiler.loops.nodes import Buffer
@@ -20,7 +21,6 @@ from curta.core.evaluate import as_numpy
 from curta.core.jaxpr import Atom, Eqn, Literal, Var
 from curta.dtypes import physical_dtype
 from curta.errors import MissingRule
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from curta.compiler.loops.assemble import Rewriter, are_one, indices_of
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.costs import cost, kernel_cost, weight
 from curta.compiler.loops.index import (
@@ -44,13 +45,12 @@ from curta.compiler.loops.nodes import (
     Store,
     operands,
 )
+from curta.compiler.loops.rewriter import Rewriter, are_one, indices_of
 from curta.compiler.loops.schedule import in_blocks, is_running, prefers_columns
 from curta.compiler.loops.split import Parts
 from curta.compiler.loops.summation import BLOCKED, SumOrder, sum_order
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 
 def widen_rows(

@@ -20,11 +20,11 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import cached_property
 from curta.compiler.callee import Callee
 from curta.compiler.loops.index import Affine, Bounds, IndexAtom, LoopVar
 from curta.core.dim import is_symbolic_dim
-from curta.lazy_dataclass import dataclass
-from curta.once import cached_property
 
 _LARGEST: Final = int(np.iinfo(np.int64).max)
 

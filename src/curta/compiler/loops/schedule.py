@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.loops.costs import (
     STORE,
     block_cost,
@@ -49,7 +50,6 @@ from curta.core.dim import (
     min_dim,
     typical,
 )
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)
@@ -397,7 +397,7 @@ def may_repeat(nest: LoopNest, kernel: Kernel) -> bool:
     """Whether elements may be computed twice: they read nothing that may be replaced.
 
     That is what the nest stores, unless it has just been stored, or an argument at the
-    element that is stored: its memory may be that of the result (graph/replace.py).
+    element that is stored: its memory may be that of the result (fuse/replace.py).
     """
     if nest.ordered or nest.folds or not nest.dims:
         return False

@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from curta.compiler.loops.assemble import Rewriter
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.costs import kernel_cost
 from curta.compiler.loops.index import (
@@ -25,6 +24,7 @@ from curta.compiler.loops.index import (
     row_major,
 )
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, LoopNest, Store
+from curta.compiler.loops.rewriter import Rewriter
 from curta.compiler.loops.schedule import columns_at_once, is_running, prefers_columns
 from curta.compiler.loops.summation import BLOCKED, count_of, sum_order
 from curta.config import config

@@ -25,9 +25,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
-from curta.lazy_dataclass import dataclass
 
 T = TypeVar("T")
 

@@ -11,12 +11,12 @@ import string
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.ir import Value
 from curta.compiler.stablehlo.lowering import Builder, rule
 from curta.core.avals import ShapedArray
 from curta.core.op import Op
-from curta.lazy_dataclass import dataclass
 
 
 class Routine(NamedTuple):

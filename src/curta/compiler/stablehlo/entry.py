@@ -7,6 +7,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from curta._base.user_warnings import warn
 from curta.compiler.stablehlo import rules
 from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.ir import Function
@@ -25,7 +26,6 @@ from curta.core.refs import WRITTEN, is_ref_type
 from curta.core.sharding import MemorySpace, NamedSharding, Sharding
 from curta.transforms.dce import dce_jaxpr, used_inputs, with_inputs
 from curta.transforms.discharge import accesses, discharge_jaxpr
-from curta.user_warnings import warn
 
 assert rules  # whose import fills the table
 

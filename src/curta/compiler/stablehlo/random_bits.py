@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curta.compiler.graph.gamma import gamma_program
+from curta.compiler.rewrite.gamma import gamma_program
 from curta.compiler.stablehlo.attributes import Text
 from curta.compiler.stablehlo.generators import (
     ThreefryProgram,

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from curta._base.once import once
 from curta.compiler.support import arena_code
 from curta.compiler.support.arena_code import HEADER
 from curta.compiler.support.loader import native_module
 from curta.config import config
 from curta.core import buffers
-from curta.once import once
 
 NDArray = np.ndarray[Any, Any]
 

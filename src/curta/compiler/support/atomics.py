@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler import targets
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Type, Value
-from curta.lazy_dataclass import dataclass
 
 STATE = "state"
 

@@ -14,6 +14,7 @@ The table of a call begins as `invoke_code` has it; further areas follow.
 
 from __future__ import annotations
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.llvm.types import Value
 from curta.compiler.support.invoke_code import (
     ARRAYS,
@@ -22,7 +23,6 @@ from curta.compiler.support.invoke_code import (
     RESULTS,
 )
 from curta.compiler.support.objects import at, pointer, word
-from curta.lazy_dataclass import dataclass
 
 # Words of a record, after what `invoke_code` wants of the program and its constants.
 # DONATED is the number of donated arguments, DONATIONS the offset in the record of what

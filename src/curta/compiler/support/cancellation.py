@@ -15,9 +15,9 @@ import sys
 import threading
 from collections.abc import Mapping
 
+from curta._base.once import once
 from curta.compiler.support import cancellation_code as code
 from curta.compiler.support.loader import keep_for_process, native_module
-from curta.once import once
 
 _PLAIN = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 

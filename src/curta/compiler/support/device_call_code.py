@@ -19,6 +19,7 @@ Fields of objects are read where `runtime/device_entry.py` has found them.
 
 from __future__ import annotations
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I32, I64, PTR, Operand, Value
@@ -48,7 +49,6 @@ from curta.compiler.support.objects import (
     word,
     words,
 )
-from curta.lazy_dataclass import dataclass
 
 # Words of a record that stand where others have what is donated: the set of handles
 # that other libraries use, a word that is not 0 once the client is closed, how many

@@ -11,7 +11,7 @@ raises OutOfMemoryError.
 The fast kind is a built-in function made of a little native code that reads the
 fields of array objects. Whether they lie where NumPy's C interface has them is
 verified first; where they do not, or there is no such thing as CPython's C interface,
-an entry is a Python function that does the same (compiler/calls.py).
+an entry is a Python function that does the same (compiler/machine_code/calls.py).
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
-from curta.compiler import calls
-from curta.compiler.link import LoadedCode
-from curta.compiler.native import NativeProgram
+from curta._base.once import once
+from curta.compiler.machine_code import calls
+from curta.compiler.machine_code.link import LoadedCode
+from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.support import cancellation, entry_code, invoke_code, objects
 from curta.compiler.support.arenas import native_arenas
 from curta.compiler.support.loader import keep_for_process, native_module
-from curta.once import once
 
 Entry = Callable[..., bool]
 

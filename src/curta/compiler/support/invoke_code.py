@@ -1,7 +1,8 @@
 """The native side of calls of programs, written with the IR builder.
 
-A program is `i64 f(ptr table)`. `compiler/calls.py` says what is in a table, and fills
-one in for Python; here is what does so for native code, wherever arguments come from:
+A program is `i64 f(ptr table)`. `compiler/machine_code/calls.py` describes the table
+and fills it in for calls from Python. This module fills it in for calls from native
+code, wherever arguments come from:
 
     i64 invoke(ptr record, ptr table, ptr collect, ptr given)
 

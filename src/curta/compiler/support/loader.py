@@ -13,11 +13,12 @@ from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
-from curta.compiler import cache, targets
-from curta.compiler.link import LoadedCode, load
+from curta.compiler import targets
 from curta.compiler.llvm import target
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.functions import Function
+from curta.compiler.machine_code import cache
+from curta.compiler.machine_code.link import LoadedCode, load
 from curta.compiler.support import objects
 
 

@@ -19,12 +19,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from curta._base.once import once
+from curta._base.signals import processors
 from curta.compiler import targets
 from curta.compiler.support import atomics, cancellation, thread_code
 from curta.compiler.support.loader import keep_for_process, native_module, shared_state
 from curta.config import config
-from curta.once import once
-from curta.signals import processors
 
 _CHUNK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _PARALLEL_FOR = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)

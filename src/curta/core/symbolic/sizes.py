@@ -19,6 +19,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.source_info import user_frame
 from curta.core.symbolic.bounds import EVERYTHING, Bound, Enough, Interval, best
 from curta.core.symbolic.dims import DimExpr
@@ -33,7 +34,6 @@ from curta.core.symbolic.terms import (
     combine,
     constant,
 )
-from curta.lazy_dataclass import dataclass
 
 _OURS = os.path.dirname(os.path.dirname(os.path.dirname(__file__))) + os.sep
 TYPICAL = 64  # the least size for which code is made fast

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from curta import tree_util
+from curta._base.on_demand import Listing, listed
 from curta.core.array import Array
 from curta.experimental.array_serialization import tensorstore_impl
 from curta.experimental.array_serialization.tensorstore_impl import (
@@ -27,7 +28,6 @@ from curta.experimental.array_serialization.tensorstore_impl import (
     run_deserialization as run_deserialization,
     run_serialization as run_serialization,
 )
-from curta.on_demand import Listing, listed
 
 __all__ = [
     "AsyncManager",

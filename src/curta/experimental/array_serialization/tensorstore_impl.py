@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import numpy as np
 
+from curta._base.on_demand import Listing, late, listed
+from curta._base.once import once
 from curta.api.devices import device_put
 from curta.api.sharded_arrays import make_array_from_single_device_arrays
 from curta.core.array import Array
@@ -21,8 +23,6 @@ from curta.core.array_layout import Format
 from curta.core.shape_struct import ShapeDtypeStruct
 from curta.core.sharding import Sharding, SingleDeviceSharding
 from curta.dtypes import canonicalize_dtype
-from curta.on_demand import Listing, late, listed
-from curta.once import once
 
 __all__ = [
     "async_deserialize",

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
+from curta._base.on_demand import Listing, listed
 from curta.config import config
-from curta.on_demand import Listing, listed
 
 __all__ = ["reset_cache", "set_cache_dir"]
 __dir__: Listing = listed(__all__)

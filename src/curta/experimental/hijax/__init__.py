@@ -26,6 +26,7 @@ Array(6., dtype=float32, weak_type=True)
 
 from __future__ import annotations
 
+from curta._base.on_demand import listed as _listed, retired as _retired
 from curta.control.accumulators import (
     GradAccum as GradAccum,
     NullAccum as NullAccum,
@@ -66,7 +67,6 @@ from curta.experimental.hijax.earlier import (
     cur_qdd as cur_qdd,
 )
 from curta.experimental.hijax.prim import HiPrim as HiPrim
-from curta.on_demand import listed as _listed, retired as _retired
 from curta.primitives.structure import instantiate as instantiate_zeros
 from curta.ref import RefView as TransformedRef
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.api.vjp import linear_transpose
 from curta.control.hi_op import leaves_of
 from curta.core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from curta.core.tangents import Zero
 from curta.core.trace import current_trace, use_trace
-from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import instantiate
 from curta.transforms.partial_eval import PartialTrace, prune
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.api.jvp import jvp
 from curta.control.accumulators import GradAccum
 from curta.core.avals import AbstractValue
@@ -13,7 +14,6 @@ from curta.core.tangents import LinearArg
 from curta.core.trace import typeof
 from curta.experimental.hijax.batching import unmap_avals, vmap_rule
 from curta.experimental.hijax.prim import HiPrim
-from curta.lazy_dataclass import dataclass
 from curta.primitives.structure import instantiate
 
 

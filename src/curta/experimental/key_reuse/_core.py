@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.api.tracing import make_jaxpr
 from curta.control import primitives as known
 from curta.core.effects import Effect, NamedEffect
@@ -18,7 +19,6 @@ from curta.core.key_use import (
     Source as Source,
 )
 from curta.core.primitive import primitive_of
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.convert import Identity
 from curta.primitives.families import NonDifferentiable
 from curta.transforms.key_use import jaxpr_key_use

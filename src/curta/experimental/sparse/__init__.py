@@ -1,5 +1,6 @@
 """Sparse arrays: formats, products, transformations."""
 
+from curta._base.on_demand import without_parts as _without_parts
 from curta.experimental.sparse import linalg as linalg, rules as _rules
 from curta.experimental.sparse.base import JAXSparse as JAXSparse
 from curta.experimental.sparse.bcoo import (
@@ -104,7 +105,6 @@ from curta.experimental.sparse.util import (
     SparseEfficiencyError as SparseEfficiencyError,
     SparseEfficiencyWarning as SparseEfficiencyWarning,
 )
-from curta.on_demand import without_parts as _without_parts
 
 __dir__ = _without_parts(
     __name__,

@@ -9,6 +9,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import tree_util
+from curta._base.on_demand import Listing, own
 from curta.experimental.sparse.coordinates import (
     Coordinates,
     _bcoo_extract as _bcoo_extract,
@@ -28,7 +29,6 @@ from curta.experimental.sparse.products import (
 from curta.experimental.sparse.rearranging import bcoo_transpose
 from curta.experimental.sparse.transform import sparsifiable, sparsify
 from curta.experimental.sparse.util import _count_stored_elements, known_layout
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

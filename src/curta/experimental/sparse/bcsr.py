@@ -11,6 +11,8 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import Listing, own
 from curta.api.out_sharding import takes_out_sharding
 from curta.core.primitive import Primitive, primitive_of
 from curta.experimental.sparse import rearranging
@@ -40,9 +42,7 @@ from curta.experimental.sparse.util import (
     rebatched,
     rows_of,
 )
-from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
-from curta.on_demand import Listing, own
 from curta.primitives.dot import DotDims
 
 __dir__: Listing = own(__name__)

@@ -17,13 +17,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 import curta.numpy as jnp
+from curta._base.lazy_dataclass import dataclass
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.experimental.sparse.base import JAXSparse
 from curta.experimental.sparse.operations import SparseOp
 from curta.experimental.sparse.util import SparseInfo, over_batch, rebatched
-from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
 
 

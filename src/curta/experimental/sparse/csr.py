@@ -10,6 +10,8 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import Listing, own
 from curta.core.primitive import Primitive, primitive_of
 from curta.experimental.sparse.base import require_format
 from curta.experimental.sparse.bcoo import BCOO
@@ -24,9 +26,7 @@ from curta.experimental.sparse.util import (
     pointers,
     rows_of,
 )
-from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

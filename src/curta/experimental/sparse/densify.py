@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import curta.numpy as jnp
 from curta import tree_util
+from curta._base.lazy_dataclass import dataclass
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.trace import operand_type
 from curta.experimental.sparse.base import JAXSparse
 from curta.experimental.sparse.operations import SparseOp
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,8 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.lazy_dataclass import dataclass
+from curta._base.user_warnings import warn
 from curta.core.primitive import Primitive, primitive_of
 from curta.errors import ConcretizationTypeError
 from curta.experimental.sparse.base import require_format
@@ -29,9 +31,7 @@ from curta.experimental.sparse.util import (
     SparseInfo,
     over_batch,
 )
-from curta.lazy_dataclass import dataclass
 from curta.numpy.arguments import concrete
-from curta.user_warnings import warn
 
 # --- order ---------------------------------------------------------------------------
 

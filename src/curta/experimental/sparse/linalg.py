@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes, lax
+from curta._base.on_demand import Listing, own
 from curta.api.jit import jit
 from curta.core.array import Array
 from curta.core.trace import operand_type
@@ -28,7 +29,6 @@ from curta.numpy import (
     zeros,
     zeros_like,
 )
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

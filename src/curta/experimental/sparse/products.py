@@ -11,6 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.lazy_dataclass import dataclass
 from curta.api.out_sharding import takes_out_sharding
 from curta.api.tracing import eval_shape
 from curta.core.op import BatchDims, Batched
@@ -33,7 +34,6 @@ from curta.experimental.sparse.util import (
     over_batch,
     refuse_sharding,
 )
-from curta.lazy_dataclass import dataclass
 from curta.primitives.dot import DotDims, batched_dims, others
 from curta.primitives.structure import move_dim
 

@@ -11,6 +11,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.lazy_dataclass import dataclass
 from curta.api.tracing import eval_shape
 from curta.core.primitive import Primitive, primitive_of
 from curta.core.shape_struct import ShapeDtypeStruct
@@ -28,7 +29,6 @@ from curta.experimental.sparse.coordinates import (
 from curta.experimental.sparse.layout import every_index, fewer, set_nse
 from curta.experimental.sparse.operations import SparseOp
 from curta.experimental.sparse.util import Shape, SparseInfo, refuse_sharding
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

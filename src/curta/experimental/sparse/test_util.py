@@ -18,6 +18,8 @@ from absl.testing import parameterized
 
 import curta.numpy as jnp
 from curta import dtypes, lax, tree_util
+from curta._base.lazy_dataclass import dataclass
+from curta._base.on_demand import Listing, own
 from curta.api.jacobian import jacfwd, jacrev
 from curta.api.jit import jit
 from curta.api.vmap import vmap
@@ -26,8 +28,6 @@ from curta.experimental.sparse.bcoo import BCOO
 from curta.experimental.sparse.bcsr import BCSR
 from curta.experimental.sparse.densify import todense
 from curta.experimental.sparse.transform import is_sparse as is_sparse, sparsify
-from curta.lazy_dataclass import dataclass
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import curta.numpy as jnp
 from curta import tree_util
+from curta._base.on_demand import Listing, own
 from curta.core.avals import ShapedArray
 from curta.core.flat import FlatFunction, debug_info
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
@@ -23,7 +24,6 @@ from curta.core.trace import (
 )
 from curta.core.wrapping import wraps
 from curta.experimental.sparse.base import JAXSparse
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

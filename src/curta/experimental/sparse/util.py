@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta._base.on_demand import Listing, own
 from curta.api.vmap import vmap
-from curta.on_demand import Listing, own
 from curta.transforms.vmap import BatchTracer
 
 __dir__: Listing = own(__name__)

@@ -1,5 +1,6 @@
 """Jaxprs and their parts: read, build and check them."""
 
+from curta._base.on_demand import retired as _retired, without_parts as _without_parts
 from curta.core.avals import tangent_dtype as _tangent_dtype
 from curta.core.effects import Effect as Effect, Effects as Effects
 from curta.core.jaxpr import (
@@ -51,7 +52,6 @@ from curta.extend.core.named_calls import (
     eval_jaxpr_transpose as eval_jaxpr_transpose,
     register_call_primitive_rules as register_call_primitive_rules,
 )
-from curta.on_demand import retired as _retired, without_parts as _without_parts
 from curta.primitives.effects import (
     AbstractToken as AbstractToken,
     Token as Token,

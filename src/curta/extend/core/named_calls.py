@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+from curta._base.lazy_dataclass import dataclass
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr
 from curta.core.primitive import Primitive
 from curta.core.tangents import LinearArg
-from curta.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

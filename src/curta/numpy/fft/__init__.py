@@ -1,5 +1,6 @@
 """Discrete Fourier transforms, as in NumPy."""
 
+from curta._base.on_demand import without_parts as _without_parts
 from curta.numpy.fft.frequencies import (
     fftfreq as fftfreq,
     fftshift as fftshift,
@@ -22,6 +23,5 @@ from curta.numpy.fft.transforms import (
     rfft2 as rfft2,
     rfftn as rfftn,
 )
-from curta.on_demand import without_parts as _without_parts
 
 __dir__ = _without_parts(__name__)

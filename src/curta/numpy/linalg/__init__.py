@@ -1,5 +1,6 @@
 """Linear algebra, as in `jax.numpy.linalg`."""
 
+from curta._base.on_demand import without_parts as _without_parts
 from curta.numpy.linalg.decompositions import (
     cholesky as cholesky,
     eig as eig,
@@ -38,6 +39,5 @@ from curta.numpy.linalg.solving import (
     tensorinv as tensorinv,
     tensorsolve as tensorsolve,
 )
-from curta.on_demand import without_parts as _without_parts
 
 __dir__ = _without_parts(__name__)

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched
 from curta.core.tangents import is_linear
 from curta.core.trace import typeof
 from curta.dtypes import working_dtype
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ANY, check_dtype, check_same_dtypes
 from curta.primitives.convolution.batching import (
     batched_convolution,

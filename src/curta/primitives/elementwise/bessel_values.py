@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.on_demand import late
+from curta._base.on_demand import late
 from curta.primitives.elementwise.special_values import in_float64
 
 chebyshev: late = late("numpy.polynomial.chebyshev")

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Family, LinearElementwise
 from curta.primitives.elementwise.arithmetic import neg
 from curta.primitives.structure import exact_scalar, instantiate

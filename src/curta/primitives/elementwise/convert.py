@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray, is_python_scalar, tangent_dtype
 from curta.core.key_use import FORWARD, KeyReuseSignature
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import scalar_of
 from curta.primitives.families import Linear
 from curta.primitives.structure import move_dim

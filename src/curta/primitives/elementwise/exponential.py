@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta.api_version import STABLE_DERIVATIVES
+from curta._base.lazy_dataclass import dataclass
+from curta._settings.api_version import STABLE_DERIVATIVES
 from curta.dtypes import working_dtype
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.primitives.elementwise.arithmetic import (
     add,

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import (
     NUMBER,
     Elementwise,

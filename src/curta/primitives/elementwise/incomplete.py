@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 from curta.primitives.base import full_like, scalar_like
 from curta.primitives.elementwise import bessel_values, incomplete_values
 from curta.primitives.elementwise.arithmetic import add, integer_pow, mul, neg, sub

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta.api_version import STABLE_DERIVATIVES
+from curta._settings.api_version import STABLE_DERIVATIVES
 from curta.core.trace import typeof
 from curta.primitives.base import (
     ANY,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
-from curta.api_version import SELECT_N_CLAMPS
+from curta._settings.api_version import SELECT_N_CLAMPS
 from curta.core.avals import ShapedArray
 from curta.core.key_use import KeyReuseSignature, Sink, Source
 from curta.core.op import BatchDims, Batched, Op

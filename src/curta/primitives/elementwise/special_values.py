@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.on_demand import late
+from curta._base.on_demand import late
 
 chebyshev: late = late("numpy.polynomial.chebyshev")
 

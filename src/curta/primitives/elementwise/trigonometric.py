@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from curta.api_version import STABLE_DERIVATIVES
+from curta._settings.api_version import STABLE_DERIVATIVES
 from curta.primitives.base import INEXACT, Elementwise, Family, const, scalar_like
 from curta.primitives.elementwise.arithmetic import (
     add,

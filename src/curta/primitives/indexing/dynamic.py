@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.key_use import FORWARD, Forward, KeyReuseSignature, Sink
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import check_same_dtypes
 from curta.primitives.indexing.gather import CLIP, Gather
 from curta.primitives.indexing.numbers import (

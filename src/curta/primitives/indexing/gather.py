@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.dim import min_dim
 from curta.core.jaxpr import Jaxpr
@@ -18,7 +19,6 @@ from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
 from curta.dtypes import KeyFill
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Elementwise, check_same_dtypes
 from curta.primitives.elementwise import add
 from curta.primitives.indexing.numbers import (

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.key_use import Forward, KeyReuseSignature, Sink
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Elementwise
 from curta.primitives.elementwise import (
     add,

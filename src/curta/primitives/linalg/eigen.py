@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
     abs_,
     add,

@@ -7,11 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.core.dim import min_dim
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add
 from curta.primitives.families import NonDifferentiable
 from curta.primitives.indexing import Gather, GatherDimensionNumbers

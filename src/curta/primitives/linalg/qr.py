@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.dim import min_dim
 from curta.core.tangents import zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add, mul, sub
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single

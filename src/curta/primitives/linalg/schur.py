@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from curta.lazy_dataclass import dataclass
+from curta._base.lazy_dataclass import dataclass
 from curta.primitives.linalg.family import MatrixOp, Shape, by_lapack, require_square
 
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import neg
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single
 from curta.primitives.linalg.matrices import conjugate, matmul, swapped, tril, triu

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.tangents import Zero, is_linear
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import add, mul, neg
 from curta.primitives.joining import Concatenate
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single, not_a_number

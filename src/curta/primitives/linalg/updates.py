@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.dim import min_dim
 from curta.core.trace import typeof
 from curta.dtypes import working_dtype
-from curta.lazy_dataclass import dataclass
 from curta.primitives.composed import Composed
 from curta.primitives.elementwise import add, convert_element_type, mul
 from curta.primitives.linalg.family import MatrixOp, Shape, in_single

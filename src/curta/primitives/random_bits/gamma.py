@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.key_use import USED_UP, KeyReuseSignature
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.tangents import Zero, zero_tangent
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise import (
     div,
     eq,

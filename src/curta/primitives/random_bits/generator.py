@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.trace import typeof
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import ORDERED, check_dtype
 from curta.primitives.families import NonDifferentiable
 from curta.primitives.random_bits import philox, threefry

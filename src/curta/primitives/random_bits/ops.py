@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.key_use import FRESH, NOTHING, USED_UP, KeyReuseSignature, Sink, Source
 from curta.core.op import BatchDims, Batched, Op
-from curta.lazy_dataclass import dataclass
 from curta.primitives.base import Elementwise, aligned_index, broadcast_shapes
 from curta.primitives.families import NonDifferentiable
 from curta.primitives.random_bits import threefry

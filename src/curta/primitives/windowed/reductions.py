@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from curta import dtypes
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched
 from curta.core.trace import typeof
 from curta.dtypes.scalars import NARROW_INTEGERS
-from curta.lazy_dataclass import dataclass
 from curta.primitives.families import Folding
 from curta.primitives.monoids import MAX, MIN, SUM, Monoid
 from curta.primitives.slicing import pad

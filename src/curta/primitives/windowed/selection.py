@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
 from curta.core.op import BatchDims, Batched, Op
 from curta.core.primitive import primitive_of
 from curta.core.tangents import Zero
 from curta.core.trace import typeof
 from curta.dtypes import working_dtype
-from curta.lazy_dataclass import dataclass
 from curta.primitives.elementwise.comparison import Ge, Le
 from curta.primitives.monoids import greatest_value, least_value
 from curta.primitives.slicing import Pad, Slice

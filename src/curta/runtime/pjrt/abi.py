@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from curta.once import once
+from curta._base.once import once
 
 #: The versions of the interface that this binding can use: below the first the table
 #: had another order, and another major version has another interface.

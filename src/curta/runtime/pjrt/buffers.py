@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from curta._base.once import once
 from curta.errors import JaxRuntimeError
-from curta.once import once
 from curta.runtime.pjrt.abi import (
     DTYPE_NAMES,
     ELEMENT_TYPES,

@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from curta._base.once import Lock, once
 from curta.compiler.stablehlo.callbacks import PYTHON_TARGET, Callback
 from curta.config import default_device
 from curta.errors import JaxRuntimeError
-from curta.once import Lock, once
 from curta.runtime.devices import local_devices
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.abi import FFI_EXTENSION, STATUS, Struct, bare_structs, structs

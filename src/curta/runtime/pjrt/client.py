@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from curta._base.once import cached_property, snapshot
 from curta.control.callback import barriers
 from curta.errors import JaxRuntimeError
-from curta.once import cached_property, snapshot
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.buffers import Buffer, from_host
 from curta.runtime.pjrt.called import NOTHING_CALLED, CalledByPrograms

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from curta._base.once import cached_property
 from curta.errors import JaxRuntimeError
-from curta.once import cached_property
 from curta.runtime.pjrt.errors import status_of
 from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.values import decode, pointers, text

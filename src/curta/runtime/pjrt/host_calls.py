@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from curta.lazy_dataclass import dataclass
-from curta.once import Lock
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import Lock
 from curta.runtime.pjrt import callbacks
 from curta.runtime.pjrt.abi import STATUS, structs
 from curta.runtime.pjrt.called import CalledByPrograms

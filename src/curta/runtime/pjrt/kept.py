@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from curta.compiler import cache, targets
+from curta.compiler import targets
+from curta.compiler.machine_code import cache
 from curta.errors import JaxRuntimeError
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.executable import LoadedExecutable

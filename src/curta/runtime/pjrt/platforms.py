@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
 from curta.config import config
-from curta.lazy_dataclass import dataclass
 from curta.runtime.pjrt.values import Value
 
 Environment = Mapping[str, str]

@@ -17,11 +17,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from curta._base.lazy_dataclass import dataclass
+from curta._base.once import once
 from curta.config import config
 from curta.errors import JaxRuntimeError
 from curta.hosts.engine import of_process
-from curta.lazy_dataclass import dataclass
-from curta.once import once
 from curta.runtime.pjrt.client import Client
 from curta.runtime.pjrt.handlers import register_vendor
 from curta.runtime.pjrt.keyvalue import Callbacks

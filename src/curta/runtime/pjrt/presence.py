@@ -14,9 +14,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from curta._base.on_demand import late
+from curta._base.once import once
 from curta.config import config
-from curta.on_demand import late
-from curta.once import once
 
 plugins: Any = late("curta.runtime.pjrt.plugins")
 logger: Any = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curta.once import cached_property
+from curta._base.once import cached_property
 from curta.runtime.pjrt.buffers import dtype_of
 from curta.runtime.pjrt.hlo_text import program_text
 from curta.runtime.pjrt.library import Library

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
+from curta._base.once import cached_property
 from curta.errors import JaxRuntimeError
-from curta.once import cached_property
 from curta.runtime.pjrt.devices import Description
 from curta.runtime.pjrt.library import Library
 from curta.runtime.pjrt.program import Executable, Module

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import curta.numpy as jnp
+from curta._base.on_demand import Listing, own
 from curta.core.array import ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

@@ -1,6 +1,6 @@
 """Linear algebra, as in `scipy.linalg`."""
 
-from curta.on_demand import without_parts as _without_parts
+from curta._base.on_demand import without_parts as _without_parts
 from curta.scipy.linalg.eigenvalues import (
     eigh as eigh,
     eigh_tridiagonal as eigh_tridiagonal,

@@ -10,6 +10,7 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta._base.user_warnings import warn
 from curta.api.inner import inner_jit
 from curta.api.jit import jit
 from curta.core.array import Array, ArrayLike
@@ -17,7 +18,6 @@ from curta.numpy.linalg.factored import lu_solve as solve_with_lu
 from curta.scipy.linalg.arguments import adjoint, inexact
 from curta.scipy.linalg.eigenvalues import schur
 from curta.scipy.linalg.factorizations import cho_factor
-from curta.user_warnings import warn
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:

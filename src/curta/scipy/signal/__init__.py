@@ -1,6 +1,6 @@
 """Signal processing, as in `scipy.signal`."""
 
-from curta.on_demand import without_parts as _without_parts
+from curta._base.on_demand import without_parts as _without_parts
 from curta.scipy.signal.convolution import (
     convolve as convolve,
     convolve2d as convolve2d,

@@ -10,12 +10,12 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta._base.user_warnings import warn
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import canonical_axis, concrete, ensure_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
 from curta.scipy.signal.detrending import Detrend, detrending
 from curta.scipy.signal.windows import window as named_window
-from curta.user_warnings import warn
 
 
 class _Segments(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from curta.on_demand import Listing, own
+from curta._base.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

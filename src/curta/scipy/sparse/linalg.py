@@ -14,11 +14,11 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax, tree_util
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array
 from curta.flatten_util import ravel_pytree
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import cast, promote_dtypes
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import curta.numpy as jnp
+from curta._base.on_demand import Listing, own
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import Listing, own
 
 __dir__: Listing = own(__name__)
 

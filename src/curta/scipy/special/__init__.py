@@ -1,7 +1,10 @@
 """Special functions, as in `scipy.special`."""
 
+from curta._base.on_demand import (
+    elsewhere as _elsewhere,
+    without_parts as _without_parts,
+)
 from curta.nn.normalisation import logsumexp as logsumexp
-from curta.on_demand import elsewhere as _elsewhere, without_parts as _without_parts
 from curta.scipy.special.bessel import (
     bessel_jn as bessel_jn,
     i0 as i0,

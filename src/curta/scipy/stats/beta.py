@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 from curta.scipy.special import betainc
 from curta.scipy.special.arguments import real
 from curta.scipy.stats.arguments import documented, no_less, no_more

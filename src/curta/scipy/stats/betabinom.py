@@ -11,9 +11,9 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 from curta.scipy.special.deviance import log_binomial
 from curta.scipy.stats.arguments import documented
 from curta.scipy.stats.densities import beta_log_density

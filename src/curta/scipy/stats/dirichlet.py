@@ -11,9 +11,9 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import promote_dtypes_inexact
-from curta.on_demand import Listing, own
 from curta.scipy.special import gammaln, xlogy
 from curta.scipy.special.arguments import in_double
 from curta.scipy.special.deviance import LARGE as _LARGE, log_poisson

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 from curta.scipy.special import gammainc, gammaincc
 from curta.scipy.stats.arguments import documented, no_less
 from curta.scipy.stats.densities import gamma_log_density, log_of_part

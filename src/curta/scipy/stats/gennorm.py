@@ -9,10 +9,10 @@ from typing import Any
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.api.custom_derivatives import custom_jvp
 from curta.api.jvp import jvp
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 from curta.scipy.special import gammaincc
 from curta.scipy.stats.law import Law, is_positive
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 from curta.scipy.special import expit, logit
 from curta.scipy.stats.arguments import documented
 from curta.scipy.stats.law import Law

@@ -8,10 +8,10 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import dtypes, lax
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
 from curta.numpy.arguments import check_arraylike
 from curta.numpy.promotion import inexact_operands, promote_dtypes_numeric
-from curta.on_demand import Listing, own
 from curta.scipy.special.arguments import in_double
 from curta.scipy.special.deviance import log_poisson
 from curta.scipy.stats.law import defined, is_probability

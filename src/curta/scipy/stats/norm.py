@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 from curta.scipy.special import log_ndtr, ndtr, ndtri
 from curta.scipy.special.arguments import only_f32_or_f64
 from curta.scipy.stats.arguments import documented

@@ -11,10 +11,10 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
-from curta.on_demand import Listing, own
 from curta.scipy.special import gammaincc
 from curta.scipy.special.deviance import log_poisson
 from curta.scipy.stats.arguments import documented

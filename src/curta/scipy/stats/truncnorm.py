@@ -12,9 +12,9 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 from curta.scipy.special import log_ndtr, ndtr
 from curta.scipy.special.deviance import log1m_exp
 from curta.scipy.stats.arguments import documented

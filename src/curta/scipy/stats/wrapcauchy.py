@@ -11,8 +11,8 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
-from curta.on_demand import Listing, own
 from curta.scipy.stats.law import Law, no_order
 
 __dir__: Listing = own(__name__)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curta._base.on_demand import late
 from curta.compiler.llvm.types import Value
 from curta.compiler.llvm.vector_math.common import exact, through_doubles
 from curta.compiler.llvm.vector_math.interface import MathBuilder
-from curta.on_demand import late
 from curta.primitives.elementwise.bessel_values import (
     I0_FAR,
     I0_NEAR,

@@ -1,0 +1,1 @@
+"""Process-wide state, signals, lazy imports and warnings: the base of the package."""

@@ -1,0 +1,1 @@
+"""Settings: their names, parsers, defaults and tuning."""

@@ -1,0 +1,1 @@
+"""Groups of work items that share loops, and their kernels."""

@@ -1,1 +1,0 @@
-"""Jaxpr to work items and fusion plan."""

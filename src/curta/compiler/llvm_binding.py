@@ -1,0 +1,322 @@
+"""The one door to LLVM: llvmlite, imported only when something must be compiled.
+
+A program whose kernels are in the cache never opens it. llvmlite's Python layer takes
+30 ms to import and holds one lock around every call; both are avoided for versions
+whose C functions are known here, by calling the library of the wheel through ctypes.
+That is sound because every compile has a context and, as long as it lasts, a target
+machine of its own, which is what LLVM asks of concurrent users. Any other version goes
+through llvmlite's public Python functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import importlib.util
+import os
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from curta._base.once import once
+from curta.config import config
+from curta.core.buffers import ensure
+
+# Versions of llvmlite whose C functions have the signatures of `_PROTOTYPES`.
+_KNOWN_VERSIONS = ("0.50.",)
+_MINIMUM = (0, 50)
+REMEDY = "pip install 'llvmlite>={}.{}'".format(*_MINIMUM)
+# LLVM ends the process where it finds no memory: the bytes of the library, and those
+# that it works in, for a small module and for each character of IR.
+_LIBRARY_BYTES = 1 << 27
+_WORK_BYTES, _BYTES_PER_CHARACTER = 1 << 24, 128
+
+_P, _S, _I = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
+_PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
+    "InitializeNativeTarget": (_I, []),
+    "InitializeNativeAsmPrinter": (_I, []),
+    "InitializeNativeAsmParser": (_I, []),
+    "ContextCreate": (_P, []),
+    "ContextDispose": (None, [_P]),
+    "ParseAssembly": (_P, [_P, _S, _P]),
+    "VerifyModule": (ctypes.c_bool, [_P, _P]),
+    "DisposeModule": (None, [_P]),
+    "DisposeString": (None, [_P]),
+    "GetProcessTriple": (None, [_P]),
+    "GetHostCPUName": (None, [_P]),
+    "GetHostCPUFeatures": (_I, [_P]),
+    "GetTargetFromTriple": (_P, [_S, _P]),
+    "CreateTargetMachine": (_P, [_P, _S, _S, _S, _I, _S, _S, _I, _I, _S]),
+    "TargetMachineEmitToMemory": (_P, [_P, _P, _I, _P]),
+    "GetBufferStart": (_P, [_P]),
+    "GetBufferSize": (ctypes.c_size_t, [_P]),
+    "DisposeMemoryBuffer": (None, [_P]),
+    "CreatePipelineTuningOptions": (_P, []),
+    "DisposePipelineTuningOptions": (None, [_P]),
+    "CreatePassBuilder": (_P, [_P, _P]),
+    "DisposePassBuilder": (None, [_P]),
+    "CreateNewModulePassManager": (_P, []),
+    "DisposeNewModulePassManger": (None, [_P]),
+    "module_AddInstCombinePass": (None, [_P]),
+    "module_AddSCCPPass": (None, [_P]),
+    "module_AddSimplifyCFGPass": (None, [_P]),
+    "RunNewModulePassManager": (None, [_P, _P, _P]),
+}
+
+# The level at which passes simplify the IR, before code is generated as at level 1.
+SIMPLIFIED = 2
+
+
+class CompileError(RuntimeError):
+    """LLVM refused some IR: an error of Curta's compiler, not of the user."""
+
+
+@once
+def _location() -> tuple[str, str] | None:
+    """The folder and the version of llvmlite, without importing it."""
+    spec = importlib.util.find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return None
+    folder = os.path.dirname(spec.origin)
+    try:
+        with open(os.path.join(folder, "_version.py"), encoding="utf-8") as file:
+            text = file.read()
+    except OSError:
+        return folder, "unknown"
+    values = (line.partition(" = '")[2] for line in text.splitlines())
+    result = next((v for v in values if v[:1].isdigit()), "unknown")
+    return folder, result.rstrip("'")
+
+
+def version() -> str:
+    """The version of llvmlite, `not installed` if there is none."""
+    where = _location()
+    return "not installed" if where is None else where[1]
+
+
+@once
+def available() -> bool:
+    """Whether a version of llvmlite that understands Curta's IR is installed."""
+    where = _location()
+    if where is None:
+        return False
+    major, minor = [*where[1].split("."), ""][:2]
+    known = major.isdigit() and minor.isdigit()
+    return not known or (int(major), int(minor)) >= _MINIMUM
+
+
+def trouble() -> str:
+    """What is wrong where `available` says no."""
+    if _location() is None:
+        return "llvmlite is not installed"
+    return f"llvmlite {version()} is too old"
+
+
+@once
+def llvmlite() -> Any:
+    """llvmlite's own Python layer, ready to make code for this machine."""
+    binding = importlib.import_module("llvmlite.binding")
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    binding.initialize_native_asmparser()
+    return binding
+
+
+def _chosen(cpu: bytes, features: bytes) -> tuple[bytes, bytes]:
+    """The target processor that `curta_cpu` selects."""
+    level = config.curta_cpu
+    return (cpu, features) if level == "host" else (level.encode(), b"")
+
+
+class _Machines:
+    """Target machines, each of which one compile at a time uses; they stay."""
+
+    def __init__(self) -> None:
+        self._idle: dict[int, deque[Any]] = {0: deque(), 1: deque()}
+
+    @contextlib.contextmanager
+    def machine(self, level: int) -> Iterator[Any]:
+        """A machine for a level, this block's own."""
+        idle = self._idle[min(level, 1)]
+        try:
+            result = idle.pop()
+        except IndexError:
+            result = self._new_machine(min(level, 1))
+        try:
+            yield result
+        finally:
+            idle.append(result)
+
+    def _new_machine(self, level: int) -> Any:
+        raise NotImplementedError
+
+
+class _Library(_Machines):
+    """LLVM through the C functions of llvmlite's shared library."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        ensure(_LIBRARY_BYTES)
+        library = ctypes.CDLL(path)
+        self._functions: dict[str, Callable[..., Any]] = {}
+        for name, (result, arguments) in _PROTOTYPES.items():
+            function = getattr(library, f"LLVMPY_{name}")
+            function.restype, function.argtypes = result, arguments
+            self._functions[name] = function
+        self._call("InitializeNativeTarget")
+        self._call("InitializeNativeAsmPrinter")
+        self._call("InitializeNativeAsmParser")
+        self.triple = self._string("GetProcessTriple")
+        self.host_cpu = self._string("GetHostCPUName")
+        self.host_features = self._string("GetHostCPUFeatures")
+        chosen = _chosen(self.host_cpu, self.host_features)
+        self.cpu: bytes = chosen[0]
+        self.features: bytes = chosen[1]
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return self._functions[name](*arguments)
+
+    def _string(self, name: str) -> bytes:
+        out = ctypes.c_char_p()
+        self._call(name, ctypes.byref(out))
+        return self._take(out)
+
+    def _take(self, out: ctypes.c_char_p) -> bytes:
+        text = out.value or b""
+        if out:
+            self._call("DisposeString", out)
+        return text
+
+    def _new_machine(self, level: int) -> int:
+        error = ctypes.c_char_p()
+        target = self._call("GetTargetFromTriple", self.triple, ctypes.byref(error))
+        if not target:
+            raise CompileError(self._take(error).decode())
+        machine: int = self._call(
+            "CreateTargetMachine", target, self.triple, self.cpu, self.features,
+            level, b"pic", b"small", 0, 1, b"",
+        )  # fmt: skip
+        if not machine:
+            raise CompileError("LLVM made no target machine for this processor")
+        return machine
+
+    def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
+        with self.machine(level) as machine:
+            return self._compile(machine, ir, level, assembly, verify)
+
+    def _compile(
+        self, machine: int, ir: str, level: int, assembly: bool, verify: bool
+    ) -> bytes:
+        ensure(_WORK_BYTES + len(ir) * _BYTES_PER_CHARACTER)
+        context = self._call("ContextCreate")
+        error = ctypes.c_char_p()
+        module = None
+        try:
+            module = self._call(
+                "ParseAssembly", context, ir.encode(), ctypes.byref(error)
+            )
+            if not module:
+                raise CompileError(self._take(error).decode())
+            self._take(error)
+            if verify and self._call("VerifyModule", module, ctypes.byref(error)):
+                raise CompileError(self._take(error).decode())
+            if level == SIMPLIFIED:
+                self._simplify(machine, module)
+            return self._emit(machine, module, assembly)
+        finally:
+            if module:
+                self._call("DisposeModule", module)
+            self._call("ContextDispose", context)
+
+    def _simplify(self, machine: int, module: int) -> None:
+        options = self._call("CreatePipelineTuningOptions")
+        builder = self._call("CreatePassBuilder", machine, options)
+        passes = self._call("CreateNewModulePassManager")
+        for name in ("InstCombine", "SCCP", "SimplifyCFG"):
+            self._call(f"module_Add{name}Pass", passes)
+        self._call("RunNewModulePassManager", passes, module, builder)
+        self._call("DisposeNewModulePassManger", passes)
+        self._call("DisposePassBuilder", builder)
+        self._call("DisposePipelineTuningOptions", options)
+
+    def _emit(self, machine: int, module: int, assembly: bool) -> bytes:
+        error = ctypes.c_char_p()
+        buffer = self._call(
+            "TargetMachineEmitToMemory", machine, module, 1 - assembly,
+            ctypes.byref(error),
+        )  # fmt: skip
+        if not buffer:
+            raise CompileError(self._take(error).decode())
+        try:
+            start = self._call("GetBufferStart", buffer)
+            return ctypes.string_at(start, self._call("GetBufferSize", buffer))
+        finally:
+            self._call("DisposeMemoryBuffer", buffer)
+
+
+class Public(_Machines):
+    """LLVM through llvmlite's Python functions, for versions not known here."""
+
+    cpu: bytes
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._llvm = llvmlite()
+        self.triple: Any = self._llvm.get_process_triple().encode()
+        self.host_cpu: Any = self._llvm.get_host_cpu_name().encode()
+        self.host_features: Any = self._llvm.get_host_cpu_features().flatten().encode()
+        chosen = _chosen(self.host_cpu, self.host_features)
+        self.cpu: bytes = chosen[0]
+        self.features: bytes = chosen[1]
+
+    def _new_machine(self, level: int) -> Any:
+        target = self._llvm.Target.from_triple(self.triple.decode())
+        return target.create_target_machine(
+            cpu=self.cpu.decode(), features=self.features.decode(), opt=level,
+            reloc="pic", codemodel="small", jit=True,
+        )  # fmt: skip
+
+    def _simplify(self, machine: Any, module: Any) -> None:
+        options = self._llvm.create_pipeline_tuning_options(1)
+        passes = self._llvm.create_new_module_pass_manager()
+        passes.add_instruction_combine_pass()
+        passes.add_sccp_pass()
+        passes.add_simplify_cfg_pass()
+        passes.run(module, self._llvm.create_pass_builder(machine, options))
+
+    def compile(self, ir: str, level: int, assembly: bool, verify: bool) -> bytes:
+        try:
+            context = self._llvm.create_context()
+            module = self._llvm.parse_assembly(ir, context)
+            if verify:
+                module.verify()
+            with self.machine(level) as machine:
+                if level == SIMPLIFIED:
+                    self._simplify(machine, module)
+                if assembly:
+                    return str(machine.emit_assembly(module)).encode()
+                return bytes(machine.emit_object(module))
+        except RuntimeError as error:
+            raise CompileError(str(error)) from error
+
+
+@once
+def llvm() -> _Library | Public:
+    """LLVM itself; the first call loads it.
+
+    Raises:
+        ImportError: llvmlite is not installed, or too old.
+    """
+    where = _location()
+    if where is None or not available():
+        raise ImportError(f"{trouble()}, and compiling needs it: {REMEDY}")
+    if where[1].startswith(_KNOWN_VERSIONS):
+        for name in ("libllvmlite.so", "libllvmlite.dylib", "llvmlite.dll"):
+            path = os.path.join(where[0], "binding", name)
+            if os.path.exists(path):
+                try:
+                    return _Library(path)
+                except (OSError, AttributeError):
+                    break
+    return Public()

@@ -1,0 +1,48 @@
+"""Collectives between hosts as work items: calls of MPI, or of an engine in Python."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from curta.compiler.callee import host_call
+from curta.compiler.lower.control import python_item
+from curta.compiler.lower.item_builder import ItemBuilder
+from curta.core.jaxpr import Eqn, Var
+from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
+
+
+def collective_items(lowering: ItemBuilder, eqn: Eqn) -> None:
+    """Add the item of a collective, or of a part of one.
+
+    MPI fills the result of what was begun while others compute. So its memory is that
+    of the start as well, and the done is another item that writes to it.
+    """
+    calls: Any = importlib.import_module("curta.compiler.mpi_call")
+    made, program, buffers = eqn.outvars, None, lowering.buffers
+    if isinstance(eqn.op, HostStart):
+        (number,) = eqn.outvars
+        result = _done(lowering, number)
+        program = calls.mpi_start(eqn, result)
+        if program is not None:
+            made = (number, result)
+    elif not isinstance(eqn.op, (HostDone, HostPoll)):
+        program = calls.mpi_call(eqn)
+    elif _done(lowering, eqn.invars[-1]) in buffers:  # MPI has begun it
+        program = calls.mpi_call(eqn)
+    operands = tuple(buffers[v] for v in eqn.invars if isinstance(v, Var))
+    results = tuple(
+        buffers[v] if v in buffers else lowering.result_buffer(v) for v in made
+    )
+    program = program or host_call(eqn)
+    lowering.items.append(python_item(eqn, operands, results, program))
+
+
+def _done(lowering: ItemBuilder, number: Any) -> Var:
+    """The result of what was begun, behind any polls."""
+    while True:
+        (eqn,) = lowering.values.uses[number]
+        (number,) = eqn.outvars
+        if isinstance(eqn.op, HostDone):
+            result: Var = number
+            return result

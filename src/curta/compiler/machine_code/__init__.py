@@ -1,0 +1,1 @@
+"""Object files, their loader and cache, and native functions in memory."""

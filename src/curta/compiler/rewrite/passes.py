@@ -1,0 +1,85 @@
+"""The passes from jaxpr to jaxpr, in the order in which they run.
+
+`prepare.py` runs `PROGRAM` over a program, then over the jaxprs of its loops and
+branches, then `LOOPS` over what has some; the `ORDER` of eqns is found before lowering.
+`CURTA_DUMP` prints the program after the
+passes that it names; with `CURTA_CHECK=1` it is checked after each of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from curta.compiler.dump import dump
+from curta.compiler.rewrite.aliases import without_aliases
+from curta.compiler.rewrite.dead_results import without_dead_results
+from curta.compiler.rewrite.in_place import with_late_updates
+from curta.compiler.rewrite.outer_products import outer_products
+from curta.compiler.rewrite.overlap import overlapped
+from curta.compiler.rewrite.recomputation import without_idle_barriers
+from curta.compiler.rewrite.simplify import simplify
+from curta.compiler.rewrite.sinking import sunk
+from curta.compiler.rewrite.strip_mining import moved_out_of_loops
+from curta.core.check import check_changed
+from curta.core.jaxpr import Eqn, Jaxpr
+from curta.core.recorder import span
+from curta.errors import JaxprTypeError
+from curta.transforms.dce import dce_jaxpr
+
+
+class Pass(NamedTuple):
+    """A function from jaxpr to jaxpr, and its name in `CURTA_DUMP`."""
+
+    name: str
+    run: Callable[[Jaxpr], Jaxpr]
+
+
+PROGRAM = (
+    Pass("barriers", without_idle_barriers),  # that nothing needs
+    Pass("simplify", simplify),  # algebra, equal eqns, constants
+    Pass("dce", dce_jaxpr),
+)
+
+LOOPS = (
+    Pass("aliases", without_aliases),  # one name for each value
+    Pass("dead-results", without_dead_results),
+    Pass("sink", sunk),  # cheap rows and indices into the loops that read them
+    Pass("dead-results", without_dead_results),
+    Pass("licm", moved_out_of_loops),  # invariant code, products and sums; strip mining
+    Pass("simplify", simplify),
+    Pass("dce", dce_jaxpr),
+)
+
+
+ORDER = (
+    Pass("outer-products", outer_products),  # to elementwise products
+    Pass("dce", dce_jaxpr),
+    Pass("overlap", overlapped),  # starts collectives early, awaits them late
+    Pass("late-updates", with_late_updates),  # updates in place after all reads
+)
+
+
+def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
+    """What the passes make of a jaxpr.
+
+    Raises:
+        JaxprTypeError: with `CURTA_CHECK=1`, naming the first pass whose result is not
+            well formed.
+    """
+    known: set[Jaxpr | Eqn] = set()  # to be well formed
+    for name, run in passes:
+        with span(name, "pass"):
+            jaxpr = run(jaxpr)
+        dump(name, jaxpr.__str__)
+        if os.environ.get("CURTA_CHECK"):
+            _check(name, jaxpr, known)
+    return jaxpr
+
+
+def _check(name: str, jaxpr: Jaxpr, known: set[Jaxpr | Eqn]) -> None:
+    try:
+        check_changed(jaxpr, known)
+    except JaxprTypeError as error:
+        raise JaxprTypeError(f"after the pass {name!r}: {error}") from error

@@ -1,0 +1,118 @@
+"""Rewrites of single eqns by op class, applied in one sweep.
+
+A rewrite looks at an eqn (and at what its operands are made of) and gives what
+its results are instead: an operand, a literal, or the result of other ops. A pass is a
+few of them:
+
+    @rewrites(Neg)
+    def negated_twice(eqn, context): ...
+
+    signs = Rewriting(negated_twice)  # a function from jaxpr to jaxpr
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from curta._base.lazy_dataclass import dataclass
+from curta.compiler.rewrite.inline import called
+from curta.compiler.rewrite.loop import renamed
+from curta.core.jaxpr import Atom, Eqn, Jaxpr, Literal, Var
+from curta.core.memo import has_hash
+from curta.core.op import Op
+
+Results = list[Atom]
+
+
+class Context:
+    """The eqns so far, and how rewrites add to them."""
+
+    def __init__(self) -> None:
+        self.eqns: list[Eqn] = []
+        self.definition: dict[Var, Eqn] = {}
+
+    def made_by(self, atom: Atom, *ops: type[Op]) -> Any:
+        """The eqn that defines a variable, if its op is of one of the classes."""
+        eqn = self.definition.get(atom) if isinstance(atom, Var) else None
+        return eqn if eqn is not None and isinstance(eqn.op, ops) else None
+
+    def apply(self, op: Op, *args: Atom) -> Var:
+        """A new eqn with one result."""
+        out = Var(op.aval(*[a.aval for a in args]))
+        self.add(Eqn(op, args, (out,)))
+        return out
+
+    def add(self, eqn: Eqn) -> None:
+        self.eqns.append(eqn)
+        self.definition.update((v, eqn) for v in eqn.outvars)
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A rewrite of eqns whose ops are of some classes."""
+
+    run: Callable[[Any, Context], Results | None]
+    ops: tuple[type[Op], ...]
+
+    @property
+    def name(self) -> str:
+        return self.run.__name__
+
+
+def rewrites(*ops: type[Op]) -> Callable[[Callable[..., Results | None]], Rewrite]:
+    """Make a rewrite of a function; without classes it sees all eqns."""
+    return lambda run: Rewrite(run, ops or (Op,))
+
+
+class Rewriting:
+    """A pass from jaxpr to jaxpr that applies rewrites, and uses equal eqns again.
+
+    A jaxpr without an op that they are for stays as it is.
+    """
+
+    def __init__(self, *rewrites: Rewrite) -> None:
+        self.rewrites = rewrites
+
+    def __call__(self, jaxpr: Jaxpr) -> Jaxpr:
+        kinds = dict.fromkeys(type(e.op) for e in jaxpr.eqns)
+        of_kind = {k: [r for r in self.rewrites if issubclass(k, r.ops)] for k in kinds}
+        if not any(of_kind.values()):
+            return jaxpr
+        context = Context()
+        env: dict[Var, Atom] = {}
+        known: dict[Any, tuple[Var, ...]] = {}
+        for eqn in jaxpr.eqns:
+            eqn = renamed(eqn, env)
+            results = _rewritten(eqn, context, of_kind[type(eqn.op)])
+            key = None if results is not None else key_of(eqn, eqn.invars)
+            if key is not None:
+                result = known.setdefault(key, eqn.outvars)
+                if result is not eqn.outvars:
+                    results = list(result)
+            if results is None:
+                context.add(eqn)
+            else:
+                env.update(zip(eqn.outvars, results, strict=True))
+        outvars = tuple(called(v, env) for v in jaxpr.outvars)
+        return jaxpr.replace(eqns=tuple(context.eqns), outvars=outvars)
+
+
+def _rewritten(eqn: Eqn, context: Context, rules: Sequence[Rewrite]) -> Results | None:
+    for rule in rules:
+        results = rule.run(eqn, context)
+        if results is not None:
+            return results
+    return None
+
+
+def key_of(eqn: Eqn, invars: Sequence[Atom]) -> Any:
+    """What eqns equal to one of these operands have in common; None if it must stay."""
+    if eqn.effects or eqn.op.is_barrier:
+        return None
+    key = (
+        type(eqn.op),
+        eqn.op,
+        tuple((repr(a.val), a.aval) if isinstance(a, Literal) else a for a in invars),
+    )
+    return key if has_hash(key) else None
