@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from curta._settings.api_version import jax_api_version
 import jax
 import jax.numpy as jnp
+import jax.experimental.earray
 import jax.scipy.special
 from jax import lax, tree_util
 import jax._src.dispatch
@@ -21,7 +22,11 @@ from jax._src import tree_util as tree_util_private
 from jax._src.interpreters.ad import CustomVJPException
 from jax._src.ad_util import stop_gradient_p
 from jax._src.flatten_util import ravel_pytree
+from jax._src.earray import EArray
 from jax._src.lax import lax as private_lax
+from jax._src.nn.functions import glu
+from jax._src.public_test_util import check_close
+from jax._src.source_info_util import register_exclusion
 from jax._src.util import safe_map
 from jax._src.state.types import AbstractRef
 from jax._src.tree_util import _registry
@@ -39,6 +44,12 @@ assert stop_gradient_p is lax.stop_gradient_p
 assert dtypes.DType is not None and not hasattr(jax.dtypes, "DType")
 assert issubclass(dtypes.TypePromotionError, ValueError)
 assert api.grad is jax.grad and private_lax is lax and core.Primitive("a").name == "a"
+assert glu is jax.nn.glu
+assert EArray is jax.experimental.earray.EArray
+register_exclusion(__file__)
+check_close(1.0, 1.0)
+assert jax._src.lib._jax.PjitFunction is type(jax.jit(len))
+jax._src.dispatch.wait_for_tokens()
 assert safe_map(len, ["ab"]) == [2]
 assert list in _registry and set not in _registry
 assert hijax.AbstractRef is AbstractRef

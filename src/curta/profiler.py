@@ -184,6 +184,11 @@ class TraceAnnotation(contextlib.ContextDecorator):
     def __exit__(self, *error: Any) -> None:
         self._entered.pop().__exit__(*error)
 
+    @staticmethod
+    def is_enabled() -> bool:
+        """Return True while a trace is being recorded."""
+        return recorder.current() is not None
+
 
 class StepTraceAnnotation(TraceAnnotation):
     """Names a step of training, `step_num`, in the trace.

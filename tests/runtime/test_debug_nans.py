@@ -6,6 +6,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
+import curta.scipy.linalg
 from curta import lax
 
 X = jnp.array([1.0, 0.0, 2.0])
@@ -104,6 +105,30 @@ def test_what_is_there_already():
             text = str(info.value)
             assert "in mul" in text or "is an input or a literal" in text
         assert jnp.sinc(0.0) == 1.0  # what is masked is not looked at
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jnp.var,
+        jnp.nanvar,
+        jnp.median,
+        lambda x: jnp.percentile(x, 50),
+        lambda x: jnp.where(x > 0, x, jnp.nan),
+        lambda x: jnp.nanmedian(x, axis=0),
+        lambda x: curta.scipy.linalg.expm(jnp.diag(x)),
+    ],
+)
+def test_what_functions_select_from(function):
+    x = jnp.array([1.0, 2.0, 4.0])
+    expected = function(x)
+    with curta.debug_nans(True):
+        assert jnp.array_equal(function(x), expected)
+
+
+def test_a_scalar_that_overflows_when_it_is_converted():
+    with curta.debug_infs(True), pytest.raises(FloatingPointError, match="convert"):
+        jnp.float32(1e30).astype(jnp.float16)
 
 
 def test_sharded_computations():

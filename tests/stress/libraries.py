@@ -27,55 +27,12 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from tests.stress.library_list import LIBRARIES, Library
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SCRATCH = ROOT / ".venv-libraries" / "suites"
 CONTROL = ROOT / ".venv-libraries-jax" / "bin" / "python"
-
-
-@dataclass(frozen=True)
-class Library:
-    """Where the tests of a library are."""
-
-    distribution: str  # by its name on PyPI
-    package: str
-    of_source: str = ""  # the folder of its source distribution, if they are there
-    of_ours: str = ""  # the folder of tests/stress/suites, if they are there
-    # Test files that need what is not installed (data sets, accelerators, TensorFlow).
-    left_out: tuple[str, ...] = field(default=())
-    label: str = ""
-
-    @property
-    def name(self) -> str:
-        """What the table and the options call it."""
-        return self.label or self.distribution
-
-
-LIBRARIES = (
-    # Orbax ships no tests; these are ours.
-    Library("orbax-checkpoint", "orbax", of_ours="orbax"),
-    Library("chex", "chex"),
-    Library("jraph", "jraph", left_out=("ogb_examples",)),
-    Library("optax", "optax"),
-    Library("rlax", "rlax"),
-    Library("distrax", "distrax"),
-    Library("dm-haiku", "haiku"),
-    Library("flax", "flax", of_source="tests", left_out=("tests/nnx",)),
-    Library("numpyro", "numpyro", of_source="test"),
-    Library("equinox", "equinox", of_source="tests"),
-    Library("lineax", "lineax", of_source="tests"),
-    Library("optimistix", "optimistix", of_source="tests"),
-    Library("diffrax", "diffrax", of_source="test"),
-    Library("flax", "flax", of_source="tests/nnx", label="flax-nnx"),
-    Library("e3nn-jax", "e3nn_jax"),
-    Library("ott-jax", "ott", of_source="tests"),
-    Library("jax-md", "jax_md", of_source="tests"),
-    Library("penzai", "penzai", of_source="tests"),
-    Library("qwix", "qwix", of_source="tests"),
-    Library("google-tunix", "tunix", of_source="tests"),
-    Library("kauldron", "kauldron"),
-    Library("tokamax", "tokamax"),
-)
 PASSED = "passed"
 # All tests passed, some failed, or there were none; else pytest came to no end.
 RAN_THROUGH = tuple(f"exit status {status}" for status in (0, 1, 5))
@@ -96,14 +53,27 @@ def suite(library: Library, scratch: Path, given: dict[str, Path]) -> Path | Non
         return given[library.name]
     if library.of_ours:
         return HERE / "suites" / library.of_ours
-    if not library.of_source:
+    if not (library.of_source or library.repository):
         spec = find_spec(library.package)
         return None if spec is None or spec.origin is None else Path(spec.origin).parent
-    folder = scratch / "sources" / library.name
+    folder = scratch / "sources" / f"{library.name}-{version(library.distribution)}"
     if not folder.exists():
-        _take_source(library, folder)
-    found = folder / library.of_source
+        (_clone if library.repository else _take_source)(library, folder)
+    found = folder / (library.tests if library.repository else library.of_source)
     return found if found.exists() else None
+
+
+def _clone(library: Library, folder: Path) -> None:
+    """Clone the library's repository at the tag of the installed release."""
+    tag = library.tag.format(version=version(library.distribution))
+    address = f"https://github.com/{library.repository}"
+    options = (
+        "--quiet",
+        "--depth=1",
+        f"--branch={tag}",
+        "--config=advice.detachedHead=0",
+    )
+    subprocess.run(["git", "clone", *options, address, str(folder)], check=True)
 
 
 def _take_source(library: Library, folder: Path) -> None:
@@ -145,8 +115,9 @@ def run_files(
     """
     out.parent.mkdir(parents=True, exist_ok=True)
     out.unlink(missing_ok=True)
-    curta = [str(HERE / "library_site"), str(ROOT / "src")] if over_curta else []
-    paths = [*curta, str(ROOT)]
+    paths = [str(HERE / "library_plugin")]  # not ROOT: its `tests` would hide theirs
+    if over_curta:
+        paths += [str(HERE / "library_site"), str(ROOT / "src")]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),
@@ -158,7 +129,7 @@ def run_files(
         "CURTA_ONLY": json.dumps([*only]),
         **dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"), "1"),
     }
-    plugins = ("-p", "tests.stress.library_outcomes", "-p", "no:cacheprovider")
+    plugins = ("-p", "library_outcomes", "-p", "no:cacheprovider")
     each = f"--timeout={options.seconds}"
     more = "--continue-on-collection-errors"
     python = sys.executable if over_curta else str(options.control)

@@ -119,7 +119,8 @@ def _mapped(
 ) -> Any:
     with Transforming("vmap"):
         outs, out_dims = batch_with_refs(_checked(flat), axis, leaves, dims)
-    out_tree = tree_util.tree_unflatten(flat.out_tree, outs)
+    # Placeholders: a user's node may check the shapes of the arrays that it gets.
+    out_tree = tree_util.tree_unflatten(flat.out_tree, [object() for _ in outs])
     wanted = _prefix("out_axes", out_axes, out_tree)
     placed: list[Any] = []
     for x, d, w in zip(outs, out_dims, wanted, strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.metadata import Distribution, DistributionFinder
@@ -125,12 +126,10 @@ def _version_or(getattr_: Callable[[str], Any] | None) -> Callable[[str], Any]:
 
 
 def _unversioned(name: str) -> ModuleType | None:
-    if name == _PRIVATE:  # nothing but a package of modules
-        package = _with_names(name, ModuleType(name), {})
-        vars(package)["__getattr__"] = _private
-        return package
-    if name in MADE:
-        return _with_names(name, ModuleType(name), MADE[name])
+    if name == _PRIVATE or name in MADE:
+        made = _with_names(name, ModuleType(name), MADE.get(name, {}))
+        vars(made)["__getattr__"] = partial(_submodule, name)
+        return made
     refusal = _refusal(name)
     if refusal is not None:
         return refused_module(name, refusal)
@@ -147,9 +146,10 @@ def _unversioned(name: str) -> ModuleType | None:
     return module if names is None else _with_names(name, module, names)
 
 
-def _private(name: str) -> ModuleType:
+def _submodule(package: str, name: str) -> ModuleType:
+    """`__getattr__` of a package: its modules, which programs need not import."""
     try:
-        return importlib.import_module(f"{_PRIVATE}.{name}")
+        return importlib.import_module(f"{package}.{name}")
     except ModuleNotFoundError as error:
         raise AttributeError(str(error)) from None
 

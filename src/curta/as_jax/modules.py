@@ -10,8 +10,12 @@ MODULES: Final = {
     "checkify": "experimental.checkify",
     "compiler": "runtime.backends",
     "dispatch": "runtime",
+    "earray": "experimental.earray",
     "literals": "core",
     "mesh": "core.mesh",
+    "nn.functions": "nn",
+    "public_test_util": "test_util",
+    "source_info_util": "core.source_info",
     "state": "core.refs",
     "state.types": "core.refs",
     "traceback_util": "core.tracebacks",
@@ -26,6 +30,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "ad_util": {"stop_gradient_p": "curta.lax.stop_gradient_p"},
     "core": {"Primitive": "curta.core.primitive.Primitive"},
+    "dispatch": {"wait_for_tokens": "curta.effects_barrier"},
     "distributed": {"global_state": "curta.api.processes.global_state"},
     "dtypes": {
         "DType": "numpy.dtype",
@@ -70,17 +75,21 @@ REFUSED: Final = {
     ),
 }
 
+_OF_JAXLIB: Final = {
+    "Device": "curta.Device",
+    "PjitFunction": "curta.api.jit.PjitFunction",
+    "XlaRuntimeError": "curta.errors.JaxRuntimeError",
+}
+
 # Modules that are nothing but names of other modules.
-MADE: Final = {
+MADE: Final[dict[str, dict[str, str]]] = {
+    "jax._src.lib": {},
+    "jax._src.lib._jax": _OF_JAXLIB,
     "jax.lib": {},
     "jax.version": {},
     "jaxlib": {},
     "jaxlib.version": {},
-    "jaxlib._jax": {
-        "Device": "curta.Device",
-        "PjitFunction": "curta.api.jit.PjitFunction",
-        "XlaRuntimeError": "curta.errors.JaxRuntimeError",
-    },
+    "jaxlib._jax": _OF_JAXLIB,
     "jaxlib.xla_client": {
         "Device": "curta.Device",
         "XlaRuntimeError": "curta.errors.JaxRuntimeError",
