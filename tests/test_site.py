@@ -1,6 +1,7 @@
 """The site shows what examples printed where its pages shorten their outputs."""
 
 import importlib.util
+import re
 import tomllib
 from fnmatch import fnmatch
 from pathlib import Path
@@ -68,3 +69,18 @@ def test_the_reference_has_every_public_namespace():
     groups = tomllib.loads((docs / "site.toml").read_text())["reference"]
     patterns = [name for group in groups for name in group["namespaces"]]
     assert [m for m in MODULES if not any(fnmatch(m, p) for p in patterns)] == []
+
+
+def test_times_in_the_readme_are_those_of_the_performance_page():
+    root = Path(__file__).parents[1]
+
+    def rows(text):
+        """Rows of a case, two times and a ratio."""
+        cells = ([c.strip() for c in row.split("|")] for row in text.split("\n"))
+        is_ratio = re.compile(r"\d+\.\d\d").fullmatch
+        return {c[1]: c[2:5] for c in cells if len(c) > 5 and is_ratio(c[4])}
+
+    measured = rows((root / "docs/design/performance.md").read_text())
+    shown = rows((root / "README.md").read_text())
+    assert len(shown) > 10
+    assert {case: measured.get(case) for case in shown} == shown

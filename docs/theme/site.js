@@ -9,6 +9,15 @@ document.querySelector(".theme").addEventListener("click", () => {
   try { localStorage.setItem("theme", next); } catch (e) { /* no storage: this page only */ }
 });
 
+// The same page of another version; its front page where it has no such page.
+document.querySelector(".versions")?.addEventListener("change", async (event) => {
+  const base = new URL(event.target.value.replace(/\/?$/, "/"), location.href);
+  const page = location.href.slice(new URL(root || ".", location.href).href.length);
+  const there = new URL(page, base);
+  const found = await fetch(there, { method: "HEAD" }).catch(() => null);
+  location.href = found?.ok ? there : base;
+});
+
 const menu = document.querySelector(".menu");
 menu.addEventListener("click", () => {
   const open = document.body.classList.toggle("open");

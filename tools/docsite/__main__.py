@@ -1,8 +1,12 @@
 """Build the documentation site: `python -m tools.docsite [--fast]`.
 
-Steps: run the examples of the written pages, make the pages of the reference and the
-gallery, render all to HTML, write the search index, and check links. `--fast` skips
-the examples. A broken link or an example that differs ends the build with status 1.
+1. Run the examples of the written pages, unless `--fast` is given.
+2. Make the pages of the reference and the gallery.
+3. Render all pages to HTML.
+4. Write the search index, and check that it has every public name.
+
+Each step prints its time. A broken link, a missing name or an example whose output
+differs ends the build with status 1.
 """
 
 import argparse
@@ -18,6 +22,7 @@ from tools.docsite import (
     feed,
     gallery,
     hero,
+    measured,
     notebooks,
     reference,
     search,
@@ -59,6 +64,7 @@ def collect(fast: bool) -> tuple[dict[str, Page], dict[str, bytes]]:
     gallery.with_cards(pages[gallery.INDEX])
     for page in written:
         charts.draw(page)
+        measured.fill(page)
     return pages, figures
 
 
@@ -109,6 +115,7 @@ def write_assets(
         search.entry(page, rendered[path]) for path, page in pages.items()
     ]
     entries += search.primitives(pages)
+    search.check(entries)
     write("assets/search-index.js", search.script(entries))
     write("assets/live.js", hero.script())
     for name in ASSETS:
@@ -122,12 +129,14 @@ def write_assets(
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--fast", action="store_true", help="do not run examples")
+    start = time.perf_counter()
     try:
         broken = build(parser.parse_args().fast)
     except SiteError as error:
         print(f"\n{error}", file=sys.stderr)
         return 1
     print(*broken, sep="\n", end="\n" if broken else "", file=sys.stderr)
+    print(f"site: {SITE / 'index.html'}, {time.perf_counter() - start:.0f} s")
     return 1 if broken else 0
 
 

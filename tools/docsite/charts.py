@@ -3,16 +3,10 @@
 import re
 from html import escape
 
-from tools.docsite.pages import DOCS, Page, SiteError
+from tools.docsite.measured import Times, rows
+from tools.docsite.pages import Page, SiteError
 
 FENCE = re.compile(r"^```chart\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \| (\d+\.\d+) \|", re.MULTILINE)
-
-
-def rows() -> dict[str, tuple[str, str, float]]:
-    """The measured rows by case: times of Curta and of JAX, and their ratio."""
-    text = (DOCS / "design/performance.md").read_text()
-    return {m[1]: (m[2], m[3], float(m[4])) for m in ROW.finditer(text)}
 
 
 def draw(page: Page) -> None:
@@ -24,15 +18,17 @@ def draw(page: Page) -> None:
         missing = [name for name in names if name not in known]
         if missing:
             raise SiteError(f"{page.path}: not in the table of performance: {missing}")
-        bars = "".join(pair(name, *known[name]) for name in names)
+        bars = "".join(pair(name, known[name]) for name in names)
         return f'<div class="chart">{bars}</div>'
 
     page.text = FENCE.sub(chart, page.text)
 
 
-def pair(case: str, ours: str, theirs: str, ratio: float) -> str:
+def pair(case: str, times: Times) -> str:
+    ratio = float(times.ratio)
     longest = max(ratio, 1.0)
-    bars = bar("Curta", ratio / longest, ours) + bar("JAX", 1 / longest, theirs)
+    bars = bar("Curta", ratio / longest, times.curta)
+    bars += bar("JAX", 1 / longest, times.jax)
     return f'<p class="case">{escape(case)}</p><div class="bars">{bars}</div>'
 
 

@@ -90,10 +90,22 @@ def page(source: str, stem: str, run: dict[str, Any] | None) -> str:
 
 ## The program
 
-```python
-{source.strip()}
-```
+{program(source)}
 """
+
+
+def program(source: str) -> str:
+    """The program without its docstring, in steps: each function under its name."""
+    lines, steps = source.splitlines(), [("Imports and constants", [])]
+    body = ast.parse(source).body
+    for before, node in zip(body, body[1:]):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            steps.append((f"`{node.name}`", []))
+        steps[-1][1].extend(lines[before.end_lineno : node.end_lineno])
+    return "\n\n".join(
+        f"### {name}\n\n```python\n{chr(10).join(code).strip(chr(10))}\n```"
+        for name, code in steps
+    )
 
 
 def result(run: dict[str, Any] | None) -> str:

@@ -29,6 +29,7 @@ SECTION = "Reference"
 INDEX = "reference/index.md"
 OUTSIDE = {"typing", "functools", "collections.abc", "dataclasses", "contextlib"}
 MOST_NEIGHBORS = 14
+A_TO_Z = "reference/a_to_z.md"
 NAME_LISTS = ("jax_names.txt", "jax_names_added.txt")
 LONGEST_SOURCE = 150  # lines
 METHODS = ("__call__", "__getitem__", "__enter__")
@@ -124,6 +125,18 @@ def jax_namespaces() -> set[str]:
     return {n for path in lists for n in re.findall(r"[\[:](.*)\]", path.read_text())}
 
 
+@functools.cache
+def releases() -> dict[str, str]:
+    """The release of JAX that added a public name, for names after the first list."""
+    found, namespace, release = {}, "", ""
+    for line in (ROOT / "tools" / NAME_LISTS[1]).read_text().splitlines():
+        if head := re.fullmatch(r"\[(.*):(.*)\]", line):
+            release, namespace = head[1], ".".join(filter(None, ["curta", head[2]]))
+        elif line and not line.startswith("#"):
+            found |= {f"{namespace}.{name}": release for name in line.split()}
+    return found
+
+
 def namespaces() -> list[str]:
     return [name for names in groups().values() for name in names]
 
@@ -189,7 +202,7 @@ def by_full_name() -> dict[str, str]:
 
 
 def pages() -> list[Page]:
-    found = [index()]
+    found = [index(), a_to_z()]
     for namespace in namespaces():
         found.append(overview(namespace))
         primitives = [n for n in members(namespace) if n.is_primitive]
@@ -222,7 +235,8 @@ def index() -> Page:
     parts = [
         "# Reference",
         f"{total:,} public names in {len(spaces)} namespaces. Search finds each by"
-        " name; `help(curta.jit)` prints the same text.",
+        f" name; [one page]({link(A_TO_Z, INDEX)}) lists all from A to Z;"
+        " `help(curta.jit)` prints the same text.",
     ]
     for title, names in groups().items():
         parts.append(f"## {title}")
@@ -234,6 +248,20 @@ def index() -> Page:
         head = ["| namespace | contents | names |", "|---|---|---:|"]
         parts.append("\n".join(head + rows))
     return inside(INDEX, "\n\n".join(parts) + "\n", "list", "Reference")
+
+
+def a_to_z() -> Page:
+    """All public names in one list; names of several namespaces follow each other."""
+    lines: dict[str, list[str]] = defaultdict(list)
+    names = [n for s in namespaces() for n in members(s) if not n.is_primitive]
+    for n in sorted(names, key=lambda n: (n.name.lower(), n.full)):
+        where = n.namespace.removeprefix("curta").lstrip(".") or "curta"
+        text = f"[`{n.name}`]({link(n.path, A_TO_Z)})&nbsp;<small>{where}</small>"
+        lines[n.name[0].upper()].append(text)
+    parts = ["# All names, A to Z"]
+    for letter, entries in lines.items():
+        parts += [f"## {letter}", " · ".join(entries)]
+    return inside(A_TO_Z, "\n\n".join(parts) + "\n", "list", "All names")
 
 
 def overview(namespace: str) -> Page:
@@ -305,6 +333,8 @@ def page(name: Name) -> Page:
     call = signature(name.full, name.value) if callable(name.value) else None
     if call and not is_plain_exception(name.value):
         parts.append(f"```{{.python .signature}}\n{call}\n```")
+    if name.full in releases():
+        parts.append(f"*New in JAX {releases()[name.full]}.*")
     kind = type(name.value).__name__
     if name.has_identity or hasattr(name.value, "_func"):
         parts.append(

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from tools.docsite.pages import Page, shortened
+from tools.docsite.pages import Page, SiteError, shortened
 from tools.docsite.reference import members, namespaces
 from tools.docsite.render import Rendered, text_of
 
@@ -36,6 +36,15 @@ def primitives(pages: dict[str, Page]) -> Iterable[dict[str, Any]]:
                 body = "Primitive, as it appears in jaxprs."
                 row = {"t": name.full, "u": url, "s": "Reference", "k": "f"}
                 yield row | {"h": [], "b": body}
+
+
+def check(entries: list[dict[str, Any]]) -> None:
+    """Raise SiteError if a public name, or a namespace, has no entry of its own."""
+    titles = {e["t"] for e in entries}
+    wanted = {n.full for space in namespaces() for n in members(space)}
+    missing = sorted((wanted | {*namespaces()}) - titles)
+    if missing:
+        raise SiteError(f"public names that search does not find: {missing}")
 
 
 def script(entries: list[dict[str, Any]]) -> str:
