@@ -1,5 +1,6 @@
 """Lowering gives a program that is data; code is made of it afterwards."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -10,7 +11,7 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta import lax
+from curta import NamedSharding, P, lax
 from curta.compiler import callee
 from curta.compiler.emit.emission import emit
 from curta.compiler.loading import load
@@ -18,6 +19,16 @@ from curta.compiler.machine_code import linked
 from curta.compiler.pipeline import lower
 from curta.compiler.pretty import pretty_program
 from curta.compiler.targets import describe, host
+from curta.hosts import mpi
+from curta.hosts.engine import Engine, set_thread_engine
+from curta.hosts.group import HostGroup
+from curta.hosts.mpi_calls import operation
+from curta.hosts.transport import Transport
+from curta.partition.destinations import Destinations
+from curta.partition.host_mesh import grouped
+from curta.partition.own_host import one_program
+from curta.partition.partition import partition
+from curta.primitives.host_collectives import HostGather, HostPermute, HostReduce
 
 # A given target: what the machine at hand has does not matter.
 LEVEL = describe("x86_64", "x86-64-v3", ["sse4_2", "avx2", "fma", "f16c"], "linux")
@@ -58,6 +69,60 @@ def test_lowering_and_emission_link_nothing(fun, limits, monkeypatch):
     np.testing.assert_allclose(out, curta.jit(fun)(X), rtol=1e-6)
 
 
+# ---- collectives by MPI
+
+LINE = HostGroup(("x",), (2,), (0, 1), ("x",))
+BY_MPI = Transport("MPI", frozenset({"MPI_Isendrecv"}))
+
+
+def between_hosts(x):
+    x = HostPermute(LINE, ((0, 1),))(x)
+    body = lambda _, c: HostReduce(LINE, "sum")(jnp.tanh(c))  # noqa: E731
+    return HostGather(LINE, 0)(lax.fori_loop(0, 3, body, x))
+
+
+def test_lowering_and_emission_ask_nothing_of_mpi(limits, monkeypatch):
+    """The program is equal on all hosts; its symbols are found by the loader."""
+
+    def refuse(*_):
+        raise AssertionError("MPI was asked, or code loaded, before the loader")
+
+    monkeypatch.setattr(linked, "load", refuse)
+    monkeypatch.setattr(linked.cache, "object_files", refuse)
+    for name in ("library", "MPIEngine"):
+        monkeypatch.setattr(mpi, name, refuse)
+    monkeypatch.setattr(mpi, "MPI", None)
+    limits(register_elements=2, written_out_eqns=0)
+    texts = []
+    for index in range(2):
+        engine = Engine()
+        engine.index, engine.count = index, 2
+        set_thread_engine(engine)
+        try:
+            target = dataclasses.replace(LEVEL, transport=BY_MPI)
+            program = lower(curta.make_jaxpr(between_hosts)(X), target)
+            codes = emit(program)
+        finally:
+            set_thread_engine(None)
+        stubs = [s.write() for code in codes for s in code.stubs]
+        texts.append((pretty_program(program), stubs))
+    assert texts[0] == texts[1] and len(stubs) == 4
+    called = [
+        "MPI_Isendrecv(operand, 1, 1x256 bytes of 1 parts, target, 0, result, 1,",
+        "MPI_Wait(begun, status)",
+        "MPI_Allreduce(operand, result, 64, FLOAT, SUM, hosts along x)",
+        "MPI_Allgather(operand, 1, 1x256 bytes of 1 parts, result, 1,",
+    ]
+    assert all(text in texts[0][0] for text in called)
+
+
+def test_mpi_does_not_add_integers_that_it_would_saturate():
+    assert operation("sum", np.dtype("int32"), False) == ("INT32_T", "SUM")
+    assert operation("max", np.dtype("uint8"), False) == ("UINT8_T", "MAX")
+    for dtype in ("int8", "uint8", "int16", "uint16"):
+        assert operation("sum", np.dtype(dtype), False) is None
+
+
 def test_a_body_is_a_program_that_its_caller_names(limits):
     program = lowered(looped, limits)
     body, whole = program.inner_first()
@@ -86,14 +151,31 @@ b_transposed=False) of v1 in0"""
 
 
 IN_ANOTHER_PROCESS = """
-import json, sys
+import curta, json
+curta.config.update("jax_num_cpu_devices", 4)
 from tests.compiler import test_lowered_programs as tests
-print(json.dumps([tests.printed(f) for f in tests.PROGRAMS]))
+print(json.dumps([*map(tests.printed, tests.PROGRAMS), tests.printed_on_hosts()]))
 """
 
 
 def printed(fun):
     return pretty_program(lower(curta.make_jaxpr(fun)(X), LEVEL))
+
+
+def printed_on_hosts():
+    """A local program with many collectives that do not need one another."""
+
+    def f(x):
+        many = [jnp.roll(x, i, 0).max() + jnp.cumsum(x * i, 0) for i in range(4)]
+        return [*many, x.min(0), jnp.sort(x, 0)]
+
+    mesh = curta.sharding.Mesh(np.array(curta.devices()), ("x",))
+    split = NamedSharding(mesh, P("x"))
+    closed = curta.make_jaxpr(f)(X)
+    found = Destinations(closed, (), ()).results([split])
+    local = partition(closed, mesh, [split], found, grouped(mesh, (0, 0, 1, 1)))
+    target = dataclasses.replace(LEVEL, transport=BY_MPI)
+    return pretty_program(lower(one_program(local.closed).closed, target))
 
 
 def test_a_program_for_a_target_is_equal_in_two_processes_on_two_machines():
@@ -105,4 +187,5 @@ def test_a_program_for_a_target_is_equal_in_two_processes_on_two_machines():
             env=environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
         texts.append(json.loads(made.stdout))
-    assert texts[0] == texts[1] and len(texts[0]) == len(PROGRAMS)
+    assert texts[0] == texts[1] and len(texts[0]) == len(PROGRAMS) + 1
+    assert texts[0][-1].count("MPI_") > 5

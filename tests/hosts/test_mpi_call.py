@@ -9,15 +9,13 @@ import pytest
 
 import curta
 from curta._settings.tuning import Tuning
-from curta.compiler import mpi_call
 from curta.config import tuning
-from curta.hosts import mpi, mpi_calls
+from curta.hosts import mpi, mpi_symbols
 from curta.hosts.collectives import Call
 from curta.hosts.engine import set_thread_engine
 from curta.hosts.failures import HostsError
 from curta.hosts.group import HostGroup
 from curta.hosts.mpi import MPIEngine
-from curta.hosts.mpi_calls import OPERAND, RESULT, Handle, MPICall
 from curta.hosts.started import AtOnce
 from curta.hosts.traffic import Traffic
 from curta.primitives.host_collectives import HostReduce
@@ -83,14 +81,6 @@ class FakeMPI:
         return 0
 
 
-class FakeCall(MPICall):
-    fake = None
-
-    @property
-    def address(self):
-        return self.fake.address(self.function)
-
-
 @pytest.fixture
 def fake(monkeypatch):
     engine = object.__new__(MPIEngine)
@@ -98,26 +88,24 @@ def fake(monkeypatch):
     engine._sites, engine._site, engine._waits = [], np.zeros(1, np.int64), None
     engine.started, engine._requests = AtOnce(), {}
     fake = FakeMPI(engine)
-    monkeypatch.setattr(FakeCall, "fake", fake)
-    arguments = (OPERAND, RESULT, 4, Handle(5), Handle(6), Handle(1 << 40))
-    call = FakeCall("MPI_Allreduce", arguments, CALL, "all_reduce", 16)
-    monkeypatch.setattr(mpi_call, "_call", lambda engine, eqn: call)
-    monkeypatch.setattr(mpi_calls, "handle_bytes", lambda: 8)
     library = SimpleNamespace(**fake.functions)
-    monkeypatch.setattr(mpi_calls, "_library", lambda: library)
+    for module in (mpi, mpi_symbols):
+        monkeypatch.setattr(module, "library", lambda: library)
     said = SimpleNamespace(
         Get_error_string=lambda status: f"error {status}",
         Get_library_version=lambda: f"made up {secrets.token_hex()}",
         REQUEST_NULL=NULL,
+        **{"FLOAT": 5, "SUM": 6, "COMM_WORLD": 0},
+        _sizeof=lambda x: 8,
         _handleof=int,
         Request=SimpleNamespace(fromhandle=Request),
     )
-    for module in (mpi_call, mpi):
+    for module in (mpi, mpi_symbols):
         monkeypatch.setattr(module, "MPI", said)
     monkeypatch.setattr(
         engine, "in_thread_order", lambda members, run, what="": run(), raising=False
     )
-    monkeypatch.setattr(engine, "comm", lambda members: None, raising=False)
+    monkeypatch.setattr(engine, "comm", lambda members: 1 << 40, raising=False)
     set_thread_engine(engine)
     yield fake
     set_thread_engine(None)
@@ -146,7 +134,9 @@ def test_a_call(fake):
     x = np.arange(4, dtype=np.float32)
     found = curta.jit(lambda x: total("a")(x + 1) - 1)(x)
     np.testing.assert_array_equal(found, 2 * x + 1)
-    assert fake.seen == [(4, (5, 6, 1 << 40), str(CALL))]
+    ((count, handles, where),) = fake.seen
+    assert (count, handles) == (4, (5, 6, 1 << 40))
+    assert where.startswith(f"{CALL}, at test_mpi_call.py:")
     assert fake.engine._waiting() is None
     assert fake.engine.traffic.words[0].tolist() == [16, 1]
 

@@ -19,10 +19,10 @@ from curta.compiler.rewrite.prepare import prepare
 from curta.compiler.targets import host
 from curta.config import tuning
 from curta.core.check import check_jaxpr
-from curta.hosts.engine import Engine
 from curta.hosts.failures import HostsError
 from curta.hosts.group import HostGroup
 from curta.hosts.simulated import run_on_hosts
+from curta.hosts.transport import IN_PYTHON, Transport
 from curta.primitives.host_collectives import HostPermute, HostReduce
 
 from .test_tcp import everyone, together
@@ -34,10 +34,11 @@ TOTAL = HostReduce(LINE, "sum")
 SMALL = Tuning(overlapped_bytes=1, overlapped_cost=1, bucketed_bytes=0)
 
 
-def names(f, *args, limits=SMALL):
+def names(f, *args, limits=SMALL, transport=IN_PYTHON):
     """The ops of a program in the order in which they are compiled."""
     with tuning(limits):
-        jaxpr = overlapped(prepare(curta.make_jaxpr(f)(*args), host()).jaxpr)
+        flat = prepare(curta.make_jaxpr(f)(*args), host()).jaxpr
+        jaxpr = overlapped(flat, transport)
     check_jaxpr(jaxpr)
     return [e.op.name for e in jaxpr.eqns]
 
@@ -61,11 +62,11 @@ def test_small_arrays_are_not_begun():
     assert names(lambda x: TOTAL(x) + 1, x, limits=Tuning()) == ["host_reduce", "add"]
 
 
-def test_rows_for_neighbours_are_begun_where_that_costs_little(monkeypatch):
-    monkeypatch.setattr(Engine, "polled", True)
+def test_rows_for_neighbours_are_begun_where_that_costs_little():
     f = lambda x: HostPermute(LINE, ((0, 1),))(x) + 1  # noqa: E731
     x = np.ones(4, np.float32)
-    assert names(f, x, limits=Tuning()) == ["host_start", "host_done", "add"]
+    found = names(f, x, limits=Tuning(), transport=Transport("MPI"))
+    assert found == ["host_start", "host_done", "add"]
 
 
 def test_the_interior_of_a_stencil_comes_before_the_wait_for_halos():
@@ -76,7 +77,8 @@ def test_the_interior_of_a_stencil_comes_before_the_wait_for_halos():
         return around[:-2, 1:-1] + around[2:, 1:-1] + around[1:-1, 2:]
 
     with tuning(dataclasses.replace(SMALL, large_join=1)):
-        jaxpr = overlapped(prepare(curta.make_jaxpr(f)(normal(8, 9)), host()).jaxpr)
+        flat = prepare(curta.make_jaxpr(f)(normal(8, 9)), host()).jaxpr
+        jaxpr = overlapped(flat, IN_PYTHON)
         items = lower_to_items(jaxpr, host()).items
     order = [
         tuple(v.extent for v in i.dims) if isinstance(i, LoopItem) else i.eqn.op.name

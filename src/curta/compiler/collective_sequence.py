@@ -8,6 +8,8 @@ from typing import cast
 from curta.compiler.executable import Executable
 from curta.compiler.machine_code.native import NativeProgram
 from curta.core.jaxpr import Eqn, Jaxpr, jaxprs_of
+from curta.hosts.failures import HostsError
+from curta.partition.collective_order import number_of
 from curta.primitives.host_collectives import HostCollective, communicates
 
 
@@ -38,6 +40,22 @@ def _meets(eqn: Eqn) -> bool:
     if not op.meets_hosts or cast(HostCollective, op).polls:
         return False
     return communicates(op)
+
+
+def check_in_order(eqns: Sequence[Eqn]) -> None:
+    """Raise HostsError unless collectives begin in the order of their numbers.
+
+    Other hosts may have them in order: what hosts send would meet something else.
+    """
+    last = 0
+    for eqn in eqns:
+        number = number_of(eqn.op)
+        if number and number <= last:
+            raise HostsError(
+                f"this is a bug in Curta: {eqn.op.name} number {number} begins behind"
+                f" number {last}, at {eqn.source_info.short}"
+            )
+        last = max(last, number)
 
 
 def described(eqns: Sequence[Eqn]) -> list[str]:

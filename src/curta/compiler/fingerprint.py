@@ -40,7 +40,6 @@ from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from curta.core.op import Op
 from curta.core.source_info import SourceInfo
 from curta.core.user_op import UserOp
-from curta.hosts.engine import current
 from curta.primitives.host_collectives import communicates
 from curta.primitives.random_bits.implementations import KeyImplementation
 
@@ -59,14 +58,15 @@ class ProgramName:
 
     Consts are there by their digests. Ops that run in Python are there by their
     `id`, with the texts that stand for them in the name. `title` is what the log calls
-    the program. `collectives` are those between hosts, each op by its text with the
-    lines that it is from.
+    the program, `target` the machine it is for. `collectives` are those between hosts,
+    each op by its text with the lines that it is from.
     """
 
     text: str
     consts: Mapping[str, np.ndarray[Any, Any]] = field(compare=False)
     ops: Mapping[int, tuple[str, Op]] = field(compare=False)
     title: str = field(compare=False)
+    target: Target = field(compare=False)
     collectives: Collectives = field(compare=False, default_factory=dict)
 
 
@@ -87,7 +87,7 @@ def program_name(
         watched = "CURTA_DUMP or CURTA_CHECK is set"
         log(title, f"not kept: {watched if _is_watched() else 'the source is new'}")
         return None
-    writer = _Writer()
+    writer = _Writer(target)
     try:
         writer.value(options)
         writer.closed(closed)
@@ -96,7 +96,8 @@ def program_name(
         log(title, f"not kept: {unknown}")
         return None
     text = key(target, "program", stamp, settings, " ".join(writer.parts))
-    return ProgramName(text, writer.consts, writer.ops, title, writer.collectives)
+    parts = writer.consts, writer.ops, title, target, writer.collectives
+    return ProgramName(text, *parts)
 
 
 def _is_watched() -> bool:
@@ -140,7 +141,8 @@ def _sources(root: str) -> list[str]:
 class _Writer:
     """Writes values down, so that no two different ones are written alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, target: Target | None = None) -> None:
+        self.target = target
         self.parts: list[str] = []
         self.consts: dict[str, np.ndarray[Any, Any]] = {}
         self._jaxprs: dict[ClosedJaxpr, str] = {}
@@ -287,7 +289,8 @@ class _Writer:
     def _collective(self, eqn: Eqn) -> None:
         """Note an op between hosts; code depends on what carries its messages."""
         if not self.collectives:
-            self.parts.append(current().code_depends_on)
+            assert self.target is not None
+            self.value(self.target.transport)
         for op in dict.fromkeys((eqn.op, getattr(eqn.op, "each", eqn.op))):
             text = self._aside(self.op, op)
             self.collectives.setdefault(text, (op, []))[1].append(eqn.source_info)

@@ -7,13 +7,18 @@ those missing from the kernel cache at the same time.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from curta._base.on_demand import late
 from curta.compiler.callee import Callee, HostCall
 from curta.compiler.emit.emission import ProgramCode
 from curta.compiler.executable import Executable, Launcher, NativeCode
+from curta.compiler.lower.mpi_call import MPICallee
 from curta.compiler.machine_code import host_call
 from curta.compiler.machine_code.linked import link
 from curta.compiler.machine_code.native import NativeProgram
+
+mpi_loading: Any = late("curta.compiler.mpi_loading")
 
 
 def load(codes: Sequence[ProgramCode], launcher: Launcher | None) -> Executable:
@@ -26,17 +31,17 @@ def load(codes: Sequence[ProgramCode], launcher: Launcher | None) -> Executable:
     Raises:
         ImportError: if code is missing from the cache and llvmlite is not installed.
     """
-    linked = iter(link([s for c in codes for s in (c.entry, *c.library)]))
+    sources = [s for c in codes for s in (c.entry, *c.library, *c.stubs)]
+    linked = iter(link(sources))
     loaded: dict[Callee, NativeProgram] = {}
     for code in codes:
-        program = code.program
-        for callee in program.callees:
-            if isinstance(callee, HostCall) and callee not in loaded:
-                loaded[callee] = host_call.load(callee)
-            elif isinstance(callee, NativeProgram):
-                loaded[callee] = callee
-        entry = next(linked)
+        program, entry = code.program, next(linked)
         library = [next(linked) for _ in code.library]
+        for callee in program.callees:
+            if isinstance(callee, MPICallee):
+                loaded[callee] = mpi_loading.load(callee, next(linked))
+            elif isinstance(callee, HostCall) and callee not in loaded:
+                loaded[callee] = host_call.load(callee)
         native = NativeCode(
             entry,
             (*(loaded[c] for c in program.callees), *library),

@@ -43,7 +43,7 @@ from curta.compiler.program.program import Program
 from curta.compiler.program.works import needs_threads, program_of
 from curta.compiler.rewrite.expansions import expansions
 from curta.compiler.rewrite.inline import inline_calls
-from curta.compiler.rewrite.passes import ORDER, run_passes
+from curta.compiler.rewrite.passes import order_passes, run_passes
 from curta.compiler.rewrite.prepare import prepare
 from curta.compiler.targets import Target, host
 from curta.core.events import LOWERING, record_event_duration_secs
@@ -122,7 +122,7 @@ def lower_prepared(
         ready = part if optimise else inline_calls(part, expansions(target))
         return lower_prepared(ready, target, optimise, pairs, True)
 
-    jaxpr = run_passes(ORDER, flat.jaxpr)
+    jaxpr = run_passes(order_passes(target), flat.jaxpr)
     items = lower_to_items(jaxpr, target, lower_part, in_place)
     plan = fuse(items) if optimise else separate(items)
     overwriting = _overwriting(plan, items, in_place)

@@ -38,6 +38,7 @@ from curta.compiler.lower.items import (
     RegionItem,
     written,
 )
+from curta.compiler.lower.mpi_call import MPICallee
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import Job, Scheduled, Work
 
@@ -166,9 +167,8 @@ def _block_lines(block: Block, indent: str, callees: Names) -> Iterator[str]:
             to, source = (s.rows, s.columns) if s.back else (s.columns, s.rows)
             yield f"{indent}{_name(to)} = {_name(source)}, transposed"
         elif isinstance(s, Call):
-            eqn, every = s.program.eqn, f" every {s.every} times" if s.every > 1 else ""
-            unnamed = "call" if eqn is None else eqn.op.name
-            name = callees.get(s.program, unnamed)
+            every = f" every {s.every} times" if s.every > 1 else ""
+            name = callees.get(s.program) or _unnamed(s.program)
             given = " ".join([name, *map(_name, s.operands)])
             yield f"{indent}{', '.join(map(_name, s.results))} = {given}{every}"
         elif isinstance(s, For):
@@ -188,6 +188,13 @@ def _block_lines(block: Block, indent: str, callees: Names) -> Iterator[str]:
                 yield from _block_lines(inner, deeper, callees)
                 for result, value in zip(s.results, yields, strict=True):
                     yield f"{deeper}{_name(result)} = {_name(value)}"
+
+
+def _unnamed(callee: Callee) -> str:
+    """The text for a callee that is no program."""
+    if isinstance(callee, MPICallee):
+        return f"{callee.call} of"
+    return "call" if callee.eqn is None else callee.eqn.op.name
 
 
 def _loop_lines(

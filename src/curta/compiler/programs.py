@@ -10,18 +10,20 @@ are not kept again, and so do the ops that run in Python.
 
 from __future__ import annotations
 
-import importlib
 import marshal
 import time
 from typing import Any
 
 import numpy as np
 
+from curta._base.on_demand import late
 from curta.compiler import callee
+from curta.compiler.emit.mpi_stub import stub
 from curta.compiler.executable import Executable, Launcher, NativeCode, NDArray
 from curta.compiler.fingerprint import ProgramName
+from curta.compiler.lower.mpi_call import callee_of
 from curta.compiler.machine_code import cache, host_call
-from curta.compiler.machine_code.linked import Linked, Recipe, shared
+from curta.compiler.machine_code.linked import Linked, Recipe, link, shared
 from curta.compiler.machine_code.native import NativeProgram
 from curta.config import config
 from curta.core.avals import ShapedArray
@@ -32,6 +34,7 @@ from curta.core.op import Op
 from curta.dtypes import physical_dtype
 from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
 
+mpi_loading: Any = late("curta.compiler.mpi_loading")
 # The parts of a collective that goes on meanwhile; others are a whole.
 PARTS: dict[type[Op], str] = {HostStart: "start", HostPoll: "poll", HostDone: "done"}
 WHOLE = "whole"
@@ -118,7 +121,7 @@ class _Keeper:
     def _collective(self, called: NativeProgram, eqn: Eqn) -> Recipe:
         """A collective between hosts, or a part of one, and the line it is from.
 
-        Its native code, where it has some, is made again: it has addresses of MPI.
+        A call of MPI follows from the eqn; its symbols are resolved when it is loaded.
         """
         part, op = PARTS.get(type(eqn.op), WHOLE), eqn.op
         if part != WHOLE:
@@ -158,6 +161,7 @@ class _Maker:
         self.consts = name.consts
         self.ops = dict(name.ops.values())
         self.collectives = name.collectives
+        self.target = name.target
         self.parallel_for = parallel_for
 
     def executable(self, recipe: Recipe) -> Executable:
@@ -199,10 +203,11 @@ class _Maker:
         eqn = _eqn(made, operands, results).replace(source_info=lines[line])
         if in_python:
             return host_call.load(callee.host_call(eqn))
-        mpi_call: Any = importlib.import_module("curta.compiler.mpi_call")
-        result: NativeProgram | None = mpi_call.made_again(eqn)
-        if result is None:
+        called = callee_of(eqn, self.target.transport)
+        if called is None:
             raise LookupError(f"MPI has no {op.name}")
+        (code,) = link([stub(called, self.target)])
+        result: NativeProgram = mpi_loading.load(called, code)
         return result
 
 

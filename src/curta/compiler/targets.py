@@ -8,6 +8,7 @@ system, so that finding a kernel in the cache needs no LLVM.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import platform
 import sys
@@ -17,6 +18,7 @@ from curta._base.lazy_dataclass import dataclass
 from curta._base.once import cached_property, once
 from curta.compiler import llvm_binding as binding
 from curta.config import config
+from curta.hosts.transport import IN_PYTHON, Transport
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class Target:
         has_fma: True if it has fused multiply-add.
         has_f16: True if it converts half precision.
         words: kinds of packed numbers that its vectors multiply (tile_shape.py).
+        transport: what carries arrays between hosts. Only programs with collectives
+            depend on it.
     """
 
     machine: str
@@ -42,10 +46,11 @@ class Target:
     has_fma: bool
     has_f16: bool
     words: frozenset[str] = frozenset()
+    transport: Transport = IN_PYTHON
 
     @cached_property
     def identity(self) -> str:
-        """A digest of all fields, for the keys of the kernel cache."""
+        """A digest of the processor, for the keys of the kernel cache."""
         flags = self.vector_bytes, self.has_fma, self.has_f16, *sorted(self.words)
         names = self.machine, self.system, self.model, *sorted(self.features)
         text = " ".join(map(str, (*names, *flags)))
@@ -66,6 +71,14 @@ class Target:
 def host() -> Target:
     """The processor that this process runs on."""
     return describe(platform.machine(), *_processor())
+
+
+def host_with(transport: Transport) -> Target:
+    """The processor that this process runs on, and what reaches other hosts."""
+    made = host()
+    if transport == IN_PYTHON:
+        return made
+    return dataclasses.replace(made, transport=transport)
 
 
 def describe(

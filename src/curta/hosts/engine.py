@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from curta.hosts.group import HostGroup
+from curta.hosts.transport import IN_PYTHON, Transport
 
 T = TypeVar("T")
 NDArray = np.ndarray[Any, Any]
@@ -28,9 +29,7 @@ class Engine:
     count: int
     store: Any = None
     """Keys and values of all processes (`store.Store`); simulated hosts have none."""
-    polled: bool = False
-    """Whether what was begun goes on only while the program looks after it."""
-    code_depends_on: str = "Python"
+    transport: Transport = IN_PYTHON
     """What compiled code with collectives depends on, besides the program."""
     unfinished: Sequence[Callable[[], None]] = ()
     """Wait for what runs with other processes; called before this one leaves them."""

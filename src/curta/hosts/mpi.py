@@ -6,6 +6,7 @@ thread that keeps its presence, which ends the process, and with it the job.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.util
 import os
@@ -20,14 +21,17 @@ from typing import Any, TypeVar
 import numpy as np
 
 from curta._base.on_demand import late
+from curta._base.once import once
 from curta.config import config
 from curta.hosts import wire
 from curta.hosts.by_exchange import ByExchange
 from curta.hosts.collectives import Begin, Call
 from curta.hosts.failures import HostsError
+from curta.hosts.mpi_calls import FUNCTIONS, nonblocking, operation
 from curta.hosts.patience import Patience
 from curta.hosts.presence import Presence, end, line_of_main_thread
 from curta.hosts.store import Store
+from curta.hosts.transport import Transport
 
 MPI: Any = late("mpi4py.MPI")
 T = TypeVar("T")
@@ -36,49 +40,31 @@ _CHUNK = 1 << 30  # bytes in one call: MPI counts with 32 bits
 _DIGEST, _TEXT = 16, 512  # bytes that are compared, and that an error shows
 _LEFT = 2.0  # seconds to wait in a collective after another process has left
 
-# Operations of MPI that give what NumPy gives, whatever the values. MPI_MAX and MPI_MIN
-# say nothing of NaNs, complex numbers have no order in MPI, and floats of 8 and 16 bits
-# would be rounded at every step.
-_INTEGERS = {"sum": "SUM", "prod": "PROD", "max": "MAX", "min": "MIN"}
-_FLOATS = {"sum": "SUM", "prod": "PROD"}
-_OPERATIONS = {
-    "b": {"sum": "MAX", "prod": "MIN", "max": "MAX", "min": "MIN"},  # words of 0 and 1
-    "i": {**_INTEGERS, "and": "BAND", "or": "BOR"},
-    "u": {**_INTEGERS, "and": "BAND", "or": "BOR"},
-    "f": _FLOATS,
-    "c": _FLOATS,
-}
-_OPERATIONS["b"] |= {"and": "MIN", "or": "MAX"}
-_TYPES = {
-    **{"bool": "UINT8_T", "float32": "FLOAT", "float64": "DOUBLE"},
-    **{"complex64": "C_FLOAT_COMPLEX", "complex128": "C_DOUBLE_COMPLEX"},
-    **{
-        f"{u}int{n}": f"{u.upper()}INT{n}_T" for u in ("", "u") for n in (8, 16, 32, 64)
-    },
-}
-
 
 def is_there() -> bool:
     """Whether mpi4py is installed."""
     return importlib.util.find_spec("mpi4py") is not None
 
 
-def operation(kind: str, dtype: np.dtype[Any]) -> tuple[str, str] | None:
-    """The names of MPI's type and operation for a fold; None if it has none."""
-    name = _TYPES.get(dtype.name)
-    result = None if name is None else _OPERATIONS[dtype.kind].get(kind)
-    return None if name is None or result is None else (name, result)
+@once
+def library() -> ctypes.CDLL:
+    """What mpi4py has loaded: its module finds the names of the library it is for."""
+    return ctypes.CDLL(MPI.__file__)
 
 
 class MPIEngine(ByExchange):
     """The engine of a process that an MPI launcher has started."""
 
-    polled = True
-
     @property
-    def code_depends_on(self) -> str:  # type: ignore[override]
-        """The library: it may have no nonblocking functions, or handles of 4 bytes."""
-        return f"MPI {MPI.Get_library_version()}"
+    def transport(self) -> Transport:  # type: ignore[override]
+        """MPI: it may lack nonblocking functions, or have handles of 4 bytes."""
+        begun = map(nonblocking, FUNCTIONS)
+        return Transport(
+            library=MPI.Get_library_version(),
+            nonblocking=frozenset(name for name in begun if hasattr(library(), name)),
+            handle_bytes=int(MPI._sizeof(MPI.COMM_WORLD)),
+            exact=bool(config.curta_hosts_deterministic),
+        )
 
     def __init__(self, presence: Presence) -> None:
         self._world = MPI.COMM_WORLD.Dup()
@@ -243,9 +229,7 @@ class MPIEngine(ByExchange):
 
     def _operation(self, kind: str, dtype: np.dtype[Any]) -> tuple[Any, Any] | None:
         """MPI's type and operation, if it gives what is wanted."""
-        if config.curta_hosts_deterministic and dtype.kind in "fc":
-            return None
-        names = operation(kind, dtype)
+        names = operation(kind, dtype, bool(config.curta_hosts_deterministic))
         if names is None:
             return None
         type_, op = names

@@ -1,12 +1,13 @@
-"""Collectives as calls of MPI by address, for compiled code.
+"""Collectives as calls of MPI by symbol, for compiled code.
 
-Parts of an array that do not lie one after the other are what MPI's derived types are
-for: nothing is packed or moved before or after.
+A call names MPI's function, its types, operations and communicators; nothing of MPI is
+loaded to make one, and it is equal on all hosts. `mpi_symbols.py` finds what the names
+stand for when a program is loaded. Parts of an array that do not lie one after the
+other are described by MPI's derived types: nothing is packed or moved before or after.
 """
 
 from __future__ import annotations
 
-import ctypes
 import dataclasses
 import math
 from typing import Any
@@ -14,145 +15,197 @@ from typing import Any
 import numpy as np
 
 from curta._base.lazy_dataclass import dataclass
-from curta._base.once import once
-from curta.config import config
-from curta.hosts.collectives import Call
 from curta.hosts.group import HostGroup
-from curta.hosts.mpi import MPI, MPIEngine, operation
+from curta.hosts.transport import Transport
 
 _LARGEST = 2**31 - 1  # what a count may be
 
+# Operations of MPI that give what NumPy gives, whatever the values. MPI_MAX and MPI_MIN
+# say nothing of NaNs, complex numbers have no order in MPI, and floats of 8 and 16 bits
+# would be rounded at every step. Sums of integers of 8 and 16 bits saturate in Open
+# MPI, where NumPy's wrap around.
+_INTEGERS = {"sum": "SUM", "prod": "PROD", "max": "MAX", "min": "MIN"}
+_FLOATS = {"sum": "SUM", "prod": "PROD"}
+_OPERATIONS = {
+    "b": {"sum": "MAX", "prod": "MIN", "max": "MAX", "min": "MIN"},  # words of 0 and 1
+    "i": {**_INTEGERS, "and": "BAND", "or": "BOR"},
+    "u": {**_INTEGERS, "and": "BAND", "or": "BOR"},
+    "f": _FLOATS,
+    "c": _FLOATS,
+}
+_OPERATIONS["b"] |= {"and": "MIN", "or": "MAX"}
+_TYPES = {
+    **{"bool": "UINT8_T", "float32": "FLOAT", "float64": "DOUBLE"},
+    **{"complex64": "C_FLOAT_COMPLEX", "complex128": "C_DOUBLE_COMPLEX"},
+    **{
+        f"{u}int{n}": f"{u.upper()}INT{n}_T" for u in ("", "u") for n in (8, 16, 32, 64)
+    },
+}
+
+
+def operation(kind: str, dtype: np.dtype[Any], exact: bool) -> tuple[str, str] | None:
+    """The names of MPI's type and operation for a fold; None if it has none.
+
+    With `exact`, sums of floats are not left to MPI, which takes them in any order.
+    """
+    if exact and dtype.kind in "fc":
+        return None
+    if dtype.kind in "iu" and dtype.itemsize < 4 and kind in ("sum", "prod"):
+        return None
+    name = _TYPES.get(dtype.name)
+    result = None if name is None else _OPERATIONS[dtype.kind].get(kind)
+    return None if name is None or result is None else (name, result)
+
 
 @dataclass(frozen=True)
-class Handle:
-    """A communicator, type or operation, as C passes it: a pointer or an int."""
+class Named:
+    """A handle with a name in MPI: a type of elements, or an operation."""
 
-    value: int
+    name: str
 
 
 @dataclass(frozen=True)
-class Pointer:
-    """An address."""
+class Slot:
+    """The derived type of one of `parts` parts of an array along a dim.
 
-    value: int
+    `outer` rows of `inner` bytes lie `parts` rows apart.
+    """
+
+    outer: int
+    inner: int
+    parts: int
 
 
-OPERAND, RESULT = "operand", "result"
-Argument = str | int | Handle | Pointer
+@dataclass(frozen=True)
+class Communicator:
+    """The hosts of the group of this host."""
+
+    group: HostGroup
+
+
+@dataclass(frozen=True)
+class Neighbor:
+    """The rank that this host sends to, or receives from if it `receives`."""
+
+    group: HostGroup
+    pairs: tuple[tuple[int, int], ...]
+    receives: bool
+
+
+# Arguments by their names: arrays, then pointers.
+OPERAND, RESULT, STATUS, REQUEST = "operand", "result", "status", "request"
+BEGUN, FLAG = "begun", "flag"  # of MPI_Wait and MPI_Test
+Handle = Named | Slot | Communicator
+Argument = str | int | Handle | Neighbor
 
 
 @dataclass(frozen=True)
 class MPICall:
-    """A function of MPI with its arguments, and what is said and counted of the call.
+    """A function of MPI with its arguments, and what it does.
 
-    `in_place` says that the result begins as the operand, else `cleared` that it begins
-    as zeros.
+    Fields:
+        function: the name of MPI's function.
+        arguments: its arguments in order.
+        collective, detail: the collective's name and parameters, for messages.
+        group: the hosts that meet.
+        shape, dtype: of the operand.
+        pairs: who sends to whom, in a permutation.
     """
 
     function: str
     arguments: tuple[Argument, ...]
-    call: Call
     collective: str
-    nbytes: int
-    in_place: bool = False
-    cleared: bool = False
+    detail: str
+    group: HostGroup
+    shape: tuple[int, ...]
+    dtype: str
+    pairs: tuple[tuple[int, int], ...] | None = None
 
-    @property
-    def address(self) -> int:
-        """Where the function is."""
-        return address_of(self.function)
+    def __str__(self) -> str:
+        return f"{self.function}({', '.join(map(_said, self.arguments))})"
 
-    def begun(self, request: int) -> MPICall | None:
-        """The call that returns at once; its request is at an address.
+    def begun(self, transport: Transport) -> MPICall | None:
+        """The call that returns at once, with a request as its last argument.
 
         None if the library, before MPI 4, has no such function.
         """
-        name = "MPI_I" + self.function.removeprefix("MPI_").lower()
-        if not hasattr(_library(), name):
+        name = nonblocking(self.function)
+        if name not in transport.nonblocking:
             return None
-        ignored = Pointer(status_ignored())
-        rest = tuple(a for a in self.arguments if a != ignored)
-        return self.looked_after(name, *rest, Pointer(request))
+        rest = (a for a in self.arguments if a != STATUS)
+        return self.looked_after(name, *rest, REQUEST)
 
     def looked_after(self, function: str, *arguments: Argument) -> MPICall:
         """A function for what was begun."""
         return dataclasses.replace(self, function=function, arguments=arguments)
 
 
-def address_of(function: str) -> int:
-    """Where a function of MPI is."""
-    pointer = ctypes.cast(getattr(_library(), function), ctypes.c_void_p)
-    return pointer.value or 0
+def nonblocking(function: str) -> str:
+    """The name of the function that begins a collective: `MPI_Iallreduce`."""
+    return "MPI_I" + function.removeprefix("MPI_").lower()
 
 
-@once
-def _library() -> ctypes.CDLL:
-    """What mpi4py has loaded: its module finds the names of the library it is for."""
-    return ctypes.CDLL(MPI.__file__)
+FUNCTIONS = (
+    "MPI_Allreduce",
+    "MPI_Reduce_scatter_block",
+    "MPI_Allgather",
+    "MPI_Alltoall",
+    "MPI_Sendrecv",
+)
 
 
-def handle_bytes() -> int:
-    """The size of a handle: 8 if it is a pointer."""
-    return int(MPI._sizeof(MPI.COMM_WORLD))
-
-
-def _handle(x: Any) -> Handle:
-    return Handle(int(MPI._handleof(x)) & (1 << 64) - 1)
+def _said(argument: Argument) -> str:
+    if isinstance(argument, Named):
+        return argument.name
+    if isinstance(argument, Slot):
+        return f"{argument.outer}x{argument.inner} bytes of {argument.parts} parts"
+    if isinstance(argument, Communicator):
+        return f"hosts along {' '.join(map(str, argument.group.axes))}"
+    if isinstance(argument, Neighbor):
+        return "source" if argument.receives else "target"
+    return str(argument)
 
 
 class Calls:
-    """Makes the calls of an engine for operands of a shape and dtype.
+    """Makes the calls for operands of a shape and dtype.
 
     Each method gives None where Python has to do it: where MPI has no type or operation
-    with the right values, or counts with too few bits.
+    with the right values, or counts with too few bits. All hosts get the same.
     """
 
     def __init__(
-        self, engine: MPIEngine, group: HostGroup, shape: tuple[int, ...], dtype: Any
+        self, transport: Transport, group: HostGroup, shape: tuple[int, ...], dtype: Any
     ) -> None:
-        self._engine = engine
+        self._transport = transport
         self._group = group
         self._shape = shape
         self._dtype = np.dtype(dtype)
         self._size = math.prod(shape)
-        self._members = group.members(engine.index)
-        self._comm = engine.comm(self._members)
+        self._comm = Communicator(group)
 
     def _made(
-        self,
-        collective: str,
-        function: str,
-        detail: str,
-        *arguments: Argument,
-        **options: Any,
+        self, collective: str, function: str, detail: str, *arguments: Argument
     ) -> MPICall:
-        engine, nbytes = self._engine, self._size * self._dtype.itemsize
-        call, moved = engine.described(
-            collective, self._group, self._shape, self._dtype.name, nbytes, detail
-        )
-        sends = options.pop("sends", True)
         return MPICall(
-            function, arguments, call, collective, moved if sends else 0, **options
+            *(function, arguments, collective, detail),
+            *(self._group, self._shape, self._dtype.name),
         )
 
-    def _operation(self, kind: str) -> tuple[Handle, Handle] | None:
-        if config.curta_hosts_deterministic and self._dtype.kind in "fc":
-            return None
-        names = operation(kind, self._dtype)
+    def _operation(self, kind: str) -> tuple[Named, Named] | None:
+        names = operation(kind, self._dtype, self._transport.exact)
         if names is None or self._size > _LARGEST:
             return None
-        type_, op = (_handle(getattr(MPI, name)) for name in names)
-        return type_, op
+        type_, op = names
+        return Named(type_), Named(op)
 
     def all_reduce(self, kind: str) -> MPICall | None:
         """`MPI_Allreduce`."""
         result = self._operation(kind)
         if result is None:
             return None
-        type_, op = result
         return self._made(
             *("all_reduce", "MPI_Allreduce", kind, OPERAND, RESULT),
-            *(self._size, type_, op, _handle(self._comm)),
+            *(self._size, *result, self._comm),
         )
 
     def reduce_scatter(self, kind: str, dim: int) -> MPICall | None:
@@ -160,23 +213,21 @@ class Calls:
         result = self._operation(kind)
         if result is None or math.prod(self._shape[:dim]) != 1:
             return None
-        type_, op = result
         each = self._size // self._group.size
         return self._made(
             *("reduce_scatter", "MPI_Reduce_scatter_block", f"{kind}, dim {dim}"),
-            *(OPERAND, RESULT, each, type_, op, _handle(self._comm)),
+            *(OPERAND, RESULT, each, *result, self._comm),
         )
 
     def all_gather(self, dim: int) -> MPICall | None:
         """`MPI_Allgather`; each part goes to its rows of the whole."""
-        n = self._group.size
         part = self._slot(self._shape, dim, 1)
-        slot = self._slot(self._shape, dim, n)
+        slot = self._slot(self._shape, dim, self._group.size)
         if part is None or slot is None:
             return None
         return self._made(
             *("all_gather", "MPI_Allgather", f"dim {dim}", OPERAND, 1, part),
-            *(RESULT, 1, slot, _handle(self._comm)),
+            *(RESULT, 1, slot, self._comm),
         )
 
     def all_to_all(self, split: int, join: int) -> MPICall | None:
@@ -189,7 +240,7 @@ class Calls:
             return None
         return self._made(
             *("all_to_all", "MPI_Alltoall", f"dims {split} to {join}", OPERAND, 1),
-            *(sent, RESULT, 1, slot, _handle(self._comm)),
+            *(sent, RESULT, 1, slot, self._comm),
         )
 
     def permute(self, pairs: tuple[tuple[int, int], ...]) -> MPICall | None:
@@ -197,23 +248,14 @@ class Calls:
         part = self._slot((1, *self._shape), 0, 1)
         if part is None or not _is_permutation(pairs):
             return None
-        me = self._members.index(self._engine.index)
-        to = [b for a, b in pairs if a == me]
-        source = next((a for a, b in pairs if b == me), None)
-        nobody = int(MPI.PROC_NULL)
-        itself = source == me
-        target = nobody if itself or not to else to[0]
-        sender = nobody if itself or source is None else source
-        return self._made(
-            *("permute", "MPI_Sendrecv", str(pairs), OPERAND, 1, part, target, 0),
-            *(RESULT, 1, part, sender, 0, _handle(self._comm)),
-            Pointer(status_ignored()),
-            sends=target != nobody,
-            in_place=itself,
-            cleared=source is None,
+        to, source = (Neighbor(self._group, pairs, back) for back in (False, True))
+        call = self._made(
+            *("permute", "MPI_Sendrecv", str(pairs), OPERAND, 1, part, to, 0),
+            *(RESULT, 1, part, source, 0, self._comm, STATUS),
         )
+        return dataclasses.replace(call, pairs=pairs)
 
-    def _slot(self, part: tuple[int, ...], dim: int, parts: int) -> Handle | None:
+    def _slot(self, part: tuple[int, ...], dim: int, parts: int) -> Slot | None:
         """The type of a part in an array that has so many along a dim.
 
         The next part begins where this one would end along that dim.
@@ -222,28 +264,9 @@ class Calls:
         inner = math.prod(part[dim:]) * self._dtype.itemsize
         if max(outer, inner, inner * parts) > _LARGEST or not outer * inner:
             return None
-        return _handle(_slot(outer, inner, parts))
+        return Slot(outer, inner, parts)
 
 
 def _is_permutation(pairs: tuple[tuple[int, int], ...]) -> bool:
     """Whether each host sends to one at most: then all hosts make the same call."""
     return len({a for a, _ in pairs}) == len(pairs) == len({b for _, b in pairs})
-
-
-@once
-def _slot(outer: int, inner: int, parts: int) -> Any:
-    row = MPI.BYTE.Create_contiguous(inner)
-    strided = row.Create_vector(outer, 1, parts)
-    result = strided.Create_resized(0, inner)
-    return result.Commit()
-
-
-@once
-def status_ignored() -> int:
-    """Memory for the status of a receive, which is ignored."""
-    return ctypes.addressof(_status())
-
-
-@once
-def _status() -> Any:
-    return ctypes.create_string_buffer(1024)

@@ -22,6 +22,7 @@ from curta.control.while_loop import While
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_of
 from curta.core.op import Op
 from curta.hosts.group import HostGroup
+from curta.partition.collective_order import numbered
 from curta.primitives.host_collectives import HostIndex
 
 NDArray = np.ndarray[Any, Any]
@@ -44,7 +45,11 @@ class OneProgram:
 
 
 def one_program(closed: ClosedJaxpr) -> OneProgram:
-    """The local program with host numbers as its last inputs."""
+    """The local program with host numbers as its last inputs.
+
+    Its collectives are numbered in the order of the program.
+    """
+    closed = numbered(closed)
     groups = _asked(closed.jaxpr)
     if not groups:
         return OneProgram(closed, ())

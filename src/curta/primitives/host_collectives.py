@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,9 +42,16 @@ class HostCollective(Op):
         return self
 
 
+@dataclass(frozen=True, kw_only=True)
 class Moving(HostCollective):
-    """A collective that makes one array of another."""
+    """A collective that makes one array of another.
 
+    `order` is its place among the collectives of a local program, from 1 on; 0 is for
+    collectives of no such program (`partition/collective_order.py`).
+    """
+
+    hidden_fields: ClassVar[tuple[str, ...]] = ("order",)
+    order: int = 0
     to_neighbours: ClassVar[bool] = False
     """Whether each host sends to one at most, and has to wait for one at most."""
 
@@ -97,7 +105,7 @@ class HostGather(Moving):
         return _resized(x, {self.dim: x.shape[self.dim] * self.group.size})
 
     def with_leading_dim(self) -> Op:
-        return HostGather(self.group, self.dim + 1)
+        return replace(self, dim=self.dim + 1)
 
     def moved(self, engine: Engine, x: NDArray) -> NDArray:
         return engine.all_gather(self.group, x, self.dim)
@@ -117,7 +125,7 @@ class HostReduceScatter(Moving):
         return _resized(x, {self.dim: x.shape[self.dim] // self.group.size})
 
     def with_leading_dim(self) -> Op:
-        return HostReduceScatter(self.group, self.kind, self.dim + 1)
+        return replace(self, dim=self.dim + 1)
 
     def moved(self, engine: Engine, x: NDArray) -> NDArray:
         return engine.reduce_scatter(self.group, self.kind, x, self.dim)
@@ -138,7 +146,7 @@ class HostExchange(Moving):
         return _resized(x, {self.join: x.shape[self.join] * self.group.size})
 
     def with_leading_dim(self) -> Op:
-        return HostExchange(self.group, self.split + 1, self.join + 1)
+        return replace(self, split=self.split + 1, join=self.join + 1)
 
     def moved(self, engine: Engine, x: NDArray) -> NDArray:
         return engine.all_to_all(self.group, x, self.split, self.join)

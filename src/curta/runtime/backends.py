@@ -33,7 +33,7 @@ from curta.compiler.fitting import advise_of_limit
 from curta.compiler.pipeline import compile_jaxpr
 from curta.compiler.programs import find_program, keep_program
 from curta.compiler.support.threads import parallel_for_address
-from curta.compiler.targets import host
+from curta.compiler.targets import host_with
 from curta.config import config
 from curta.control.platform import PLATFORM
 from curta.control.stacked_terms import has_terms, stacked
@@ -42,6 +42,7 @@ from curta.core.evaluate import evaluate
 from curta.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_of
 from curta.core.memo import kept_with_jaxpr
 from curta.core.sharding import Sharding
+from curta.hosts.engine import current
 from curta.primitives.checks import Check
 from curta.primitives.linalg.family import provide_lapack
 from curta.runtime.devices import Client, client
@@ -142,7 +143,8 @@ def backend_compile_and_load(
     """
     if has_no_machine_type(closed):
         return None
-    target, options = host(), (optimise, tuple(sorted(in_place.items())))
+    target = host_with(current().transport)
+    options = (optimise, tuple(sorted(in_place.items())))
     name = program_name(closed, target, options)
     compiled = None if name is None else find_program(name, parallel_for_address)
     if compiled is None and _has_llvm():

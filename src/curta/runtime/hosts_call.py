@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from curta import dtypes
+from curta.compiler.collective_sequence import check_in_order
 from curta.control.stacked_terms import has_terms, stacked
 from curta.core.avals import ShapedArray, placed_aval
 from curta.core.buffers import is_last_reference
@@ -99,6 +100,7 @@ class HostsCall:
         pairs_in_place = {} if checks else self._in_place(own)
         run = overwriting(own, pairs_in_place)
         self._communicates = bool(run.collectives)
+        check_in_order(run.collectives)
         check_same_collectives(run.collectives, self._name, mesh)
         # Arguments whose memory it may overwrite, even if no result stays there.
         self._overwritten = [*pairs_in_place]

@@ -2,18 +2,21 @@
 
     python -m tests.multiprocess.net [--engines mpi tcp simulated] [--ranks 2 3 4]
         [--kinds written op random] [--random 300] [--seed 0] [--only TEXT]
+    python -m multiprocess.net --kinds fuzz --random 5000 --ranks 2 --engines tcp
 
 All programs run in each layout (replicated, split, free) of their results. Those that
 are not right are printed, and for simulated hosts, where they differ from real ones.
+Programs of the kind `fuzz` run once, in one layout, against their `eval` rules.
 """
 
 from __future__ import annotations
 
 import argparse
+import heapq
 import sys
 import time
 
-from tests.multiprocess.net.jobs import ENGINES, Job, Outcome
+from tests.multiprocess.net.jobs import ENGINES, LITTLE, Job, Outcome
 from tests.multiprocess.net.programs import names
 
 Key = tuple[str, str]
@@ -35,6 +38,12 @@ def main() -> int:
             f"{job.engine:10} {job.ranks:5} {len(job.names):9} {len(job.outcomes):11}"
             f" {right:6} {job.refused:14} {worst:11.1f}"
         )
+    print(f"\nslowest, by the processor time of one host (at least {LITTLE:g} s)")
+    for job in done:
+        for o in heapq.nlargest(5, job.outcomes, key=lambda o: o.ratio):
+            what = f"{o.name[:60]}, {o.layout}"
+            seconds = f"{1e3 * o.seconds:.0f} ms"
+            print(f"{job.engine:10} {job.ranks:5} {o.ratio:6.1f} {seconds:>8}  {what}")
     return int(any(not o.is_right for job in done for o in job.outcomes))
 
 

@@ -15,27 +15,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.multiprocess.net.worker import ALONE
+from tests.multiprocess.net.worker import AGAIN, ALONE
 
 ENGINES = ("mpi", "tcp", "simulated")
 _LOOK = 0.2  # seconds between two looks at what processes wrote
 _GRACE = 15.0  # seconds for processes to say themselves that they hang
 SLOW = 10.0  # times the processor time of one host
-_LITTLE = 0.2  # seconds: what takes less is not slow
+LITTLE = 0.02  # seconds that a call on one host counts as at least
 
 
 @dataclass(frozen=True)
 class Outcome:
     """What came of a program in a layout: `right`, or what went wrong.
 
-    `ratio` is the processor time of its second call over that on one host, the largest
-    of any process. Short calls count as longer ones.
+    `ratio` is the processor time of a call over that on one host, which counts as at
+    least `LITTLE`: of the quicker of two calls behind the first, and of the slowest
+    process, which spins while it waits for another. `seconds` is that processor time.
     """
 
     name: str
     layout: str
     state: str
     ratio: float = 0.0
+    seconds: float = 0.0
 
     @property
     def is_right(self) -> bool:
@@ -144,21 +146,28 @@ class Job:
             self.refused += bool(wrong)
             return
         state = wrong[0] if wrong else "right"
-        ratio = 0.0 if wrong else _ratio(lines, alone)
+        seconds, ratio = (0.0, 0.0) if wrong else _cost(lines, alone)
         if state == "right" and ratio > SLOW:
             state = f"slow: {ratio:.1f} times the processor time of one host"
-        self._came(Outcome(self.names[number], layout, state, ratio))
+        self._came(Outcome(self.names[number], layout, state, ratio, seconds))
 
     def _came(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)
         self.say(outcome)
 
 
-def _ratio(lines: list[dict[str, Any]], alone: list[dict[str, Any]]) -> float:
-    """The time of the second call, which does not compile, over that on one host."""
-    least = min((x["again"] for x in alone if "again" in x), default=0.0)
-    most = max((x["again"] for x in lines if "again" in x), default=0.0)
-    return float(most / max(least, _LITTLE / SLOW))
+def _cost(
+    lines: list[dict[str, Any]], alone: list[dict[str, Any]]
+) -> tuple[float, float]:
+    """The processor time of the slowest process, and its ratio to that on one host."""
+    least = min(map(_again, alone), default=0.0)
+    most = max(map(_again, lines), default=0.0)
+    return most, most / max(least, LITTLE)
+
+
+def _again(line: dict[str, Any]) -> float:
+    """The processor time of the quickest call of a process behind the first."""
+    return min((float(line[which]) for which in AGAIN if which in line), default=0.0)
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
@@ -34,7 +35,8 @@ class NetProgram:
     """A program and its arguments.
 
     `settings` makes the context in which it is traced and run. `check` raises an
-    AssertionError unless results (on hosts) are close enough to those of one host.
+    AssertionError unless results (on hosts) are close enough to those of one host. A
+    `quick` program is run once, in one layout, and compared with its `eval` rules.
     """
 
     name: str
@@ -43,12 +45,16 @@ class NetProgram:
     settings: Callable[[], Any]
     check: Callable[[Arrays, Arrays], None]
     donated: tuple[int, ...] = ()
+    quick: bool = False
 
 
 def program_of(name: str) -> NetProgram:
-    """The program of a name: `op NAME VARIANT`, `written NAME` or `random JSON`."""
+    """The program of a name.
+
+    Names are `op NAME VARIANT`, `written NAME`, `random JSON` and `fuzz JSON`.
+    """
     kind, _, rest = name.partition(" ")
-    return {"op": _of_op, "written": _written, "random": _random}[kind](rest)
+    return _MAKERS[kind](rest)
 
 
 def names(kinds: Sequence[str], count: int, seed: int, variant: int) -> list[str]:
@@ -64,6 +70,8 @@ def names(kinds: Sequence[str], count: int, seed: int, variant: int) -> list[str
         result += [f"op {c.__name__} {variant}" for c in classes]
     if "random" in kinds:
         result += [f"random {p.to_json()}" for p in drawn(seed, count)]
+    if "fuzz" in kinds:
+        result += [f"fuzz {text}" for text in drawn_fast(seed, count)]
     return result
 
 
@@ -82,6 +90,18 @@ def drawn(seed: int, count: int) -> list[Program]:
                 found[program.to_json()] = program
         seed += 1
     return [*found.values()][:count]
+
+
+def drawn_fast(seed: int, count: int) -> list[str]:
+    """Random programs as JSON, some of which cannot be traced."""
+    found: dict[str, None] = {}
+    each = strategies.programs(False, "uneven")
+    while len(found) < count:
+        some: list[Program] = []
+        strategies.try_programs(seed, 4 * _APART, some.append, each)
+        found.update((p.to_json(), None) for p in some[::-2])
+        seed += 1
+    return [*found][:count]
 
 
 _OF_A_SEED, _APART = 5, 6
@@ -182,3 +202,15 @@ def _random(text: str) -> NetProgram:
     donated = tuple(i for i in range(len(args)) if program.donated >> i & 1)
     settings = functools.partial(settings_of, program)
     return NetProgram(text, function, args, settings, check, donated)
+
+
+def _fuzz(text: str) -> NetProgram:
+    return dataclasses.replace(_random(text), quick=True)
+
+
+_MAKERS: dict[str, Callable[[str], NetProgram]] = {
+    "op": _of_op,
+    "written": _written,
+    "random": _random,
+    "fuzz": _fuzz,
+}

@@ -98,6 +98,20 @@ def _newton(x: Any) -> Any:
     return lax.fori_loop(0, 5, body, x)
 
 
+def _overflowing(*xs: Any) -> Any:
+    """Sums and products of every integer type, which wrap around."""
+    return [(jnp.sum(x, 0, dtype=x.dtype), jnp.prod(x, 0, dtype=x.dtype)) for x in xs]
+
+
+_WIDTHS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
+_add(
+    "sums and products that overflow",
+    _overflowing,
+    *(
+        _RNG.integers(np.iinfo(t).min, np.iinfo(t).max, (24, 4), t, True)
+        for t in _WIDTHS
+    ),
+)
 _add("map", lambda x: jnp.sin(x) * 2 + 1, X)
 _add("sum, mean and max", lambda x: (x.sum(0), x.mean(), x.max(1)), X)
 _add("normalized", lambda x: (x - x.mean(0)) / (x.std(0) + 1), X)

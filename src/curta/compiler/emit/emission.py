@@ -14,6 +14,7 @@ from curta.compiler.dump import dump
 from curta.compiler.emit.dot_code import entry_call
 from curta.compiler.emit.entry import ENTRY, SERVICES, KernelModules, emit_entry
 from curta.compiler.emit.levels import level_of, routine_level
+from curta.compiler.emit.mpi_stub import constant_words, stub
 from curta.compiler.emit.routine_code import (
     LibraryCall,
     routine_call,
@@ -22,10 +23,15 @@ from curta.compiler.emit.routine_code import (
 from curta.compiler.library.routine import Routine
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.target import QUICK
+from curta.compiler.lower.mpi_call import MPICallee
 from curta.compiler.machine_code.linked import Source
-from curta.compiler.machine_code.native import NativeProgram
 from curta.compiler.program.program import Program
-from curta.compiler.program.work import LibraryKey, Scheduled, in_entry, library_keys
+from curta.compiler.program.work import (
+    LibraryKey,
+    Scheduled,
+    in_entry,
+    library_keys,
+)
 from curta.compiler.program.works import is_parallel
 from curta.compiler.sized import Slots, depends_on_sizes
 from curta.compiler.targets import Target
@@ -40,6 +46,7 @@ class ProgramCode:
         program: what the code runs.
         entry: the module of the entry, with those of its kernels as callees.
         library: code of products and routines, in table order.
+        stubs: code of the calls of MPI, in the order of the callees.
         parallel: True if it asks for threads.
         slots: the numbers that the code reads from a table of sizes.
     """
@@ -47,6 +54,7 @@ class ProgramCode:
     program: Program
     entry: Source
     library: tuple[Source, ...]
+    stubs: tuple[Source, ...]
     parallel: bool
     slots: Slots
 
@@ -64,8 +72,8 @@ def emit(program: Program) -> list[ProgramCode]:
     result = []
     for part in program.inner_first():
         for callee in part.callees:
-            if isinstance(callee, NativeProgram):
-                constants[callee] = len(callee.constants)
+            if isinstance(callee, MPICallee):
+                constants[callee] = constant_words(callee)
             elif not isinstance(callee, Program):
                 constants[callee] = 1  # the status of a host call
         result.append(_program_code(part, constants))
@@ -81,7 +89,9 @@ def _program_code(program: Program, constants: Mapping[Callee, int]) -> ProgramC
     slots = Slots()
     entry = _entry_code(program, library, constants, parallel, slots)
     code = tuple(code for call in library.values() for code in call.code)
-    return ProgramCode(program, entry, code, parallel, slots)
+    calls = [c for c in program.callees if isinstance(c, MPICallee)]
+    stubs = tuple(stub(c, program.target) for c in calls)
+    return ProgramCode(program, entry, code, stubs, parallel, slots)
 
 
 def _library_call(key: LibraryKey, often: bool, target: Target) -> LibraryCall:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
-from curta.compiler.callee import host_call
+from curta.compiler.callee import Callee, host_call
 from curta.compiler.lower.control import python_item
 from curta.compiler.lower.item_builder import ItemBuilder
+from curta.compiler.lower.mpi_call import mpi_callee, mpi_start
 from curta.core.jaxpr import Eqn, Var
 from curta.primitives.host_collectives import HostDone, HostPoll, HostStart
 
@@ -18,18 +18,18 @@ def collective_items(lowering: ItemBuilder, eqn: Eqn) -> None:
     MPI fills the result of what was begun while others compute. So its memory is that
     of the start as well, and the done is another item that writes to it.
     """
-    calls: Any = importlib.import_module("curta.compiler.mpi_call")
-    made, program, buffers = eqn.outvars, None, lowering.buffers
+    made, buffers, transport = eqn.outvars, lowering.buffers, lowering.target.transport
+    program: Callee | None = None
     if isinstance(eqn.op, HostStart):
         (number,) = eqn.outvars
         result = _done(lowering, number)
-        program = calls.mpi_start(eqn, result)
+        program = mpi_start(eqn, result, transport)
         if program is not None:
             made = (number, result)
     elif not isinstance(eqn.op, (HostDone, HostPoll)):
-        program = calls.mpi_call(eqn)
+        program = mpi_callee(eqn, transport)
     elif _done(lowering, eqn.invars[-1]) in buffers:  # MPI has begun it
-        program = calls.mpi_call(eqn)
+        program = mpi_callee(eqn, transport)
     operands = tuple(buffers[v] for v in eqn.invars if isinstance(v, Var))
     results = tuple(
         buffers[v] if v in buffers else lowering.result_buffer(v) for v in made

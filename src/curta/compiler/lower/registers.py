@@ -37,7 +37,6 @@ from curta.core.dim import may_exceed
 from curta.core.evaluate import const_as_numpy, evaluate_op
 from curta.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from curta.errors import MissingRule
-from curta.hosts.engine import of_process
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -108,8 +107,7 @@ class RegisterLowering(RegisterBlocks):
         """The registers of an op's results."""
         if op.effects or op.runs_python:
             raise CannotUseRegisters(f"{op.name} has effects")
-        # The number of a host is a constant in its process; simulated hosts share code.
-        if op.meets_hosts and (args or of_process().count == 1):
+        if op.meets_hosts:
             raise CannotUseRegisters(f"hosts meet in {op.name}")
         self.in_place_carries.require_newest(args)
         if op.regions:

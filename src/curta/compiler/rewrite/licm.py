@@ -32,6 +32,7 @@ from curta.core.jaxpr import (
     jaxprs_of,
 )
 from curta.primitives.dot import DotGeneral, others
+from curta.primitives.host_collectives import communicates
 from curta.primitives.structure import Transpose
 from curta.transforms.jaxprs import batch_jaxpr
 from curta.transforms.vmap import BatchAxis
@@ -53,7 +54,7 @@ def _dependence(loop: Loop) -> dict[Var, int]:
     depends |= {c.inner: CARRIED for c in loop.carry}
     for eqn in loop.eqns:
         result = max((_of(v, depends) for v in eqn.invars), default=CONSTANT)
-        if eqn.effects:
+        if eqn.effects or communicates(eqn.op):  # collectives keep their order
             result = CARRIED
         depends.update((v, result) for v in eqn.outvars)
     return depends

@@ -21,7 +21,7 @@ from curta._base.lazy_dataclass import dataclass
 from curta.config import config
 from curta.core.jaxpr import Eqn, Jaxpr, Var
 from curta.dtypes import physical_dtype
-from curta.hosts.engine import current
+from curta.hosts.transport import Transport
 from curta.primitives.host_collectives import (
     HostDone,
     HostPoll,
@@ -31,21 +31,21 @@ from curta.primitives.host_collectives import (
 )
 
 
-def overlapped(jaxpr: Jaxpr) -> Jaxpr:
+def overlapped(jaxpr: Jaxpr, transport: Transport) -> Jaxpr:
     """The program whose large collectives are begun, and done later."""
-    if not any(map(_is_split, jaxpr.eqns)):
+    if not any(_is_split(e, transport.polled) for e in jaxpr.eqns):
         return jaxpr
-    return jaxpr.replace(eqns=tuple(_Scheduler(jaxpr).run()))
+    return jaxpr.replace(eqns=tuple(_Scheduler(jaxpr, transport.polled).run()))
 
 
-def _is_split(eqn: Eqn) -> bool:
+def _is_split(eqn: Eqn, polled: bool) -> bool:
     op = eqn.op
     if not isinstance(op, Moving) or op.group.size == 1:
         return False
     (x,), (out,) = eqn.invars, eqn.outvars
     if type(x) is not Var:
         return False
-    if op.to_neighbours and current().polled:
+    if op.to_neighbours and polled:
         return True
     nbytes = physical_dtype(out.aval.dtype).itemsize * max(x.aval.size, out.aval.size)
     return nbytes >= config.tuning.overlapped_bytes
@@ -71,12 +71,12 @@ class _Node:
 class _Scheduler:
     """List scheduling: what is ready in the order of the program, then a done."""
 
-    def __init__(self, jaxpr: Jaxpr) -> None:
+    def __init__(self, jaxpr: Jaxpr, polled: bool) -> None:
         self._nodes: list[_Node] = []
         self._made: dict[Any, _Node] = {}
         self._last: _Node | None = None  # of the nodes with ordered effects
         for eqn in jaxpr.eqns:
-            if _is_split(eqn):
+            if _is_split(eqn, polled):
                 self._add_split(eqn)
             else:
                 self._add(eqn)
@@ -84,7 +84,7 @@ class _Scheduler:
         self._begun: deque[_Node] = deque()  # `done` nodes in the order of their starts
         # Request -> the variable of its current state.
         self._numbers: dict[Any, Var] = {}
-        self._polled = current().polled
+        self._polled = polled
 
     def _add_split(self, eqn: Eqn) -> None:
         op: Any = eqn.op

@@ -1,13 +1,14 @@
 """The passes from jaxpr to jaxpr, in the order in which they run.
 
 `prepare.py` runs `PROGRAM` over a program, then over the jaxprs of its loops and
-branches, then `LOOPS` over what has some; the `ORDER` of eqns is found before lowering.
-`CURTA_DUMP` prints the program after the
-passes that it names; with `CURTA_CHECK=1` it is checked after each of them.
+branches, then `LOOPS` over what has some; `order_passes` find the order of eqns before
+lowering. `CURTA_DUMP` prints the program after the passes that it names; with
+`CURTA_CHECK=1` it is checked after each of them.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -22,10 +23,12 @@ from curta.compiler.rewrite.recomputation import without_idle_barriers
 from curta.compiler.rewrite.simplify import simplify
 from curta.compiler.rewrite.sinking import sunk
 from curta.compiler.rewrite.strip_mining import moved_out_of_loops
+from curta.compiler.targets import Target
 from curta.core.check import check_changed
 from curta.core.jaxpr import Eqn, Jaxpr
 from curta.core.recorder import span
 from curta.errors import JaxprTypeError
+from curta.partition.collective_order import numbers_in
 from curta.transforms.dce import dce_jaxpr
 
 
@@ -53,12 +56,15 @@ LOOPS = (
 )
 
 
-ORDER = (
-    Pass("outer-products", outer_products),  # to elementwise products
-    Pass("dce", dce_jaxpr),
-    Pass("overlap", overlapped),  # starts collectives early, awaits them late
-    Pass("late-updates", with_late_updates),  # updates in place after all reads
-)
+def order_passes(target: Target) -> tuple[Pass, ...]:
+    """The passes that find the order of eqns, the last before lowering."""
+    overlap = functools.partial(overlapped, transport=target.transport)
+    return (
+        Pass("outer-products", outer_products),  # to elementwise products
+        Pass("dce", dce_jaxpr),
+        Pass("overlap", overlap),  # starts collectives early, awaits them late
+        Pass("late-updates", with_late_updates),  # updates in place after all reads
+    )
 
 
 def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
@@ -66,20 +72,28 @@ def run_passes(passes: Sequence[Pass], jaxpr: Jaxpr) -> Jaxpr:
 
     Raises:
         JaxprTypeError: with `CURTA_CHECK=1`, naming the first pass whose result is not
-            well formed.
+            well formed, or has collectives in another order.
     """
     known: set[Jaxpr | Eqn] = set()  # to be well formed
     for name, run in passes:
+        before = jaxpr
         with span(name, "pass"):
             jaxpr = run(jaxpr)
         dump(name, jaxpr.__str__)
         if os.environ.get("CURTA_CHECK"):
-            _check(name, jaxpr, known)
+            _check(name, before, jaxpr, known)
     return jaxpr
 
 
-def _check(name: str, jaxpr: Jaxpr, known: set[Jaxpr | Eqn]) -> None:
+def _check(name: str, before: Jaxpr, jaxpr: Jaxpr, known: set[Jaxpr | Eqn]) -> None:
     try:
         check_changed(jaxpr, known)
     except JaxprTypeError as error:
         raise JaxprTypeError(f"after the pass {name!r}: {error}") from error
+    had, has = [*numbers_in(before)], [*numbers_in(jaxpr)]
+    if has != [n for n in had if n in {*has}]:
+        raise JaxprTypeError(
+            f"after the pass {name!r}: collectives begin in the order {has}, which"
+            f" was {had}. A pass may drop collectives, and must keep the order of the"
+            " others."
+        )
