@@ -9,45 +9,36 @@ from tests.stress.sum_accuracy import BOUND, KINDS, WAYS, error
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.loops.summation import SumOrder, sum_order
+from curta.compiler.loops.summation import SumOrder, sum_kind, sum_order
 from curta.compiler.targets import host
-from curta.config import config
 
 
 def summed(x: np.ndarray, axis: int) -> np.ndarray:
     """The sum along an axis in the documented order, in NumPy."""
     columns = int(np.prod(x.shape[axis + 1 :]))
-    order = sum_order(host().vector_bytes)
+    order = sum_order(host().vector_bytes, sum_kind(columns))
     x = np.moveaxis(x, axis, -1)
     rest = -x.shape[-1] % order.block
     x = np.concatenate([x, np.zeros((*x.shape[:-1], rest), x.dtype)], -1)
-    inside = strips if columns >= config.tuning.narrow_row else blocks
-    sums = inside(x.reshape(*x.shape[:-1], -1, order.block), order)
-    return one_by_one(sums.astype(np.float64)).astype(x.dtype)
+    parts = -1, order.groups, order.steps, order.lanes
+    x = one_by_one(np.moveaxis(x.reshape(*x.shape[:-1], *parts), -2, -1))
+    x = one_by_one(np.moveaxis(x, -2, -1))
+    while x.shape[-1] > order.register:
+        x = x[..., : x.shape[-1] // 2] + x[..., x.shape[-1] // 2 :]
+    while x.shape[-1] > 1:
+        x = x[..., ::2] + x[..., 1::2]
+    return one_by_one(x[..., 0].astype(np.float64)).astype(x.dtype)
 
 
 def one_by_one(x: np.ndarray) -> np.ndarray:
     return np.cumsum(x, -1)[..., -1]
 
 
-def blocks(x: np.ndarray, order: SumOrder) -> np.ndarray:
-    x = one_by_one(np.moveaxis(x.reshape(*x.shape[:-1], -1, order.lanes), -2, -1))
-    while x.shape[-1] > order.register:
-        x = x[..., : x.shape[-1] // 2] + x[..., x.shape[-1] // 2 :]
-    while x.shape[-1] > 1:
-        x = x[..., ::2] + x[..., 1::2]
-    return x[..., 0]
-
-
-def strips(x: np.ndarray, order: SumOrder) -> np.ndarray:
-    sums = one_by_one(x.reshape(*x.shape[:-1], -1, order.steps))
-    return one_by_one(sums.astype(np.float64)).astype(x.dtype)
-
-
 SHAPES = [
     ((5,), 0), ((40,), 0), ((1000,), 0), ((5000,), 0), ((300_001,), 0), ((300, 9), 1),
     ((300, 65), 1), ((50, 3000), 1), ((3, 100), 0), ((20, 100), 0), ((100, 77), 0),
     ((1100, 70), 0), ((5000, 700), 0), ((4096, 9), 0), ((20_000, 3), 0), ((300, 50), 0),
+    ((16_384, 5), 0), ((8200, 5), 0), ((8300, 5), 0), ((700, 65), 0), ((9, 20_001), 1),
 ]  # fmt: skip
 
 
@@ -93,6 +84,6 @@ def test_small_eager_sums_are_accurate():
 
 
 def test_terms_written_out_follow_the_order():
-    order = SumOrder(lanes=8, register=4, steps=2)
+    order = SumOrder(lanes=8, register=4, steps=2, groups=2)
     text = order.total(list("abcdefghij"), "0", lambda x, y: f"({x}{y})")
     assert text == "(0((((ai)e)((bj)f))((cg)(dh))))"

@@ -58,8 +58,7 @@ class Tuning:
     job_tasks: int = limit(256, shrunk=12)
     # A map's long dim is strip-mined into iterations of this many indices.
     piece_of_map: int = limit(1 << 14, shrunk=16)
-    # The same where the strip is walked once for each of a few neighbouring indices,
-    # whose cache lines then stay in L1.
+    # The same where the strip, in L1, is walked once for each of a few neighbors.
     piece_of_neighbours: int = limit(512, shrunk=8)
     # Columns per iteration of a reduction over rows, 4 KiB of float32; a power of two.
     piece_of_columns: int = limit(1024, shrunk=8)
@@ -67,8 +66,7 @@ class Tuning:
     tile: int = limit(16, shrunk=4)
     # Maximum operands and conditions of a select that is compiled as a move of bits.
     moved_choices: int = limit(32, shrunk=4)
-    # Strides, in elements, above this put neighbouring lanes into different cache
-    # lines.
+    # Strides, in elements, above this put neighbors into different cache lines.
     far_apart: int = limit(8, shrunk=1)
     # Strides up to this are read as whole vectors and shuffled, not gathered by lane.
     few_apart: int = limit(9, shrunk=2)
@@ -77,9 +75,11 @@ class Tuning:
     light_body: int = limit(24, shrunk=4)
     # The same for two vectors: heavier bodies would spill.
     heavy_body: int = limit(160, shrunk=12)
-    # Registers of accumulators of a block of a sum, and elements that each takes in.
+    # Registers of accumulators, elements and sums that each adds up, elements staged.
     sum_vectors: int = limit(4, shrunk=2)
-    sum_steps: int = limit(16, shrunk=2)
+    sum_steps: int = limit(8, shrunk=2)
+    sum_groups: int = limit(16, shrunk=2)
+    sum_staged: int = limit(1024, shrunk=2)
     # Maximum elements of rows of which a block ends its folds together.
     short_row: int = limit(64, shrunk=8)
     # Minimum blocks of such rows.
@@ -113,7 +113,7 @@ class Tuning:
 
     # ---- non-temporal stores (compiler/llvm/streams.py)
 
-    # Results of so many bytes or more are written by non-temporal stores.
+    # Minimum bytes of results that are written by non-temporal stores.
     streamed_bytes: int = limit(1 << 26, shrunk=64)
     # Minimum elements of a row whose stores are aligned to cache lines for that.
     aligned_row: int = limit(1 << 12, shrunk=16)
@@ -398,7 +398,7 @@ class Tuning:
     plain_fold: int = limit(8, shrunk=0)
     # Minimum sequential updates whose loop is unrolled.
     many_updates: int = limit(64, shrunk=2)
-    # Maximum operations of such an update.
+    # Maximum operations of one.
     light_update: int = limit(24, shrunk=3)
     # Indices among which an owner selects its own at a time; a multiple of a vector.
     indices_at_once: int = limit(1024, shrunk=16)

@@ -82,6 +82,8 @@ class NestBody:
 
     def _start(self, fold: Fold, lanes: int) -> Values:
         """The accumulators of a fold that has taken in nothing."""
+        if fold.running and fold.order == "joined":
+            lanes = 1
         start = [constant(self.b, c, lanes) for c in fold.initial]
         return wide(start) if fold.order == "joined" else start
 
@@ -131,9 +133,10 @@ class NestBody:
             return self._update([replace(s, where=None) for s in stores])
 
     def _run(self, fold: Fold, before: Values, inputs: Values) -> Values:
-        """Store the running results of a vector; the last one, in all lanes.
+        """Store the running results of a vector; what all elements come to.
 
-        Each lane takes in the one before it, then two before, four, eight.
+        Each lane takes in the one before it, then two before, four, eight. If all that
+        is before is wide, it is one number, else one in all lanes.
         """
         b, lanes, distance = self.b, inputs[0].lanes, 1
         running = inputs
@@ -144,11 +147,18 @@ class NestBody:
             mask = b.vector(Type("i1", lanes), [i >= distance for i in range(lanes)])
             running = [b.select(mask, n, o) for n, o in zip(both, running, strict=True)]
             distance *= 2
-        running = wide(running) if fold.order == "joined" else running
-        last = [b.splat(b.extract(x, lanes - 1), lanes) for x in running]
+        last = [b.extract(x, lanes - 1) for x in running]
+        if fold.order == "joined":
+            kinds = [x.type.kind for x in running]
+            total = [
+                b.splat(b.convert(x, k), lanes)
+                for x, k in zip(before, kinds, strict=True)
+            ]
+            self._store_results(fold, self.combine(fold, total, running))
+            return self._joined(fold, before, last)
         running = self.combine(fold, before, running)
         self._store_results(fold, running)
-        return self.combine(fold, before, last)
+        return self.combine(fold, before, [b.splat(x, lanes) for x in last])
 
     def combine(
         self, fold: Fold, left: Values, right: Values, in_order: bool = False

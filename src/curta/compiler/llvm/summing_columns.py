@@ -1,8 +1,9 @@
 """Sums along columns in the order of blocks (loops/summation.py).
 
-The accumulators of a block are the rows of a tile in memory: row `i` of the block is
-added to row `i % lanes` of the tile, whose rows are then added up in pairs. Vectors go
-along the columns. Few rows are added up in registers.
+The accumulators of a block are the rows of a tile in memory, one for strips. Vectors go
+along the columns: `steps` rows, `lanes` apart, are added up in registers, and then to a
+row of the tile. At the end of a block the rows of the tile are added up in pairs. Few
+rows are added up in registers.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
 from curta.compiler.loops.schedule import Schedule, has_few_rows, is_light, order_of
 from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of, sum_order
-from curta.config import config
 from curta.core.dim import is_multiple
 
 Bounds = tuple[Value, Value]
@@ -52,15 +52,14 @@ class SummingColumns(NestLoops):
             columns = self.plan.piece
         pitch = -(-columns // lanes) * lanes
         rows = self.order.accumulators(count)
-        strips = self.order.in_strips
         tiles = {
-            f: Tile(self, f, rows, pitch, wide=strips)
-            if f.order in BLOCKED
-            else Tile(self, f, 1, pitch)
+            f: Tile(self, f, rows if f.order in BLOCKED else 1, pitch)
             for f in nest.folds
         }
         if self.order.is_one_block(count):
-            self._clear([*tiles.values()], lanes)
+            for tile in tiles.values():
+                is_new = tile.fold.order in BLOCKED and self.order.is_one_group(count)
+                self._clear([tile], lanes, count if is_new else 0)
             self._add_block(nest, dims, tiles, (0, count), lanes)
         else:
             self._add_blocks(nest, dims, tiles, count, lanes)
@@ -68,11 +67,6 @@ class SummingColumns(NestLoops):
         for fold, tile in tiles.items():
             with self._each_vector(lanes):
                 self._store_results(fold, tile.load(0))
-
-    def _rounded(self, fold: Fold, sums: Values) -> Values:
-        """Sums in the dtype of the fold."""
-        kinds = [kind(c.dtype) for c in fold.initial]
-        return [self.b.convert(x, k) for x, k in zip(sums, kinds, strict=True)]
 
     def _add_blocks(
         self,
@@ -97,9 +91,8 @@ class SummingColumns(NestLoops):
                 total = tile.total
                 assert total is not None
                 with self._whole_vectors(lanes):
-                    # Sums of strips are rounded at the end of a block.
-                    sums = self._rounded(tile.fold, tile.load(0))
-                    total.store(0, self._joined(tile.fold, total.load(0), sums))
+                    sums = self._joined(tile.fold, total.load(0), tile.load(0))
+                    total.store(0, sums)
 
     def _add_block(
         self,
@@ -110,28 +103,22 @@ class SummingColumns(NestLoops):
         lanes: int,
     ) -> None:
         """Add rows up in their tiles; the sums are then in the first row of each."""
-        if self.order.in_strips:
-            return self._add_strips(nest, dims, tiles, bounds, lanes)
-        b, height = self.b, self.order.lanes
+        b, steps = self.b, self.order.steps
         first, last = (b.operand(x, I64) for x in bounds)
-        # Some rows to each of two rows of a tile.
-        most = config.tuning.rows_at_once // (2 if is_light(nest) else 4)
-        deep = max(1, most)
-        group = deep * height
-        tail = b.urem(b.sub(last, first), group)
+        height = max(t.rows for t in tiles.values())
+        tail = b.urem(b.sub(last, first), height * steps)
         whole = b.sub(last, tail)
-        with b.loop(first, whole, group) as start:
-            with b.loop(0, height, 2) as row:
-                at = [b.add(row.index, i) if i else row.index for i in range(2)]
-                rows = [
-                    (x, [b.add(b.add(start.index, x), k * height) for k in range(deep)])
-                    for x in at
-                ]
-                self._add_rows_to_tiles(nest, dims, tiles, rows, lanes)
-        with b.loop(whole, last) as rest:
-            at_row = b.urem(b.sub(rest.index, first), height)
-            rows = [(at_row, [rest.index])]
-            self._add_rows_to_tiles(nest, dims, tiles, rows, lanes)
+        with b.loop(first, whole, height * steps) as group:
+            with b.loop(0, height) as row:
+                start = b.add(group.index, row.index)
+                rows = start, b.add(start, height * steps)
+                self._add_rows_to_tiles(nest, dims, tiles, row.index, rows, lanes)
+        with b.when(tail > 0):
+            with b.loop(0, b.min(tail, height)) as row:
+                rows = b.add(whole, row.index), last
+                self._add_rows_to_tiles(
+                    nest, dims, tiles, row.index, rows, lanes, whole=False
+                )
         for tile in tiles.values():
             self._add_up(tile, lanes)
 
@@ -140,116 +127,51 @@ class SummingColumns(NestLoops):
         nest: LoopNest,
         dims: Sequence[LoopVar],
         tiles: dict[Fold, Tile],
-        rows: Sequence[tuple[Value, Sequence[Value]]],
+        at: Value,
+        bounds: Bounds,
         lanes: int,
+        whole: bool = True,
     ) -> None:
-        """Add rows to rows of the tiles, several to each."""
+        """Add rows of a group to one row of the tiles.
 
-        def add() -> None:
-            for at, numbers in rows:
-                kept = {f: t.load(at) for f, t in tiles.items()}
-                for number in numbers:
-                    with self.values.scope():
-                        self._at_row(dims, number)
-                        self._store_all(nest.stores)
-                        for f in tiles:
-                            inputs = [self.values.compute_lanes(x) for x in f.inputs]
-                            kept[f] = self.combine(f, kept[f], inputs, in_order=True)
-                for f, t in tiles.items():
-                    t.store(at, kept[f])
-
-        self._over_columns(lanes, add)
-
-    def _add_strips(
-        self,
-        nest: LoopNest,
-        dims: Sequence[LoopVar],
-        tiles: dict[Fold, Tile],
-        bounds: tuple[Value | int, Value | int],
-        lanes: int,
-    ) -> None:
-        """Add rows up, strip by strip.
-
-        A light body adds some rows along all columns, and then those that are left of
-        the strip: more at once would compete for few sets of the cache.
+        Light bodies of `whole` groups are written out.
         """
         b, steps = self.b, self.order.steps
-        first, last = (b.operand(x, I64) for x in bounds)
-        tail = b.urem(b.sub(last, first), steps)
-        together = config.tuning.rows_at_once if is_light(nest) else 1
-        if steps % together:
-            together = 1
-        rows = [Tile(self, f, 1, t.pitch) for f, t in tiles.items()]
-        with b.loop(first, b.sub(last, tail), steps) as strip:
-            end = b.add(strip.index, steps)
-            parts = max(1, steps // together) if together > 1 else 1
-            for i in range(parts):
-                start = b.add(strip.index, i * together) if i else strip.index
-                stop = b.add(start, together) if parts > 1 else end
-                memory = rows if parts > 1 else None
-                ends = i == 0, i == parts - 1
+        height = max(t.rows for t in tiles.values())
+        only = self.order.is_one_group(count_of([v.extent for v in dims]))
+        together = steps if whole and is_light(nest) else 1
 
-                def add(
-                    bounds: Bounds = (start, stop),
-                    memory: list[Tile] | None = memory,
-                    ends: tuple[bool, bool] = ends,
-                ) -> None:
-                    self._add_strip(nest, dims, tiles, bounds, together, memory, ends)
+        def take(number: Value, sums: list[Values]) -> list[Values]:
+            with self.values.scope():
+                self._at_row(dims, number)
+                self._store_all(nest.stores)
+                inputs = [
+                    [self.values.compute_lanes(x) for x in f.inputs] for f in tiles
+                ]
+                return [
+                    self.combine(f, x, y, in_order=True)
+                    for f, x, y in zip(tiles, sums, inputs, strict=True)
+                ]
 
-                self._over_columns(lanes, add, rest=False)
-            bounds_of_strip = strip.index, end
-            self._over_rest(
-                lanes,
-                lambda: self._add_strip(nest, dims, tiles, bounds_of_strip, together),
-            )
-        left = b.sub(last, tail), last
-        with b.when(tail > 0):
-            self._over_columns(
-                lanes, lambda: self._add_strip(nest, dims, tiles, left, 1)
-            )
-
-    def _add_strip(
-        self,
-        nest: LoopNest,
-        dims: Sequence[LoopVar],
-        tiles: dict[Fold, Tile],
-        bounds: Bounds,
-        together: int,
-        memory: Sequence[Tile] | None = None,
-        ends: tuple[bool, bool] = (True, True),
-    ) -> None:
-        """Add rows of a strip, several at once; at its end to the strips before it.
-
-        A part that is not both the first and the last is kept in `memory` between.
-        """
-        b, lanes = self.b, self.values.lanes
-        begins, is_last = ends
-        sums = []
-        for i, (f, t) in enumerate(tiles.items()):
-            if f.order not in BLOCKED:
-                sums.append(t.load(0))
-            elif begins or memory is None:
-                sums.append(self._start(f, lanes))
+        def add() -> None:
+            sums = [
+                self._start(f, self.values.lanes) if f.order in BLOCKED else t.load(0)
+                for f, t in tiles.items()
+            ]
+            if together > 1:
+                for k in range(together):
+                    sums = take(b.add(bounds[0], k * height) if k else bounds[0], sums)
             else:
-                sums.append(memory[i].load(0))
-        with b.loop(*bounds, together, sum(sums, [])) as loop:
-            kept = by_fold([*tiles], loop.carried)
-            for i in range(together):
-                with self.values.scope():
-                    self._at_row(dims, b.add(loop.index, i) if i else loop.index)
-                    self._store_all(nest.stores)
-                    for k, f in enumerate(tiles):
-                        inputs = [self.values.compute_lanes(x) for x in f.inputs]
-                        kept[k] = self.combine(f, kept[k], inputs, in_order=True)
-            loop.next(*sum(kept, []))
-        found = by_fold([*tiles], loop.results)
-        for i, ((f, t), own) in enumerate(zip(tiles.items(), found, strict=True)):
-            if f.order not in BLOCKED:
-                t.store(0, own)
-            elif is_last or memory is None:
-                t.store(0, self._joined(f, t.load(0), own))
-            else:
-                memory[i].store(0, own)
+                with b.loop(*bounds, height, sum(sums, []), runs=True) as loop:
+                    sums = take(loop.index, by_fold([*tiles], loop.carried))
+                    loop.next(*sum(sums, []))
+                sums = by_fold([*tiles], loop.results)
+            for (f, t), own in zip(tiles.items(), sums, strict=True):
+                if f.order in BLOCKED and not only:
+                    own = self.combine(f, t.load(at), own)
+                t.store(at, own)
+
+        self._over_columns(lanes, add)
 
     def _at_row(self, dims: Sequence[LoopVar], number: Value) -> None:
         """Bind the variables of a row, by its number along all dims."""
@@ -259,31 +181,29 @@ class SummingColumns(NestLoops):
         self.values.bind(dims[0], number)
 
     def _add_up(self, tile: Tile, lanes: int) -> None:
-        """The rows of a tile as one: halves, then neighbours."""
-        b, order, rows = self.b, self.order, tile.rows
-        halves = max(0, rows.bit_length() - order.register.bit_length())
-        left = b.const(I64, rows)
-        with b.loop(0, halves, carried=[left]) as level:
-            half = b.udiv(level.carried[0], 2)
-            with b.loop(0, half) as row:
-                self._pair(tile, row.index, row.index, b.add(row.index, half), lanes)
-            level.next(half)
-        left = level.results[0]
-        pairs = min(rows, order.register).bit_length() - 1
-        with b.loop(0, pairs, carried=[left]) as level:
-            half = b.udiv(level.carried[0], 2)
-            with b.loop(0, half) as row:
-                even = b.mul(row.index, 2)
-                self._pair(tile, row.index, even, b.add(even, 1), lanes)
-            level.next(half)
+        """The rows of a tile as one: halves, then neighbors."""
+        b, fold = self.b, tile.fold
+        few = min(tile.rows, self.order.register)
+        if tile.rows > few:
+            with b.loop(0, few) as row, self._whole_vectors(lanes):
+                apart = range(0, tile.rows, few)
+                sums = [tile.load(b.add(row.index, i)) for i in apart]
+                while len(sums) > 1:
+                    halves = sums[: len(sums) // 2], sums[len(sums) // 2 :]
+                    sums = [self.combine(fold, *x) for x in zip(*halves, strict=True)]
+                tile.store(row.index, sums[0])
+        if few > 1:
+            with self._whole_vectors(lanes):
+                sums = [tile.load(i) for i in range(few)]
+                while len(sums) > 1:
+                    pairs = zip(sums[::2], sums[1::2], strict=True)
+                    sums = [self.combine(fold, *x) for x in pairs]
+                tile.store(0, sums[0])
 
-    def _pair(self, tile: Tile, to: Value, x: Value, y: Value, lanes: int) -> None:
-        with self._whole_vectors(lanes):
-            tile.store(to, self.combine(tile.fold, tile.load(x), tile.load(y)))
-
-    def _clear(self, tiles: Sequence[Tile], lanes: int) -> None:
+    def _clear(self, tiles: Sequence[Tile], lanes: int, first: int = 0) -> None:
+        """Let the rows of tiles from the `first` one on hold no element."""
         for tile in tiles:
-            with self.b.loop(0, tile.rows) as row, self._whole_vectors(lanes):
+            with self.b.loop(first, tile.rows) as row, self._whole_vectors(lanes):
                 start = self._start(tile.fold, lanes)
                 tile.store(row.index, wide(start) if tile.wide else start)
 
@@ -318,21 +238,15 @@ class SummingColumns(NestLoops):
 
     # ------------------------------------------------------------------ columns
 
-    def _over_columns(
-        self, lanes: int, body: Callable[[], None], rest: bool = True
-    ) -> None:
-        """The body for whole vectors, and for the columns left, if `rest`."""
+    def _over_columns(self, lanes: int, body: Callable[[], None]) -> None:
+        """The body for whole vectors, and under a mask for the columns left."""
         begin, end = self._bounds(self.column)
-        with self._vectors_between((begin, self._whole(lanes)), lanes, False):
+        masked = lanes > 1 and not is_multiple(self.column.extent, lanes)
+        whole = self._whole(lanes) if masked else end
+        with self._vectors_between((begin, whole), lanes, False):
             body()
-        if rest:
-            self._over_rest(lanes, body)
-
-    def _over_rest(self, lanes: int, body: Callable[[], None]) -> None:
-        """The body under a mask, for the columns left after whole vectors."""
-        if lanes > 1 and not is_multiple(self.column.extent, lanes):
-            _, end = self._bounds(self.column)
-            with self._vectors_between((self._whole(lanes), end), lanes, True):
+        if masked:
+            with self._vectors_between((whole, end), lanes, True):
                 body()
 
     def _whole(self, lanes: int) -> Value:

@@ -8,9 +8,10 @@ staged: stored on the stack in their order, by vectors of any width, and added u
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
+from curta._base.lazy_dataclass import dataclass
 from curta.compiler.llvm.nest_body import NestLoops, Stage, Values, by_fold, wide
-from curta.compiler.llvm.scalar_instructions import constant
 from curta.compiler.llvm.types import I64, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
@@ -33,72 +34,77 @@ class SummingRows(NestLoops):
         dims = nest.dims[nest.kept :]
         if vectors.staged:
             return self._staged_sums(nest, dims, vectors)
-        carried = [x for f in nest.folds for x in self._start(f, vectors.lanes)]
         (lane,) = dims
-        if self.order.is_one_block(lane.extent):
-            return by_fold(nest.folds, self._nest(nest, dims, vectors, carried))
-        return self._sums_of_blocks(nest, lane, vectors, carried)
+        if not self.order.is_one_group(lane.extent):
+            return self._sums_of_groups(nest, lane, vectors.lanes)
+        carried = [x for f in nest.folds for x in self._start(f, vectors.lanes)]
+        return by_fold(nest.folds, self._nest(nest, dims, vectors, carried))
 
-    def _sums_of_blocks(
-        self, nest: LoopNest, lane: LoopVar, vectors: Vectors, carried: Values
+    def _sums_of_groups(
+        self, nest: LoopNest, lane: LoopVar, lanes: int
     ) -> list[Values]:
-        """The sums of a long row: each block begins by joining the one before it."""
-        b, lanes = self.b, vectors.lanes
+        """The sums of a long row: each group begins by adding up the one before it."""
+        b, order = self.b, self.order
         inside = [lane, *(s.buffer for s in nest.stores)]
         self.values.hoist(nest.body, inside, lanes)
         first, last = self._bounds(lane)
         whole = b.sub(last, b.urem(b.sub(last, first), lanes))
-        totals = self._no_totals(nest)
-        count = len(totals)
-        each = first, last, self.order.block, [*totals, *carried]
-        with b.loop(*each) as block:
-            totals, sums = block.carried[:count], block.carried[count:]
-            totals, sums = self._flushed(nest, totals, sums)
-            end = b.min(b.add(block.index, self.order.block), whole)
-            bounds = block.index, end
-            sums = self._vectors(nest, lane, lanes, bounds, False, False, sums)
-            block.next(*totals, *sums)
-        totals, sums = block.results[:count], block.results[count:]
+        now = _Sums(
+            nest.folds,
+            self._no_totals(nest),
+            [self._start(f, lanes) for f in _blocked(nest.folds)],
+            [self._start(f, lanes) for f in nest.folds],
+        )
+
+        def groups(bounds: Bounds, now: _Sums) -> _Sums:
+            with b.loop(*bounds, order.group, now.flat) as group:
+                now = self._taken(now.of(group.carried))
+                end = b.min(b.add(group.index, order.group), whole)
+                part, own = (group.index, end), sum(now.own, [])
+                own = self._vectors(nest, lane, lanes, part, False, False, own)
+                group.next(*now.with_own(own).flat)
+            return now.of(group.results)
+
+        if order.is_one_block(lane.extent):
+            now = groups((first, last), replace(now, totals=[]))
+        else:
+            with b.loop(first, last, order.block, now.flat) as block:
+                now = self._joined_to_totals(self._taken(now.of(block.carried)))
+                end = b.min(b.add(block.index, order.block), last)
+                block.next(*groups((block.index, end), now).flat)
+            now = now.of(block.results)
         if not is_multiple(lane.extent, lanes):
-            rest = whole, last
-            sums = self._vectors(nest, lane, lanes, rest, True, False, sums)
-        totals, sums = self._flushed(nest, totals, sums)
-        return self._ends(nest, totals, sums)
+            own, rest = sum(now.own, []), (whole, last)
+            own = self._vectors(nest, lane, lanes, rest, True, False, own)
+            now = now.with_own(own)
+        now = self._taken(now)
+        return now.found if not now.totals else self._joined_to_totals(now).found
 
-    def _no_totals(self, nest: LoopNest) -> Values:
+    def _no_totals(self, nest: LoopNest) -> list[Values]:
         """What no blocks come to, for each fold that adds up in blocks."""
-        b = self.b
-        return [
-            b.convert(constant(b, c, 1), "f64")
-            for f in nest.folds
-            if f.order in BLOCKED
-            for c in f.initial
-        ]
+        return [wide(self._start(f, 1)) for f in _blocked(nest.folds)]
 
-    def _flushed(
-        self, nest: LoopNest, totals: Values, sums: Values
-    ) -> tuple[Values, Values]:
-        """The totals with the sums of a block, and accumulators for the next one."""
-        joined, fresh = list[Values](), list[Values]()
-        for fold, own in zip(nest.folds, by_fold(nest.folds, sums), strict=True):
-            if fold.order not in BLOCKED:
-                fresh.append(own)
-                continue
-            count = len(fold.initial)
-            total, totals = totals[:count], totals[count:]
-            joined.append(self._joined(fold, total, self._as_one(fold, own)))
-            fresh.append(self._start(fold, own[0].lanes))
-        return sum(joined, []), sum(fresh, [])
-
-    def _ends(self, nest: LoopNest, totals: Values, sums: Values) -> list[Values]:
-        """The totals of folds in blocks, the accumulators of others."""
-        result = []
-        for fold, own in zip(nest.folds, by_fold(nest.folds, sums), strict=True):
-            count = len(fold.initial)
+    def _taken(self, now: _Sums) -> _Sums:
+        """The sums of groups with one more, and accumulators for the next one."""
+        groups, own, before = [], list[Values](), iter(now.groups)
+        for fold, x in zip(now.folds, now.own, strict=True):
             if fold.order in BLOCKED:
-                own, totals = totals[:count], totals[count:]
-            result.append(own)
-        return result
+                groups.append(self.combine(fold, next(before), x))
+                x = self._start(fold, x[0].lanes)
+            own.append(x)
+        return replace(now, groups=groups, own=own)
+
+    def _joined_to_totals(self, now: _Sums) -> _Sums:
+        """The totals with one more block, and sums of groups for the next one."""
+        folds = _blocked(now.folds)
+        totals = [
+            self._joined(f, total, self._as_one(f, x))
+            for f, total, x in zip(folds, now.totals, now.groups, strict=True)
+        ]
+        fresh = [
+            self._start(f, x[0].lanes) for f, x in zip(folds, now.groups, strict=True)
+        ]
+        return replace(now, totals=totals, groups=fresh)
 
     # ------------------------------------------------------------------- staged
 
@@ -113,42 +119,43 @@ class SummingRows(NestLoops):
         bounds = b.const(I64, 0), b.const(I64, count)
         if cut and self.piece is not None:
             bounds = self.piece
-        room = order.block if is_symbolic_dim(count) else min(count, order.block)
+        lanes = order.accumulators(count)
+        room = order.staged if is_symbolic_dim(count) else min(count, order.staged)
         room += order.lanes + vectors.lanes
-        stages = {
-            f: Stage(self.values, f, dims[-1], room)
-            for f in nest.folds
-            if f.order in BLOCKED
-        }
+        folds = _blocked(nest.folds)
+        stages = {f: Stage(self.values, f, dims[-1], room) for f in folds}
         others = [f for f in nest.folds if f not in stages]
-        carried = [x for f in others for x in self._start(f, vectors.lanes)]
+        now = _Sums(
+            (*folds, *others),
+            self._no_totals(nest),
+            [self._start(f, lanes) for f in folds],
+            [*([] for _ in folds), *(self._start(f, vectors.lanes) for f in others)],
+        )
+
+        def parts(bounds: Bounds, now: _Sums) -> _Sums:
+            with b.loop(*bounds, order.staged, now.flat) as part:
+                now = now.of(part.carried)
+                end = b.min(b.add(part.index, order.staged), bounds[1])
+                part_bounds, own = (part.index, end), sum(now.own, [])
+                own = self._fill(nest, dims, vectors, part_bounds, own, stages)
+                size = b.sub(end, part.index)
+                groups = [
+                    self._with_stage(f, stage, size, x, order)
+                    for (f, stage), x in zip(stages.items(), now.groups, strict=True)
+                ]
+                now = replace(now.with_own(own), groups=groups)
+                part.next(*now.flat)
+            return now.of(part.results)
+
         if cut or order.is_one_block(count):
-            carried = self._fill(nest, dims, vectors, bounds, carried, stages)
-            found = dict(zip(others, by_fold(others, carried), strict=True))
-            lanes = order.accumulators(count)
-            size = b.sub(bounds[1], bounds[0])
-            for f, stage in stages.items():
-                found[f] = self._sum_of_stage(f, stage, size, lanes, order)
-            return [found[f] for f in nest.folds]
-        totals = self._no_totals(nest)
-        many, (first, last) = len(totals), bounds
-        with b.loop(first, last, order.block, [*totals, *carried]) as block:
-            totals, carried = block.carried[:many], block.carried[many:]
-            end = b.min(b.add(block.index, order.block), last)
-            part = block.index, end
-            carried = self._fill(nest, dims, vectors, part, carried, stages)
-            joined = []
-            for f, stage in stages.items():
-                own = len(f.initial)
-                size = b.sub(end, block.index)
-                lanes = order.accumulators(order.lanes)
-                sums = self._sum_of_stage(f, stage, size, lanes, order)
-                joined += self._joined(f, totals[:own], self._as_one(f, sums))
-                totals = totals[own:]
-            block.next(*joined, *carried)
-        totals, carried = block.results[:many], block.results[many:]
-        found = dict(zip(others, by_fold(others, carried), strict=True))
-        found.update(zip(stages, by_fold([*stages], totals), strict=True))
+            now = parts(bounds, replace(now, totals=[]))
+        else:
+            with b.loop(*bounds, order.block, now.flat) as block:
+                end = b.min(b.add(block.index, order.block), bounds[1])
+                now = parts((block.index, end), now.of(block.carried))
+                block.next(*self._joined_to_totals(now).flat)
+            now = now.of(block.results)
+        found = dict(zip(now.folds, now.found, strict=True))
         return [found[f] for f in nest.folds]
 
     def _fill(
@@ -204,33 +211,20 @@ class SummingRows(NestLoops):
                 break
         return carried
 
-    def _sum_of_stage(
-        self, fold: Fold, stage: Stage, size: Value, lanes: int, order: SumOrder
+    def _with_stage(
+        self, fold: Fold, stage: Stage, size: Value, sums: Values, order: SumOrder
     ) -> Values:
-        """The accumulators of the staged elements."""
-        if order.in_strips:
-            return self._sum_of_strips(fold, stage, size, order.steps)
-        stage.store(size, self._start(fold, lanes))
+        """Sums of groups, with the groups that are staged."""
+        b, lanes = self.b, sums[0].lanes
         start = self._start(fold, lanes)
-        with self.b.loop(0, size, lanes, carried=start) as loop:
-            elements = stage.load(loop.index, lanes)
-            loop.next(*self.combine(fold, loop.carried, elements))
-        return loop.results
-
-    def _sum_of_strips(
-        self, fold: Fold, stage: Stage, size: Value, steps: int
-    ) -> Values:
-        """The sum of the staged elements, in strips."""
-        b, start = self.b, self._start(fold, 1)
-        kinds = [x.type.kind for x in start]
-        with b.loop(0, size, steps, carried=wide(start)) as strip:
-            end = b.min(b.add(strip.index, steps), size)
-            with b.loop(strip.index, end, carried=start) as loop:
-                element = stage.load(loop.index, 1)
-                loop.next(*self.combine(fold, loop.carried, element))
-            strip.next(*self._joined(fold, strip.carried, loop.results))
-        total = zip(strip.results, kinds, strict=True)
-        return [b.convert(x, k) for x, k in total]
+        stage.store(size, start)
+        with b.loop(0, size, order.group, sums) as group:
+            end = b.min(b.add(group.index, order.group), size)
+            with b.loop(group.index, end, lanes, carried=start) as loop:
+                elements = stage.load(loop.index, lanes)
+                loop.next(*self.combine(fold, loop.carried, elements))
+            group.next(*self.combine(fold, group.carried, loop.results))
+        return group.results
 
     # -------------------------------------------- what loops along rows write
 
@@ -250,3 +244,46 @@ def _begin(stages: dict[Fold, Stage], origin: Value) -> None:
     """Let elements at an index of the lane be the first ones."""
     for stage in stages.values():
         stage.origin = origin
+
+
+def _blocked(folds: Sequence[Fold]) -> list[Fold]:
+    """The folds that add up in blocks."""
+    return [f for f in folds if f.order in BLOCKED]
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What loops carry: of each fold in blocks, of all blocks, of the groups of one.
+
+    And of every fold its `own` accumulators; those of folds in blocks are of a group.
+    """
+
+    folds: Sequence[Fold]
+    totals: list[Values]
+    groups: list[Values]
+    own: list[Values]
+
+    @property
+    def flat(self) -> Values:
+        return sum([*self.totals, *self.groups, *self.own], [])
+
+    def of(self, values: Values) -> _Sums:
+        """The same with other values."""
+        rest = iter(values)
+        parts = [
+            [[next(rest) for _ in x] for x in part]
+            for part in (self.totals, self.groups, self.own)
+        ]
+        return _Sums(self.folds, *parts)
+
+    def with_own(self, values: Values) -> _Sums:
+        """The same with other accumulators of its own."""
+        rest = iter(values)
+        return replace(self, own=[[next(rest) for _ in x] for x in self.own])
+
+    @property
+    def found(self) -> list[Values]:
+        """The totals of folds in blocks, or the groups of one; those of others."""
+        sums = iter(self.totals or self.groups)
+        pairs = zip(self.folds, self.own, strict=True)
+        return [next(sums) if f.order in BLOCKED else x for f, x in pairs]

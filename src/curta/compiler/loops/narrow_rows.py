@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -32,6 +32,7 @@ from curta.compiler.loops.index import (
     IndexAtom,
     IndexLike,
     LoopVar,
+    as_index,
     row_major,
 )
 from curta.compiler.loops.nodes import (
@@ -169,7 +170,7 @@ class Rows:
             return False
         if in_blocks(self.nest):
             others = any(f.order != "blocks" for f in self.nest.folds)
-            if others or len(self.along) > 1 or row.extent < 2 * self.order.block:
+            if others or len(self.along) > 1 or row.extent < 2 * self.order.lanes:
                 return False
         indices = [*indices_of(e for e in self.nest.body if e not in shared)]
         indices += [s.offset for s in self.nest.stores]
@@ -191,10 +192,11 @@ class Rows:
         long, left = (LoopVar(row.name, n) for n in divmod(row.extent, rows))
         name = f"{row.name}{self.column.name}" if rows > 1 else self.column.name
         wide = LoopVar(name, rows * self.column.extent)
-        result, given = self._repeat(LoopVar(f"{row.name}_part", rows), wide, builder)
+        part = LoopVar(f"{row.name}_part", rows)
+        result, given = self._repeat(part, builder)
         substitution: dict[IndexAtom, IndexLike] = {row: Affine({long: rows}, 0)}
         substitution[self.column] = wide
-        whole = Rewriter(builder, substitution.get, given).body(self.nest)
+        whole = Rewriter(builder, substitution.get, given(wide)).body(self.nest)
         parts = [_Rewritten(wide, long, *whole)]
         if left.extent:
             substitution = {row: Affine({left: 1}, row.extent - left.extent)}
@@ -234,55 +236,107 @@ class Rows:
     def _sums(self, builder: ScalarBuilder) -> list[Kernel]:
         """Sums in blocks: `order.lanes` rows as one have all accumulators of a block.
 
-        A kernel adds those rows up, one adds up the accumulators of each block, one
-        the rows that are left, and one joins the blocks.
+        So the accumulators of a block are strips along the columns of wide rows. One
+        kernel adds up whole blocks. Of the rows that are left, a wide row may be
+        incomplete: accumulators that have an element of it are another kernel than
+        those that have none. Then the accumulators of each block are added up, and the
+        blocks joined.
         """
+        order, (row,) = self.order, self.along
+        many, left = divmod(row.extent, order.block)
+        part = LoopVar(f"{row.name}_part", order.lanes)
+        result, given = self._repeat(part, builder)
+        blocks = LoopVar("block", many + (left >= order.lanes))
+        dims = (*self.outer, blocks, part, self.column)
+        sums = Parts(self.nest.folds, dims, builder)
+        add = partial(self._strips, builder, sums, given)
+        if many:
+            rows = order.block // order.lanes
+            result += add(LoopVar("block", many), 0, order.lanes, rows)
+        if left >= order.lanes:
+            rows, more = divmod(left, order.lanes)
+            result += add(many, 0, more, rows + 1)
+            result += add(many, more, order.lanes, rows)
+        return [*result, *self._ends(sums, blocks, part, builder)]
+
+    def _strips(
+        self,
+        builder: ScalarBuilder,
+        sums: Parts,
+        given: Callable[[IndexLike], dict[Expr, Expr]],
+        block: LoopVar | int,
+        first: int,
+        last: int,
+        rows: int,
+    ) -> list[Kernel]:
+        """The kernel that adds up wide rows of a block, between two accumulators."""
+        if first == last or not rows:
+            return []
+        (row,), column, lanes = self.along, self.column, self.order.lanes
+        wide = LoopVar(f"{row.name}{column.name}", column.extent * (last - first))
+        step, there = LoopVar("step", rows), as_index(wide) + column.extent * first
+        start = as_index(block) * self.order.block
+        substitution: dict[IndexAtom, IndexLike] = {
+            row: start + as_index(step) * lanes,
+            column: there,
+        }
+        rewriter = Rewriter(builder, substitution.get, given(there))
+        _, folds = rewriter.body(self.nest)
+        stored = sums.stored(folds, (*self.outer, block, 0, there))
+        strips = tuple(replace(f, order="strips") for f in stored)
+        outer = (block,) if isinstance(block, LoopVar) else ()
+        nest = LoopNest((step,), (), strips)
+        return [Kernel((*self.outer, *outer, wide), (nest,))]
+
+    def _ends(
+        self, sums: Parts, blocks: LoopVar, part: LoopVar, builder: ScalarBuilder
+    ) -> list[Kernel]:
+        """Kernels that add up the accumulators of each block, and join the blocks."""
         order, (row,), column = self.order, self.along, self.column
         many, left = divmod(row.extent, order.block)
-        block, step = LoopVar("block", many), LoopVar("step", order.steps)
-        wide = LoopVar(f"{row.name}{column.name}", order.lanes * column.extent)
-        part = LoopVar(f"{row.name}_part", order.lanes)
-        result, given = self._repeat(part, wide, builder)
-        at = Affine({block: order.block, step: order.lanes}, 0)
-        substitution: dict[IndexAtom, IndexLike] = {row: at, column: wide}
-        _, folds = Rewriter(builder, substitution.get, given).body(self.nest)
-        sums = Parts(folds, (*self.outer, block, part, column), builder)
-        stored = sums.stored(folds, (*self.outer, block, 0, wide))
-        chains = tuple(replace(f, order="chain") for f in stored)
-        nest = LoopNest((step,), (), chains)
-        result.append(Kernel((*self.outer, block, wide), (nest,)))
-        blocks = LoopVar("block", many + bool(left))
-        totals = Parts(self.nest.folds, (*self.outer, blocks, column), builder)
-        read = sums.read((*self.outer, block, part, column))
-        ends = totals.stored(read, (*self.outer, block, column))
-        dims = (*self.outer, block, column)
-        result.append(Kernel(dims, (LoopNest((part,), (), ends),)))
-        if left:
+        if row.extent <= order.block:
+            read = sums.read((*self.outer, 0, part, column))
+            return [Kernel((*self.outer, column), (LoopNest((part,), (), read),))]
+        block = LoopVar("block", many + bool(left))
+        totals = Parts(self.nest.folds, (*self.outer, block, column), builder)
+        read = sums.read((*self.outer, blocks, part, column))
+        ends = totals.stored(read, (*self.outer, blocks, column))
+        nest = LoopNest((part,), (), ends)
+        result = [Kernel((*self.outer, blocks, column), (nest,))]
+        if 0 < left < order.lanes:
             rest = LoopVar(row.name, left)
-            substitution = {row: Affine({rest: 1}, many * order.block)}
-            _, folds = Rewriter(builder, substitution.get).body(self.nest)
+            at: dict[IndexAtom, IndexLike] = {row: as_index(rest) + many * order.block}
+            _, folds = Rewriter(builder, at.get).body(self.nest)
             stored = totals.stored(folds, (*self.outer, many, column))
             nest = LoopNest((rest,), (), stored)
             result.append(Kernel(self.kernel.dims, (nest,)))
-        read = totals.read((*self.outer, blocks, column))
+        read = totals.read((*self.outer, block, column))
         joined = tuple(replace(f, order="joined") for f in read)
-        return [*result, Kernel(self.kernel.dims, (LoopNest((blocks,), (), joined),))]
+        return [*result, Kernel(self.kernel.dims, (LoopNest((block,), (), joined),))]
 
     def _repeat(
-        self, part: LoopVar, wide: LoopVar, builder: ScalarBuilder
-    ) -> tuple[list[Kernel], dict[Expr, Expr]]:
-        """The kernel that broadcasts shared values, and the loads of wider rows."""
+        self, part: LoopVar, builder: ScalarBuilder
+    ) -> tuple[list[Kernel], Callable[[IndexLike], dict[Expr, Expr]]]:
+        """The kernel that broadcasts shared values, and loads of them in wide rows."""
         index = (*self.outer, part, self.column)
         shape = tuple(v.extent for v in index)
-        stores, given = [], {}
-        for expr in self.repeated:
-            buffer = Buffer(f"repeated{builder.fresh()}", expr.dtype, math.prod(shape))
-            stores.append(Store(buffer, row_major(index, shape), expr))
-            there = row_major((*self.outer, 0, wide), shape)
-            given[expr] = builder.load_where(buffer, there, None, expr.dtype)
-        if not stores:
-            return [], {}
-        nest = LoopNest((self.column,), tuple(stores), ())
+        buffers = {
+            e: Buffer(f"repeated{builder.fresh()}", e.dtype, math.prod(shape))
+            for e in self.repeated
+        }
+
+        def given(column: IndexLike) -> dict[Expr, Expr]:
+            there = row_major((*self.outer, 0, column), shape)
+            return {
+                e: builder.load_where(buffer, there, None, e.dtype)
+                for e, buffer in buffers.items()
+            }
+
+        if not buffers:
+            return [], given
+        at = row_major(index, shape)
+        stores = tuple(Store(buffer, at, e) for e, buffer in buffers.items())
+        nest = LoopNest((self.column,), stores, ())
         return [Kernel((*self.outer, part), (nest,))], given
 
 
@@ -382,7 +436,7 @@ class _WrittenOut:
         fold, stores = parts[0], list[Store]()
         total: tuple[Expr, ...] = fold.initial
         if fold.order in BLOCKED:
-            order = replace(self.order, in_strips=fold.order == "strips")
+            order = self.order.strips if fold.order == "strips" else self.order
             terms = [part.inputs for part in parts]
             total = order.total(terms, total, partial(self._both, fold))
             results = self._with(fold.left, total)

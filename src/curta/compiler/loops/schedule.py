@@ -190,26 +190,11 @@ def columns_at_once(kernel: Kernel, vector_bytes: int) -> int:
     ]
     tuning = config.tuning
     if not sizes:
-        return _columns_of_strips(kernel)
+        return tuning.piece_of_columns
     order = sum_order(vector_bytes)
     columns = tuning.row_bytes // (order.lanes * sum(sizes))
     most = 1 << max(0, columns.bit_length() - 1)
     return max(order.register, min(most, tuning.piece_of_columns))
-
-
-def _columns_of_strips(kernel: Kernel) -> int:
-    """How many columns a piece has: fewer where threads have nothing else to share."""
-    tuning, columns = config.tuning, config.tuning.piece_of_columns
-    if not kernel.dims or not any(map(in_blocks, kernel.nests)):
-        return columns
-    extent = typical(kernel.dims[-1].extent)
-    around = typical(math.prod(v.extent for v in kernel.dims[:-1]))
-    enough = typical(kernel_cost(kernel)) // tuning.chunk_cost
-    while around * -(-extent // columns) < min(enough, tuning.shared_iterations):
-        if 4 * columns <= tuning.piece_of_columns:
-            break
-        columns //= 2
-    return columns
 
 
 def has_few_rows(nest: LoopNest) -> bool:
@@ -311,7 +296,7 @@ def _vectors(
         return Vectors(1, False)
     ordered = any(f.order in ("chain", "joined") for f in nest.folds)
     if ordered and is_running(nest):
-        lanes = sum_order(vector_bytes).register
+        lanes = sum_order(vector_bytes).running
         while lanes > 1 and lanes >= 2 * typical(extent):
             lanes //= 2
         return Vectors(lanes, little or typical(extent) < 4 * lanes)
@@ -370,7 +355,7 @@ def _summing(
     """
     tuning, order = config.tuning, order_of(nest, vector_bytes)
     wide, dims = native * chains_of(heavy), nest.dims[nest.kept :]
-    if len(dims) == 1 and not order.in_strips:
+    if len(dims) == 1 and order.lanes > 1:
         (last,) = dims
         widths = order.widths(last.extent)
         # Of one element for each accumulator a second vector has what is left.

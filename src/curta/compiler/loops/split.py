@@ -25,8 +25,13 @@ from curta.compiler.loops.index import (
 )
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, LoopNest, Store
 from curta.compiler.loops.rewriter import Rewriter
-from curta.compiler.loops.schedule import columns_at_once, is_running, prefers_columns
-from curta.compiler.loops.summation import BLOCKED, count_of, sum_order
+from curta.compiler.loops.schedule import (
+    columns_at_once,
+    is_running,
+    order_of,
+    prefers_columns,
+)
+from curta.compiler.loops.summation import BLOCKED, count_of
 from curta.config import config
 from curta.core.dim import max_dim, min_dim, typical
 
@@ -66,7 +71,7 @@ def _in_blocks(
 
     That is the order of sums whether there are several kernels or one.
     """
-    order = sum_order(vector_bytes)
+    order = order_of(nest, vector_bytes)
     count = count_of([v.extent for v in nest.dims])
     separate = all(f.order in BLOCKED for f in nest.folds)
     if not separate or order.is_one_block(count):

@@ -1,28 +1,32 @@
 """The order of a sum: one function of shape and target, read by all that adds up.
 
-The elements of a reduction are numbered along its axes, the last axis fastest, and cut
-into blocks of `lanes * steps`. The results of blocks are taken in one after the other,
-in float64, and rounded at the end. Within a block there are two orders:
+The elements of a reduction are numbered along its axes, the last axis fastest. Element
+`i` goes to accumulator `i % lanes`. An accumulator takes in `steps` elements one after
+the other, and what they come to is added to the `groups` before. A block is what all
+accumulators take in so: `lanes * steps * groups` elements. Its accumulators are then
+combined in pairs: `i` with `i + n/2` while there are more than `register` of them, and
+then neighbors, `2i` with `2i + 1`. The results of blocks are taken in one after the
+other, in float64, and rounded at the end.
 
-*blocks*: element `i` goes to accumulator `i % lanes`, which takes its elements one
-after the other. The accumulators are then combined in pairs: `i` with `i + n/2` while
-there are more than `register` of them, and then neighbours, `2i` with `2i + 1`.
+There are two numbers of accumulators (`Fold.order`):
 
-*strips*: `steps` elements that follow each other are added up one by one, and these
-sums in float64, rounded at the end of the block. That is the order of reductions with
-many columns: kept dims behind the reduced ones.
+*blocks*: the lanes of some registers; for sums along rows, and of narrow rows.
+
+*strips*: one. That is the order of reductions with many columns, kept dims behind the
+reduced ones, whose vectors go along the columns.
 
 Invariant: nothing else decides the order. Loops along rows or columns, narrow rows,
 blocks of rows, pieces for threads and code in registers all follow it, so the bits of
 a sum depend on shape, axes, dtype and target, and on nothing around it. An accumulator
-that has no element holds the identity, which changes no other.
+that has no element holds the identity, which changes no other. So blocks of `lanes`
+columns each are the same as strips of the rows that `lanes` rows make together.
 """
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Literal, TypeVar
 
 from curta._base.lazy_dataclass import dataclass
@@ -41,24 +45,43 @@ WIDE = "f64"
 class SumOrder:
     """How many accumulators a block has, and how many elements each takes in.
 
-    `register` accumulators or fewer are combined with their neighbours: so many results
+    `register` accumulators or fewer are combined with their neighbors: so many results
     of short rows share a register.
     """
 
     lanes: int
     register: int
     steps: int
-    in_strips: bool = False
+    groups: int
+
+    @property
+    def strips(self) -> SumOrder:
+        """The order with one accumulator."""
+        return replace(self, lanes=1, register=1)
+
+    @property
+    def group(self) -> int:
+        """The elements that are added up one after the other, of all accumulators."""
+        return self.lanes * self.steps
 
     @property
     def block(self) -> int:
         """The elements of a block."""
-        return self.lanes * self.steps
+        return self.group * self.groups
+
+    @property
+    def staged(self) -> int:
+        """The elements that are kept in memory at once: groups of a part of a block."""
+        most = max(1, config.tuning.sum_staged // self.group)
+        return self.group * min(self.groups, most)
+
+    @property
+    def running(self) -> int:
+        """The elements of a running sum between which nothing is wide."""
+        return max(1, self.lanes // 2)
 
     def accumulators(self, count: int) -> int:
         """A power of two: how many accumulators `count` elements of a block need."""
-        if self.in_strips:
-            return 1
         if is_symbolic_dim(count) or count >= self.lanes:
             return self.lanes
         return 1 << max(0, int(count) - 1).bit_length()
@@ -73,18 +96,17 @@ class SumOrder:
         known = not is_symbolic_dim(count) and count <= self.lanes
         return (most, most // 2) if known and most > self.register else (most,)
 
+    def is_one_group(self, count: int) -> bool:
+        """Whether so many elements are known to be in one group."""
+        return not is_symbolic_dim(count) and count <= self.group
+
     def is_one_block(self, count: int) -> bool:
         """Whether so many elements are known to be in one block."""
         return not is_symbolic_dim(count) and count <= self.block
 
     def total(self, terms: Sequence[T], start: T, combine: Callable[[T, T], T]) -> T:
-        """The terms of a block as one, written out; `start` is the identity.
-
-        Of an order in strips there is only one.
-        """
-        if self.in_strips:
-            assert len(terms) <= self.steps
-            return functools.reduce(combine, terms, start)
+        """The terms of a group as one, written out; `start` is the identity."""
+        assert len(terms) <= self.group
         sums: list[T | None] = [None] * self.accumulators(len(terms))
         for i, x in enumerate(terms):
             before = sums[i % len(sums)]
@@ -111,7 +133,8 @@ def sum_order(vector_bytes: int, kind: str = "blocks") -> SumOrder:
     tuning = config.tuning
     register = max(1, vector_bytes // 4)
     lanes = register * tuning.sum_vectors
-    return SumOrder(lanes, register, tuning.sum_steps, kind == "strips")
+    order = SumOrder(lanes, register, tuning.sum_steps, tuning.sum_groups)
+    return order.strips if kind == "strips" else order
 
 
 def sum_kind(columns: int) -> Literal["blocks", "strips"]:

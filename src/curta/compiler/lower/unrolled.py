@@ -166,9 +166,9 @@ def sum_rows(
     """
     most = lowering.most_rows if most is None else most
     order = sum_order(lowering.target.vector_bytes, sum_kind(columns))
-    if order.in_strips and rows > order.steps or not order.is_one_block(rows):
+    if not order.is_one_group(rows):
         raise CannotLowerOp(f"a sum of {rows} rows")
-    if rows <= most or order.in_strips:
+    if rows <= most or order.lanes == 1:
 
         def folded(kept: Index) -> Any:
             terms = [element(as_index(r), kept) for r in range(rows)]
@@ -269,8 +269,8 @@ def _cumulative(
     if any(d != 1 for d in aval.shape[axis + 1 :]):
         return _row_by_row(lowering, op, x, aval, working)
     ordered = code.order != "any"
-    register = sum_order(lowering.target.vector_bytes).register
-    group = min(extent, register) if ordered else extent
+    most = sum_order(lowering.target.vector_bytes).running
+    group = min(extent, most) if ordered else extent
     distance = 1
     while distance < group:
 
@@ -321,10 +321,11 @@ def _groups_joined(
         for k in range(-(-extent // group) - 1):
             more = joined.combine(value, last(k))
             value = (b.select(b.compare("gt", number, k), more[0], value[0]),)
-        own = b.convert(lowering.elements.at(x, index), total)
+        own = lowering.elements.at(x, index)
         if code.order != "any":
-            own = joined.combine(value, (own,))[0]
-        return b.convert(b.convert(own, working), dtype)
+            before = b.convert(value[0], working)
+            own = code.combine((before,), (own,))[0]
+        return b.convert(own, dtype)
 
     return lowering.computed(aval, [x], result)
 
