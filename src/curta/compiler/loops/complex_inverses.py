@@ -55,12 +55,12 @@ def _roots(b: Any, z: ComplexExpr) -> tuple[ComplexExpr, ComplexExpr]:
 
 
 def _real_product(b: Any, z: ComplexExpr, w: ComplexExpr) -> Any:
-    return b.sub(b.mul(z.re, w.re), b.mul(z.im, w.im))
+    return complexes.difference(b, z.re, w.re, z.im, w.im)
 
 
 def _conjugate_product(b: Any, z: ComplexExpr, w: ComplexExpr) -> Any:
     """The imaginary part of conj(z) w."""
-    return b.sub(b.mul(z.re, w.im), b.mul(z.im, w.re))
+    return complexes.difference(b, z.re, w.im, z.im, w.re)
 
 
 def _is_nan(b: Any, x: Any) -> Any:
@@ -102,7 +102,7 @@ def acosh(b: Any, z: ComplexExpr) -> ComplexExpr:
     below = complexes.sqrt(b, _complex(b.sub(z.re, one), z.im))
     above = complexes.sqrt(b, _complex(b.add(z.re, one), z.im))
     infinite = _is_infinite(b, z)
-    real = b.add(b.mul(below.re, above.re), b.mul(below.im, above.im))
+    real = complexes.sum_of_products(b, below.re, above.re, below.im, above.im)
     re = b.select(infinite, _number(b, np.inf), b.math("asinh", real))
     im = b.mul(_number(b, 2), b.math("atan2", below.im, above.re))
     im = b.select(_beside_zero(b, z), _number(b, np.pi / 2), im)
@@ -119,15 +119,15 @@ def asinh(b: Any, z: ComplexExpr) -> ComplexExpr:
 def atanh(b: Any, z: ComplexExpr) -> ComplexExpr:
     one, two, four = (_number(b, n) for n in (1, 2, 4))
     x, y = b.abs(z.re), b.mul(z.im, b.copysign(one, z.re))
-    away, square = b.sub(one, x), b.mul(y, y)
-    distance = b.add(b.mul(away, away), square)
+    away, square = b.sub(one, x), b.product(y, y)
+    distance = b.muladd(away, away, square)
     re = b.mul(_number(b, 0.25), b.math("log1p", b.div(b.mul(four, x), distance)))
     # On the line x = 1 the distance to the pole may underflow.
-    near = b.mul(_number(b, 0.25), b.math("log", b.add(four, square)))
-    near = b.sub(near, b.mul(_number(b, 0.5), b.math("log", b.abs(y))))
+    near = b.product(_number(b, 0.25), b.math("log", b.add(four, square)))
+    near = b.muladd(_number(b, -0.5), b.math("log", b.abs(y)), near)
     tiny = b.compare("lt", b.abs(y), _number(b, 1 / _LARGE))
     re = b.select(b.and_(b.compare("eq", x, one), tiny), near, re)
-    inner = b.sub(b.mul(away, b.add(one, x)), square)
+    inner = b.muladd(away, b.add(one, x), b.neg(square))
     im = b.mul(_number(b, 0.5), b.math("atan2", b.mul(two, y), inner))
     large = _number(b, _LARGE)
     far = b.or_(b.compare("gt", x, large), b.compare("gt", b.abs(y), large))

@@ -40,9 +40,22 @@ def sub(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
 
 
 def mul(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
-    re = b.sub(b.mul(z.re, w.re), b.mul(z.im, w.im))
-    im = b.add(b.mul(z.re, w.im), b.mul(z.im, w.re))
+    re = difference(b, z.re, w.re, z.im, w.im)
+    im = sum_of_products(b, z.re, w.im, z.im, w.re)
     return ComplexExpr(re, im, z.dtype)
+
+
+def sum_of_products(b: Any, x: Any, y: Any, z: Any, w: Any) -> Any:
+    """x * y + z * w, of real numbers: the second product is rounded.
+
+    If each could be contracted, the code around would decide which one is.
+    """
+    return b.muladd(x, y, b.product(z, w))
+
+
+def difference(b: Any, x: Any, y: Any, z: Any, w: Any) -> Any:
+    """x * y - z * w, of real numbers: the second product is rounded."""
+    return b.muladd(x, y, b.neg(b.product(z, w)))
 
 
 def scale(b: Any, z: ComplexExpr, factor: Any) -> ComplexExpr:
@@ -72,11 +85,11 @@ def _smith(b: Any, z: ComplexExpr, w: ComplexExpr, zero: Any) -> tuple[Any, Any]
     large, small = b.select(by_real, w.re, w.im), b.select(by_real, w.im, w.re)
     first, second = b.select(by_real, z.re, z.im), b.select(by_real, z.im, z.re)
     ratio = b.div(small, large)
-    divisor = b.add(large, b.mul(small, ratio))
+    divisor = b.muladd(small, ratio, large)
     divisor = b.select(zero, b.abs(w.re), divisor)
-    re = b.add(first, b.mul(second, ratio))
-    rest = b.mul(first, ratio)
-    im = b.select(by_real, b.sub(second, rest), b.sub(rest, second))
+    re = b.muladd(second, ratio, first)
+    less = b.select(by_real, b.neg(first), first)
+    im = b.muladd(less, ratio, b.select(by_real, second, b.neg(second)))
     re, im = b.select(zero, z.re, re), b.select(zero, z.im, im)
     return b.div(re, divisor), b.div(im, divisor)
 
@@ -117,7 +130,7 @@ def abs_(b: Any, z: ComplexExpr) -> Any:
         large, small = b.max(x, y), b.min(x, y)
         ratio = b.div(small, large)
         one = b.const(1, FLOAT64)
-        modulus = b.mul(large, b.sqrt(b.add(one, b.mul(ratio, ratio))))
+        modulus = b.mul(large, b.sqrt(b.muladd(ratio, ratio, one)))
         nothing = b.compare("eq", large, b.const(0, FLOAT64))
         modulus = b.select(nothing, large, modulus)
     else:
@@ -162,8 +175,8 @@ def log1p(b: Any, z: ComplexExpr) -> ComplexExpr:
     part = z.re.dtype
     whole = log(b, ComplexExpr(b.add(z.re, b.const(1, part)), z.im, z.dtype))
     # |1 + z|**2 - 1, which does not cancel near 0.
-    excess = b.mul(z.re, b.add(z.re, b.const(2, part)))
-    excess = b.add(excess, b.mul(z.im, z.im))
+    more = b.add(z.re, b.const(2, part))
+    excess = sum_of_products(b, z.re, more, z.im, z.im)
     near = b.compare("lt", b.abs(excess), b.const(0.5, part))
     small = b.mul(b.const(0.5, part), b.math("log1p", excess))
     return ComplexExpr(b.select(near, small, whole.re), whole.im, z.dtype)
@@ -220,7 +233,7 @@ def rsqrt(b: Any, z: ComplexExpr) -> ComplexExpr:
 
 def _norm64(b: Any, z: ComplexExpr) -> Any:
     x, y = b.convert(z.re, FLOAT64), b.convert(z.im, FLOAT64)
-    return b.add(b.mul(x, x), b.mul(y, y))
+    return sum_of_products(b, x, x, y, y)
 
 
 def _log_abs(b: Any, z: ComplexExpr) -> Any:
@@ -240,7 +253,7 @@ def _log_abs(b: Any, z: ComplexExpr) -> Any:
     excess = b.mul(b.sub(large, one), b.add(large, one))
     ratio = b.div(small, large)
     other = b.select(near, small, ratio)
-    excess = b.add(b.select(near, excess, zero), b.mul(other, other))
+    excess = b.muladd(other, other, b.select(near, excess, zero))
     rest = b.mul(half, b.math("log1p", excess))
     nothing = b.compare("eq", large, zero)
     rest = b.select(nothing, zero, rest)

@@ -130,4 +130,6 @@ _METHODS: Final[dict[str, str]] = {
     "udiv": "div",
     "srem": "remainder",
     "urem": "remainder",
+    "sum": "add",
+    "product": "mul",
 }

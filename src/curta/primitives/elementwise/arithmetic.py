@@ -232,8 +232,9 @@ class Square(Elementwise):
         if x.dtype.kind != "c":
             return b.mul(x, x)
         re, im = b.real(x), b.imag(x)
-        product = b.mul(re, im)
-        return b.complex(b.mul(b.sub(re, im), b.add(re, im)), b.add(product, product))
+        # No product is contracted with a sum: twice a number is exact.
+        product, squares = b.product(re, im), b.product(b.sub(re, im), b.add(re, im))
+        return b.complex(squares, b.sum(product, product))
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         (x,) = primals
