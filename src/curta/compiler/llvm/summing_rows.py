@@ -34,20 +34,23 @@ class SummingRows(NestLoops):
         dims = nest.dims[nest.kept :]
         if vectors.staged:
             return self._staged_sums(nest, dims, vectors)
-        (lane,) = dims
-        if not self.order.is_one_group(lane.extent):
-            return self._sums_of_groups(nest, lane, vectors.lanes)
-        carried = [x for f in nest.folds for x in self._start(f, vectors.lanes)]
-        return by_fold(nest.folds, self._nest(nest, dims, vectors, carried))
+        if len(dims) == 1 and self.order.is_one_group(dims[0].extent):
+            carried = [x for f in nest.folds for x in self._start(f, vectors.lanes)]
+            return by_fold(nest.folds, self._nest(nest, dims, vectors, carried))
+        return self._sums_of_groups(nest, dims, vectors)
 
     def _sums_of_groups(
-        self, nest: LoopNest, lane: LoopVar, lanes: int
+        self, nest: LoopNest, dims: Sequence[LoopVar], vectors: Vectors
     ) -> list[Values]:
-        """The sums of a long row: each group begins by adding up the one before it."""
-        b, order = self.b, self.order
-        inside = [lane, *(s.buffer for s in nest.stores)]
-        self.values.hoist(nest.body, inside, lanes)
-        first, last = self._bounds(lane)
+        """The sums of many elements: each group begins by adding up the one before it.
+
+        Along several dims the last one has whole vectors.
+        """
+        b, order, lanes, lane = self.b, self.order, vectors.lanes, dims[-1]
+        inside = [*dims, *(s.buffer for s in nest.stores)]
+        self.values.hoist(nest.body, inside, lanes if len(dims) == 1 else 1)
+        count = count_of([v.extent for v in dims])
+        first, last = self._numbers(dims)
         whole = b.sub(last, b.urem(b.sub(last, first), lanes))
         now = _Sums(
             nest.folds,
@@ -56,16 +59,20 @@ class SummingRows(NestLoops):
             [self._start(f, lanes) for f in nest.folds],
         )
 
+        def take(bounds: Bounds, own: Values) -> Values:
+            if len(dims) > 1:
+                return self._fill(nest, dims, vectors, bounds, own, {})
+            return self._vectors(nest, lane, lanes, bounds, False, False, own)
+
         def groups(bounds: Bounds, now: _Sums) -> _Sums:
             with b.loop(*bounds, order.group, now.flat) as group:
                 now = self._taken(now.of(group.carried))
                 end = b.min(b.add(group.index, order.group), whole)
-                part, own = (group.index, end), sum(now.own, [])
-                own = self._vectors(nest, lane, lanes, part, False, False, own)
+                own = take((group.index, end), sum(now.own, []))
                 group.next(*now.with_own(own).flat)
             return now.of(group.results)
 
-        if order.is_one_block(lane.extent):
+        if self._is_cut or order.is_one_block(count):
             now = groups((first, last), replace(now, totals=[]))
         else:
             with b.loop(first, last, order.block, now.flat) as block:
@@ -73,12 +80,24 @@ class SummingRows(NestLoops):
                 end = b.min(b.add(block.index, order.block), last)
                 block.next(*groups((block.index, end), now).flat)
             now = now.of(block.results)
-        if not is_multiple(lane.extent, lanes):
+        if len(dims) == 1 and not is_multiple(lane.extent, lanes):
             own, rest = sum(now.own, []), (whole, last)
             own = self._vectors(nest, lane, lanes, rest, True, False, own)
             now = now.with_own(own)
         now = self._taken(now)
         return now.found if not now.totals else self._joined_to_totals(now).found
+
+    @property
+    def _is_cut(self) -> bool:
+        """Whether this is a piece of the elements: a block of them."""
+        return self.plan.split is not None and self.piece is not None
+
+    def _numbers(self, dims: Sequence[LoopVar]) -> Bounds:
+        """The first element and the one after the last, counted along all dims."""
+        if self.piece is not None and self.plan.split is not None:
+            return self.piece
+        count = count_of([v.extent for v in dims])
+        return self.b.const(I64, 0), self.b.const(I64, count)
 
     def _no_totals(self, nest: LoopNest) -> list[Values]:
         """What no blocks come to, for each fold that adds up in blocks."""
@@ -115,10 +134,7 @@ class SummingRows(NestLoops):
         order = order_of(nest, b.module.vector_bytes)
         inside = [*dims, *(s.buffer for s in nest.stores)]
         self.values.hoist(nest.body, inside, vectors.lanes if len(dims) == 1 else 1)
-        cut = self.piece is not None and self.plan.split is not None
-        bounds = b.const(I64, 0), b.const(I64, count)
-        if cut and self.piece is not None:
-            bounds = self.piece
+        bounds = self._numbers(dims)
         lanes = order.accumulators(count)
         room = order.staged if is_symbolic_dim(count) else min(count, order.staged)
         room += order.lanes + vectors.lanes
@@ -147,7 +163,7 @@ class SummingRows(NestLoops):
                 part.next(*now.flat)
             return now.of(part.results)
 
-        if cut or order.is_one_block(count):
+        if self._is_cut or order.is_one_block(count):
             now = parts(bounds, replace(now, totals=[]))
         else:
             with b.loop(*bounds, order.block, now.flat) as block:
@@ -186,10 +202,11 @@ class SummingRows(NestLoops):
             inside = [lane, *(s.buffer for s in nest.stores)]
             self.values.hoist(nest.body, inside, vectors.lanes)
             start = b.mul(row.index, size)
-            low = b.max(b.sub(first, start), 0)
-            high = b.min(b.sub(last, start), size)
             _begin(stages, b.sub(first, start))
-            row.next(*self._span(nest, lane, vectors, (low, high), row.carried))
+            part = b.const(I64, 0), b.operand(size, I64)
+            if stages or not is_multiple(self.order.group, size):
+                part = b.max(b.sub(first, start), 0), b.min(b.sub(last, start), size)
+            row.next(*self._span(nest, lane, vectors, part, row.carried))
         self.staged = {}
         return row.results
 
@@ -201,13 +218,13 @@ class SummingRows(NestLoops):
         bounds: Bounds,
         carried: Values,
     ) -> Values:
-        """Whole vectors along a part of a row, then what is left, under a mask."""
+        """Whole vectors along a part of a row, then what is left of a stage, masked."""
         b, (low, high), lanes = self.b, bounds, vectors.lanes
         whole = b.sub(high, b.urem(b.sub(high, low), lanes))
         parts = ((low, whole), False), ((whole, high), lanes > 1)
         for part, masked in parts:
             carried = self._vectors(nest, lane, lanes, part, masked, False, carried)
-            if lanes == 1:
+            if lanes == 1 or not self.staged:
                 break
         return carried
 

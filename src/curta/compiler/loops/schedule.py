@@ -354,9 +354,12 @@ def _summing(
     one and the body is light enough for so many; or else the elements are staged.
     """
     tuning, order = config.tuning, order_of(nest, vector_bytes)
+    light = tuning.light_body if order.lanes > 1 else -1
     wide, dims = native * chains_of(heavy), nest.dims[nest.kept :]
+    last = dims[-1]
+    if len(dims) > 1 and is_multiple(last.extent, order.lanes) and heavy <= light:
+        return Vectors(order.lanes, False)
     if len(dims) == 1 and order.lanes > 1:
-        (last,) = dims
         widths = order.widths(last.extent)
         # Of one element for each accumulator a second vector has what is left.
         if len(widths) > 1 and widths[0] != last.extent:
