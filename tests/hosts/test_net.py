@@ -11,15 +11,16 @@ from curta.hosts import mpi
 WITH_MPI = mpi.is_there() and _launcher() is not None
 # What went wrong once: cumulative ops, whose last collective one host did not need.
 CUMULATIVE = [n for n in WRITTEN if "cumsum" in n or n == "grad of cummax"]
+SINGLE = ["reads nothing", "sums and products that overflow"]
 OPS = ("ArgMax", "Sort", "ScatterAdd")
 
 
 def names(engine):
-    rest = [n for n in WRITTEN if n not in CUMULATIVE]
+    rest = [n for n in WRITTEN if n not in (*CUMULATIVE, *SINGLE)]
     some = rest[:: 6 if engine == "tcp" else 12]
     ops = [f"op {n} 1" for n in OPS] if engine == "tcp" else []
     random = drawn(5, 3) if engine == "tcp" else []
-    written = [f"written {n}" for n in (*CUMULATIVE, *some)]
+    written = [f"written {n}" for n in (*CUMULATIVE, *SINGLE, *some)]
     return [*written, *ops, *(f"random {p.to_json()}" for p in random)]
 
 

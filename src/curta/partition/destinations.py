@@ -163,6 +163,10 @@ class Destinations:
         inputs, read = self.closed.jaxpr.invars, self._read
         return [s if v in read else None for v, s in zip(inputs, placed)]
 
+    def reads(self, number: int) -> bool:
+        """Return True if the program reads or returns an argument."""
+        return self.closed.jaxpr.invars[number] in self._read
+
     @cached_property
     def _read(self) -> frozenset[Any]:
         """What the program reads or returns."""

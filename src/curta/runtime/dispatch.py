@@ -172,7 +172,8 @@ class CompiledCall:
                 return other._start(args)
             where = self.destinations.results_of(known)
         inputs = [
-            host_buffer(x) if type(x) is ArrayImpl else self.storage(x) for x in args
+            self._input(i, x) if type(x) is ArrayImpl else self.storage(x)
+            for i, x in enumerate(args)
         ]
         outs = (
             self._consuming(args, inputs) if self.consumed else self._run(args, inputs)
@@ -182,6 +183,12 @@ class CompiledCall:
         for i in self.without_bits:
             results[i] = outs[i]
         return results
+
+    def _input(self, number: int, x: ArrayImpl) -> Any:
+        """The elements of an array, or memory for those that nobody reads here."""
+        if is_here(x) or self.destinations.reads(number):
+            return host_buffer(x)
+        return np.empty(x.shape, dtypes.physical_dtype(x.dtype))
 
     def _run(self, args: Sequence[Any], inputs: Sequence[Any]) -> Sequence[Any]:
         borrowed = [i for i, x in enumerate(args) if x is inputs[i]]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.multiprocess.net.worker import AGAIN, ALONE
+from tests.multiprocess.net.worker import AGAIN, ALONE, WRONG_ALONE
 
 ENGINES = ("mpi", "tcp", "simulated")
 _LOOK = 0.2  # seconds between two looks at what processes wrote
@@ -29,7 +29,7 @@ class Outcome:
     """What came of a program in a layout: `right`, or what went wrong.
 
     `ratio` is the processor time of a call over that on one host, which counts as at
-    least `LITTLE`: of the quicker of two calls behind the first, and of the slowest
+    least `LITTLE`: of the quickest of the calls behind the first, and of the slowest
     process, which spins while it waits for another. `seconds` is that processor time.
     """
 
@@ -55,7 +55,7 @@ class Job:
     seconds: float = 120.0
     say: Callable[[Outcome], None] = lambda outcome: None
     outcomes: list[Outcome] = field(default_factory=list)
-    refused: int = 0  # programs that one host refuses, too
+    refused: int = 0  # programs that one host refuses, or computes wrongly, too
 
     def run(self) -> list[Outcome]:
         """Run all; processes are started again behind a program that ends them."""
@@ -146,6 +146,10 @@ class Job:
             self.refused += bool(wrong)
             return
         state = wrong[0] if wrong else "right"
+        if state.startswith(WRONG_ALONE):  # a fault of the compiler's
+            print(f"  {self.names[number]}: {state}", flush=True)
+            self.refused += 1
+            return
         seconds, ratio = (0.0, 0.0) if wrong else _cost(lines, alone)
         if state == "right" and ratio > SLOW:
             state = f"slow: {ratio:.1f} times the processor time of one host"

@@ -30,7 +30,8 @@ from curta.hosts.failures import HostsError
 from curta.hosts.launched import launched
 
 ALONE = "one host"
-AGAIN = ("second", "third")  # calls behind the first, which compiles
+WRONG_ALONE = "wrong on one host, too"
+AGAIN = ("second", "third", "fourth")  # calls behind the first, which compiles
 _DEVICES = 2  # of each host
 _BROKEN = 7  # the exit status of a process that has lost step with others
 
@@ -77,7 +78,9 @@ class Worker:
         try:
             result, times = step()
         except AssertionError as wrong:
-            error = f"wrong: {wrong}"
+            error = (
+                f"{wrong.args[1] if len(wrong.args) > 1 else 'wrong'}: {wrong.args[0]}"
+            )
         except Exception as raised:
             place = traceback.extract_tb(raised.__traceback__)[-1]
             where = f"{os.path.basename(place.filename)}:{place.lineno}"
@@ -111,7 +114,7 @@ def _alone(case: OnMesh) -> tuple[Arrays, dict[str, float]]:
 
 
 def _over_all(case: OnMesh, run: Any, wanted: Arrays) -> tuple[None, dict[str, float]]:
-    """Call a program three times; AssertionError for results not as on one host."""
+    """Call a program several times; AssertionError for results not as on one host."""
     times: dict[str, float] = {}
     results = []
     for which in ("first", *AGAIN[: 0 if case.program.quick else None]):
@@ -123,8 +126,23 @@ def _over_all(case: OnMesh, run: Any, wanted: Arrays) -> tuple[None, dict[str, f
     # Behind all calls: a process that stopped here would leave others in the next.
     for outs in results[:2]:
         found = case.found(outs, wanted)
-        case.program.check(case.cropped(found), case.cropped(wanted))
+        try:
+            case.program.check(case.cropped(found), case.cropped(wanted))
+        except AssertionError as wrong:
+            if case.program.quick and not _right_alone(case, wanted):
+                raise AssertionError(str(wrong), WRONG_ALONE) from wrong
+            raise
     return None, times
+
+
+def _right_alone(case: OnMesh, wanted: Arrays) -> bool:
+    """Whether the compiled program gives the results of its `eval` rules here."""
+    got = case.on_one_host(curta.jit(case.function))
+    try:
+        case.program.check(case.cropped(got), case.cropped(wanted))
+    except AssertionError:
+        return False
+    return True
 
 
 def timed(function: Callable[[], Any]) -> tuple[Any, float]:

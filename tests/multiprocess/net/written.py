@@ -112,6 +112,7 @@ _add(
         for t in _WIDTHS
     ),
 )
+_add("reads nothing", lambda x: (jnp.arange(5.0), jnp.ones(3)), X)
 _add("map", lambda x: jnp.sin(x) * 2 + 1, X)
 _add("sum, mean and max", lambda x: (x.sum(0), x.mean(), x.max(1)), X)
 _add("normalized", lambda x: (x - x.mean(0)) / (x.std(0) + 1), X)
