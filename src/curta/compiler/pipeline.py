@@ -24,6 +24,7 @@ loaded before the last two stages.
 
 from __future__ import annotations
 
+import os
 import time
 
 from curta._base.advisor import advise
@@ -39,6 +40,7 @@ from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems, lower_to_items
 from curta.compiler.lower.items import RegionItem
 from curta.compiler.pretty import pretty_plan, pretty_program, pretty_work
+from curta.compiler.program.check import check_memory
 from curta.compiler.program.program import Program
 from curta.compiler.program.works import needs_threads, program_of
 from curta.compiler.rewrite.expansions import expansions
@@ -103,6 +105,8 @@ def lower(
         program = lower_prepared(flat, target, optimise, in_place or {}, often)
     for part in program.inner_first():
         _show(part)
+        if os.environ.get("CURTA_CHECK"):
+            check_memory(part)
     dump("program", lambda: pretty_program(program))
     return program
 
@@ -146,7 +150,8 @@ def _overwriting(
 ) -> frozenset[int]:
     """Return the results that share the buffer of an argument."""
     given = set(items.inputs)
-    there = [i for i, b in enumerate(items.outputs) if b in given]
+    roots = items.roots
+    there = [i for i, b in enumerate(items.outputs) if roots.get(b, b) in given]
     return replaced_arguments(plan, items, in_place).union(there)
 
 

@@ -131,8 +131,8 @@ def _entry_code(
         text, shared = part.module.text(), shared_code(part.module, part.level, target)
         callees.append(Source.of(target, text, part.level, part.functions, shared))
     emit_entry(
-        entry, program.jobs, program.pointers, program.arena, kernels.functions,
-        library, constants, parallel, target,
+        entry, program.jobs, program.pointers, program.roots, program.arena,
+        kernels.functions, library, constants, parallel, target,
     )  # fmt: skip
     text = entry.text()
     dump("llvm", lambda: "\n".join([*(c.write() for c in callees), text]))

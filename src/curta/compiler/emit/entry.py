@@ -55,6 +55,7 @@ def emit_entry(
     module: Module,
     jobs: Sequence[Work | Job],
     pointers: Sequence[Buffer],
+    roots: Mapping[Buffer, Buffer],
     arena: Arena,
     functions: Mapping[Work, str],
     library: Mapping[LibraryKey, LibraryCall],
@@ -62,10 +63,7 @@ def emit_entry(
     parallel: bool,
     target: Target,
 ) -> None:
-    """Add the entry to the module; the code of kernels is in these `functions`.
-
-    `constants` has the number of constant words of each callee.
-    """
+    """Add the entry: it calls `functions`, and callees of so many `constants`."""
     works = works_in(jobs)
     if parallel:
         _emit_serial_for(module)
@@ -74,10 +72,9 @@ def emit_entry(
     first = len(pointers) + SERVICES  # of the words of callees
     launcher, base, token = (_word(b, table, first - SERVICES + i) for i in range(3))
     if parallel:
-        serial = b.function_address(_SERIAL)
-        launcher = b.select(b.is_null(launcher), serial, launcher)
+        launcher = b.select(b.is_null(launcher), b.function_address(_SERIAL), launcher)
     base = b.scratch(max(arena.size, 1)) if arena.on_stack else base
-    addresses = _Addresses(b, _numbered(pointers), arena, table, base)
+    addresses = _Addresses(b, _numbered(pointers), roots, arena, table, base)
     launch = _Launch(b, launcher, jobs)
     callees = called_programs(works)
     places = {c: first + 2 * i for i, c in enumerate(callees)}
@@ -128,11 +125,12 @@ class _Addresses:
         self,
         b: Builder,
         pointers: Mapping[Buffer, int],
+        roots: Mapping[Buffer, Buffer],
         arena: Arena,
         table: Value,
         base: Value,
     ) -> None:
-        self.b, self.pointers, self.arena = b, pointers, arena
+        self.b, self.pointers, self.roots, self.arena = b, pointers, roots, arena
         self.table, self.base = table, base
 
     def of(self, work: Work) -> dict[Buffer, Value]:
@@ -140,9 +138,10 @@ class _Addresses:
         return {x: self._address(x) for x in buffers(work)}
 
     def _address(self, buffer: Buffer) -> Value:
-        word = self.pointers.get(buffer)
+        root = self.roots.get(buffer, buffer)
+        word = self.pointers.get(root)
         if word is None:
-            return self.b.offset(self.base, self.arena.offsets[buffer], I8)
+            return self.b.offset(self.base, self.arena.offsets[root], I8)
         return _word(self.b, self.table, word)
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from curta.compiler.fuse.assemble import nest_numbers
 from curta.compiler.fuse.fuse import FusionPlan, aligned
 from curta.compiler.fuse.groups import FusionGroup
+from curta.compiler.loops.index import Affine
 from curta.compiler.loops.nodes import Buffer, Store
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems
@@ -31,11 +32,11 @@ def replaced_arguments(
     """Results that may be given the memory of their argument."""
     if not in_place:
         return frozenset()
-    uses = _Uses(plan)
+    uses = _Uses(plan, lowered.roots)
     return frozenset(
         out
         for i, out in in_place.items()
-        if uses.may_replace(lowered.inputs[i], lowered.outputs[out])
+        if uses.may_replace(lowered.inputs[i], uses.memory(lowered.outputs[out]))
     )
 
 
@@ -43,21 +44,23 @@ Replaceable = Mapping[Buffer, Sequence[Buffer]]
 """For what a kernel computes, the values whose memory it may take."""
 
 
-def replaceable_temporaries(plan: FusionPlan) -> Replaceable:
+def replaceable_temporaries(
+    plan: FusionPlan, roots: Mapping[Buffer, Buffer]
+) -> Replaceable:
     """Which values that nothing reads after a kernel its results may replace.
 
     Who plans the arena asks whether both lie there, and which one gets the memory.
     """
-    uses = _Uses(plan)
+    uses = _Uses(plan, roots)
     last = {b: at[-1][0] for b, at in uses.readers.items()}
     result: dict[Buffer, list[Buffer]] = {}
     for g, group in enumerate(plan.groups):
         items = group.loops()
         dying: dict[object, list[Buffer]] = {}
-        for b in dict.fromkeys(b for item in items for b in reads(item)):
+        for b in dict.fromkeys(uses.memory(b) for i in items for b in reads(i)):
             if last[b] == g and uses.is_before(b, g):
                 dying.setdefault(_layout_of(b), []).append(b)
-        for new in dict.fromkeys(b for item in items for b in written(item)):
+        for new in dict.fromkeys(uses.memory(b) for i in items for b in written(i)):
             if last.get(new, g) == g:  # in registers, or a result of the program
                 continue
             asked = dying.get(_layout_of(new), [])[:_ASKED]
@@ -79,15 +82,19 @@ def _layout_of(buffer: Buffer) -> object:
 class _Uses:
     """Where the items of a plan read and write buffers."""
 
-    def __init__(self, plan: FusionPlan) -> None:
-        self.plan = plan
+    def __init__(self, plan: FusionPlan, roots: Mapping[Buffer, Buffer]) -> None:
+        self.plan, self.roots = plan, roots
         self.readers: dict[Buffer, list[ItemNumber]] = {}
         self.writers: dict[Buffer, list[ItemNumber]] = {}
         self.nests: dict[int, dict[LoopItem, int]] = {}
         for g, group in enumerate(plan.groups):
             for i, item in enumerate(group.items):
-                _note(self.readers, reads(item), (g, i))
-                _note(self.writers, written(item), (g, i))
+                _note(self.readers, map(self.memory, reads(item)), (g, i))
+                _note(self.writers, map(self.memory, written(item)), (g, i))
+
+    def memory(self, buffer: Buffer) -> Buffer:
+        """The buffer that stands for the memory of another one."""
+        return self.roots.get(buffer, buffer)
 
     def is_before(self, buffer: Buffer, group: int) -> bool:
         """Whether a buffer is written in earlier groups only."""
@@ -107,10 +114,15 @@ class _Uses:
         within = [self._item(at) for at in readers if at[0] == g]
         return all(
             _reads_in_iteration(
-                item, argument, storing, next(storing.written()), self._nests(g), group
-            )
+                item, self._offsets(item, argument), storing,
+                next(storing.written()), self._nests(g), group,
+            )  # fmt: skip
             for item in within
         )
+
+    def _offsets(self, item: Item, argument: Buffer) -> list[Affine]:
+        assert isinstance(item, LoopItem)
+        return [e.offset for e in item.loads if self.memory(e.buffer) is argument]
 
     def _item(self, at: ItemNumber) -> Item:
         return self.plan.groups[at[0]].items[at[1]]
@@ -137,7 +149,7 @@ def _stores_once(item: Item) -> bool:
 
 def _reads_in_iteration(
     item: Item,
-    argument: Buffer,
+    offsets: Sequence[Affine],
     storing: LoopItem,
     store: Store,
     nests: dict[LoopItem, int],
@@ -147,7 +159,6 @@ def _reads_in_iteration(
     assert isinstance(item, LoopItem)
     if nests[item] > nests[storing]:
         return False
-    offsets = [e.offset for e in item.loads if e.buffer is argument]
     if nests[item] == nests[storing]:
         if item.folds and not storing.folds:  # an iteration stores before it folds
             return False

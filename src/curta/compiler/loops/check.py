@@ -24,8 +24,8 @@ from curta.compiler.loops.nodes import (
     Region,
     Store,
     Table,
-    View,
     While,
+    memory_of,
 )
 
 _PREDICATES = frozenset({"compare"})
@@ -117,8 +117,7 @@ def _same(pairs: Iterable[tuple[Buffer, Buffer]], there: set[Buffer]) -> Iterato
 
 def _missing(buffers: Iterable[Buffer], there: set[Buffer]) -> Iterator[str]:
     for buffer in buffers:
-        while isinstance(buffer.storage, View):
-            buffer = buffer.storage.of
+        buffer = memory_of(buffer)
         known = isinstance(buffer.storage, Table) or buffer.storage == "stack"
         if not known and buffer not in there:
             yield f"{buffer.name} is not there yet"

@@ -200,8 +200,10 @@ class Buffer:
 
 
 def memory_of(buffer: Buffer) -> Buffer:
-    """The buffer itself, or the one whose memory it is a view of."""
-    return buffer.storage.of if isinstance(buffer.storage, View) else buffer
+    """The buffer itself, or the one whose memory it is a view of, views of it too."""
+    while isinstance(buffer.storage, View):
+        buffer = buffer.storage.of
+    return buffer
 
 
 # ------------------------------------------------------------------ loop nests

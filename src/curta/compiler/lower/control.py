@@ -24,6 +24,7 @@ from curta.compiler.loops.nodes import (
     Region,
     Store,
     View,
+    memory_of,
 )
 from curta.compiler.lower.batch_vectorisation import lane_code
 from curta.compiler.lower.item_builder import ItemBuilder
@@ -48,11 +49,10 @@ def control_item(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -
     Small values need no programs: all of their loop is one piece of code in registers.
     """
     operands = tuple(in_memory(lowering, a) for a in eqn.invars)
-    memory = _result_buffers(lowering, eqn, operands, results)
-    code = register_code(eqn, operands, memory, lowering.target)
+    code = register_code(eqn, operands, results, lowering.target)
     if code is not None:
-        lowering.buffers.update(zip(eqn.outvars, memory, strict=True))
-        return lowering.items.append(RegionItem(eqn, operands, memory, code))
+        _tie_carries(lowering, eqn, results)
+        return lowering.items.append(RegionItem(eqn, operands, results, code))
     code = lane_code(eqn, operands, results, lowering.target)
     if code is not None:
         return lowering.items.append(RegionItem(eqn, operands, results, code))
@@ -82,22 +82,16 @@ def python_item(
     return RegionItem(eqn, operands, results, Region((call,)))
 
 
-def _result_buffers(
-    lowering: ItemBuilder,
-    eqn: Eqn,
-    operands: tuple[Buffer, ...],
-    results: tuple[Buffer, ...],
-) -> tuple[Buffer, ...]:
-    """Where results go: a large carry stays in the memory of its operand, if it may."""
+def _tie_carries(
+    lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]
+) -> None:
+    """Let large carries of a loop in registers lie where their operands do."""
     loop, most = eqn.op.loop, config.tuning.register_elements
     if loop is None:
-        return results
-    memory = list(results)
-    pairs = zip(loop.initial(eqn.invars), loop.initial(operands), strict=True)
-    for i, (start, operand) in enumerate(pairs):
-        if may_exceed(start.aval.size, most) and lowering.may_overwrite(eqn, start):
-            memory[i] = operand
-    return tuple(memory)
+        return
+    for result, start in zip(results, loop.initial(eqn.invars), strict=False):
+        if may_exceed(start.aval.size, most):
+            lowering.tie(eqn, result, start)
 
 
 def _add_branches(
@@ -110,7 +104,7 @@ def _add_branches(
     pairs = {
         i: out
         for i, out in _updated(eqn.op.regions).items()
-        if lowering.may_overwrite(eqn, eqn.invars[1 + i])
+        if lowering.overwriting.allowed(eqn, eqn.invars[1 + i])
     }
     while True:
         programs = tuple(lowering.compile_part(b, pairs) for b in eqn.op.regions)
@@ -118,15 +112,13 @@ def _add_branches(
         if len(common) == len(pairs):
             break
         pairs = {i: out for i, out in pairs.items() if out in common}
-    memory = list(results)
-    for i, out in pairs.items():
-        memory[out] = lowering.buffers[eqn.outvars[out]] = operands[1 + i]
+    lowering.ties.update({results[out]: operands[1 + i] for i, out in pairs.items()})
     arena = _arena(lowering, eqn, programs)
     which, loaded = _loaded(operands[0])
-    blocks = tuple((Call(p, tuple(memory), operands[1:], arena),) for p in programs)
+    blocks = tuple((Call(p, results, operands[1:], arena),) for p in programs)
     region = Region((loaded, If(which, blocks, ((),) * len(blocks), ())))
     temporaries = () if arena is None else (arena,)
-    lowering.items.append(RegionItem(eqn, operands, tuple(memory), region, temporaries))
+    lowering.items.append(RegionItem(eqn, operands, results, region, temporaries))
 
 
 def _updated(branches: tuple[ClosedJaxpr, ...]) -> dict[int, int]:
@@ -203,7 +195,7 @@ class _ProgramLoop:
         assert eqn.op.loop is not None
         self.lowering, self.eqn, self.view = lowering, eqn, eqn.op.loop
         self.programs, self.body, self.parts = programs, programs[-1], parts
-        self.operands, self.memory = operands, list(results)
+        self.operands, self.results = operands, results
         self.temporaries: list[Buffer] = []
         self.part: LoopVar | None = None
         self.chunk: LoopVar | None = None
@@ -224,9 +216,8 @@ class _ProgramLoop:
         then: list[Buffer] = []
         for i, start in enumerate(self.view.initial(self.operands)):
             first, second = self._carry_buffers(i)
-            if _memory(first) is not start:
-                number = self.body.results + self.view.consts + i
-                before.append(Copy(first, self._own(start, number)))
+            number = self.body.results + self.view.consts + i
+            before.append(Copy(first, self._own(start, number)))
             before_it, after_it, last = first, first, first
             if first is not second:
                 before_it, after_it, last, other = (
@@ -237,15 +228,15 @@ class _ProgramLoop:
                 carries.append(Carry(second, after_it, before_it, other))
             now.append(before_it)
             then.append(after_it)
-            there = self.memory[i] in (_memory(first), _memory(second))
+            there = self.results[i] in (memory_of(first), memory_of(second))
             if not there or not (known or first is second):
                 # A result that is the same in all parts is stored by each of them.
-                after.append(Copy(self._own(self.memory[i], i), last))
+                after.append(Copy(self._own(self.results[i], i), last))
         loop = self._while if count is None else self._for
         body = (*before, loop(tuple(carries), now, then), *after)
         region = Region(body, None, self.part, self.chunk)
         item = RegionItem(
-            self.eqn, self.operands, tuple(self.memory), region, tuple(self.temporaries)
+            self.eqn, self.operands, self.results, region, tuple(self.temporaries)
         )
         self.lowering.items.append(item)
 
@@ -262,14 +253,12 @@ class _ProgramLoop:
             own = [_rows(x, size, (self.part, stride)) for x in two]
             return own[0], own[-1]
         if in_place:
-            start = self.view.start + i
-            if lowering.may_overwrite(self.eqn, self.eqn.invars[start]):
-                self.memory[i] = self.operands[start]
-                lowering.buffers[self.eqn.outvars[i]] = self.operands[start]
-            own_rows = self._own(self.memory[i], i)
+            start = self.eqn.invars[self.view.start + i]
+            lowering.tie(self.eqn, self.results[i], start)
+            own_rows = self._own(self.results[i], i)
             return own_rows, own_rows
         other = self._own(self._temporary(aval, f"next{i}"), i)
-        result = self._own(self.memory[i], i)
+        result = self._own(self.results[i], i)
         # The last iteration writes the result, if that is known.
         return (other, result) if self.is_odd else (result, other)
 
@@ -286,7 +275,7 @@ class _ProgramLoop:
     def _arena(self) -> Buffer | None:
         arena = _arena(self.lowering, self.eqn, self.programs, self.chunk)
         if arena is not None:
-            self.temporaries.append(_memory(arena))
+            self.temporaries.append(memory_of(arena))
         return arena
 
     def _own(self, array: Buffer, number: int, at: LoopVar | None = None) -> Buffer:
@@ -303,7 +292,7 @@ class _ProgramLoop:
         consts, _, xs = op.parts(self.operands)
         iteration, n = LoopVar("iteration", op.length), body.results
         own = [self._own(x, n + i) for i, x in enumerate(consts)]
-        first, stacked = n + len(consts) + len(now), self.memory[len(then) :]
+        first, stacked = n + len(consts) + len(now), self.results[len(then) :]
         rows = [self._own(x, first + i, iteration) for i, x in enumerate(xs)]
         outs = [self._own(x, len(then) + i, iteration) for i, x in enumerate(stacked)]
         call = Call(body, (*then, *outs), (*own, *now, *rows), self.arena)
@@ -329,12 +318,6 @@ class _ProgramLoop:
         calls = -(-most // max(cost, 1))  # the estimate may be 0
         every = 1 << max(calls - 1, 0).bit_length()
         return (Call(SIGNALS, every=every),)
-
-
-def _memory(buffer: Buffer) -> Buffer:
-    """The buffer in whose memory a part of it lies."""
-    storage = buffer.storage
-    return storage.of if isinstance(storage, View) else buffer
 
 
 def _rows(array: Buffer, size: int, *walked: tuple[LoopVar | None, int]) -> Buffer:

@@ -8,18 +8,24 @@ among items, the parts of values that need nothing awaited go before it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from curta.compiler.loops.nodes import Buffer
 from curta.compiler.lower.items import Item, LoopItem, RegionItem, reads, written
 
+Roots = Mapping[Buffer, Buffer]
 
-def interiors_first(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items with interiors before the halos are waited for."""
+
+def interiors_first(items: Sequence[Item], roots: Roots) -> tuple[Item, ...]:
+    """The items with interiors before the halos are waited for.
+
+    `roots` has the buffer in whose memory another one lies.
+    """
     if not any(map(_waits, items)):
         return tuple(items)
     result: list[Item] = []
     for item in items:
-        at = _before_waits(item, result) if _is_part(item) else len(result)
+        at = _before_waits(item, result, roots) if _is_part(item) else len(result)
         result.insert(at, item)
     return tuple(result)
 
@@ -33,13 +39,17 @@ def _is_part(item: Item) -> bool:
     return isinstance(item, LoopItem) and item.partial
 
 
-def _before_waits(part: Item, before: Sequence[Item]) -> int:
+def _before_waits(part: Item, before: Sequence[Item], roots: Roots) -> int:
     """The position of a part: before all waits but those it depends on."""
-    read, own, result = {*reads(part)}, {*written(part)}, len(before)
+
+    def memory(buffers: Sequence[Buffer]) -> set[Buffer]:
+        return {roots.get(b, b) for b in buffers}
+
+    read, own, result = memory(reads(part)), memory(written(part)), len(before)
     for at in range(len(before) - 1, -1, -1):
         other = before[at]
-        made = {*written(other)}
-        if made & read or own.intersection(reads(other)):
+        made = memory(written(other))
+        if made & read or own & memory(reads(other)):
             break
         if made & own and not _is_part(other):
             break

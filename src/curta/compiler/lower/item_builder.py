@@ -60,6 +60,7 @@ class ItemBuilder:
             self._buffer(v, "const") for v in jaxpr.constvars
         )
         self.copies: dict[tuple[Atom, tuple[int, ...], Any], Buffer] = {}
+        self.ties: dict[Buffer, Buffer] = {}  # result -> operand in whose memory it is
 
     def _buffer(self, var: Var, prefix: str) -> Buffer:
         buffer = self.new_buffer(var.aval, f"{prefix}{len(self.avals)}")
@@ -83,9 +84,13 @@ class ItemBuilder:
         """New buffers for the results of an eqn."""
         return tuple(self._buffer(v, "v") for v in eqn.outvars)
 
-    def may_overwrite(self, eqn: Eqn, operand: Atom) -> bool:
-        """Whether an eqn may put a result where an operand lies."""
-        return self.overwriting.allowed(eqn, operand)
+    def tie(self, eqn: Eqn, result: Buffer, operand: Atom) -> bool:
+        """Put a result where an operand lies, if the eqn may overwrite that."""
+        if not self.overwriting.allowed(eqn, operand):
+            return False
+        assert isinstance(operand, Var)
+        self.ties[result] = self.buffers[operand]
+        return True
 
     def buffer_of(self, atom: Atom) -> Buffer | None:
         """The buffer in which a value lies, if it does."""

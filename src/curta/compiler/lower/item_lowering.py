@@ -37,6 +37,7 @@ from curta.compiler.lower.item_builder import CompilePart, InPlace, ItemBuilder
 from curta.compiler.lower.items import Item, LoopItem
 from curta.compiler.lower.matrix_loops import matrix_loop_item
 from curta.compiler.lower.routines import in_memory, routine_item
+from curta.compiler.lower.ties import roots_of
 from curta.compiler.lower.updates import update_items
 from curta.compiler.lower.windows import (
     choice_items,
@@ -83,6 +84,8 @@ class LoweredItems:
         avals: the type of the value in each buffer.
         builder: the builder of the scalar expressions in the items.
         variables: the buffer of each materialised value of the jaxpr.
+        roots: the buffer in whose memory a buffer lies, if that is another one.
+        ties: results that begin as an operand and lie in its memory.
         overwritten: indices of the arguments that items write to.
     """
 
@@ -93,6 +96,8 @@ class LoweredItems:
     avals: dict[Buffer, ShapedArray]
     builder: ScalarBuilder
     variables: Mapping[Var, Buffer]
+    roots: Mapping[Buffer, Buffer]
+    ties: Mapping[Buffer, Buffer]
     overwritten: frozenset[int]
 
 
@@ -157,9 +162,11 @@ class ItemLowering(ItemBuilder):
     def lowered(self) -> LoweredItems:
         written, given = self.overwriting.overwritten, enumerate(self.jaxpr.invars)
         arguments = frozenset(i for i, v in given if v in written)
+        roots = roots_of(self.ties, self.inputs, self.outputs)
         return LoweredItems(
-            interiors_first(self.items), self.inputs, self.consts, tuple(self.outputs),
-            self.avals, self.builder, self.buffers, arguments,
+            interiors_first(self.items, roots), self.inputs, self.consts,
+            tuple(self.outputs), self.avals, self.builder, self.buffers, roots,
+            self.ties, arguments,
         )  # fmt: skip
 
     def _eqn(self, eqn: Eqn) -> None:
@@ -204,14 +211,14 @@ class ItemLowering(ItemBuilder):
     def update(self, eqn: Eqn) -> None:
         """Add the items of an update, in the operand's memory if nobody needs that."""
         (out,) = eqn.outvars
-        memory = self.buffer_of(eqn.invars[0])
-        if memory is None or not self.may_overwrite(eqn, eqn.invars[0]):
-            return update_items(self, eqn, self._buffer(out, "v"), copy=True)
+        operand, result = eqn.invars[0], self._buffer(out, "v")
+        there = self.buffer_of(operand) is not None
+        if not there or not self.tie(eqn, result, operand):
+            return update_items(self, eqn, result, copy=True)
         for var in self.overwriting.to_compute_first(eqn):
             if var not in self.buffers:
                 self._map(var)
-        self.buffers[out] = memory
-        return update_items(self, eqn, memory, copy=False)
+        return update_items(self, eqn, result, copy=False)
 
     def _host(self, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
         """An eqn that runs in Python."""
@@ -369,13 +376,16 @@ class ItemLowering(ItemBuilder):
         """The outputs; a value returned as it came in, or twice, is copied."""
         taken: set[Buffer] = set(self.inputs) | set(self.consts)
         replaced = {out: self.buffers[var] for var, out in self.in_place.items()}
+        first = roots_of(self.ties)
         for position, atom in enumerate(self.jaxpr.outvars):
             buffer = self.buffer_of(atom)
-            there = buffer is replaced.get(position)
-            if buffer is None or (buffer in taken and not there):
+            memory = None if buffer is None else first.get(buffer, buffer)
+            there = memory is replaced.get(position)
+            if buffer is None or (memory in taken and not there):
                 element, name = partial(self.elements.at, atom), len(self.outputs)
-                buffer = self.stored(atom.aval, f"out{name}", element, "copy")
-            taken.add(buffer)
+                buffer = memory = self.stored(atom.aval, f"out{name}", element, "copy")
+            assert memory is not None
+            taken.add(memory)
             self.outputs.append(buffer)
 
 

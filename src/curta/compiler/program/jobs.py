@@ -29,7 +29,7 @@ def in_jobs(
     Args:
         works: what the program runs.
         arena: where temporaries lie.
-        same: results that may lie in the memory of an argument.
+        same: the buffer that stands for the memory of one that may lie there.
         often: whether the program runs many times at each call.
     """
     tuning = config.tuning
@@ -93,10 +93,12 @@ class _Row:
         reads, writes = set[Buffer](), set[Buffer]()
         ranges: list[tuple[int, int, bool]] = []
         for buffer in buffers(work):
-            start = self.arena.offsets.get(buffer)
+            memory = self.same.get(buffer, buffer)
+            memory = self.same.get(memory, memory)  # a result where an argument lies
+            start = self.arena.offsets.get(memory)
             if start is None:
                 place = writes if buffer in written else reads
-                place.add(self.same.get(buffer, buffer))
+                place.add(memory)
             else:
                 end = start + aligned_size(buffer)
                 ranges.append((start, end, buffer in written))

@@ -8,7 +8,7 @@ address: bodies of loops and branches are programs of their own, which works cal
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from curta.compiler.callee import Callee
 from curta.compiler.fuse.fuse import FusionPlan
 from curta.compiler.loops.bufferize import Arena
 from curta.compiler.loops.nodes import Buffer
+from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems
 from curta.compiler.program.work import Job, Work, called_programs, works_in
 from curta.compiler.targets import Target
@@ -37,6 +38,9 @@ class Program(Callee):
         groups: the works of each group; most groups are one kernel.
         jobs: the works in the order of execution, with independent kernels joined.
         pointers: buffers that the caller provides: results, arguments, constants.
+        may_overwrite: arguments that the caller gives away, each with the result that
+            may take its memory.
+        roots: the buffer that stands for the memory of each buffer that shares it.
         arena: offsets of the temporaries.
         consts: the arrays of the constants.
         often: True if the program is the body of a loop or a branch.
@@ -50,9 +54,16 @@ class Program(Callee):
     groups: tuple[tuple[Work, ...], ...]
     jobs: tuple[Work | Job, ...]
     pointers: tuple[Buffer, ...]
+    may_overwrite: InPlace
+    roots: Mapping[Buffer, Buffer]
     arena: Arena
     consts: tuple[np.ndarray[Any, Any], ...]
     often: bool
+
+    @property
+    def shared(self) -> set[tuple[int, int]]:
+        """The results that share the memory of an argument, each with that."""
+        return {(o, i) for i, o in self.may_overwrite.items() if o in self.in_place}
 
     @property
     def works(self) -> list[Work]:

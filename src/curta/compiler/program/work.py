@@ -13,6 +13,12 @@ from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.nodes import Buffer, Kernel, Region, memory_of
 from curta.compiler.loops.schedule import Schedule
 from curta.compiler.lower.items import LibraryItem
+from curta.compiler.memory.accesses import (
+    Accesses,
+    accesses_of,
+    kernel_accesses,
+    region_accesses,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +55,15 @@ def buffers(work: Work) -> tuple[Buffer, ...]:
     if isinstance(work, LibraryItem):
         return *work.results, *work.operands, *work.temporaries
     return tuple(map(memory_of, work.placement.arguments))
+
+
+def work_accesses(work: Work) -> Accesses:
+    """Return the accesses of a scheduled work, without registers and rows."""
+    if isinstance(work, LibraryItem):
+        return accesses_of(work)
+    if isinstance(work.kernel, Region):
+        return region_accesses(work.kernel, buffers(work))
+    return kernel_accesses(work.kernel, frozenset(buffers(work)))
 
 
 LibraryKey = Dot | Contraction | Routine

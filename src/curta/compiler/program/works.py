@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,7 @@ from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems
 from curta.compiler.lower.items import LibraryItem, RegionItem
+from curta.compiler.lower.ties import without_idle_copies
 from curta.compiler.program.jobs import in_jobs
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import Job, Scheduled, Work, buffers, called_programs
@@ -73,9 +74,11 @@ def program_of(
     """
     groups = tuple(map(tuple, works_of(plan, items, target, often)))
     works = [work for group in groups for work in group]
-    pointers = ends_of(items)
-    arena = arena_of(works, pointers, replaceable_temporaries(plan))
-    same = {items.outputs[o]: items.inputs[i] for i, o in in_place.items()}
+    pointers, roots = ends_of(items), items.roots
+    replaceable = replaceable_temporaries(plan, roots)
+    arena = arena_of(works, pointers, roots, replaceable)
+    given = {items.outputs[o]: items.inputs[i] for i, o in in_place.items()}
+    same = {**roots, **given}
     ends = [*jaxpr.out_avals, *jaxpr.in_avals]
     avals = [v.aval for v in jaxpr.constvars]
     return Program(
@@ -91,6 +94,8 @@ def program_of(
         groups=groups,
         jobs=tuple(in_jobs(works, arena, same, often)),
         pointers=tuple(pointers),
+        may_overwrite=in_place,
+        roots=roots,
         arena=arena,
         consts=tuple(map(const_as_numpy, flat.consts, avals)),
         often=often,
@@ -108,11 +113,11 @@ def rearranged(
 
     No work overwrites an argument or a temporary that another one may still read.
     """
-    arena = arena_of(works, pointers, {})
+    arena = arena_of(works, pointers, program.roots, {})
     return dataclasses.replace(
         program,
         groups=tuple((work,) for work in works),
-        jobs=tuple(in_jobs(works, arena, {}, False)),
+        jobs=tuple(in_jobs(works, arena, program.roots, False)),
         pointers=tuple(pointers),
         arena=arena,
         arena_word=len(consts) + 1,
@@ -151,7 +156,7 @@ def works_of(
     for group in plan.groups:
         item = group.items[0]
         if isinstance(item, RegionItem):
-            groups.append([_scheduled_region(item, target)])
+            groups.append([_scheduled_region(item, target, items.roots)])
         elif isinstance(item, LibraryItem):
             groups.append([item])
         else:
@@ -161,6 +166,7 @@ def works_of(
     works = [w for group in groups for w in group]
     users = Counter(b for w in works for b in _touched(w))
     shared = {*ends_of(items), *(b for b, count in users.items() if count > 1)}
+    shared.update(items.ties.values())
     shared.update(b for w in works if not isinstance(w, Kernel) for b in _touched(w))
     return [
         [
@@ -187,19 +193,26 @@ def _scheduled(
     return Scheduled(kernel, plan, placement_of(kernel, plan, shared))
 
 
-def _scheduled_region(item: RegionItem, target: Target) -> Scheduled:
+def _scheduled_region(
+    item: RegionItem, target: Target, roots: Mapping[Buffer, Buffer]
+) -> Scheduled:
     arrays = (*dict.fromkeys((*item.results, *item.operands, *item.temporaries)),)
+    region = without_idle_copies(item.region, roots)
     if os.environ.get("CURTA_CHECK"):
-        check_region(item.region, arrays)
-    plan = region_schedule(item.region, target.vector_bytes)
-    return Scheduled(item.region, plan, BufferPlacement(arrays, frozenset(), {}))
+        check_region(region, arrays)
+    plan = region_schedule(region, target.vector_bytes)
+    return Scheduled(region, plan, BufferPlacement(arrays, frozenset(), {}))
 
 
 def arena_of(
-    works: Sequence[Work], ends: Sequence[Buffer], replaceable: Replaceable
+    works: Sequence[Work],
+    ends: Sequence[Buffer],
+    roots: Mapping[Buffer, Buffer],
+    replaceable: Replaceable,
 ) -> Arena:
     """Where works have what does not lie in the arrays of the caller."""
-    return plan_arena([buffers(w) for w in works], set(ends), replaceable)
+    steps = [[roots.get(b, b) for b in buffers(w)] for w in works]
+    return plan_arena(steps, set(ends), replaceable)
 
 
 def needs_threads(program: Program) -> bool:

@@ -1,0 +1,1 @@
+"""Memory: what works read and write, and where their buffers lie."""
