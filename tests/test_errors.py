@@ -1,6 +1,9 @@
-"""The exceptions: base classes, opening words, remedies."""
+"""The exceptions: base classes, opening words, remedies, pages."""
 
+import inspect
+import pathlib
 import pickle
+import re
 
 import pytest
 
@@ -29,8 +32,7 @@ CASES = {
         errors.ConcretizationTypeError,
         "Attempted boolean conversion of traced array with shape bool[].\n"
         "The error occurred while tracing the function f at F:1 for jit.\n"
-        "See https://docs.jax.dev/en/latest/errors.html"
-        "#jax.errors.TracerBoolConversionError\n",
+        "See docs/errors.md#tracerboolconversionerror\n",
     ),
     errors.TracerArrayConversionError: (
         TypeError,
@@ -55,7 +57,7 @@ def test_errors_about_tracers(cls):
     text = str(error)
     assert isinstance(error, base)
     assert text.startswith(opening)
-    assert f"errors.html#jax.errors.{cls.__name__}\n" in text
+    assert f"See docs/errors.md#{cls.__name__.lower()}\n" in text
     assert text.splitlines()[-1].startswith("To fix it: ")
     again = pickle.loads(pickle.dumps(error))
     assert type(again) is cls
@@ -71,8 +73,42 @@ def test_context_of_a_concretization():
 def test_errors_with_a_message(cls):
     error = cls("Encountered something.")
     assert isinstance(error, TypeError)
-    assert str(error).startswith("Encountered something.\nSee https://")
+    assert str(error).startswith("Encountered something.\nSee docs/errors.md#")
     assert "To fix it: " in str(error)
+
+
+ROOT = pathlib.Path(__file__).parents[1]
+CALL = re.compile(r"""\bpage\(\s*["']([\w/]+)["'](?:,\s*["']([\w-]+)["'])?\s*\)""")
+
+
+def anchors(page):
+    """The sections of a page, as links name them."""
+    titles = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", t.lower()).replace(" ", "-") for t in titles}
+
+
+def test_each_documented_error_has_a_section():
+    base = errors.JAXTypeError.__mro__[1]
+    kinds = {k for k in vars(errors).values() if inspect.isclass(k)}
+    kinds = {k for k in kinds if issubclass(k, base)} - {base}
+    names = {
+        k.__name__.lower() for k in kinds - {errors.JAXTypeError, errors.JAXIndexError}
+    }
+    assert names and names <= anchors("docs/errors.md")
+
+
+def test_the_pages_of_messages_exist():
+    source = ROOT / "src/curta"
+    found = {m for p in source.rglob("*.py") for m in CALL.findall(p.read_text())}
+    assert len(found) > 5
+    for name, section in found:
+        assert not section or section in anchors(f"docs/{name}.md"), (name, section)
+
+
+def test_messages_name_no_pages_of_another_project():
+    source = ROOT / "src/curta"
+    for path in source.rglob("*.py"):
+        assert "docs.jax.dev" not in path.read_text(), path
 
 
 def test_other_bases():

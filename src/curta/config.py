@@ -253,6 +253,11 @@ log_compiles: Option = _flag(
     "jax_log_compiles",
     "Log a warning for every function that is traced and compiled.",
 )
+show_compiling: Option = _flag(
+    "curta_show_compiling",
+    "Show a line in terminals and notebooks while a function compiles, after a second.",
+    default=True,
+)
 advice: Option = _define(
     "curta_advice",
     "warn",

@@ -16,6 +16,7 @@ import math
 from typing import Any, Protocol
 
 from curta._base.on_demand import Listing, listed
+from curta._base.pages import page
 from curta._base.uncaught import before_shown
 
 __all__ = [
@@ -38,8 +39,6 @@ __all__ = [
 ]
 __dir__: Listing = listed(__all__)
 
-_ERROR_PAGE = "https://docs.jax.dev/en/latest/errors.html"
-
 
 class DescribedTracer(Protocol):
     """The methods of a tracer that error messages use."""
@@ -55,7 +54,8 @@ class _DocumentedError(Exception):
     _remedy = ""
 
     def __init__(self, message: str) -> None:
-        link = f"See {_ERROR_PAGE}#jax.errors.{type(self).__name__}"
+        kinds = (k for k in type(self).__mro__ if k.__module__ == __name__)
+        link = f"See {page('errors', next(kinds).__name__.lower())}"
         super().__init__("\n".join(filter(None, [message, link, self._remedy])))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -129,15 +129,16 @@ class TracerBoolConversionError(ConcretizationTypeError):
         Traceback (most recent call last):
         TracerBoolConversionError: Attempted boolean conversion of traced array ...
 
-    ``numpy.where(x > 0, x, -x)`` says the same without a Python branch.
+    ``curta.numpy.where(x > 0, x, -x)`` says the same without a Python branch.
     """
 
     _remedy = (
-        "To fix it: choose between values with numpy.where or lax.select, branch with "
+        "To fix it: choose between values with curta.numpy.where, branch with "
         "lax.cond, loop with lax.while_loop, or mark the argument as static."
     )
 
-    def __init__(self, tracer: DescribedTracer) -> None:
+    def __init__(self, tracer: DescribedTracer, remedy: str = "") -> None:
+        self._remedy = remedy or self._remedy
         JAXTypeError.__init__(
             self,
             f"Attempted boolean conversion of {tracer._error_repr()}."
@@ -157,8 +158,8 @@ class TracerArrayConversionError(JAXTypeError):
 
     _remedy = (
         "To fix it: call the function of the same name in curta.numpy; to index a "
-        "NumPy array with a traced value, convert the array with numpy.asarray of "
-        "curta first."
+        "NumPy array with a traced value, convert the array with "
+        "curta.numpy.asarray first."
     )
 
     def __init__(self, tracer: DescribedTracer) -> None:
@@ -202,8 +203,8 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     """
 
     _remedy = (
-        "To fix it: keep the full shape with numpy.where(mask, x, fill), or fix the "
-        "size of the result with numpy.nonzero(mask, size=...)."
+        "To fix it: keep the full shape with curta.numpy.where(mask, x, fill), or fix "
+        "the size of the result with curta.numpy.nonzero(mask, size=...)."
     )
 
     def __init__(self, tracer: object) -> None:
@@ -242,7 +243,12 @@ class KeyReuseError(JAXTypeError):
     curta.errors.KeyReuseError: Previously-consumed key passed to ...
     """
 
-    _remedy = "To fix it: make a fresh key for every use with random.split(key)."
+    _remedy = "To fix it: make a key for every use with curta.random.split(key)."
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        self._remedy = remedy or self._remedy
+        self.finding = f"{message}\n{self._remedy}"  # without the page
+        super().__init__(message)
 
 
 class JaxprTypeError(TypeError):
@@ -287,10 +293,24 @@ class JaxRuntimeError(RuntimeError):
 
 
 class OutOfMemoryError(JaxRuntimeError, MemoryError):
-    """The system has not the memory for an array, or for what a program works in."""
+    """The system has not the memory for an array, or for what a program works in.
 
-    def __init__(self, size: int):
-        super().__init__(f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes.")
+    `shape` and `dtype` are those of the array, None for a program's temporaries.
+    """
+
+    def __init__(
+        self, size: int, shape: tuple[int, ...] | None = None, dtype: Any = None
+    ):
+        self.size = size
+        self.shape = shape
+        self.dtype = dtype
+        text = f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes"
+        if shape is not None:
+            text += f" for an array of {dtype}[{','.join(map(str, shape))}]"
+        super().__init__(f"{text}.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.size, self.shape, self.dtype)
 
 
 class DeletedArrayError(RuntimeError, ValueError):
@@ -319,7 +339,7 @@ def as_out_of_memory(error: MemoryError) -> MemoryError:
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if shape is None or dtype is None:
         return error
-    return OutOfMemoryError(math.prod(shape) * dtype.itemsize)
+    return OutOfMemoryError(math.prod(shape) * dtype.itemsize, shape, dtype)
 
 
 class AdviceWarning(UserWarning):

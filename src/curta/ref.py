@@ -110,7 +110,7 @@ def new_ref(
         aval = typeof(init_val)
     except TypeError:
         raise TypeError(
-            "Error interpreting argument to new_ref as a JAX value. The problematic"
+            "Error interpreting argument to new_ref as an array. The problematic"
             f" value is of type {type(init_val)} and was passed to new_ref at position"
             " 0."
         ) from None

@@ -45,8 +45,11 @@ def comb(n: Any, k: Any) -> Any:
 
 def poch(z: Any, m: Any) -> Any:
     if _is_pole(z) and m == mp.floor(m) and abs(m) < 1000:
-        return mp.fprod(z + k for k in range(int(m))) if m >= 0 else (
-            1 / mp.fprod(z - k for k in range(1, int(-m) + 1)))
+        return (
+            mp.fprod(z + k for k in range(int(m)))
+            if m >= 0
+            else (1 / mp.fprod(z - k for k in range(1, int(-m) + 1)))
+        )
     if _is_pole(z + m):
         return mp.inf
     with mp.workdps(mp.mp.dps + 110 if abs(z) > 1e10 else mp.mp.dps):
@@ -153,8 +156,12 @@ def ndtr(x: Any) -> Any:
 def log_ndtr(x: Any) -> Any:
     if x < -1e5:
         s = 1 / (x * x)
-        return -x * x / 2 - mp.log(-x) - mp.log(2 * mp.pi) / 2 + mp.log1p(
-            -s + 3 * s * s - 15 * s**3)
+        return (
+            -x * x / 2
+            - mp.log(-x)
+            - mp.log(2 * mp.pi) / 2
+            + mp.log1p(-s + 3 * s * s - 15 * s**3)
+        )
     if x > 0:
         return mp.log1p(-ndtr(-x))
     return mp.log(ndtr(x))

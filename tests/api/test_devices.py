@@ -50,7 +50,7 @@ class TestPut:
     def test_mistakes(self):
         with pytest.raises(ValueError, match="`jax.device_put` only accepts `None`"):
             curta.device_put(1, "cpu")
-        with pytest.raises(TypeError, match="Argument 'a' of type .* not a valid JAX"):
+        with pytest.raises(TypeError, match="Argument 'a' of type .* not a valid"):
             curta.device_put("a")
         with pytest.raises(ValueError, match=r"(?s)tree prefix.*details \(2 found\)"):
             curta.device_put({"a": 1, "b": 2}, {"a": [None], "b": (None, None)})

@@ -184,7 +184,7 @@ MISTAKES = [
         "array str",
         lambda: jnp.array("abc"),
         TypeError,
-        "Value 'abc' with dtype <U3 is not a valid JAX",
+        "Value 'abc' with dtype <U3 is not a valid",
         "Only arrays of numeric types are supported",
     ),
     (
@@ -261,14 +261,14 @@ MISTAKES = [
         "dtype object",
         lambda: jnp.zeros(3, dtype=object),
         TypeError,
-        "JAX only supports number, bool, and string",
+        "Only number, bool, and string dtypes are",
         "Arrays hold booleans, integers, floats and",
     ),
     (
         "dtype str",
         lambda: jnp.zeros(3, dtype="U3"),
         TypeError,
-        "JAX only supports number, bool, and string",
+        "Only number, bool, and string dtypes are",
         "Arrays hold booleans, integers, floats and",
     ),
     (

@@ -133,7 +133,7 @@ NAMED = [
     (along(lambda y: lax.all_to_all(y, "n", 0, 5)), ValueError,
      "axis 5 is out of bounds for array of dimension", ""),
     (lambda: lax.psum_scatter("x", "n"), TypeError, f"{OPERAND} psum_scatter", "'x'"),
-    (lambda: lax.psum(X, ("n", "n")), NameError, "unbound axis name: n", ""),
+    (lambda: lax.psum(X, ("n", "n")), NameError, "Found an unbound axis name: n", ""),
     (along(lambda y: lax.psum(y, ("n", "n"))), ValueError, "duplicate value", ""),
     (along(lambda y: lax.pcast(y, "n", to="varying")), ValueError,
      "pvary should be called under jax.shard_map", "{'n'}"),

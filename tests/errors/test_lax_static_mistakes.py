@@ -232,7 +232,7 @@ BINDS = [
 ]  # fmt: skip
 
 
-OPERAND = "Error interpreting argument to {} as a JAX value"
+OPERAND = "Error interpreting argument to {} as an array"
 OPERANDS = [
     (mistake, TypeError, OPERAND.format(name), "'x' of type <class 'str'>")
     for name, mistake in [

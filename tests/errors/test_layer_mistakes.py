@@ -36,7 +36,7 @@ MISTAKES = {
     "no such axis name": (
         lambda: nn.one_hot(1, 3, axis="x"),
         NameError,
-        "unbound axis name: x",
+        "Found an unbound axis name: x",
     ),
     "mapped axis of another size": (
         lambda: curta.vmap(lambda x: nn.one_hot(x, 4, axis="i"), axis_name="i")(

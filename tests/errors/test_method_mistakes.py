@@ -145,7 +145,7 @@ MISTAKES = [
     (
         lambda: jnp.gcd(N, K),
         ValueError,
-        "dtype=key<fry> is not a valid dtype for JAX type promotion",
+        "dtype=key<fry> is not a valid dtype for type promotion",
         "",
     ),
     (lambda: jnp.mean(V, dtype=K.dtype), ValueError, "Cannot convert_element_type", ""),
@@ -217,12 +217,12 @@ MISTAKES = [
         "Input dtypes",
         "float8_e4m3fn",
     ),
-    (lambda: M.at["x"].set(K), TypeError, "JAX does not support string indexing", ""),
+    (lambda: M.at["x"].set(K), TypeError, "String indexing is not supported", ""),
     (lambda: K.at[0].set(1), IndexError, "Too many indices: array is 0-dim", ""),
     (
         lambda: jnp.result_type(np.longdouble, 1),
         ValueError,
-        "dtype=dtype('float128') is not a valid dtype for JAX type promotion.",
+        "dtype=dtype('float128') is not a valid dtype for type promotion.",
         "",
     ),
     (lambda: jnp.array(1, ndmin=2**40), ValueError, "maximum supported dimension", ""),
@@ -283,7 +283,7 @@ MISTAKES = [
     (
         lambda: jnp.promote_types(object, int),
         ValueError,
-        "dtype=dtype('O') is not a valid dtype for JAX type promotion",
+        "dtype=dtype('O') is not a valid dtype for type promotion",
         "",
     ),
 ]

@@ -60,12 +60,12 @@ MISTAKES = {
     "text traced": (
         lambda: curta.make_jaxpr(lambda x: x)("abc"),
         TypeError,
-        "Error interpreting argument to <function",
+        "Error interpreting argument to <lambda> at",
     ),
     "shape of text": (
         lambda: curta.eval_shape(lambda d: d, {"a": "b"}),
         TypeError,
-        "Error interpreting argument to <function",
+        "Error interpreting argument to <lambda> at",
     ),
     "static list traced": (
         lambda: traced_statically(1, 1.0, [2], 3.0), ValueError, NOT_HASHABLE,
@@ -118,7 +118,7 @@ MISTAKES = {
     "size of a struct": (
         lambda: curta.eval_shape(lambda x: x, curta.ShapeDtypeStruct((2.5,), float)),
         TypeError,
-        "Error interpreting argument to <function",
+        "Error interpreting argument to <lambda> at",
     ),
     "unknown backend": (
         lambda: curta.devices("tape"),
@@ -188,7 +188,7 @@ MISTAKES = {
     "text as a residual": (
         lambda: curta.grad(_keeping("text"))(1.0),
         TypeError,
-        "Argument 'text' of type <class 'str'> is not a valid JAX type",
+        "Argument 'text' of type <class 'str'> is not a valid array type",
     ),
     "no rule after all": (
         lambda: _keeping(None, forward=None)(1.0),

@@ -71,7 +71,7 @@ MISTAKES = [
     (lambda: jnp.median(M, axis=1.0), TypeError, "'float' object cannot be", ""),
     (lambda: jnp.prod(M, axis="i"), NotImplementedError, "Named reductions not", ""),
     (lambda: jnp.sum(M, axis="i"), NameError, "Found an unbound axis name: i", "vmap"),
-    (lambda: jnp.mean(M, axis="i"), NameError, "unbound axis name: i", "vmap"),
+    (lambda: jnp.mean(M, axis="i"), NameError, "Found an unbound axis name: i", "vmap"),
     (lambda: jnp.unstack(jnp.array(1.0)), ValueError, "axis 0 is out of bounds", ""),
     # shapes
     (lambda: jnp.polymul(V, 1.0), TypeError, "len() of unsized object", "polymul"),

@@ -11,8 +11,8 @@ MISTAKES = [
         "tree map",
         lambda: curta.tree.map(lambda x, y: x, {"a": 1}, {"b": 1}),
         ValueError,
-        "pytree structure error: different pytree",
-        "different pytree metadata at key path",
+        "pytree structure error: different keys of dict",
+        "only the prefix pytree tree_map tree has 'a' and only the full pytree has 'b'",
     ),
     (
         "tree map len",

@@ -19,14 +19,14 @@ MISTAKES = [
         lambda: curta.jit(lambda x: 1 if x > 0 else 2)(1.0),
         errors.TracerBoolConversionError,
         "Attempted boolean conversion of traced array",
-        "choose between values with numpy.where or",
+        "choose between values with curta.numpy.where, branch",
     ),
     (
         "jit while",
         lambda: curta.jit(lambda x: [1 for _ in iter(lambda: bool(x > 0), False)])(1.0),
         errors.TracerBoolConversionError,
         "Attempted boolean conversion of traced array",
-        "choose between values with numpy.where or",
+        "choose between values with curta.numpy.where, branch",
     ),
     (
         "jit int",
@@ -89,7 +89,7 @@ MISTAKES = [
         lambda: curta.jit(lambda x: x[x > 0])(X),
         errors.NonConcreteBooleanIndexError,
         "Array boolean indices must be concrete; got",
-        "keep the full shape with numpy.where(mask,",
+        "keep the full shape with curta.numpy.where(mask,",
     ),
     (
         "jit nonzero",

@@ -160,14 +160,14 @@ MISTAKES = [
         "vjp shape",
         lambda: curta.vjp(jnp.sin, X)[1](jnp.ones(2)),
         ValueError,
-        "unexpected JAX type (e.g. shape/dtype) for",
+        "unexpected type (e.g. shape/dtype) for",
         "got float32[2], but expected float32[3]",
     ),
     (
         "vjp dtype",
         lambda: curta.vjp(jnp.sin, X)[1](N),
         ValueError,
-        "unexpected JAX type (e.g. shape/dtype) for",
+        "unexpected type (e.g. shape/dtype) for",
         "got int32[3], but expected float32[3]",
     ),
     (
@@ -301,14 +301,14 @@ MISTAKES = [
         lambda: curta.vmap(lambda x: x["a"], in_axes=({"b": 0},))({"a": X}),
         ValueError,
         "vmap in_axes specification must be a tree",
-        "different pytree metadata at key path vmap",
+        "different keys of dict at key path vmap",
     ),
     (
         "vmap bool",
         lambda: curta.vmap(lambda x: x if x > 0 else -x)(X),
         errors.TracerBoolConversionError,
         "Attempted boolean conversion of traced array",
-        "choose between values with numpy.where or",
+        "choose between values with curta.numpy.where, branch",
     ),
     (
         "vmap mixed",

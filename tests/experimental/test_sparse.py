@@ -428,7 +428,7 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
         (
             lambda: sparse.todense((BCOO.fromdense(ONES), "a")),
             TypeError,
-            "Error interpreting argument to todense as a JAX value",
+            "Error interpreting argument to todense as an array",
         ),
         (lambda: sparse.jacrev(), TypeError, "^jacrev.. missing 1 required"),
         (lambda: BCOO.fromdense(ONES, n_batch=2), ValueError, "Invalid n_batch=2"),
@@ -461,7 +461,7 @@ X = BCOO.fromdense(np.eye(3, dtype=np.float32))
         (
             lambda: sparse.csr_matvec(CSR.fromdense(jnp.eye(2)), (1.0, 2.0)),
             TypeError,
-            "Error interpreting argument to csr_matvec as a JAX value",
+            "Error interpreting argument to csr_matvec as an array",
         ),
         (
             lambda: sparse.empty((-1, 2), sparse_format="csr"),

@@ -139,7 +139,7 @@ def test_dtypes_of_updates():
 
 ERRORS = [
     (lambda x: x[1.0], TypeError, "Indexer must have integer or boolean type"),
-    (lambda x: x["a"], TypeError, "JAX does not support string indexing"),
+    (lambda x: x["a"], TypeError, "String indexing is not supported"),
     (lambda x: x[[0, 1]], TypeError, "Using a non-tuple sequence"),
     (lambda x: x[0, 0, 0, 0], IndexError, "Too many indices: array is 3-dimensional"),
     (lambda x: x[..., ...], IndexError, "can only have a single ellipsis"),

@@ -15,7 +15,7 @@ KEYS = curta.random.split(curta.random.key(0), 3)
 @pytest.mark.parametrize("name", ["cos", "neg", "exp", "erf", "sign", "sqrt", "real"])
 def test_ops_name_the_operand_that_is_no_array(name, value):
     function = getattr(lax, name)
-    message = rf"Error interpreting argument to {name} as a JAX value\. The problematic"
+    message = rf"Error interpreting argument to {name} as an array\. The problematic"
     for f in function, curta.jit(lambda: function(value)):
         with pytest.raises(TypeError, match=message):
             f(value) if f is function else f()

@@ -45,7 +45,7 @@ class TestNumpy:
         """Quickstart, "JAX vs. NumPy": the error of an assignment."""
         x = jnp.arange(10)
         message = (
-            "JAX arrays are immutable and do not support in-place item assignment. "
+            "Arrays are immutable and do not support in-place item assignment. "
             "Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method"
         )
         with pytest.raises(TypeError) as error:

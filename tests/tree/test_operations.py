@@ -126,26 +126,25 @@ MISMATCHES = [
     (
         {"a": 1, "b": 2},
         {"a": 1, "b": 2, "c": 3},
-        "pytree structure error: different numbers of pytree children at key path\n"
+        "pytree structure error: different keys of dict at key path\n"
         "    tree_map tree\n",
         (
             "",
-            "<class 'dict'> with 2 children",
-            "<class 'dict'> with 3 children",
-            "the numbers of children do not match, with the symmetric difference of "
-            "key sets: {'c'}",
+            "<class 'dict'> with keys 'a', 'b'",
+            "<class 'dict'> with keys 'a', 'b', 'c'",
+            "only the latter has 'c'",
         ),
     ),
     (
         {"a": 1},
         {"b": 1},
-        "pytree structure error: different pytree metadata at key path\n"
+        "pytree structure error: different keys of dict at key path\n"
         "    tree_map tree\n",
         (
             "",
-            "<class 'dict'> with pytree metadata ('a',)",
-            "<class 'dict'> with pytree metadata ('b',)",
-            "the pytree node metadata does not match",
+            "<class 'dict'> with keys 'a'",
+            "<class 'dict'> with keys 'b'",
+            "only the former has 'a' and only the latter has 'b'",
         ),
     ),
 ]

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from curta._base.lazy_dataclass import dataclass
+from curta._base.nearest import did_you_mean
 from curta._base.once import Lock
 from curta._settings.parsers import parse_boolean
 from curta._settings.tuning import DEFAULT, Tuning
@@ -334,7 +335,9 @@ def find_option(name: str) -> Option:
     try:
         return _options[name]
     except KeyError:
-        raise AttributeError(f"Unrecognized config option: {name}") from None
+        raise AttributeError(
+            f"Unrecognized config option: {name}.{did_you_mean(name, _options)}"
+        ) from None
 
 
 def make_user_context(default_value: Any = None) -> Option:

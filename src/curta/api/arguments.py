@@ -12,6 +12,7 @@ import numpy as np
 from curta import dtypes, tree_util
 from curta.core.array import Array
 from curta.core.avals import ShapedArray
+from curta.core.flat import shown_function
 from curta.core.hi_types import HiType, is_high_value, is_value
 from curta.core.refs import AbstractRef, Ref
 from curta.core.shape_struct import ShapeDtypeStruct
@@ -163,11 +164,35 @@ def _argument_aval(fun: Callable[..., Any], x: Any, name: str) -> Any:
     try:
         return aval_of(x)
     except TypeError as error:
-        raise TypeError(
-            f"Error interpreting argument to {fun} as an abstract array. The"
-            f" problematic value is of type {type(x)} and was passed to the function at"
-            f" path {name}.\n{error}"
-        ) from None
+        raise TypeError(f"{_misinterpreted(fun, x, name)}\n{error}") from None
+
+
+def _misinterpreted(fun: Callable[..., Any], x: Any, path: str) -> str:
+    return (
+        f"Error interpreting argument to {shown_function(fun)} as an abstract array."
+        f" The problematic value is of type {type(x)} and was passed to the function at"
+        f" path {path}."
+    )
+
+
+_OF_STATICS = (
+    "This typically means that a jit-wrapped function was called with a non-array"
+    " argument, and this argument was not marked as static using the static_argnums or"
+    " static_argnames parameters of jit."
+)
+_OF_METHODS = (
+    "`self` is an argument like any other when a method is compiled. Three ways: make"
+    " the class a pytree (curta.tree_util.register_dataclass), so that its arrays are"
+    " arguments; compile the bound method, self.step = curta.jit(self._step), whose"
+    " attributes are then constants of the trace; or mark it as static,"
+    " @partial(curta.jit, static_argnums=0), if attributes never change."
+)
+
+
+def not_an_array(fun: Callable[..., Any], x: Any, path: str) -> str:
+    """The message for an argument of `jit` at a path that is not an array."""
+    remedy = _OF_METHODS if path == "self" else _OF_STATICS
+    return f"{_misinterpreted(fun, x, path)}\n{remedy}"
 
 
 def differentiable_leaf(x: Any) -> Any:
@@ -194,13 +219,13 @@ def check_outputs(result: Any, outs: Sequence[Any], info: Any) -> None:
         if isinstance(x, ShapeDtypeStruct):
             raise TypeError(
                 "A ShapeDtypeStruct does not have a value and cannot be used as a"
-                " constant in a JAX function."
+                " constant in a traced function."
             )
         paths = tree_util.tree_leaves_with_path(result)
         path = next(tree_util.keystr(p) for p, leaf in paths if leaf is x)
         where = f" at output component {path}" if path else ""
         raise TypeError(
             f"function {info.function()} traced for jit returned a value of type"
-            f" {type(x)}{where}, which is not a valid JAX type. Return arrays, scalars"
-            " and pytrees of them."
+            f" {type(x)}{where}, which is not a valid array type. Return arrays,"
+            " scalars and pytrees of them."
         )

@@ -140,7 +140,7 @@ def _arrays(name: str, args: Any, kwargs: Any) -> tuple[list[Any], Any]:
     for i, x in enumerate(leaves):
         if not is_array_like(x):
             raise TypeError(
-                f"Error interpreting argument to {name} as a JAX value. The"
+                f"Error interpreting argument to {name} as an array. The"
                 f" problematic value is of type {type(x)} and was passed to {name} at"
                 f" position {i}. Bind it to the function, with functools.partial say."
             )

@@ -110,7 +110,7 @@ class Compiled(Stage):
         for x in leaves:
             if isinstance(x, TracedValue):
                 raise TypeError(
-                    "Cannot apply JAX transformations to a function lowered and"
+                    "Cannot apply transformations to a function lowered and"
                     f" compiled for a particular signature. Detected argument of"
                     f" Tracer type {type(x)}. Transform the jitted function instead."
                 )

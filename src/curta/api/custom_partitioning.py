@@ -114,7 +114,7 @@ class custom_partitioning:
         static = tuple(args[i] for i in self.static_argnums)
         if any(isinstance(x, Tracer) for x in tree_util.tree_leaves(static)):
             raise UnexpectedTracerError(
-                "Found a JAX Tracer object passed as an argument to a"
+                "Found a Tracer object passed as an argument to a"
                 " custom_partitioning function in a position indicated as static by"
                 " static_argnums."
             )

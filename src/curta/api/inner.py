@@ -97,6 +97,9 @@ def inner_jit(
                     return jitted(*args, **kwargs)
             elif whole or recording_trace() is not None:
                 return jitted(*args, **kwargs)
+            if config.jax_debug_nans or config.jax_debug_infs:
+                # The result is looked at, not what is selected from on the way to it.
+                return jitted(*args, **kwargs)
             most = config.tuning.compiled_elements
             for x in args:
                 if isinstance(x, Array) and x.aval.size > most:

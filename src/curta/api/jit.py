@@ -22,6 +22,7 @@ from curta.api.arguments import (
     check_callable,
     check_outputs,
     leaf_names,
+    not_an_array,
 )
 from curta.api.compiler_options import Inline, is_inlined_early
 from curta.api.jit_advice import advise_of_keys, advise_of_tracing
@@ -304,12 +305,7 @@ class PjitFunction(Generic[P, R]):
                 path = self._path(x, arguments)
                 raise TypeError(no_value_message(x, path)) from None
             raise TypeError(
-                f"Error interpreting argument to {self._fun} as an abstract array. The"
-                f" problematic value is of type {type(x)} and was passed to the"
-                f" function at path {self._path(x, arguments)}.\nThis typically means"
-                " that a jit-wrapped function was called with a non-array argument,"
-                " and this argument was not marked as static using the static_argnums"
-                " or static_argnames parameters of jax.jit."
+                not_an_array(self._fun, x, self._path(x, arguments))
             ) from None
 
     def _abstract_aval(self, arguments: Arguments, x: Any) -> ShapedArray:

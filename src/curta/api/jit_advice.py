@@ -145,13 +145,11 @@ def advise_of_keys(fun: Callable[..., Any], jaxpr: Jaxpr) -> None:
     try:
         jaxpr_key_use(jaxpr)
     except KeyReuseError as error:
-        result = "\n".join(str(error).splitlines()[:3])  # without JAX's page
         advise(
             "keys",
-            result,
+            error.finding,
             f"{_subject(fun)}, uses a random key twice, so that its draws are not"
-            f" independent. {result}\nUse each key once: key, other ="
-            " random.split(key).",
+            f" independent. {error.finding}",
         )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from curta._base.advisor import advise
+from curta._base.pages import page
 from curta._base.user_warnings import warn
 from curta.api.jit_options import Statics
 from curta.config import TraceContext, config
@@ -137,10 +138,7 @@ def _aval_lines(wanted: Signature, other: Signature, names: Sequence[str]) -> st
         lines += f"\n    * at {name}, now {_text(now, weak)} and before"
         lines += f" {_text(before, weak)}"
         if weak:
-            lines += (
-                "\n      (see https://docs.jax.dev/en/latest/type_promotion.html"
-                "#weak-types)"
-            )
+            lines += f"\n      (see {page('tutorials/arrays', 'dtypes')})"
     return lines
 
 

@@ -452,7 +452,7 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
     >>> curta.distributed.shutdown()
     """
     if not is_initialized():
-        raise RuntimeError("Distributed JAX not initialized.")
+        raise RuntimeError("Distributed system not initialized.")
     if not devices:
         raise ValueError("No devices provided.")
     yield sorted({*devices}, key=lambda device: device.id)

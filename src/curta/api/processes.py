@@ -107,7 +107,7 @@ def initialize(
         raise RuntimeError("distributed.initialize should only be called once.")
     if count > 1 and devices_are_counted():
         raise RuntimeError(
-            "jax.distributed.initialize() must be called before any JAX calls that ask"
+            "jax.distributed.initialize() must be called before any calls that ask"
             " for devices: call it first in the program."
         )
     limits = _limits(**options)

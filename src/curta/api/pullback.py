@@ -337,8 +337,8 @@ def _check_cotangent(ct: ShapedArray, out: ShapedArray) -> None:
     same = ct.dtype == expected.dtype or expected.dtype == dtypes.float0
     if ct.shape != expected.shape or not same:
         raise ValueError(
-            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function:"
+            "unexpected type (e.g. shape/dtype) for argument to VJP function:"
             f" got {ct.str_short()}, but expected {expected.str_short()} because"
-            " the corresponding output of the differentiated function had JAX type"
+            " the corresponding output of the differentiated function had type"
             f" {out.str_short()}"
         )

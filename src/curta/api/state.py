@@ -296,8 +296,25 @@ def _wanted(index: _Index, like: Any) -> tuple[Sequence[Any], Any]:
     more = sorted({name for name, _ in given} - {*names})
     raise ValueError(
         "`like` has another structure than the saved tree: it lacks"
-        f" {missing or 'nothing'}, and has {more or 'nothing'} that was not saved."
+        f" {_listed(missing)}, and has {_listed(more)} that was not saved."
     )
+
+
+_LISTED = 5
+
+
+def _listed(names: Sequence[str]) -> str:
+    rest = len(names) - _LISTED
+    more = f" and {rest} more" if rest > 0 else ""
+    return ", ".join(names[:_LISTED]) + more if names else "nothing"
+
+
+def _kind(x: Any) -> str:
+    """How a leaf is named in messages: arrays by their type, not their elements."""
+    if hasattr(x, "shape") and hasattr(x, "dtype"):
+        return ShapedArray(tuple(x.shape), x.dtype).str_short()
+    text = repr(x)
+    return text if len(text) < 80 else f"{text[:77]}..."
 
 
 def _read(folder: str, leaf: Leaf, like: Any, readers: dict[str, Reader]) -> Any:
@@ -309,8 +326,9 @@ def _read(folder: str, leaf: Leaf, like: Any, readers: dict[str, Reader]) -> Any
         shape, dtype = getattr(like, "shape", None), getattr(like, "dtype", None)
         if (shape, dtype) != (aval.shape, aval.dtype):
             raise ValueError(
-                f"{leaf.name} was saved as {aval.str_short()}, but `like` has {like!r}."
-                " Make it as the program that saved made its first state."
+                f"{leaf.name} was saved as {aval.str_short()}, but `like` has"
+                f" {_kind(like)}. Make it as the program that saved made its first"
+                " state."
             )
         kept = type(like) is not ArrayImpl or like.committed
         sharding = getattr(like, "sharding", None) if kept else None

@@ -9,8 +9,6 @@ from curta._base.lazy_dataclass import dataclass
 from curta.control.call import JaxprOp
 from curta.core.jaxpr import ClosedJaxpr
 
-_SEE = "See https://docs.jax.dev/en/latest/_autosummary/jax"
-
 
 @dataclass(frozen=True)
 class Composite(JaxprOp):
@@ -26,13 +24,12 @@ class Composite(JaxprOp):
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> NoReturn:
         raise ValueError(
             "JVP rule for composite not implemented. You can use `jax.custom_jvp` to"
-            f" add support. {_SEE}.custom_jvp.html: give {self.called} a derivative of"
-            " its own."
+            f" add support: give {self.called} a derivative of its own."
         )
 
     def transpose(self, cotangent: Any, *args: Any) -> NoReturn:
         raise ValueError(
             "Transpose rule for composite not implemented. You can use"
-            " `jax.custom_jvp` or `jax.custom_vjp` to add support."
-            f" {_SEE}.custom_jvp.html: give {self.called} a derivative of its own."
+            " `jax.custom_jvp` or `jax.custom_vjp` to add support: give"
+            f" {self.called} a derivative of its own."
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
+from curta.core.axis_names import unbound_axis
 from curta.core.op import BatchDims, Batched
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import current_trace, typeof
@@ -71,11 +72,7 @@ class RaggedAllToAll(Collective):
             return [len(self.groups[0])]
         sizes = current_trace().axis_sizes()
         if unbound := [n for n in self.axis_names if n not in sizes]:
-            raise NameError(
-                f"Found an unbound axis name: {unbound[0]}. To fix this, please call"
-                " ragged_all_to_all under `jax.shard_map`, or under vmap or pmap with"
-                f" axis_name={unbound[0]!r}."
-            )
+            raise NameError(unbound_axis(unbound[0], "ragged_all_to_all"))
         return [sizes[n] for n in self.axis_names]
 
     def _group_size(self) -> int:

@@ -24,7 +24,6 @@ from curta.core.op import BatchDims, Batched, LoopView
 from curta.core.stage import stage
 from curta.core.tangents import Zero, is_linear, zero_tangent
 from curta.core.trace import typeof
-from curta.errors import KeyReuseError
 from curta.primitives.structure import (
     add_tangents,
     batch_dim_at,
@@ -42,7 +41,7 @@ from curta.transforms.jaxprs import (
     run_closed,
     transpose_jaxpr,
 )
-from curta.transforms.key_use import jaxpr_key_use
+from curta.transforms.key_use import jaxpr_key_use, used_in_each
 from curta.transforms.lowering import lower_jaxpr
 from curta.transforms.partial_eval import PartialTrace
 from curta.transforms.vmap import BatchAxis
@@ -229,13 +228,8 @@ class Scan(TakesRefs):
         used = {s.idx for s in signature.sinks}
         fresh = {s.idx + self.num_consts for s in signature.sources}
         rest = range(self.num_consts + self.num_carry, len(avals))
-        if not used <= fresh | set(rest):
-            raise KeyReuseError(
-                "scan body function leads to key reuse when repeatedly executed,"
-                f" because it uses up keys that it does not replace: {signature}.\n"
-                f"The body is\n{self.jaxpr}\nCarry the key along, and split it in each"
-                " step."
-            )
+        if kept := used - fresh - set(rest):
+            raise used_in_each("scan", "body", self.jaxpr.jaxpr, min(kept))
         return signature
 
     def checkify(self, checker: Any, args: Sequence[Any]) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 
+from curta._base.pages import page
 from curta.core.avals import ShapedArray
 
 if TYPE_CHECKING:  # what numpy/operators attaches, as type checkers see it
@@ -20,9 +21,9 @@ else:
     ArrayInterface = object
 
 _IMMUTABLE = (
-    "JAX arrays are immutable and do not support in-place item assignment.{}"
-    " Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method:"
-    " https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html"
+    "Arrays are immutable and do not support in-place item assignment.{}"
+    " Instead of x[idx] = y, use x = x.at[idx].set(y) or another .at[] method."
+    f" See {page('sharp_bits', 'arrays-are-immutable')}."
 )
 
 

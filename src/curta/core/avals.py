@@ -103,7 +103,13 @@ class ShapedArray(AbstractValue):
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of unsized object")
-        return self.shape[0]
+        size = self.shape[0]
+        if isinstance(size, SymbolicDim):
+            raise TypeError(
+                f"len() gives an integer, and the first dimension is symbolic: {size}."
+                f" Use x.shape[0], as in x.reshape(x.shape[0], -1)."
+            )
+        return size
 
     def update(self, **changes: Any) -> ShapedArray:
         """This aval with some fields replaced; another shape is not split."""

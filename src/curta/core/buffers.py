@@ -63,7 +63,10 @@ def unpooled(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray:
     A reference count of one says that nobody can see its elements any more.
     """
     size = math.prod(shape) * dtype.itemsize
-    memory = _memory(size + ALIGNMENT, size)
+    try:
+        memory = _memory(size + ALIGNMENT, size)
+    except OutOfMemoryError:
+        raise OutOfMemoryError(size, shape, dtype) from None
     return np.ndarray(shape, dtype, memory, _offset(memory))
 
 
@@ -183,6 +186,10 @@ class Allocator:
         """Keep an array no longer; whether there was a reference to it here."""
         return False
 
+    def refused(self) -> OutOfMemoryError:
+        """The error where the system has not the memory for an array."""
+        return OutOfMemoryError(self._size, self._shape, self._dtype)
+
 
 class _SmallAllocator(Allocator):
     """Keeps arrays in a ring and hands out the oldest, if nobody else holds it.
@@ -235,7 +242,10 @@ class _SmallAllocator(Allocator):
     def _make(self, count: int) -> list[NDArray]:
         """New arrays side by side in one piece of memory."""
         step = -(-self._size // ALIGNMENT) * ALIGNMENT
-        memory = _memory(count * step + ALIGNMENT, self._size)
+        try:
+            memory = _memory(count * step + ALIGNMENT, self._size)
+        except OutOfMemoryError:
+            raise self.refused() from None
         first = _offset(memory)
         return [
             np.ndarray(self._shape, self._dtype, memory, first + i * step)
@@ -255,7 +265,10 @@ class _BlockAllocator(Allocator):
     def __call__(self) -> NDArray:
         block = _dead(self._blocks, config.tuning.block_tries)
         if block is None:
-            block = _pool.new(self._size)
+            try:
+                block = _pool.new(self._size)
+            except OutOfMemoryError:
+                raise self.refused() from None
         return np.ndarray(self._shape, self._dtype, block)
 
 
@@ -265,7 +278,11 @@ class _LeasingAllocator(Allocator):
     __slots__ = ()
 
     def __call__(self) -> NDArray:
-        return np.ndarray(self._shape, self._dtype, _leases.take(self._size))
+        try:
+            lease = _leases.take(self._size)
+        except OutOfMemoryError:
+            raise self.refused() from None
+        return np.ndarray(self._shape, self._dtype, lease)
 
 
 class _Pool:
@@ -428,8 +445,8 @@ def _memory(size: int, wanted: int) -> bytearray | mmap.mmap:
         trim()
     try:
         return from_system(size)
-    except _REFUSALS as error:
-        raise OutOfMemoryError(wanted) from error
+    except _REFUSALS:
+        raise OutOfMemoryError(wanted) from None
 
 
 _REFUSALS = (MemoryError, OSError, ValueError, OverflowError)

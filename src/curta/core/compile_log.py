@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from curta.config import config
+from curta.core.compile_line import watcher
 from curta.core.events import record_event_duration_secs
 from curta.core.recorder import span
 
@@ -19,12 +20,18 @@ logger: Any = logging.getLogger("curta.api.jit")
 def timed(what: str) -> Iterator[None]:
     """Say how long the block took: "tracing ..." or "compilation ...".
 
-    The log, the listeners of `curta.monitoring` and a trace that is recorded are told.
+    The log, the listeners of `curta.monitoring`, a trace that is recorded, and the line
+    of a terminal are told.
     """
     start = time.perf_counter()
     kind = what.partition(" ")[0]
-    with span(what, kind):
-        yield
+    work = watcher.begin(what)
+    try:
+        with span(what, kind):
+            yield
+    finally:
+        if work is not None:
+            watcher.end(work)
     duration = time.perf_counter() - start
     log(f"Finished {what} in {duration:.9f} sec")
     record_event_duration_secs(_EVENTS[kind], duration)

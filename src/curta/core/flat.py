@@ -9,6 +9,7 @@ from typing import Any
 
 from curta import tree
 from curta.core.jaxpr import DebugInfo
+from curta.core.source_info import is_own
 from curta.tree_util import keystr
 
 
@@ -46,6 +47,15 @@ def function_name(fun: Callable[..., Any]) -> str:
     while isinstance(fun, functools.partial) and not hasattr(fun, "__name__"):
         fun = fun.func
     return getattr(fun, "__name__", type(fun).__name__)
+
+
+def shown_function(fun: Callable[..., Any]) -> str:
+    """A function as messages name it: its qualified name and its line."""
+    name = getattr(fun, "__qualname__", function_name(fun)).split("<locals>.")[-1]
+    code = getattr(inspect.unwrap(fun), "__code__", None)
+    if code is None or is_own(code):
+        return name.lstrip("_")
+    return f"{name} at {function_location(fun)}"
 
 
 def function_location(fun: Callable[..., Any]) -> str:

@@ -307,9 +307,7 @@ def _check(
             )
 
 
-def check_kind(
-    unreduced: frozenset[Any], unreduced_kind: UnreducedKind | None
-) -> None:
+def check_kind(unreduced: frozenset[Any], unreduced_kind: UnreducedKind | None) -> None:
     """Check the kind of unreduced axes.
 
     Raises:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import itertools
+import linecache
 import os
 import sys
 import threading
@@ -100,6 +101,15 @@ class SourceInfo(NamedTuple):
 
 
 UNKNOWN = SourceInfo(None, 0)
+
+
+def source_text(source: SourceInfo) -> str:
+    """The expression at a location, if it is on one line of a file that is there."""
+    line, last, begin, end = source.extent
+    if source.code is None or line is None or line != last:
+        return ""
+    text = linecache.getline(source.code.co_filename, line)
+    return text.encode()[begin:end].decode(errors="replace")
 
 
 class _Scopes(threading.local):

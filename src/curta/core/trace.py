@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 import numpy as np
 
 from curta import dtypes, errors
+from curta._base.on_demand import late
 from curta.core.array import Array
 from curta.core.avals import (
     ShapedArray,
@@ -25,6 +26,8 @@ from curta.core.avals import (
 )
 from curta.core.wrapping import Flat
 from curta.dtypes.scalars import ALL
+
+assertions: Any = late("curta.core.assertions")  # when there is an error
 
 if TYPE_CHECKING:
     from curta.core.op import Op
@@ -239,7 +242,7 @@ def operand_type(name: str, position: int, x: Any) -> ShapedArray:
         return typeof(x)
     except TypeError as error:
         raise TypeError(
-            f"Error interpreting argument to {name} as a JAX value. The problematic"
+            f"Error interpreting argument to {name} as an array. The problematic"
             f" value is of type {type(x)} and was passed to {name} at position"
             f" {position}.\n{error}"
         ) from None
@@ -321,7 +324,7 @@ class Tracer(TracedValue, Array):
 
     def __bool__(self) -> bool:
         _check_truth(self)
-        return bool(self._concretize(errors.TracerBoolConversionError))
+        return bool(self._concretize(_unknown_truth))
 
     def __int__(self) -> int:
         _check_scalar(self)
@@ -406,6 +409,18 @@ def _through(kind: str) -> str:
     )
 
 
+def _unknown_truth(x: Tracer) -> errors.TracerBoolConversionError:
+    remedy = _CHECKED if assertions.is_asserted() else ""
+    return errors.TracerBoolConversionError(x, remedy)
+
+
+_CHECKED = (
+    "To fix it: an assert cannot look at traced values. Check them when the program"
+    " runs: curta.experimental.checkify.check(condition, message) in the function, and"
+    " checkify.checkify(f) around it. Shapes and dtypes can be asserted."
+)
+
+
 def _check_truth(x: Tracer) -> None:
     if x.aval.size == 0:
         raise ValueError(
@@ -475,7 +490,7 @@ def typeof(x: Any) -> ShapedArray:
 
 def _no_type(x: Any) -> str:
     kind = str(type(x)) if isinstance(x, str) else f"'{type(x)}'"
-    return f"Argument '{x}' of type {kind} is not a valid JAX type"
+    return f"Argument '{x}' of type {kind} is not a valid array type"
 
 
 def is_array_like(x: Any) -> bool:
@@ -490,16 +505,16 @@ def is_array_like(x: Any) -> bool:
 def _numpy_aval(x: Any) -> ShapedArray:
     if type(x) is not np.ndarray and hasattr(x, "mask"):
         raise ValueError(
-            "numpy masked arrays are not supported as direct inputs to JAX functions."
-            " Use arr.filled() to convert the value to a standard numpy array."
+            "numpy masked arrays are not supported as direct inputs to functions of"
+            " arrays. Use arr.filled() to convert the value to a standard numpy array."
         )
     dtype = dtypes.canonicalize_dtype(x.dtype)
     if not dtypes.is_valid_dtype(dtype):
         if isinstance(x, np.generic):
             raise TypeError(_no_type(x))
         raise TypeError(
-            f"Dtype {x.dtype} is not a valid JAX array type. Only arrays of numeric"
-            f" types are supported by JAX: booleans, integers, floats and complex"
+            f"Dtype {x.dtype} is not a valid array type. Only arrays of numeric"
+            f" types are supported: booleans, integers, floats and complex"
             f" numbers; got {x!r}."
         )
     return ShapedArray(np.shape(x), dtype)

@@ -12,11 +12,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 import sys
 import traceback
 import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
+
+import numpy as np
 
 from curta._base.on_demand import late
 from curta._base.uncaught import before_shown
@@ -96,6 +99,7 @@ def shorten_traceback(error: Exception) -> None:
         error.__cause__ = _unfiltered(error, whole)
         error.__context__ = None
     else:
+        _shorten_earlier(error)
         _add_note(error)
 
 
@@ -129,6 +133,8 @@ def shorten_uncaught(error: BaseException) -> None:
         return
     if users_frames(whole) is not None:
         remedies.name_function(error, _own_steps(whole))
+    if mode != "remove_frames":
+        _unlink_internal(error)
     errors = [*_chain(error)]
     kept = any(isinstance(e, UnfilteredStackTrace) for e in errors)
     shortened = [
@@ -148,10 +154,53 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
-        shown = error.__cause__
-        if shown is None and not error.__suppress_context__:
-            shown = error.__context__
-        error = shown
+        error = _shown_before(error)
+
+
+def _shown_before(error: BaseException) -> BaseException | None:
+    """The cause or context that Python shows above an error."""
+    if error.__cause__ is None and not error.__suppress_context__:
+        return error.__context__
+    return error.__cause__
+
+
+def _shorten_earlier(error: BaseException) -> None:
+    """Shorten the tracebacks of the errors that Python shows above one."""
+    _unlink_internal(error)
+    for earlier in [*_chain(error)][1:]:
+        if not isinstance(earlier, UnfilteredStackTrace):
+            earlier.__traceback__ = users_frames(earlier.__traceback__)
+
+
+def _unlink_internal(error: BaseException) -> None:
+    """Take errors out of a chain that no line of the user's led to.
+
+    They were raised and answered within this package: their frames are its own, and
+    those of Python's library and of NumPy below.
+    """
+    chain = [*_chain(error)]
+    for later, earlier in zip(chain, chain[1:]):
+        while earlier is not None and _is_internal(earlier):
+            earlier = _shown_before(earlier)  # type: ignore[assignment]
+        later.__cause__ = earlier if later.__cause__ is not None else None
+        if later.__cause__ is None and not later.__suppress_context__:
+            later.__context__ = earlier
+
+
+def _is_internal(error: BaseException) -> bool:
+    codes = [step.tb_frame.f_code for step in _steps(error.__traceback__)]
+    return any(map(is_own, codes)) and all(is_own(c) or _is_below(c) for c in codes)
+
+
+_NUMPY = os.path.dirname(np.__file__) + os.sep
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+
+
+def _is_below(code: types.CodeType) -> bool:
+    """Whether code is of NumPy or of Python's library."""
+    name = code.co_filename
+    in_library = name.startswith(_LIBRARY) and "site-packages" not in name
+    return in_library or name.startswith((_NUMPY, "<frozen"))
 
 
 def _without_own_frames(error: BaseException) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import ml_dtypes
 import numpy as np
 
+from curta._base.pages import page
 from curta._base.user_warnings import warn
 from curta.config import config
 from curta.dtypes.extended import ExtendedDType, extended
@@ -234,7 +235,7 @@ def check_user_dtype(dtype: Any, function: str = "") -> DType:
     >>> dtypes.check_user_dtype("datetime64[s]")
     Traceback (most recent call last):
         ...
-    TypeError: JAX only supports number, bool, and string dtypes, got dtype ...
+    TypeError: Only number, bool, and string dtypes are supported, got dtype ...
     """
     if dtype is None:
         raise ValueError("dtype must be specified.")
@@ -257,7 +258,7 @@ def check_user_dtype(dtype: Any, function: str = "") -> DType:
     if dtype not in _valid:
         where_requested = f" in {function}" if function else ""
         raise TypeError(
-            f"JAX only supports number, bool, and string dtypes, got dtype {dtype}"
+            f"Only number, bool, and string dtypes are supported, got dtype {dtype}"
             f"{where_requested}. Arrays hold booleans, integers, floats and complex"
             " numbers."
         )
@@ -282,7 +283,7 @@ def explicit_dtype(dtype: np.dtype[Any], function: str) -> DType:
         f"{subject}, and will be truncated to dtype {_HALVED[dtype]}. To enable more "
         "dtypes, set the jax_enable_x64 configuration option or the JAX_ENABLE_X64 "
         "shell environment variable. "
-        "See https://github.com/jax-ml/jax#current-gotchas for more.",
+        f"See {page('sharp_bits', 'numbers-are-32-bits-wide')}.",
     )
     return _HALVED[dtype]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from curta import tree_util
+from curta._base.pages import page
 from curta.core.avals import ShapedArray
 from curta.core.dim import is_symbolic_dim
 from curta.core.symbolic.dims import DimExpr
@@ -13,7 +14,7 @@ from curta.core.symbolic.scope import SymbolicScope
 from curta.core.symbolic.terms import UnknownVariable
 from curta.errors import InconclusiveDimensionOperation
 
-_PAGE = "https://docs.jax.dev/en/latest/export/shape_poly.html"
+_PAGE = page("export", "shapes-that-are-not-known")
 
 
 class Equation(NamedTuple):
@@ -94,7 +95,7 @@ class Solution:
         )
 
     def _add(self, holds: Callable[[], bool], problem: str) -> None:
-        end = f". Please see {_PAGE}#shape-assertion-errors for more details."
+        end = f". Please see {_PAGE} for more details."
         self.checks.append(Check(holds, f"{problem}{self._obtained}{end}"))
 
     def check_constraints(self, scope: SymbolicScope) -> None:
@@ -149,7 +150,7 @@ class Solution:
             f"Cannot solve for values of dimension variables"
             f" {unknown - self.values.keys()}. We can only solve linear uni-variate"
             f" constraints.{self._given} Unprocessed specifications: {left}. Please see"
-            f" {_PAGE}#dimension-variables-must-be-solvable-from-the-input-shapes for"
+            f" {_PAGE} for"
             " more details."
         )
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from curta.core.axis_names import unbound_axis
 from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.shapes import sequence
 from curta.core.trace import current_trace, typeof
@@ -37,7 +38,7 @@ def axis_size(axis_name: AxisName) -> int:
                 " name of an axis"
             )
         if name not in sizes:
-            raise NameError(_unbound(name))
+            raise NameError(unbound_axis(name, "the function"))
     return math.prod(sizes[name] for name in names_of(axis_name))
 
 
@@ -49,24 +50,13 @@ def _require_hash(name: Any) -> None:
         raise TypeError(message) from None
 
 
-def _unbound(name: Any) -> str:
-    return (
-        f"unbound axis name: {name}. To fix this, call the function under"
-        f" `jax.shard_map`, or under vmap or pmap with axis_name={name!r}."
-    )
-
-
 def require_bound(axis_name: AxisName, user: str) -> None:
     """Raise NameError that names the function `user` unless all names are bound."""
     sizes = current_trace().axis_sizes()
     for name in names_of(axis_name):
         _require_hash(name)
         if name not in sizes:
-            raise NameError(
-                f"Found an unbound axis name: {name}. To fix this, please call {user}"
-                f" under `jax.shard_map`, or under vmap or pmap with axis_name={name!r}"
-                f" (unbound axis name: {name})."
-            )
+            raise NameError(unbound_axis(name, user))
 
 
 def split_names(axis_name: AxisName) -> tuple[tuple[Any, ...], tuple[int, ...]]:

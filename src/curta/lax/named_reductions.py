@@ -129,6 +129,8 @@ def pmean(x: T, axis_name: AxisName, *, axis_index_groups: Any = None) -> T:
     >>> curta.vmap(lambda x: curta.lax.pmean(x, "i"), axis_name="i")(jnp.arange(3.0))
     Array([1., 1., 1.], dtype=float32)
     """
+    if any(isinstance(v, Tracer) for v in flat_arrays(x)[0]):
+        require_bound(split_names(axis_name)[0], "pmean")
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
     size = psum(1, axis_name, axis_index_groups=axis_index_groups)
     return tree_util.tree_map(lambda v: v / size, total)

@@ -151,6 +151,7 @@ def round_operator(self: Any, ndigits: int | None = None) -> Array:
 
 def view(self: Any, dtype: Any = None, type: None = None) -> Array:
     """The same bits as another dtype; the last dim grows or shrinks to fit."""
+    _refuse_sizes(dtype, type)
     if type is not None:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
     if dtype is None:
@@ -169,6 +170,19 @@ def view(self: Any, dtype: Any = None, type: None = None) -> Array:
             " size in bytes of the last axis of the array."
         )
     return self if self.dtype == dtype else _view_bits(self, dtype, own, wanted)
+
+
+def _refuse_sizes(dtype: Any, type: Any) -> None:
+    """Raise an error for a shape in place of a dtype: `view` of PyTorch takes one."""
+    given = [dtype] if type is None else [dtype, type]
+    sizes = [n for x in given for n in (x if isinstance(x, (tuple, list)) else [x])]
+    if not sizes or not all(isinstance(n, int) for n in sizes):
+        return
+    kind = TypeError if type is None else NotImplementedError
+    raise kind(
+        f"view takes a dtype, got {', '.join(map(repr, given))}. To change the shape,"
+        f" use x.reshape({', '.join(map(str, sizes))})."
+    )
 
 
 def _view_bits(x: Any, dtype: Any, own: int, wanted: int) -> Any:
@@ -241,7 +255,7 @@ def fill_diagonal(
            [0., 1.]], dtype=float32)
     """
     if inplace:
-        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
+        raise NotImplementedError("Arrays are immutable, must use inplace=False")
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
     a = ensure_arraylike("fill_diagonal", a)
@@ -272,6 +286,5 @@ def __array_namespace__(self: Any, *, api_version: str | None = None) -> Any:
 def no_flat(self: Any) -> Array:
     """Refused: the iterator `flat` would write in place."""
     raise NotImplementedError(
-        "JAX Arrays do not implement the arr.flat property: consider arr.flatten()"
-        " instead."
+        "Arrays do not implement the arr.flat property: consider arr.flatten() instead."
     )

@@ -84,8 +84,7 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
         remedy = "arr[tuple(seq)]" if nested else "arr[array(seq)]"
         raise TypeError(
             "Using a non-tuple sequence for multidimensional indexing is not allowed;"
-            f" use `{remedy}` instead of `arr[seq]`. See"
-            " https://github.com/jax-ml/jax/issues/4564 for more information."
+            f" use `{remedy}` instead of `arr[seq]`."
         )
     return (index,)
 
@@ -115,7 +114,7 @@ def _kind(x: Any) -> Kind:
     if is_known_integer(x):
         return Kind.INTEGER
     if isinstance(x, str):
-        raise TypeError(f"JAX does not support string indexing; got idx={x!r}")
+        raise TypeError(f"String indexing is not supported; got idx={x!r}")
     if is_array_like(x):
         return _kind_of_dtype(x.dtype if hasattr(x, "dtype") else type(x))
     raise IndexError(

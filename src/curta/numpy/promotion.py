@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from curta import dtypes, lax
+from curta._base.pages import page
 from curta._base.user_warnings import warn
 from curta.config import config
 from curta.core.array import Array
@@ -31,7 +32,7 @@ from curta.numpy.constructors import asarray, weak_constant
 from curta.primitives.elementwise.convert import convert_element_type, converted
 from curta.runtime.array import wrap
 
-_RANK_PAGE = "https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+_RANK_PAGE = page("settings", "examples")
 
 
 @overload

@@ -86,7 +86,7 @@ def put_along_axis(
 def _refuse_inplace(name: str, inplace: bool) -> None:
     if inplace:
         raise ValueError(
-            f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are"
+            f"jax.numpy.{name} cannot modify arrays in-place, because arrays are"
             " immutable. Pass inplace=False to instead return an updated array."
         )
 

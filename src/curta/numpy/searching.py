@@ -258,7 +258,7 @@ def nonzero(
     size = concrete_index(
         size,
         "The size argument of jnp.nonzero must be statically specified to use"
-        " jnp.nonzero within JAX transformations.",
+        " jnp.nonzero within transformations.",
     )
     if a.size == 0 or size == 0:
         return tuple(zeros(size, int) for _ in a.shape)
@@ -280,7 +280,7 @@ def _count(mask: Any) -> Any:
         raise ConcretizationTypeError(
             mask,
             "The size argument of jnp.nonzero must be statically specified to use"
-            " jnp.nonzero within JAX transformations.",
+            " jnp.nonzero within transformations.",
             STATIC_SIZE,
         )
     return int(np.count_nonzero(np.asarray(concrete(mask, ""))))

@@ -294,7 +294,7 @@ class ufunc:
         """
         if inplace:
             raise NotImplementedError(
-                "Because JAX arrays are immutable, jnp.ufunc.at() cannot operate"
+                "Because arrays are immutable, jnp.ufunc.at() cannot operate"
                 " inplace like\nnp.ufunc.at(). Instead, you can pass inplace=False and"
                 " capture the result; e.g.\n"
                 ">>> arr = jnp.add.at(arr, ind, val, inplace=False)\n"

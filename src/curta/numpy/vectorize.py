@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from curta import lax
+from curta._base.pages import page
 from curta._base.user_warnings import warn
 from curta.api.vmap import vmap
 from curta.config import config
@@ -158,7 +159,7 @@ class _Call:
             f" for jnp.vectorize function with signature {self.signature}. Set the"
             " jax_numpy_rank_promotion config option to 'allow' to disable this"
             " message; for more information, see"
-            " https://docs.jax.dev/en/latest/rank_promotion_warning.html."
+            f" {page('settings', 'examples')}."
         )
         if mode == "raise":
             raise ValueError(text)

@@ -16,6 +16,7 @@ import numpy as np
 
 from curta._base.lazy_dataclass import dataclass
 from curta.core.avals import ShapedArray
+from curta.core.axis_names import unbound_axis
 from curta.core.manual_axes import ManualAxisType
 from curta.core.mesh_scope import get_abstract_mesh, scope
 from curta.core.op import BatchDims, Batched, Op
@@ -96,12 +97,7 @@ class Collective(Op):
         return x.mat.update(varying=self.varying(x.mat.varying, names))
 
     def eval(self, *args: Any) -> NoReturn:
-        names = ", ".join(map(str, self.axis_names))
-        raise NameError(
-            f"Found an unbound axis name: {names}. To fix this, call the function that"
-            f" uses {self.name} under shard_map, vmap or pmap with this axis name"
-            f" (unbound axis name: {names})."
-        )
+        raise NameError(unbound_axis(self.axis_names[0], self.name))
 
     def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         (x,), (dim,) = args, dims
@@ -309,7 +305,7 @@ class AxisIndex(Op):
         return ShapedArray((), np.dtype("int32"), placement=where)
 
     def eval(self, *args: Any) -> NoReturn:
-        raise NameError(f"unbound axis name: {self.axis_name}")
+        raise NameError(unbound_axis(self.axis_name, self.name))
 
     def batch(self, axis: Any, args: Sequence[Any], dims: BatchDims) -> Batched:
         count = Iota(np.dtype("int32"), (axis.size,), 0)()

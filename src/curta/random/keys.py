@@ -31,7 +31,7 @@ from curta.primitives.random_bits.registry import (
 from curta.random.shapes import sample_shape
 
 _NO_KEY_DATA = (
-    "JAX encountered invalid PRNG key data: expected key_data to have ndim, shape, and"
+    "Encountered invalid PRNG key data: expected key_data to have ndim, shape, and"
     " dtype attributes. Got {}"
 )
 

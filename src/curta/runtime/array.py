@@ -142,7 +142,7 @@ class ArrayImpl(ShownArray):
         """The elements, to be read here; TypeError for random keys."""
         if isinstance(self.aval.dtype, dtypes.ExtendedDType):
             raise TypeError(
-                "JAX array with PRNGKey dtype cannot be converted to a NumPy array."
+                "Array with PRNGKey dtype cannot be converted to a NumPy array."
                 " Use jax.random.key_data(arr) if you wish to extract the underlying"
                 " integer array."
                 if isinstance(self.aval.dtype, dtypes.KeyDType)

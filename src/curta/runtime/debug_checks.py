@@ -29,7 +29,7 @@ def refuse_execution(name: str) -> None:
     """Raise RuntimeError if the setting jax_no_execution says so."""
     if config.jax_no_execution:
         raise RuntimeError(
-            f"JAX tried to execute function {name}, but the no_execution config option"
+            f"Tried to execute function {name}, but the no_execution config option"
             " is set. Trace it only: eval_shape and make_jaxpr run nothing."
         )
 
@@ -81,8 +81,17 @@ def _check_ops(closed: ClosedJaxpr, args: Sequence[Any], sharded: bool) -> None:
         evaluate(flat.jaxpr, consts, args)
 
 
+_MOVING = {
+    *("broadcast_in_dim", "convert_element_type", "copy", "copy_p", "reshape"),
+    *("squeeze", "transpose"),
+}
+
+
 def _look(sharded: bool, eqn: Eqn, outs: Sequence[Any]) -> None:
-    if bad := special_value(outs, [v.aval for v in eqn.outvars]):
+    bad = special_value(outs, [v.aval for v in eqn.outvars])
+    if bad == "nan" and eqn.op.name in _MOVING:
+        return  # it has come with the operand, a literal perhaps
+    if bad:
         raise FloatingPointError(_message(bad, eqn.op.name, eqn.source_info, sharded))
 
 

@@ -38,6 +38,7 @@ class DeviceCall:
     def __init__(self, closed: ClosedJaxpr, options: CompileOptions) -> None:
         self.told = self.entered = 0
         self.donated: Mapping[int, int] = options.donated
+        self._arg_names = closed.jaxpr.debug_info.arg_names
         run: Any = backend_of(options.devices).compile(closed, options)
         self._run, self.program = run, run.program
 
@@ -56,7 +57,7 @@ class DeviceCall:
             for x, s in zip(args, where, strict=True)
         ]
         if self.donated:
-            refuse_twice(self.donated, [*map(_memory, given)])
+            refuse_twice(self._arg_names, self.donated, [*map(_memory, given)])
         outs = self._run(*given)
         give_up(self.donated, args)
         return [device_array(x, commit) for x in outs]

@@ -17,7 +17,7 @@ from curta.core.jaxpr import ClosedJaxpr
 from curta.core.mesh import Mesh
 from curta.core.sharding import Sharding
 from curta.core.trace import typeof
-from curta.errors import CancelledError
+from curta.errors import CancelledError, OutOfMemoryError
 from curta.partition.destinations import Destinations
 from curta.partition.device_effects import (
     refuse_ordered,
@@ -32,7 +32,13 @@ from curta.runtime.devices import (
     default_is_host,
     may_be_remote,
 )
-from curta.runtime.donation import donate, find_donation, give_up, take_back
+from curta.runtime.donation import (
+    donate,
+    find_donation,
+    give_up,
+    refuse_twice,
+    take_back,
+)
 from curta.runtime.executables import Executable
 from curta.runtime.guard import guard_transfer
 from curta.runtime.host_runs import several_hosts
@@ -46,6 +52,7 @@ from curta.transforms.lowering import lower_jaxpr
 device_call: Any = late("curta.runtime.device_call")
 elsewhere: Any = late("curta.runtime.elsewhere")
 hosts_call: Any = late("curta.runtime.hosts_call")
+memory_errors: Any = late("curta.runtime.memory_errors")
 
 
 class CompiledCall:
@@ -88,6 +95,7 @@ class CompiledCall:
             i for i, a in enumerate(closed.out_avals) if a.dtype == dtypes.float0
         ]
         self.name = name
+        self.arg_names: tuple[str, ...] = closed.jaxpr.debug_info.arg_names
         self.in_avals: tuple[ShapedArray, ...] = closed.in_avals
         self.destinations: Destinations = Destinations(
             closed, in_shardings, out_shardings, mesh, moves
@@ -141,22 +149,26 @@ class CompiledCall:
         return self.run if self.run.measured else None
 
     def __call__(self, args: Sequence[Any]) -> list[Any]:
-        if self.special or (self.loop is not None and self.loop.is_async):
-            return self._start(args)
-        inputs = []
-        for x in args:
-            if type(x) is not ArrayImpl:
-                inputs.append(self.storage(x))
-                continue
-            data = x._data
-            if data is None or x._sharding is not None:
+        try:
+            if self.special or (self.loop is not None and self.loop.is_async):
                 return self._start(args)
-            inputs.append(data)
-        if not self.consumed:
-            outs = self.run(*inputs)
-        else:
-            data = None  # arguments are overwritten if nobody else refers to them
-            outs = self._consuming(args, inputs)
+            inputs = []
+            for x in args:
+                if type(x) is not ArrayImpl:
+                    inputs.append(self.storage(x))
+                    continue
+                data = x._data
+                if data is None or x._sharding is not None:
+                    return self._start(args)
+                inputs.append(data)
+            if not self.consumed:
+                outs = self.run(*inputs)
+            else:
+                data = None  # arguments are overwritten if nobody else refers to them
+                outs = self._consuming(args, inputs)
+        except OutOfMemoryError as error:
+            memory_errors.note_line(error, self.closed.jaxpr, self.name)
+            raise
         return [ArrayImpl(x, a) for x, a in zip(outs, self.out_avals)]
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
@@ -198,7 +210,8 @@ class CompiledCall:
         """A call that takes over donated arguments, unless there is no room for it."""
         taken: list[Pending] = []
         try:
-            donate(self.consumed, args, inputs, self.overwritten, taken, self._read)
+            refuse_twice(self.arg_names, self.consumed, inputs, self._read)
+            donate(self.consumed, args, inputs, self.overwritten, taken)
             return self._run(args, inputs)
         except (MemoryError, CancelledError):  # raised before anything ran
             take_back(self.consumed, args, inputs, taken)

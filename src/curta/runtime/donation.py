@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from curta._base.pages import page
 from curta._base.user_warnings import warn
 from curta.core.avals import ShapedArray
 from curta.core.buffers import is_last_reference, unshared
@@ -39,9 +40,8 @@ def find_donation(closed: ClosedJaxpr, donated: Sequence[bool]) -> Donation:
             unusable.append(f"ShapedArray({aval.str_short()})")
     if unusable:
         warn(
-            f"Some donated buffers were not usable: {', '.join(unusable)}.\nSee an"
-            " explanation at"
-            " https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
+            f"Some donated buffers were not usable: {', '.join(unusable)}.\n"
+            f"See {page('errors', 'donated-or-deleted-arrays')}.",
         )
     return taken
 
@@ -57,16 +57,13 @@ def donate(
     inputs: list[Any],
     overwritten: Any,
     taken: list[Pending],
-    read: Sequence[bool],
 ) -> None:
     """Delete the donated arrays; `overwritten` inputs get memory of their own.
 
     That is the array's if nobody else can see it, and a copy of it otherwise; of
     results in the queue those that are the array's are added to `taken`. Raises
-    JaxRuntimeError where an input is donated and `read` elsewhere, or donated twice,
-    and OutOfMemoryError where there is no room for a copy.
+    OutOfMemoryError where there is no room for a copy.
     """
-    refuse_twice(donation, inputs, read)
     give_up(donation, args)
     forget_finished()
     for i in overwritten:
@@ -107,11 +104,15 @@ def _copy(x: Any) -> Any:
 
 
 def refuse_twice(
-    donation: Donation, inputs: Sequence[Any], read: Sequence[bool] | None = None
+    names: Sequence[str],
+    donation: Donation,
+    inputs: Sequence[Any],
+    read: Sequence[bool] | None = None,
 ) -> None:
     """Raise JaxRuntimeError where an input is donated and used, or donated twice.
 
-    Inputs that are not `read` are not used; all are, if nothing is said of them.
+    Inputs that are not `read` are not used; all are, if nothing is said of them. The
+    message has the `names` of the arguments, which come last among the inputs.
     """
     if len({*map(id, inputs)}) == len(inputs):
         return
@@ -122,18 +123,18 @@ def refuse_twice(
     for i in donation:
         for k in positions.get(id(inputs[i]), ()):
             if k != i:
-                raise JaxRuntimeError(_twice(i, k, k in donation))
+                captured = len(inputs) - len(names)
+                both = [
+                    f"`{names[n - captured]}`" if n >= captured else "a captured array"
+                    for n in (i, k)
+                ]
+                raise JaxRuntimeError(_twice(both[0], both[1], k in donation))
 
 
-def _twice(first: int, second: int, both: bool) -> str:
-    if both:
-        return (
-            "INVALID_ARGUMENT: Attempt to donate the same buffer twice in Execute()"
-            f" (flattened argument {second}, first use: {first}). Pass a copy as one of"
-            " the two, or donate neither."
-        )
+def _twice(first: str, second: str, both: bool) -> str:
+    what = "a buffer which is also used by the same call to Execute()"
+    what = "the same buffer twice in Execute()" if both else what
     return (
-        "INVALID_ARGUMENT: Attempt to donate a buffer which is also used by the same"
-        f" call to Execute() (flattened argument {first}, second use: {second}). Pass a"
-        " copy as one of the two, or donate neither."
+        f"INVALID_ARGUMENT: Attempt to donate {what}: {first} and {second} are one"
+        " array. Pass a copy as one of the two, or donate neither."
     )

@@ -74,6 +74,7 @@ class HostsCall:
             s or whole for s in out_shardings
         ]
         self._donation = donation
+        self._arg_names = closed.jaxpr.debug_info.arg_names
         closed, self._captured = _with_captured(closed)
         arg_shardings = [*[x._sharding for x in self._captured], *in_shardings]
         local, self._with_bits = local_program(
@@ -144,7 +145,7 @@ class HostsCall:
                 " process would take its part of an array of its own. Make one of them,"
                 " with jax.make_array_from_process_local_data or jax.device_put."
             )
-        refuse_twice(self._donation, args[first:])
+        refuse_twice(self._arg_names, self._donation, args[first:])
         given = [on_hosts(x, y) for x, y in zip(args, self.in_layouts, strict=True)]
         hosts = hosts_here(self.hosts)
         rows = {host: [parts[host] for parts in given] for host in hosts}

@@ -72,7 +72,7 @@ class LaidOutCall(CompiledCall):
 
     def _start(self, args: Sequence[Any]) -> list[Any]:
         self._check_layouts(args)
-        refuse_twice(self.consumed, args)
+        refuse_twice(self.arg_names, self.consumed, args)
         stored = [*map(_as_stored, args, self.in_orders)]
         borrowed = [i for i in self.consumed if stored[i] is not args[i]]
         for i in borrowed:  # the elements are now those of the array as it is stored

@@ -10,7 +10,7 @@ from curta import dtypes
 from curta.core.jaxpr import Jaxpr, Literal, Var
 from curta.core.key_use import Forward, KeyReuseSignature, Sink, Source
 from curta.core.memo import kept_with_jaxpr
-from curta.core.source_info import UNKNOWN, SourceInfo
+from curta.core.source_info import UNKNOWN, SourceInfo, source_text
 from curta.errors import KeyReuseError
 
 
@@ -93,6 +93,38 @@ def used_at(first: SourceInfo | None, second: SourceInfo) -> str:
     return f"\nThe key was first used at {first or UNKNOWN}\nand then again at {second}"
 
 
+def where_used(jaxpr: Jaxpr, number: int) -> SourceInfo:
+    """The line at which the input of this number is used up."""
+    inputs = [*jaxpr.invars, *jaxpr.constvars]
+    uses = KeyUses()
+    for eqn in jaxpr.eqns:
+        if not any(is_key(v) for v in eqn.invars):
+            continue
+        signature = eqn.op.key_use([v.aval for v in eqn.invars])
+        for forward in signature.forwards:
+            uses.origins[eqn.outvars[forward.out_idx]] = eqn.invars[forward.in_idx]
+        for sink in signature.sinks:
+            if uses.origin(eqn.invars[sink.idx]) is inputs[number]:
+                return eqn.source_info
+    return UNKNOWN
+
+
+def used_in_each(loop: str, function: str, jaxpr: Jaxpr, number: int) -> KeyReuseError:
+    """The error for a key that each iteration of a loop uses, and none replaces.
+
+    `number` is that of the key among the inputs of the function that is repeated.
+    """
+    source = where_used(jaxpr, number)
+    code = source_text(source) or "the function"
+    return KeyReuseError(
+        f"{loop} {function} function leads to key reuse when repeatedly executed:\n"
+        f"{source}: `{code}` gets the same key in each iteration.",
+        "To fix it: carry the key along and split it in each step, or map over"
+        " curta.random.split(key, n). If the same numbers are wanted in all"
+        " iterations, draw them before the loop.",
+    )
+
+
 def _signature(jaxpr: Jaxpr, uses: KeyUses) -> KeyReuseSignature:
     inputs = [*jaxpr.invars, *jaxpr.constvars]
     numbers = {v: i for i, v in reversed(list(enumerate(inputs)))}
@@ -128,15 +160,15 @@ def while_key_use(
         ("body", used_by_body, body),
     ):
         if not used <= fresh:  # constants have negative numbers
-            raise KeyReuseError(
-                f"while_loop {name} function leads to key reuse when repeatedly"
-                " executed: it uses up keys that the body does not replace. It is\n"
-                f"{jaxpr}\nCarry the key along, and split it in each step."
-            )
-    if used_by_cond & used_by_body:
+            nconsts = cond_nconsts if name == "cond" else body_nconsts
+            number = min(used - fresh) + nconsts
+            raise used_in_each("while_loop", name, jaxpr, number)
+    if both := used_by_cond & used_by_body:
+        first = where_used(cond, min(both) + cond_nconsts)
+        second = where_used(body, min(both) + body_nconsts)
         raise KeyReuseError(
             "while_loop cond and body functions both use the same key. Split it in the"
-            f" body, and carry a key for each. The body is\n{body}"
+            f" body, and carry a key for each.{used_at(first, second)}"
         )
     start = cond_nconsts + body_nconsts
     return KeyReuseSignature(

@@ -62,6 +62,9 @@ def _prefix_errors(
             f"the full pytree has a subtree of different type\n    {type(full)}.",
         )
         return
+    if _have_other_keys(prefix, full):
+        yield _keys_error(path, prefix, full)
+        return
     prefix_items, prefix_meta = flatten_one_level_with_keys(prefix)
     full_items, full_meta = flatten_one_level_with_keys(full)
     prefix_items, full_items = tuple(prefix_items), tuple(full_items)
@@ -112,6 +115,31 @@ def _metadata_error(path: KeyPath, cls: type, prefix: Any, full: Any) -> MakeErr
         "the full pytree has a subtree of the same type but with metadata\n"
         f"    {full}\nso the diff in the metadata at these pytree nodes is\n"
         + textwrap.indent("\n".join(lines), "    "),
+    )
+
+
+def _keys_error(path: KeyPath, one: Any, other: Any) -> MakeError:
+    kind = type(one).__name__
+    return lambda name: ValueError(
+        f"pytree structure error: different keys of {kind} at key path\n"
+        f"    {name}{keystr(path)}\nAt that key path, "
+        + _only(f"the prefix pytree {name}", "the full pytree", one, other)
+        + "."
+    )
+
+
+def _have_other_keys(one: Any, other: Any) -> bool:
+    """Return True for two dicts of one type whose keys differ."""
+    return isinstance(one, dict) and one.keys() != other.keys()
+
+
+def _only(name: str, other_name: str, one: Any, other: Any) -> str:
+    """Which keys only one of two dicts has."""
+    only = {name: one.keys() - other.keys(), other_name: other.keys() - one.keys()}
+    return " and ".join(
+        f"only {name} has {', '.join(sorted(map(repr, keys)))}"
+        for name, keys in only.items()
+        if keys
     )
 
 
@@ -183,6 +211,11 @@ def _equality_errors(
     if cls is not type(tree2):
         names = _type_name(tree1), _type_name(tree2)
         yield path, *names, "their Python types differ"
+        return
+    if _have_other_keys(tree1, tree2):
+        listed = [", ".join(map(repr, t)) for t in (tree1, tree2)]
+        one, other = (f"{cls} with keys {keys}" for keys in listed)
+        yield path, one, other, _only("the former", "the latter", tree1, tree2)
         return
     items1, meta1 = flatten_one_level_with_keys(tree1)
     items2, meta2 = flatten_one_level_with_keys(tree2)

@@ -120,5 +120,10 @@ def packed(program: NativeProgram, words: Sequence[int]) -> bytes:
     try:
         return struct.pack(f"={len(words)}Q", *words)
     except struct.error:
-        sizes = [np.dtype(d).itemsize * math.prod(s) for d, s in program.signature]
-        raise OutOfMemoryError(max(*sizes, program.arena_bytes)) from None
+        size, dtype, shape = max(
+            (np.dtype(d).itemsize * math.prod(s), str(d), s)
+            for d, s in program.signature
+        )
+        if size < program.arena_bytes:
+            raise OutOfMemoryError(program.arena_bytes) from None
+        raise OutOfMemoryError(size, shape, dtype) from None

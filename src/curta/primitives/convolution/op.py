@@ -35,6 +35,18 @@ from curta.primitives.shape import Rev
 from curta.primitives.structure import zeros
 from curta.primitives.windowed.sliding import Dims, Padding, Sliding, dilated
 
+_LAST_FEATURES = {
+    3: ("NWC", "WIO", "NWC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NDHWC", "DHWIO", "NDHWC"),
+}
+
+
+def _letters(spec: Sequence[int], first: str) -> str:
+    """A layout such as NCHW; `spec` has the batch dim, the feature dim and the rest."""
+    rest = "DHW"[-(len(spec) - 2) :] if len(spec) <= 5 else "?" * (len(spec) - 2)
+    return "".join(c for _, c in sorted(zip(spec, first + rest, strict=True)))
+
 
 @dataclass(frozen=True)
 class ConvGeneralDilated(Bilinear):
@@ -131,7 +143,7 @@ class ConvGeneralDilated(Bilinear):
             raise ValueError(
                 "conv_general_dilated lhs feature dimension size divided by"
                 " feature_group_count must equal the rhs input feature dimension size,"
-                f" but {features} // {groups} != {inputs}."
+                f" but {features} // {groups} != {inputs}. {self._layouts(lhs, rhs)}"
             )
         if batch % parts:
             raise ValueError(
@@ -150,6 +162,18 @@ class ConvGeneralDilated(Bilinear):
                 "At most one of batch_group_count and feature_group_count may be > 1,"
                 f" got batch_group_count={parts} and feature_group_count={groups}"
             )
+
+    def _layouts(self, lhs: Dims, rhs: Dims) -> str:
+        """The shapes with what their dims were taken for, and how to say otherwise."""
+        lhs_spec, rhs_spec, _ = self.dimension_numbers
+        images, kernels = _letters(lhs_spec, "NC"), _letters(rhs_spec, "OI")
+        text = f"lhs of shape {lhs} was read as {images}, rhs of shape {rhs} as"
+        text += f" {kernels}."
+        if features_last := lhs_spec[1] == 1 and len(lhs) > 2:
+            text += " If the features are the last dim, pass"
+            text += f" dimension_numbers={_LAST_FEATURES.get(len(lhs))} to"
+            text += " conv_general_dilated, or transpose the operands."
+        return text if features_last else f"{text} See dimension_numbers."
 
     # ---- values
 

@@ -102,17 +102,17 @@ class RandomWrap(FrontBatched):
         words = self.impl.key_shape
         if x.ndim < len(words):
             raise TypeError(
-                "JAX encountered invalid PRNG key data: expected key_data.ndim >="
+                "Encountered invalid PRNG key data: expected key_data.ndim >="
                 f" {len(words)}; got ndim={x.ndim}. random.key(seed) makes a key."
             )
         if x.shape[-len(words) :] != words:
             raise TypeError(
-                "JAX encountered invalid PRNG key data: expected key_data.shape to end"
+                "Encountered invalid PRNG key data: expected key_data.shape to end"
                 f" with {words}; got shape={x.shape} for impl={self.impl}"
             )
         if x.dtype != _UINT32:
             raise TypeError(
-                "JAX encountered invalid PRNG key data: expected key_data.dtype ="
+                "Encountered invalid PRNG key data: expected key_data.dtype ="
                 f" uint32; got dtype={x.dtype}"
             )
         return ShapedArray(x.shape[: -len(words)], self.impl.dtype)
