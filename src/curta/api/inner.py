@@ -93,17 +93,13 @@ def inner_jit(
                     out = evaluated(jitted, args, kwargs)
                 if out is not MISS:
                     return out
-                if config.jax_debug_key_reuse:
-                    return jitted(*args, **kwargs)
             elif whole or recording_trace() is not None:
                 return jitted(*args, **kwargs)
-            if config.jax_debug_nans or config.jax_debug_infs:
-                # The result is looked at, not what is selected from on the way to it.
-                return jitted(*args, **kwargs)
             most = config.tuning.compiled_elements
-            for x in args:
-                if isinstance(x, Array) and x.aval.size > most:
-                    return jitted(*args, **kwargs)
+            large = any(isinstance(x, Array) and x.aval.size > most for x in args)
+            # With debug_nans the result is looked at, not what it is selected from.
+            if large or config.context.debugging:
+                return jitted(*args, **kwargs)
             check_statics(options, args, kwargs)
             out = in_line(function, args := _converted(args), kwargs)
             return of_its_own(out, args, *kwargs.values())

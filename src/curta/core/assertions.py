@@ -1,4 +1,4 @@
-"""Whether an `assert` statement asks for the truth of a traced value."""
+"""The error of a traced value whose truth is asked for, perhaps by an `assert`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,21 @@ import sys
 from types import FrameType
 
 from curta.core.source_info import is_users
+from curta.errors import DescribedTracer, TracerBoolConversionError
 
 _JUMPS = "POP_JUMP"
+
+
+_CHECKED = (
+    "To fix it: an assert cannot look at traced values. Check them when the program"
+    " runs: curta.experimental.checkify.check(condition, message) in the function, and"
+    " checkify.checkify(f) around it. Shapes and dtypes can be asserted."
+)
+
+
+def unknown_truth(x: DescribedTracer) -> TracerBoolConversionError:
+    """Return the error of a tracer that is asked for its truth."""
+    return TracerBoolConversionError(x, _CHECKED if is_asserted() else "")
 
 
 def is_asserted() -> bool:

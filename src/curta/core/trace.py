@@ -324,7 +324,7 @@ class Tracer(TracedValue, Array):
 
     def __bool__(self) -> bool:
         _check_truth(self)
-        return bool(self._concretize(_unknown_truth))
+        return bool(self._concretize(assertions.unknown_truth))
 
     def __int__(self) -> int:
         _check_scalar(self)
@@ -407,18 +407,6 @@ def _through(kind: str) -> str:
         f" type of a value, try using `x.astype({kind})` or `jnp.array(x, {kind})`"
         " instead."
     )
-
-
-def _unknown_truth(x: Tracer) -> errors.TracerBoolConversionError:
-    remedy = _CHECKED if assertions.is_asserted() else ""
-    return errors.TracerBoolConversionError(x, remedy)
-
-
-_CHECKED = (
-    "To fix it: an assert cannot look at traced values. Check them when the program"
-    " runs: curta.experimental.checkify.check(condition, message) in the function, and"
-    " checkify.checkify(f) around it. Shapes and dtypes can be asserted."
-)
 
 
 def _check_truth(x: Tracer) -> None:
