@@ -1,1 +1,1 @@
-"""Curta beside JAX in one process: `python -m benchmarks --help`."""
+"""Compare Curta with JAX in one process: `python -m benchmarks --help`."""

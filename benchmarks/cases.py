@@ -1,4 +1,4 @@
-"""What is measured in one process, with the ratio Curta/JAX aimed at."""
+"""Cases measured in one process, with the target ratio Curta/JAX."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -1,13 +1,13 @@
 """Whether `explain` accounts for the time: `python -m benchmarks.explained`.
 
-For programs of the benchmark: how long a call takes, and what `explain` sees in a call
-with a clock between the kernels: these, and the rest of the call. The two are called by
-turns, so that other work on the machine meets both alike, and of both the call counts
-that took least, as in `explain`. That is trusted once three calls were within 5 % of
-it: until then calls go on, for `--seconds` at most; a mark says where they did not.
-With `--processor-time` the clock is that of the process, with all its threads, to which
-other work on the machine matters less. The last column is the sum of kernels and rest
-over the call's time; the end counts the programs that are off by more than 10 %.
+For programs of the benchmark, compare the time of a call with the times that `explain`
+measures between kernels: the kernels, and the rest of the call. Calls of both kinds
+alternate, so other load affects both, and the least time of each counts, as in
+`explain`. It is accepted when three calls are within 5 % of it. Calls stop after
+`--seconds`; a mark shows programs without such a time. `--processor-time` uses the
+clock of the process with all its threads, which depends less on other load. The last
+column is the sum of kernels and rest, divided by the time of the call. The output ends
+with the number of programs that differ by more than 10 %.
 """
 
 import argparse

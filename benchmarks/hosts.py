@@ -2,11 +2,11 @@
 
     python -m benchmarks.hosts [--engine tcp] [--rounds 9] [--cases heat,step]
 
-One process waits while the two work, and they while it works; rounds of both take
-turns, and the medians are compared. What the machine could give is measured beside: two
-processes with half of a plate each, which send nothing. With mpi4py, sums of 64 MB
-between the two are compared with its own. The load of the machine is printed: others
-who compute make processes that wait for each other slower than one that waits for none.
+One process and a pair of processes run in alternating rounds, and the medians are
+compared. The upper bound is measured as well: two processes with half of a plate each
+and no communication. With mpi4py, its sums of 64 MB are compared with ours. The load of
+the machine is printed, because other load slows down processes that wait for each other
+more than a single process.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ def _of_launcher(name: str) -> bool:
 
 
 def serve(core: int) -> None:
-    """What the process does that is alone."""
+    """Run the single process."""
     os.sched_setaffinity(0, {core})
     made: dict[str, tuple[Call, int]] = {}
     for line in sys.stdin:
@@ -192,7 +192,7 @@ def serve(core: int) -> None:
 
 
 class Together:
-    """What each of the two processes does."""
+    """Run one of the two processes."""
 
     def __init__(self, options: Any) -> None:
         curta.distributed.initialize()
@@ -204,7 +204,7 @@ class Together:
         self._turns = 0
 
     def turn(self) -> None:
-        """Both are here. Who waits uses no processor."""
+        """Synchronize both processes. Waiting uses no processor time."""
         self._turns += 1
         client = global_state.client
         assert client is not None

@@ -1,4 +1,4 @@
-"""Bytes that leave a host, counted, beside those of the textbook for the same split.
+"""Count the bytes that leave a host, and compare them with textbook formulas.
 
     python -m benchmarks.hosts_bytes
 
@@ -33,7 +33,7 @@ GRIDS = ((4, 2), (8, 8), (64, 8), (256, 16))
 
 
 class Case(NamedTuple):
-    """What is counted, and the bytes of the textbook."""
+    """Return the counted bytes and the bytes of the formula."""
 
     traffic: Traffic
     nbytes: float
@@ -63,7 +63,7 @@ def program(
 
 
 def once(nbytes: int, n: int) -> float:
-    """What leaves a host in an all-gather, or a reduce-scatter, of so many bytes."""
+    """The bytes that leave a host in an all-gather or reduce-scatter of `nbytes`."""
     return nbytes * (n - 1) / n
 
 

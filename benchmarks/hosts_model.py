@@ -49,7 +49,7 @@ def predicted(data: int, model: int) -> ClosedJaxpr:
 
 
 def overlapping(closed: ClosedJaxpr) -> float:
-    """The seconds of a step, of which the network is busy while the host computes."""
+    """The seconds of a step whose communication overlaps with computation."""
     host = network = 0.0  # until when each is busy
     ends: dict[Any, float] = {}
     jaxpr = overlapped(prepare(closed, host()).jaxpr)

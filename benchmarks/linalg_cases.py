@@ -1,4 +1,4 @@
-"""Factorisations and solutions of linear equations."""
+"""Factorizations and solutions of linear equations."""
 
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,7 @@
 """Time to lower: from a function that was not traced before to its StableHLO as text.
 
-The programs are those of the first calls. What JAX and Curta keep of an inner function
-(`jnp.matmul`, `nn.softmax`) from one lowering to the next is kept here, too.
+The programs are those of the first calls. Both libraries cache inner functions
+(`jnp.matmul`, `nn.softmax`) between lowerings; the caches are not cleared here.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What this machine can do: bytes and floating-point operations per second.
+"""The limits of this machine: bytes and floating-point operations per second.
 
 Measured by a few loops of vector code, written here so that the limits of the table
 lean on no library that is being measured.

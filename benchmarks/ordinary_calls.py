@@ -1,13 +1,13 @@
 """Ordinary calls at three sizes: `python -m benchmarks.ordinary_calls --dtype int32`.
 
-A search for rows that nobody has looked at: each of `CALLS` is compiled by both
-libraries, on the same operands as they are or transposed, and compared before it is
-timed. Printed are the slowest, and what differs. Names: `x`, `y` and `p` (above zero)
-are matrices of the size, `u` has values within (-1, 1), `row` is one row of them, `i`
-are numbers of rows, `c` are booleans, `k` is a square matrix of at most 300 rows.
+Search for slow calls: each of `CALLS` is compiled by both libraries, on the same
+operands, original or transposed. Results are compared before calls are timed. The
+slowest calls and all differences are printed. Names: `x`, `y` and `p` (above zero) are
+matrices of the size, `u` has values within (-1, 1), `row` is one row of them, `i` are
+numbers of rows, `c` are booleans, `k` is a square matrix of at most 300 rows.
 
-The ratio is that of the processor's time, of all threads; in the second column that of
-the quickest of the calls by the wall clock, which load on the machine makes unsure.
+The first ratio is of processor time of all threads. The second is of the fastest calls
+by wall clock, which depends on other load.
 """
 
 from __future__ import annotations

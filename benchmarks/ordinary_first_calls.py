@@ -1,10 +1,10 @@
 """First calls of ordinary operations: `python -m benchmarks.ordinary_first_calls`.
 
-A search for first calls that nobody has looked at: each of `CALLS` is compiled and
-called once, in fresh processes of both libraries in turns, of which Curta's have an
-empty cache; what a process does once (importing, the first call of all) is done before.
-Printed are the medians of the processor's time, of all threads, their ratio, and that
-of the wall clock, which load on the machine makes unsure; then the slowest again.
+Search for slow first calls: each of `CALLS` is compiled and called once, in fresh
+processes of both libraries alternately. Curta's processes have an empty cache. One-time
+work of a process (importing, its first call) is done before. The output has medians of
+processor time of all threads, their ratio, and the ratio by wall clock, which depends
+on other load; then the slowest calls again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What takes fresh processes, or none: imports, first calls, installed size."""
+"""Cases that need fresh processes: imports, first calls, installed size."""
 
 import importlib.metadata
 import os
@@ -81,7 +81,7 @@ def first_call_cold() -> Timing:
 
 
 def first_call_warm() -> Timing:
-    """JAX keeps no kernels from one process to the next unless it is told to."""
+    """JAX does not keep kernels between processes by default."""
     with tempfile.TemporaryDirectory() as cache:
         run(FIRST_CALL, "curta", cache)
         return in_turns(FIRST_CALL, cache)
@@ -105,7 +105,7 @@ def closure_size(root: str) -> int:
 
 
 def requirements(name: str) -> Iterator[str]:
-    """What a distribution requires on this machine, its extras left out."""
+    """The requirements of a distribution on this machine, without extras."""
     for requirement in importlib.metadata.requires(name) or ():
         wanted, _, marker = requirement.partition(";")
         if "extra" in marker:

@@ -1,8 +1,9 @@
 """`python -m benchmarks.sizes`: code for open sizes against code for each size.
 
 Each program is compiled once with `abstracted_axes`, at the first size, and called at
-others; beside it stands `jit` for each size. Processor time of calls, in turns, the
-least of some rounds, and wall time of the first call of each size.
+others. It is compared with `jit` for each size. The output has the least processor time
+of calls over some rounds, alternating, and the wall time of the first call of each
+size.
 """
 
 from __future__ import annotations

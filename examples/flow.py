@@ -1,4 +1,4 @@
-"""Normalizing flow: transform a normal distribution into that of the data.
+"""Normalizing flow: transform a normal distribution into the data's distribution.
 
 **Problem.** Estimate a density from samples, exactly and with a way to draw new ones.
 

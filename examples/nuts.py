@@ -46,7 +46,7 @@ def simulate(key, days):
 
 
 def model(returns):
-    """What is assumed of the returns before they are seen."""
+    """The prior, and the likelihood of the returns."""
     step = numpyro.sample("step", dist.Exponential(10.0))
     tails = numpyro.sample("tails", dist.Exponential(0.1))
     first = numpyro.sample("first", dist.Normal(jnp.log(0.01), 1.0))

@@ -55,7 +55,7 @@ def torus(p, radius, thickness):
 
 
 def distance(p):
-    """The scene: a ring, three balls that melt into it, and waves as the floor."""
+    """The scene: a ring, three balls that melt into it, and waves below them."""
     scene = torus(p - jnp.array([0.0, 0.3, 0.0]), 1.2, 0.35)
     for centre in ([1.2, 0.7, 0.0], [-0.6, 0.8, 1.0], [-0.6, 0.9, -1.0]):
         scene = smooth_min(scene, sphere(p, jnp.array(centre), 0.5))

@@ -51,7 +51,7 @@ def ring(size, count):
 
 @functools.partial(jax.jit, static_argnames="ticks")
 def record(speeds, source, ears, ticks):
-    """What microphones at `ears` hear of a short sound at `source`: (ticks, ears)."""
+    """The recordings at `ears` of a short sound at `source`: (ticks, ears)."""
     size = len(speeds)
     y, x = jnp.mgrid[:size, :size]
     outside = jnp.maximum(jnp.abs(y - size / 2), jnp.abs(x - size / 2)) - size / 2 + 8

@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures of all tests."""
 
 import dataclasses
 import gc
@@ -26,7 +26,7 @@ os.environ["PYTHONPYCACHEPREFIX"] = str(TESTS.parent / ".pytest_cache" / "byteco
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """What pytest knows of 23,000 tests is not walked at each collection of garbage."""
+    """The objects of pytest for 23,000 tests are excluded from garbage collection."""
     gc.disable()
     try:
         return (yield)
@@ -60,9 +60,9 @@ def limits():
 
 @pytest.fixture
 def golden(request):
-    """`golden(text)` or `golden(text, "part")`: the text must be that of the file.
+    """`golden(text)` or `golden(text, "part")`: the text must equal the file.
 
-    The file is named after the test, in a folder `golden` beside it.
+    The file is named after the test, in the folder `golden` next to it.
     """
 
     def check(text: str, part: str = "") -> None:
@@ -82,7 +82,7 @@ def golden(request):
 def golden_by_version(request, golden):
     """`golden_by_version(make)`: `make()` must give the file's text under JAX 0.10.
 
-    Under 0.12 it must give that of the file for 0.12, or the same if there is none.
+    Under 0.12 the text must equal the file for 0.12, or the same file if there is none.
     """
     from curta._settings.api_version import jax_api_version
 

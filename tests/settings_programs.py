@@ -1,10 +1,10 @@
-"""What programs give under a setting: run by `test_settings_flipped`, in a process.
+"""Results of programs under a setting: run by `test_settings_flipped`, in a process.
 
-    python -m tests.settings_programs audit  # settings that remembered functions read
+    python -m tests.settings_programs audit  # settings that cached functions read
     python -m tests.settings_programs flip   # results that a fresh process has not
 
 Every function decorated with `functools.cache` or `lru_cache` is watched in the audit:
-it may read no setting, because settings are no part of its key.
+it may not read a setting, because its key has no settings.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def watch_reads() -> None:
 
 
 def programs():
-    """Functions of no arguments, by name; each call goes through everything anew."""
+    """Functions without arguments, by name; each call starts from nothing."""
     import numpy as np
 
     import curta
@@ -200,7 +200,7 @@ ELSEWHERE = {
 
 
 def fresh(name: str, value: object) -> dict[str, str]:
-    """What a process gives that has the setting from the start: a fork of this one."""
+    """The results of a process with the setting from its start: a fork of this one."""
     import curta
 
     reader, writer = os.pipe()

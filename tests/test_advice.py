@@ -18,7 +18,7 @@ THREES = range(3, 12)
 
 @pytest.fixture(autouse=True)
 def fresh():
-    """Each test is told everything, as a process is at its beginning."""
+    """Each test gets all advice, like a new process."""
     advisor.forget()
     yield
     advisor.forget()
@@ -87,7 +87,7 @@ def test_the_sixth_transformed_function_of_the_same_code():
             curta.jit(functools.partial(slope))(float(n))
 
     (text,) = told(program)
-    assert "<lambda>, defined at" in text and "was made anew 6 times" in text
+    assert "<lambda>, defined at" in text and "was compiled 6 times" in text
 
 
 def test_functions_that_a_decorator_wraps_are_not_the_same():
@@ -192,7 +192,7 @@ def test_advice_that_is_raised_is_raised_each_time():
 
 @pytest.mark.parametrize("value", ["loud", "float32=warn", "float64=", "=warn=raise"])
 def test_settings_that_make_no_sense(value):
-    with pytest.raises(ValueError, match="is no advice setting"):
+    with pytest.raises(ValueError, match="is not an advice setting"):
         config.update("curta_advice", value)
 
 

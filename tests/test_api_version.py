@@ -1,4 +1,4 @@
-"""What follows the version of JAX that a program asks for."""
+"""Behavior that depends on the requested version of JAX."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ VERSIONS = tuple(api_version.RELEASES)
 
 
 def warned(function):
-    """What `function` gives, and the texts of its deprecation warnings."""
+    """The result of `function`, and its deprecation warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function()

@@ -92,7 +92,7 @@ def test_programs_see_their_arguments_and_end_with_their_status(tmp_path):
         (["run", "--of", "3", __file__], "--coordinator HOST:PORT says where"),
         (["run", "-n", "1", "--coordinator", "host", __file__], "HOST:PORT, as first"),
         (["explain", "operator:add", "f32[2]", "f32[3]"], "operator:add refuses these"),
-        (["explain", "math:pi", "1"], "math:pi is no function, but 3.14"),
+        (["explain", "math:pi", "1"], "math:pi is not a function, but 3.14"),
         (["explain", "operator:add", "1"], "operator:add(a, b, /) and 1 arguments"),
         (["explain", "operator:neg", "f32[99999999999999]"], "there is no room for"),
     ],

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(scope="module")
 def digits_runs(tmp_path_factory):
-    """What two runs of the digits example print, the first with an empty cache."""
+    """The output of two runs of the digits example, the first with an empty cache."""
     out = tmp_path_factory.mktemp("digits")
     command = [sys.executable, ROOT / "examples" / "digits.py", "--out", out]
     environment = os.environ | {"CURTA_CACHE_DIR": str(out / "cache")}

@@ -18,7 +18,7 @@ from curta.transforms.vmap import BatchAxis
 
 
 def every_way(function, *args, atol=0):
-    """What `function` gives: eagerly, compiled, and mapped over a first axis of 1."""
+    """The results of `function`: eager, compiled, and mapped over a first axis of 1."""
     plain = function(*args)
     mapped = curta.vmap(function)(*(jnp.asarray(x)[None] for x in args))
     for other in curta.jit(function)(*args), curta.tree.map(lambda x: x[0], mapped):

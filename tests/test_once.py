@@ -1,4 +1,4 @@
-"""What a process has one of, and the rule that everything of the kind is made so."""
+"""Objects that exist once per process, and the rule that all are made by `once`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from curta.runtime import devices, native_call, queue
 
 
 def at_once(count, function):
-    """What `function(i)` returns in so many threads that begin together."""
+    """The results of `function(i)` in threads that start together."""
     results, start = [None] * count, threading.Barrier(count)
 
     def run(i):

@@ -1,4 +1,4 @@
-"""Loops with a progress bar: their results, and what the bar is told."""
+"""Loops with a progress bar: their results, and the calls of the bar."""
 
 import sys
 
@@ -14,7 +14,7 @@ told = []
 
 
 class Bar:
-    """Notes what it is told."""
+    """Records its calls."""
 
     def __init__(self, description, total):
         told.append((description, total))

@@ -1,6 +1,6 @@
 """Rules that hold for every source file, read from the syntax trees.
 
-The floors of the layout are held by import-linter (`make lint`).
+import-linter (`make lint`) checks the layers.
 """
 
 import ast

@@ -1,4 +1,4 @@
-"""What is remembered was made under the same settings: see `settings_programs`."""
+"""Cached results belong to the current settings: see `settings_programs`."""
 
 from __future__ import annotations
 

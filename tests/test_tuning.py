@@ -1,4 +1,4 @@
-"""The limits of paths: how they are read, replaced and kept apart."""
+"""The limits of paths: how they are read, replaced and separated."""
 
 from __future__ import annotations
 

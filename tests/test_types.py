@@ -1,4 +1,4 @@
-"""What type checkers see of the package; tools/check_types.py asks pyright itself."""
+"""The package as type checkers see it; tools/check_types.py runs pyright itself."""
 
 import ast
 import importlib

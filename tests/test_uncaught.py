@@ -1,4 +1,4 @@
-"""Errors that nobody catches: shown without the frames of this package."""
+"""Uncaught errors: shown without the frames of this package."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def prop(name: str, result: str) -> str:
 
 
 def attached() -> Iterator[str]:
-    """What numpy/operators.py gives to `Array`."""
+    """The operators that numpy/operators.py adds to `Array`."""
     for name in operators._ARITHMETIC:
         result = "tuple[Array, Array]" if name == "divmod" else "Array"
         for method_name in (f"__{name}__", f"__r{name}__"):
@@ -113,7 +113,7 @@ def attached() -> Iterator[str]:
 
 
 def of_the_runtime(taken: set[str]) -> Iterator[str]:
-    """What concrete arrays have besides; tracers raise an error that says why."""
+    """Attributes of concrete arrays only; tracers raise an error with the reason."""
     for name, member in vars(ArrayImpl).items():
         wanted = not name.startswith("_") or name in CONVERSIONS
         if not wanted or name in taken or hasattr(object, name):
@@ -139,7 +139,7 @@ CONVERSIONS = {
 
 
 def updates() -> Iterator[str]:
-    """`x.at[index].set(y)` and the like."""
+    """`x.at[index].set(y)` and related methods."""
     yield "\n\nclass IndexUpdater:\n" + f'    """{doc(IndexUpdater)}"""\n'
     yield method("__getitem__", IndexUpdater.__getitem__)
     yield "\n\nclass IndexedUpdate:\n" + f'    """{doc(IndexedUpdate)}"""\n'

@@ -31,7 +31,7 @@ class Page(HTMLParser):
 
 
 def broken(pages: dict[str, Page], files: set[str]) -> Iterator[str]:
-    """What is wrong: the page, the link."""
+    """Yield each broken link with its page."""
     for path, page in pages.items():
         if path == "404.html":  # shown at any address: its links are absolute
             continue

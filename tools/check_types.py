@@ -1,11 +1,11 @@
-"""What pyright says of programs: the examples, the cells of the pages, the interface.
+"""Run pyright on the examples, the code of the pages, and the public interface.
 
     python tools/check_types.py              # all of it; needs pyright
     python tools/check_types.py --pages      # the examples and pages alone
 
-Cells stand in a file for each page at the lines where the page has them, so that errors
-are told by page and line. Left out are cells that show an error. The interface is
-complete as far as `pyright --verifytypes` knows the types of its names.
+The cells of a page become a file with the same line numbers, so errors name page and
+line. Cells that show an error are skipped. The interface is complete if `pyright
+--verifytypes` knows the types of its names.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def program(page: str) -> str:
 
 
 def pyright(*arguments: str) -> Any:
-    """What pyright finds, as it writes it in JSON."""
+    """Return the JSON output of pyright."""
     command = [sys.executable, "-m", "pyright", "--outputjson", *arguments]
     # `--verifytypes` looks at no environment of `--pythonpath`, but at this variable.
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}

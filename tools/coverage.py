@@ -85,7 +85,7 @@ def lookup(namespace: str, name: str) -> Any:
 
 
 def is_stub(value: Any) -> bool:
-    """Whether `value` is a function of which the whole body is a `raise`."""
+    """Whether `value` is a function whose body is only a `raise`."""
     try:
         source = textwrap.dedent(inspect.getsource(inspect.unwrap(value)))
         function = ast.parse(source).body[0]
@@ -145,7 +145,7 @@ def rows() -> Iterator[tuple[str, list[str], list[str], list[str]]]:
 
 
 def reason_of(namespace: str, name: str) -> str:
-    """Why a name is missing; that of its namespace if it has none of its own."""
+    """The reason for a missing name, or the reason for its namespace."""
     whole = f"{namespace}.{name}" if namespace else name
     return REASONS.get(whole, REASONS.get(namespace, ""))
 

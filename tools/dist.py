@@ -39,7 +39,7 @@ print("curta", curta.__version__, "runs")
 
 
 def run(*command: object, **options: object) -> str:
-    """What a command prints; its output is shown if it fails."""
+    """Return the output of a command; show it if the command fails."""
     done = subprocess.run(
         [str(c) for c in command], capture_output=True, text=True, **options
     )

@@ -30,7 +30,7 @@ class Environment(NamedTuple):
 
 
 class Declared:
-    """What pyproject.toml says of requirements."""
+    """The requirements in pyproject.toml."""
 
     def __init__(self, path: Path = ROOT / "pyproject.toml"):
         data = tomllib.loads(path.read_text())

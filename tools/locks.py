@@ -73,7 +73,8 @@ def header(name: str, environment: Environment) -> str:
 
 
 def faults(name: str, declared: Declared) -> list[str]:
-    """What a lock lacks, or holds in a version that pyproject.toml excludes."""
+    """List packages that a lock lacks, or has in a version that pyproject.toml
+    excludes."""
     environment = declared.environments()[name]
     path = LOCKS / f"{name}.txt"
     if not path.exists():

@@ -2,11 +2,11 @@
 
     python tools/minimax.py > src/curta/compiler/llvm/vector_math/coefficients.py
 
-(with names of tables, only those). A row of `FITS` says what is
-approximated, on which interval, with which weight, and how many coefficients there
-are. For f64 the fit is Remez's exchange in 60 digits. For f32 each coefficient, from
-the constant up, is rounded and the others are fitted anew, which gains a bit or two
-over rounding at the end. Needs mpmath and NumPy.
+(with names of tables, only those). A row of `FITS` says what is approximated, on which
+interval, with which weight, and how many coefficients there are. For f64 the fit is
+Remez's exchange in 60 digits. For f32 each coefficient, from the constant up, is
+rounded and the others are fitted again, which gains a bit or two over rounding at the
+end. Needs mpmath and NumPy.
 """
 
 from __future__ import annotations

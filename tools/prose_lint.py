@@ -2,8 +2,8 @@
 
     python tools/prose_lint.py [--list] [--update] [PATH ...]
 
-Three kinds of text are checked: Markdown pages, docstrings of public namespaces, and
-string literals in `raise` and warning calls anywhere in the package. Code in fences,
+Three kinds of text are checked: Markdown pages, docstrings of public namespaces, tools,
+tests and benchmarks, and string literals in `raise` and warning calls. Code in fences,
 doctests and backticks is skipped, and so is Markdown between `<!-- prose: off -->`
 and `<!-- prose: on -->`.
 
@@ -24,6 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[1]
 TODO = ROOT / "tools/prose_todo.txt"
 PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md")
+MODULES = ("src/curta", "benchmarks", "examples", "tests", "tools")
 # Directories of src/curta with private docstrings: only their messages are checked.
 INTERNAL = {
     *("compiler", "control", "core", "hosts", "partition", "primitives"),
@@ -70,6 +71,15 @@ def rules() -> list[Rule]:
     ]
 
 
+def known_words() -> re.Pattern[str]:
+    """The opening words of JAX's messages, which are not rewritten."""
+    words = tomllib.loads((ROOT / "tools/prose.toml").read_text())["words_of_jax"]
+    return re.compile("|".join(map(re.escape, words)))
+
+
+OF_JAX = known_words()
+
+
 def blanked(pattern: re.Pattern[str], text: str) -> str:
     """Return the text with matches replaced by spaces; line numbers are kept."""
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
@@ -104,7 +114,8 @@ def of_module(source: str, with_docstrings: bool) -> Iterator[Text]:
         if isinstance(node, ast.Raise) or _warns(node):
             for part in ast.walk(node):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    yield Text(part.lineno, CODE.sub("X", part.value), True)
+                    text = OF_JAX.sub("X", CODE.sub("X", part.value))
+                    yield Text(part.lineno, text, True)
 
 
 def of_docstrings(node: ast.AST) -> Iterator[Text]:
@@ -133,8 +144,8 @@ def texts_of(path: Path) -> Iterator[Text]:
     source = path.read_text()
     if path.suffix == ".md":
         return of_page(source)
-    package = path.relative_to(ROOT / "src/curta").parts[0]
-    return of_module(source, package not in INTERNAL)
+    parts = path.relative_to(ROOT).parts
+    return of_module(source, parts[0] != "src" or parts[2] not in INTERNAL)
 
 
 def hits_of(path: Path, wanted: list[Rule]) -> list[Hit]:
@@ -150,7 +161,7 @@ def hits_of(path: Path, wanted: list[Rule]) -> list[Hit]:
 
 def files() -> list[Path]:
     pages = {p for pattern in PAGES for p in ROOT.glob(pattern)}
-    found = pages | {*(ROOT / "src/curta").rglob("*.py")}
+    found = pages | {p for name in MODULES for p in (ROOT / name).rglob("*.py")}
     return sorted(p for p in found if "out" not in p.relative_to(ROOT).parts)
 
 

@@ -3,10 +3,10 @@
     python tools/signatures.py           # print what differs, and is not said below
     python tools/signatures.py --write   # with the JAX of this environment: its file
 
-A file beside this one has the signatures of a release, a line each; that of a later
-release only those that are not as in the one before. A call that JAX takes, Curta takes
-under that version: each parameter by the same name and place, with the same default.
-What Curta takes besides is what another release takes, or is in `OWN`.
+Files in this folder list the signatures of releases, a line each; the file of a later
+release has only the changed ones. Invariant: a call that JAX accepts is accepted by
+Curta under that version, with each parameter by the same name, position and default.
+Further parameters belong to another release, or are in `OWN`.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def write() -> None:
 
 
 def differences(ours: Signature, wanted: Signature) -> Iterator[str]:
-    """What calls of `wanted` are not taken as they are meant by `ours`."""
+    """List the calls of `wanted` that `ours` rejects or interprets differently."""
     kind = inspect.Parameter
     named = {p.name: p for p in ours}
     places = [p for p in ours if p.kind in POSITIONAL]
@@ -283,13 +283,13 @@ def differences(ours: Signature, wanted: Signature) -> Iterator[str]:
 
 
 def same(ours: str | None, theirs: str | None) -> bool:
-    """Whether two defaults are the same, as far as their texts say."""
+    """Whether two defaults are equal, judged by their source."""
     objects = {"...", "None", "0"}  # an object that stands for what was not given
     return ours == theirs or (theirs == "..." and ours in objects)
 
 
 def extras(ours: Signature, takes: set[str]) -> Iterator[str]:
-    """What is taken that no release takes."""
+    """List the parameters that no release has."""
     for p in ours:
         if p.kind in (inspect.Parameter.KEYWORD_ONLY, POSITIONAL[1]):
             if p.name not in takes:
@@ -318,7 +318,7 @@ def find(release: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def unexpected(version: str, release: str) -> list[str]:
-    """What differs from a release, under its version, and is not meant."""
+    """List unintended differences from a release, under its version."""
     versions = importlib.import_module("curta._settings.api_version")
     with versions.jax_api_version(version), warnings.catch_warnings():
         warnings.simplefilter("ignore")

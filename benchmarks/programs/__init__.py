@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass
 class Program:
-    """What is measured: `state = step(state)`, again and again.
+    """A program to measure: `state = step(state)`, repeatedly.
 
     `answer(state)`, after the first steps, must be alike over both libraries, up to
     `rtol`.

@@ -35,7 +35,7 @@ Told = dict[str, float]
 
 
 def run(library: str, program: str, cache: str, seconds: float, clock: str) -> dict:
-    """What a process says of a program."""
+    """The report of a process on a program."""
     command = [sys.executable, "-m", "benchmarks.programs.run", library, program]
     done = subprocess.run(
         [*command, "--seconds", str(seconds), "--clock", clock],
@@ -50,7 +50,7 @@ def run(library: str, program: str, cache: str, seconds: float, clock: str) -> d
 
 
 def one_round(program: str, seconds: float, clock: str) -> tuple[Told, Told]:
-    """What Curta took, and JAX; RuntimeError if their answers differ."""
+    """The times of Curta and JAX; RuntimeError if their results differ."""
     with tempfile.TemporaryDirectory() as cache:
         peer = run("jax", program, cache, seconds, clock)
         cold = run("curta", program, cache, seconds, clock)

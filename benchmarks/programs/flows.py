@@ -1,4 +1,4 @@
-"""A normalising flow by Distrax."""
+"""A normalizing flow by Distrax."""
 
 import distrax
 import haiku as hk

@@ -1,4 +1,4 @@
-"""Least squares and minimisation by Optimistix and JAXopt."""
+"""Least squares and minimization by Optimistix and JAXopt."""
 
 import jax
 import jax.numpy as jnp

@@ -7,11 +7,11 @@
     ... --folder learnt                  saved after each epoch, and gone on from there
     ... --width 1024 --batch 1024        a network that is worth sharing out
 
-Model, optimiser and step are those of examples/digits.py, written for one host. The
-parameters are on all hosts; as the images of a batch are not, the gradients of hosts
-are summed, in one message. A step of that small network takes a few tenths of a
-millisecond, too little to share out: `--compare` shows what that costs, and with a wide
-network and larger batches what several processes gain.
+Model, optimizer and step are those of examples/digits.py, written for one host. The
+parameters are replicated on all hosts, and the images of a batch are split. The
+gradients of hosts are summed in one message. A step of this small network takes a few
+tenths of a millisecond, too little to distribute. `--compare` shows the cost, and the
+gain for a wide network and larger batches.
 """
 
 from pathlib import Path
@@ -52,8 +52,8 @@ def train(
 ):
     """The mean loss of each epoch, and the accuracy on unseen images after it.
 
-    What was learnt is saved in the folder after each epoch; if it is there, by however
-    many processes, training goes on from it.
+    The state is saved in the folder after each epoch. If the folder has a state, from
+    any number of processes, training resumes from it.
     """
     mesh = jax.make_mesh((jax.device_count(),), ("data",), (AxisType.Auto,))
     split, everywhere = (NamedSharding(mesh, spec) for spec in (P("data"), P()))
@@ -82,7 +82,7 @@ def train(
 
 
 def restored(folder, learnt):
-    """What was saved in the folder, and after how many epochs."""
+    """Return the saved state, and the number of its epochs."""
     if folder is None or not (folder / "index.json").exists():
         return learnt, 0
     return state.restore(folder, learnt), state.step(folder) or 0

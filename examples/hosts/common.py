@@ -1,4 +1,4 @@
-"""What the examples for several hosts share: how they start, and what they report."""
+"""Start and report of the examples for several hosts."""
 
 import argparse
 import json

@@ -5,8 +5,8 @@
     mpiexec -n 4 python examples/hosts/heat.py                      four, by MPI
     CURTA_SIMULATE_HOSTS=4 python examples/hosts/heat.py            four, simulated
 
-The program is that of the whole plate. What it says of hosts is how the plate is
-sharded; the rows and columns at the borders of blocks are sent between them.
+The program is written for the whole plate. Only the sharding of the plate refers to
+hosts. Hosts exchange the rows and columns at the borders of their blocks.
 """
 
 import functools

@@ -300,8 +300,8 @@ def _bytes(limit: int | str) -> int:
             limit = int(float(number) * units[unit.lower()])
         except (ValueError, KeyError):
             raise ValueError(
-                f"{limit!r} is no number of bytes: give an int, or a number with one of"
-                f" {', '.join(_UNITS)}"
+                f"{limit!r} is not a number of bytes: give an int, or a number with one"
+                f" of {', '.join(_UNITS)}"
             ) from None
     if limit <= 0:
         raise ValueError(f"a limit of memory is a positive number of bytes: {limit}")

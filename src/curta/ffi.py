@@ -262,8 +262,8 @@ def _orders(what: str, layouts: Any, avals: Sequence[ShapedArray]) -> Any:
         order = range(aval.ndim) if layout is None else _order(layout)
         if sorted(order) != [*range(aval.ndim)]:
             raise ValueError(
-                f"The {what} layout {layout} is no order of the {aval.ndim} dims of an"
-                f" array of shape {aval.shape}."
+                f"The {what} layout {layout} is not an order of the {aval.ndim} dims of"
+                f" an array of shape {aval.shape}."
             )
         result.append(tuple(order))
     return tuple(result)

@@ -274,7 +274,7 @@ class _Segments:
             if not known.size:
                 raise ValueError(
                     "zero-size array to reduction operation max which has no identity:"
-                    f" without segment_ids {name} needs to be told num_segments."
+                    f" without segment_ids {name} needs num_segments."
                 )
             self.count = int(known.max()) + 1
         start = _start(start, data.dtype)

@@ -4,10 +4,10 @@
     python -m tests.accelerators --minutes 90      # 0: without a limit
     python -m tests.accelerators --tier C --tier D -n 1 -- -k donated
 
-Tests run by parts, each in processes of its own. A part has a share of the time; what
-it does not need is for the next ones, and tests that come too late are not begun. At
-the end stands what ran, what did not, and why. The exit status is 1 if something fails.
-What follows `--` is for pytest.
+Tests run by parts, each in processes of its own. A part has a share of the time and
+passes unused time on to the next ones. Tests are not started after the limit. The
+output ends with the parts that ran, those that did not, and the reasons. The exit
+status is 1 if a test fails. Options after `--` go to pytest.
 """
 
 import argparse

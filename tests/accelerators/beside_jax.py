@@ -1,4 +1,4 @@
-"""What a call costs on a plugin, beside JAX on the same one.
+"""The cost of a call on a plugin, compared with JAX on the same plugin.
 
     python -m tests.accelerators.beside_jax           # all rows
     python -m tests.accelerators.beside_jax -k jit    # those with this word

@@ -1,4 +1,4 @@
-"""What stands at the end of a run: the table of op classes."""
+"""The summary of a run: the table of op classes."""
 
 import os
 from collections import defaultdict

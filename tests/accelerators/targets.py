@@ -1,4 +1,4 @@
-"""Devices that tier B compiles for, none of which is there."""
+"""The devices that tier B compiles for without having them."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_messages_are_valid(platform):
 
 @pytest.mark.parametrize("platform", ["cpu", "cuda", "tpu"])
 def test_each_device_calls(platform):
-    """Under `shard_map` each dim of a result has a sharding, that of no axis."""
+    """Under `shard_map` each dim of a result has a sharding over no axis."""
     mesh = AbstractMesh((2,), ("x",))
     like = curta.ShapeDtypeStruct((2,), np.float32)
 

@@ -23,7 +23,7 @@ def dtype_of(name):
 
 
 def printed(values):
-    """What MLIR writes for an array."""
+    """The text of an array in MLIR."""
     with mlir.make_ir_context(), ir.Location.unknown():
         element = ir.Type.parse(element_type(values.dtype))
         shaped = ir.RankedTensorType.get(values.shape, element)

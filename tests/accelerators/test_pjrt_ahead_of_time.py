@@ -1,4 +1,4 @@
-"""Tier B: programs compiled for GPUs and TPUs that are not there, and ABI probes."""
+"""Tier B: programs compiled for absent GPUs and TPUs, and ABI probes."""
 
 import ctypes
 import re

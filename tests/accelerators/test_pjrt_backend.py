@@ -94,7 +94,7 @@ def test_a_plugin_that_cannot_call_python_says_so(client, monkeypatch):
 
 
 def run(code, **environment):
-    """What a process says whose arrays are on the host; the shim can run programs."""
+    """The report of a process with arrays on the host; the shim can run programs."""
     given = {
         **os.environ,
         "JAX_PLATFORMS": "cpu",

@@ -130,7 +130,7 @@ def test_memory_of_immutable_arrays_is_used(client):
 
 
 def test_dtypes_that_cannot_be_put(client):
-    with pytest.raises(TypeError, match="arrays of dtype object cannot lie on devices"):
+    with pytest.raises(TypeError, match="arrays of dtype object cannot be on devices"):
         client.put(np.array([None]))
     with pytest.raises(TypeError, match="no dtype of NumPy is PJRT's element type 999"):
         dtype_of(999)
@@ -468,7 +468,7 @@ def test_buffers_that_die_in_callbacks_hold_no_shutdown():
 
 
 def run(code, timeout=300):
-    """What a process of Python says that runs code."""
+    """The output of a Python process that runs code."""
     given = {**os.environ, "SHIM": str(shim.build()), "TF_CPP_MIN_LOG_LEVEL": "2"}
     head = """
         import os, numpy as np

@@ -1,7 +1,7 @@
 """Tier D: a process that ends at any stage ends the others, which say why.
 
-What it ends by, and where the others are by then; what these say. Within seconds: the
-limits that would end them otherwise are far longer.
+The cases are the cause of its end, and the stage of the other processes. All end within
+seconds; the time limits are far longer.
 """
 
 import json

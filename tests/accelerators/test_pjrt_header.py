@@ -69,7 +69,7 @@ def frames():
 
 
 def said_by(lines, folder):
-    """What a program in C prints: numbers by names."""
+    """The output of a program in C: numbers by names."""
     source, binary = folder / "layout.cc", folder / "layout"
     source.write_text("\n".join(lines))
     subprocess.run([compiler(), "-w", "-o", binary, source], check=True)

@@ -1,4 +1,4 @@
-"""Tier B: training steps of models, compiled for GPUs and TPUs that are not there."""
+"""Tier B: training steps of models, compiled for absent GPUs and TPUs."""
 
 import functools
 import importlib.util

@@ -1,7 +1,7 @@
 """Tier D: processes that exchange keys, and run programs over all their devices.
 
 The topology is built by XLA's own protocol, in the shim, over the callbacks; its
-collectives are exchanges of keys. What runs is the binding, and XLA's partitioner.
+collectives are exchanges of keys. The test covers the binding and XLA's partitioner.
 """
 
 import json
@@ -60,7 +60,7 @@ def together(count, code, **environment):
 
 @pytest.fixture(scope="module")
 def of_the_shim(tmp_path_factory):
-    """What makes devices of the shim, two of each process, the default ones."""
+    """Make devices of the shim, two per process, the default ones."""
     described = tmp_path_factory.mktemp("shim") / "shim.json"
     options = {"library_path": str(shim.build())}
     options["create_options"] = {"cpu_device_count": 2}

@@ -1,4 +1,4 @@
-"""Tier B: `jit(f).lower(...).compile()` for devices that are not there."""
+"""Tier B: `jit(f).lower(...).compile()` for absent devices."""
 
 import functools
 import re

@@ -1,7 +1,7 @@
-"""Tier B: linear algebra by NVIDIA's libraries, compiled for a GPU that is not there.
+"""Tier B: linear algebra by NVIDIA's libraries, compiled for an absent GPU.
 
-The handlers are registered with the plugin; compilers look them up by name. What is
-made of their results is tested in tests/stablehlo/test_vendor.py, and tier E runs them.
+The handlers are registered with the plugin; compilers look them up by name.
+tests/stablehlo/test_vendor.py tests the use of their results, and tier E runs them.
 """
 
 import numpy as np

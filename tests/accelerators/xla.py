@@ -45,7 +45,7 @@ def refined(text: str) -> str:
 
 
 def explained(error: Exception, text: str) -> str:
-    """What an error says, with the lines of the text that it speaks of."""
+    """The message of an error, with the lines of the module that it refers to."""
     lines = text.splitlines()
     places = [int(n) for n in re.findall(r'"-":(\d+):', str(error))]
     near = range(min(places) - 3, max(places) + 2) if places else range(len(lines))

@@ -112,9 +112,9 @@ def unit(exact: Any, dtype: Any) -> Any:
 
 
 def ulp_error(got: Any, exact: Any, dtype: Any, size: Any = None) -> float:
-    """|got - exact| in ULP of exact (of `size`, if given); inf where one overflows
-    or is NaN and the other not. Whoever rounds to the largest float or to infinity
-    near the boundary is right."""
+    """|got - exact| in ULP of exact (of `size`, if given); inf where one overflows or
+    is NaN and the other not. Near the boundary, the largest float and infinity are both
+    right."""
     info = ml_dtypes.finfo(np.dtype(dtype))
     got = float(got)
     if mp.isnan(exact) or np.isnan(got):

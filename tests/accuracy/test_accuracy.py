@@ -50,7 +50,7 @@ SPECIAL = "exp expm1 log log1p logistic sin cos tan sinh cosh tanh sqrt rsqrt".s
 @pytest.mark.parametrize("dtype", ["complex64", "complex128"])
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_values_of_complex_functions(name, dtype):
-    """Compiled code and NumPy (C99, that is) agree; beside a NaN signs are free."""
+    """Compiled code and NumPy (that is, C99) agree; signs next to a NaN are free."""
     function = next(f for f in FUNCTIONS if f.name == name)
     z = table.specials(dtype)
     # Where the imaginary part is tiny, NumPy's own square root loses it.

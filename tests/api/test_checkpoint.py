@@ -1,4 +1,4 @@
-"""Rematerialisation: the same derivatives, with fewer values kept."""
+"""Rematerialization: the same derivatives, with fewer values kept."""
 
 import numpy as np
 import pytest

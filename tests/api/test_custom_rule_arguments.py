@@ -1,4 +1,4 @@
-"""What rules of custom derivatives see, and which function remat computes again."""
+"""The arguments of custom derivative rules, and the function that remat recomputes."""
 
 import numpy as np
 import pytest

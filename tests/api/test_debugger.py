@@ -25,7 +25,7 @@ class Terminal:
 
     @property
     def answers(self):
-        """What was printed after each prompt."""
+        """The output after each prompt."""
         text = self.options["stdout"].getvalue().replace("Entering jdb:\n", "")
         return [part.rstrip("\n") for part in text.split("(jdb) ")[1:]]
 

@@ -1,4 +1,4 @@
-"""What notebooks show of arrays, jaxprs and pytrees."""
+"""Arrays, jaxprs and pytrees in notebooks."""
 
 import base64
 import contextlib
@@ -102,7 +102,7 @@ def test_arrays_without_elements_to_show():
 
 
 def test_deleted_arrays_in_notebooks():
-    """What a cell may end with after donating them; in JAX `repr` raises."""
+    """A cell may end with an array that it has donated; in JAX `repr` raises."""
     x = jnp.ones((2, 3))
     printer = Printer()
     x._repr_pretty_(printer, False)

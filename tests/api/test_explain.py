@@ -1,4 +1,4 @@
-"""What `explain` says of programs: kernels, figures, Python steps, hints."""
+"""The output of `explain`: kernels, figures, Python steps, hints."""
 
 import doctest
 import html.parser
@@ -65,7 +65,7 @@ def test_results_of_the_kernels_are_those_of_the_program():
 
 
 def test_times_add_up_to_that_of_a_call():
-    """What a call takes besides its kernels has a row of its own."""
+    """The time of a call outside of its kernels has a row of its own."""
     x = jnp.ones((64, 64))
     found = explained(lambda x: jnp.sort(jnp.tanh(x @ x), 1), x)
     cost = found.cost
@@ -297,7 +297,7 @@ def test_the_command(capsys, tmp_path, monkeypatch):
     assert main(["explain", "models:double", "f32[10,10]", "2.5"]) == 0
     assert "loops: mul" in capsys.readouterr().out
     for words, message in (
-        (["models"], "is no MODULE:FUNCTION"),
+        (["models"], "is not MODULE:FUNCTION"),
         (["no_such_module:f"], "there is no module 'no_such_module'"),
         (["models:no_such"], "no attribute 'no_such'"),
         (["models:double", "q7[3]"], "there is no dtype 'q7'"),

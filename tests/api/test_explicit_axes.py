@@ -1,4 +1,4 @@
-"""What follows for results where arrays are split over explicit axes."""
+"""Types of results if arrays are split over explicit axes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What libraries ask about the platform and the transformations at work."""
+"""Queries of libraries about the platform and the active transformations."""
 
 import pytest
 

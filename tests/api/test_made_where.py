@@ -1,4 +1,4 @@
-"""Where arrays are made is remembered: on the default device, or a mesh in scope."""
+"""Arrays record where they are made: on the default device, or a mesh in scope."""
 
 import numpy as np
 import pytest
@@ -135,7 +135,7 @@ def test_a_constraint_within_shard_map_names_no_axis_that_is_mapped_over():
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
 def test_callbacks_have_arrays_of_their_own(kind):
-    """Not on the mesh in scope, of which each of their devices calls one."""
+    """Not on the mesh in scope; each of their devices makes one call."""
     seen = []
 
     def on_host(x):

@@ -1,4 +1,4 @@
-"""What pullbacks keep, and what they do with each cotangent."""
+"""The residuals of pullbacks, and the destination of each cotangent."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def test_trees_of_arguments():
 
 
 class Numbers:
-    """A container that refuses what is no array."""
+    """A container that accepts arrays only."""
 
     def __init__(self, x):
         self.x = jnp.asarray(x)

@@ -1,4 +1,4 @@
-"""What programs of several processes ask for, where there is one."""
+"""Queries of programs for several processes, in a single process."""
 
 import numpy as np
 import pytest

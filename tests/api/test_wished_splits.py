@@ -1,4 +1,4 @@
-"""What the compiler splits since its users are split, and the text that shows it."""
+"""Values that the compiler splits because their readers are split."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def drawn(*shape):
 
 
 def with_itself(make, *then):
-    """What `make` gives is added to the argument, and returned, after `then`."""
+    """Add the result of `make` to the argument, apply `then`, and return both."""
 
     def fun(x):
         y = make()

@@ -1,4 +1,4 @@
-"""What IPython shows, by its own shell."""
+"""Displays in IPython, by its own shell."""
 
 import warnings
 

@@ -37,7 +37,7 @@ def looped(body):
 
 
 def summing(body):
-    """The same beside a sum."""
+    """The same with a sum."""
     return lambda x: lax.fori_loop(0, ROWS, body, (x, jnp.float32(0)))
 
 

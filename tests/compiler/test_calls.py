@@ -58,7 +58,7 @@ def native(fun, *args):
 
 
 def run(found, *args, token=0):
-    """What a program returns, and its results."""
+    """The status of a program, and its results."""
     outs = [np.empty(shape, dtype) for dtype, shape in found.signature[: found.results]]
     arena = np.empty(found.arena_bytes + 64, np.uint8)
     places = [x.ctypes.data for x in (*outs, *args)]

@@ -1,4 +1,4 @@
-"""What the compiler does for an equation must not grow with the program.
+"""The compiler's work per equation must not grow with the program.
 
 Counted in steps, not in seconds; `make stress-compile-time` goes to larger programs.
 """

@@ -173,7 +173,7 @@ ROWS = Scatter(ScatterDimensionNumbers((0,), (0,), (0,)))
 
 
 def test_rows_are_updated_in_place_from_other_rows() -> None:
-    """What they are made of is computed before; a copy each would be quadratic."""
+    """Their operands are computed before; a copy of each would be quadratic."""
     x = normal(500, 40)
 
     def step(i: Any, x: Any) -> list[Any]:

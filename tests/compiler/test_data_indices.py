@@ -11,7 +11,7 @@ X = np.random.default_rng(0).uniform(-1, 1, (3, 4)).astype(np.float32)
 
 
 def rows(x):
-    """What a reshape of a transpose makes of x: its elements lie apart."""
+    """A reshape of a transpose of x: its elements are not contiguous."""
     return lax.reshape(lax.transpose(x, (1, 0)), (3, 4))
 
 

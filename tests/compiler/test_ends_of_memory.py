@@ -16,7 +16,7 @@ PAGE = mmap.PAGESIZE
 
 
 def between_guards(x, at_end):
-    """A copy with a page behind it, or before it, that nobody may touch."""
+    """A copy with an inaccessible page behind it, or before it."""
     pages = -(-x.nbytes // PAGE)
     memory = mmap.mmap(-1, (pages + 2) * PAGE)
     start = ctypes.addressof(ctypes.c_char.from_buffer(memory))

@@ -27,7 +27,7 @@ def numbers(shape, dtype, seed=0):
 
 
 def compiled(fun, *args):
-    """What the compiled function gives, which is to have no steps in Python."""
+    """The result of the compiled function, which must have no steps in Python."""
     assert compile_jaxpr(curta.make_jaxpr(fun)(*args)).native is not None
     return np.asarray(curta.jit(fun)(*args))
 

@@ -188,7 +188,7 @@ def test_assembly_and_ir_give_the_same_bits(vector_bytes):
 @pytest.mark.parametrize("steps", range(5))
 @pytest.mark.parametrize("vector_bytes", [32, 64])
 def test_loops_of_steps(steps, vector_bytes):
-    """Sums over several dims, none of which goes along with its neighbour."""
+    """Sums over several dims that cannot be merged with a neighbor."""
     rng = np.random.default_rng(steps)
     extents = (2, 3, 4, 2)[:steps]
     a = rng.integers(-9, 9, (5, 7, *(n + 1 for n in extents))).astype("f4")
@@ -250,7 +250,7 @@ def test_taps_of_a_gradient_read_a_block_of_steps_together(features, limits):
 
 
 def test_one_shape_of_tile_serves_many_products():
-    """Sizes, strides and layouts are no part of what is compiled."""
+    """The compiled code does not depend on sizes, strides and layouts."""
     shapes = [(1, 36, 64, 20), (7, 12, 96, 300), (1, 240, 32, 5)]
     codes = {dot_plan(Dot(*shape, "f32"), 64).code for shape in shapes}
     codes.add(dot_plan(Dot(1, 36, 64, 20, "f32", a_transposed=True), 64).code)

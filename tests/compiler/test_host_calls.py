@@ -35,7 +35,7 @@ def calls(monkeypatch):
 
 
 def looped(look, turns=9):
-    """A loop of several ops, one of which looks at what it carries."""
+    """A loop of several ops; one of them calls Python with the carry."""
 
     def body(i, x):
         x = jnp.sin(x) @ jnp.ones((40, 40)) / 40 + i

@@ -91,7 +91,7 @@ def test_periodic_indices_are_cut():
 
 
 def test_updates_at_one_of_two_sums_are_cut():
-    """Each part goes to neighbours; where they meet, the last one stays."""
+    """Each part writes to its neighbors; where two meet, the last one counts."""
 
     def put(x):
         i = jnp.arange(20_000)

@@ -198,7 +198,7 @@ def test_what_does_not_change_is_no_carry() -> None:
 
 
 def test_loops_in_loops() -> None:
-    """What the inner loop hoists, the outer one hoists further."""
+    """Code that the inner loop hoists is hoisted further by the outer one."""
     w, h, xs = normal(4, 4) / 4, normal(2, 4), normal(3, 5, 2, 4)
 
     def step(w: Any, h: Any, x: Any) -> list[Any]:

@@ -90,7 +90,7 @@ def test_what_is_left_is_moved_by_whole_vectors(name, dtype, monkeypatch, capsys
 
 
 def test_nothing_is_computed_twice_that_may_be_overwritten():
-    """The result of a map may lie in the memory of a donated argument."""
+    """The result of a map may use the memory of a donated argument."""
     for size, donated in itertools.product((5, 67, 150, 1003), (0, 1)):
         x = jnp.arange(size * 3, dtype=jnp.float32).reshape(3, size)
         y = jnp.arange(size * 3, dtype=jnp.float32).reshape(3, size) * 5
@@ -103,7 +103,7 @@ def test_nothing_is_computed_twice_that_may_be_overwritten():
 
 
 def test_deep_choices_are_left_as_they_are():
-    """A chain of a thousand choices is no move: looking for one must not recurse."""
+    """A chain of a thousand selects is not a move: the search must not recurse."""
 
     def fun(x):
         for i in range(1000):

@@ -1,4 +1,4 @@
-"""Programs in the kernel cache: found again, told apart, never trusted blindly."""
+"""Programs in the kernel cache: found again, distinguished, verified."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_the_order_of_effects_counts():
 
 
 def found_again(fun, make_other=None):
-    """What a program gives that is found under the name of another trace."""
+    """The result of a program that is found under the key of another trace."""
     first = curta.make_jaxpr(fun)(X)
     keep_program(
         program_name(first, host(), ()),

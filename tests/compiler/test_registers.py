@@ -108,7 +108,7 @@ def test_loops_that_carry_too_much_are_no_code_in_registers(
 
 @pytest.mark.parametrize("cls", sampled_ops(), ids=lambda c: c.__name__)
 def test_ops_inside_of_loops(cls: Any) -> None:
-    """What the ops do to rows is what they do outside; those that qualify."""
+    """Ops on rows in registers give the same results as outside."""
     with enable_x64(True):
         loops = [looped(c) for c in cases(cls)[::4] if is_small(c)]
         found = [f for f in loops if in_registers(stage_loop(f))]

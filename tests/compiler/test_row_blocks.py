@@ -1,4 +1,4 @@
-"""Short rows: the folds of as many rows as a register has lanes end together."""
+"""Short rows: the reductions of as many rows as a register has lanes end together."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_only_blocks_of_what_keeps_its_operands_overlap(limits):
 
 @pytest.mark.parametrize(("lanes", "chunk"), [(16, 4), (64, 16), (8, 2), (4, 4)])
 def test_each_row_ends_in_its_own_lane(lanes, chunk):
-    """Of neighbours in a row, the first is left of the second all the way."""
+    """Of two neighbors in a row, the first is always the left operand."""
 
     def tree(rows):
         if len(rows) == 1:

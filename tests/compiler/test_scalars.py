@@ -1,4 +1,4 @@
-"""What scalar arithmetic means: compiled against NumPy, element by element."""
+"""Scalar arithmetic: compiled against NumPy, element by element."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def rng():
 
 
 def added(operand, places, updates):
-    """What `at[places].add(updates)` is to give; places out of bounds are dropped."""
+    """The expected `at[places].add(updates)`; places out of bounds are dropped."""
     total = operand.astype(np.float64 if operand.dtype.kind == "f" else np.int64)
     inside = (places >= -len(operand)) & (places < len(operand))
     np.add.at(total, places[inside], np.asarray(updates, total.dtype)[inside])

@@ -42,7 +42,7 @@ def numbers(shape, dtype, seed=0):
 
 
 def compiled(fun, *args):
-    """What the compiled function gives, which is to have no steps in Python."""
+    """The result of the compiled function, which must have no steps in Python."""
     closed = curta.make_jaxpr(fun)(*args)
     program = compile_jaxpr(closed)
     assert program.native is not None

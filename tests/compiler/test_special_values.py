@@ -1,4 +1,4 @@
-"""What is rewritten for speed treats NaN, infinities and -0.0 as `eval` does.
+"""Rewritten programs treat NaN, infinities and -0.0 as `eval` does.
 
 Numbers are small integers, or such over powers of two, so that sums of any order are
 exact: results are equal to the last bit, signs of zeros too. Sizes are those from which

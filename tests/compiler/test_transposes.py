@@ -1,4 +1,4 @@
-"""Maps that read neighbours in another order than they write them: in tiles."""
+"""Maps that read neighbors in another order than they write them: in tiles."""
 
 import itertools
 
@@ -67,7 +67,7 @@ def test_values(shape, dtype):
      ((5, 1, 7), (2, 0, 1), (35,)), ((6, 4), (1, 0), (8, 3))],
 )  # fmt: skip
 def test_a_reshaped_transpose_is_walked_by_its_own_dims(shape, order, merged):
-    """Not by those of the result, of which two are one: that takes divisions."""
+    """Not by the dims of the result, two of them merged: that needs divisions."""
 
     def fun(x):
         return [x.transpose(order).reshape(merged)]
@@ -101,7 +101,7 @@ COLUMNS = {
 @pytest.mark.parametrize("shape", [(200, 150), (3, 37), (1, 5)])
 @pytest.mark.parametrize("name", COLUMNS)
 def test_columns_side_by_side(name, shape, dtype):
-    """Elements of neighbouring columns are stored together, whole vectors and rests."""
+    """Elements of neighboring columns are stored together, whole vectors and rests."""
     fun, x = COLUMNS[name], np.arange(np.prod(shape)).reshape(shape) % 91
     x = (x % 2 == 1) if dtype is np.bool_ else x.astype(dtype)
     if dtype is np.bool_ and "stack" in name:

@@ -1,4 +1,4 @@
-"""What decompositions leave no choice of: signs and phases of vectors are one."""
+"""Invariants of decompositions, independent of signs and phases of vectors."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What `Op.samples` yields, and the operands made from it.
+"""The samples of `Op.samples`, and the operands made from them.
 
 A sample is `(op, operands)`, an operand is `(shape, kind)` or `(shape, kind, domain)`.
 

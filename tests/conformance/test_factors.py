@@ -1,4 +1,4 @@
-"""What the factors of an op say of its dims is what `eval` does."""
+"""The factors of an op describe the behavior of `eval`."""
 
 import functools
 import math

@@ -43,7 +43,7 @@ def with_operands(case: Case, values: dict[int, np.ndarray]) -> list[np.ndarray]
 def is_linear_in(case: Case, moved: tuple[int, ...]) -> bool:
     """Whether f(2 x + 3 y) is 2 f(x) + 3 f(y), the other operands staying.
 
-    Nothing can be told of empty arrays.
+    Empty arrays show nothing.
     """
     if not all(case.args[i].size for i in moved):
         return False

@@ -20,7 +20,7 @@ both = pytest.mark.parametrize("mode", MODES, ids=["eager", "jit"])
 
 
 class Seen(list):
-    """What callbacks were called with, as Python values."""
+    """The arguments of callbacks, as Python values."""
 
     def __call__(self, x):
         assert isinstance(x, curta.Array)

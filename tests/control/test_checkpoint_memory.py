@@ -1,4 +1,4 @@
-"""What `checkpoint` saves in compiled gradients: peaks of memory, and equal results.
+"""Memory savings of `checkpoint` in compiled gradients, and equal results.
 
 A state is what a layer hands on to the next. A layer here needs three for its gradient,
 with `checkpoint` it keeps one, and computes the others again when it is its turn.
@@ -140,7 +140,7 @@ def test_without_a_barrier_the_first_computation_is_used():
 
 
 def test_parts_beside_each_other_are_computed_again_one_by_one():
-    """Their cotangents are constants: nothing but the order keeps them apart."""
+    """Their cotangents are constants: only the order separates them."""
 
     def loss(ws, x):
         part = checkpoint(lambda w, x: elements(w, elements(w, x)).sum())
@@ -253,7 +253,7 @@ print((peak() - before) * 1024 / x.nbytes)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_resident_memory():
-    """What the process holds, not what the compiler says that it does."""
+    """The memory of the process, not the compiler's estimate."""
 
     def measured(which):
         command = [sys.executable, "-c", _RESIDENT, which]

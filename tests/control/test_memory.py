@@ -1,4 +1,4 @@
-"""What gradients of loops hold in memory, against the count on paper."""
+"""Memory of gradients of loops, against the count on paper."""
 
 import pytest
 

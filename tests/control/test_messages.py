@@ -104,7 +104,7 @@ def test_jaxpr_and_types():
                 v := lax.precv(lax.create_token(), x, "x", DOWN),
                 lax.psend(v, "x", DOWN),
             )[0],
-            "Deadlock detected. What is sent depends on what is received",
+            "Deadlock detected. A message depends on its own receiver",
         ),
     ],
 )

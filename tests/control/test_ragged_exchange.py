@@ -16,7 +16,7 @@ ROWS, OUT = 6, 9
 
 
 def exchanged(groups, operand, output, begins, sizes, places):
-    """What all devices have after the exchange, each within its group."""
+    """The arrays of all devices after the exchange, each within its group."""
     output = output.copy()
     for group in groups:
         each = begins.shape[1] // len(group)

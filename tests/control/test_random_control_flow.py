@@ -1,9 +1,9 @@
 """Random programs of nested loops and branches do what Python does with them.
 
-A program is a block of random statements on a state: a vector, a number, an integer
-and a tuple of both. `Traced` runs its loops and branches by `lax`; `Plain` runs them in
-Python, on concrete values, which differentiation and evaluation allow. What decides
-about branches and numbers of steps are integers alone, so that rounding does not.
+A program is a block of random statements on a state: a vector, a number, an integer and
+a tuple of both. `Traced` runs its loops and branches by `lax`; `Plain` runs them in
+Python, on concrete values, which differentiation and evaluation allow. Only integers
+decide about branches and numbers of steps, so rounding does not.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""What is remembered of a jaxpr goes with it, and the arrays in it too."""
+"""Data cached with a jaxpr is freed with it, including its arrays."""
 
 import gc
 import weakref

@@ -140,7 +140,7 @@ def loss(x):
 
 
 def lines(fun, *args):
-    """The lines of the eqns, counted from that of `loss`."""
+    """The lines of the eqns, counted from the line of `loss`."""
     first = loss.__code__.co_firstlineno
     return [e.source_info.line - first for e in curta.make_jaxpr(fun)(*args).eqns]
 

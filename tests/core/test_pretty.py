@@ -1,6 +1,6 @@
 """The text of jaxprs is that of JAX: the golden files are its output.
 
-A file for 0.12 (0.12.0.1) is there where that of 0.10 (0.10.2) is another.
+A file for 0.12 (0.12.0.1) exists if it differs from the file for 0.10 (0.10.2).
 
 One thing differs: where its parameters show `np.int64(0)`, ours are plain integers.
 """

@@ -1,4 +1,4 @@
-"""What is said of errors in programs that were written for other libraries."""
+"""Messages for mistakes in programs written for other libraries."""
 
 import sys
 import traceback

@@ -1,4 +1,4 @@
-"""Wrappers of callables that are no functions."""
+"""Wrappers of callables that are not functions."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Functions that leave a dtype and come back, or choose that of their results."""
+"""Functions that leave a dtype and come back, or choose the dtype of their results."""
 
 import numpy as np
 import pytest

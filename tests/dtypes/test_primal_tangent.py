@@ -75,7 +75,7 @@ def test_quantised_weights_within_a_branch(call, taken):
 
 @pytest.mark.parametrize("call", [lambda f: f, jit])
 def test_keys_left_over_by_one_branch(call):
-    """A branch that kept a key for the backward pass, beside one that did not."""
+    """A branch that kept a key for the backward pass, and one that did not."""
 
     def loss(w, key):
         def noisy():

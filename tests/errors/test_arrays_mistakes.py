@@ -1,4 +1,4 @@
-"""Shapes, dtypes, axes and values that are no arrays: mistakes and answers."""
+"""Shapes, dtypes, axes and values that are not arrays: mistakes and messages."""
 
 import pytest
 from tests.errors.checks import check_message

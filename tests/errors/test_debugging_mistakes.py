@@ -31,7 +31,7 @@ MISTAKES = [
         lambda: curta.jit(lambda x: checkify.check(x > 0, "no"))(1.0),
         ValueError,
         "Cannot abstractly evaluate a checkify.check which was not functionalized",
-        f"The check is that of {__file__}",
+        f"The check is at {__file__}",
     ),
     (
         "check of an array",

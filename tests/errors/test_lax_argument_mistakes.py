@@ -1,4 +1,4 @@
-"""What functions of `lax` say of sizes, axes and names that they cannot use."""
+"""Messages of functions of `lax` for invalid sizes, axes and names."""
 
 import numpy as np
 import pytest

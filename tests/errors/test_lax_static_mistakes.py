@@ -1,4 +1,4 @@
-"""What functions of `lax` say of numbers that they take as parts of the program."""
+"""Messages of functions of `lax` for invalid static numbers."""
 
 import numpy as np
 import pytest

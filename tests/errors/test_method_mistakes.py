@@ -1,4 +1,4 @@
-"""What methods, updates and functions of arrays say of their other arguments."""
+"""Messages of methods, updates and functions of arrays for their other arguments."""
 
 import numpy as np
 import pytest

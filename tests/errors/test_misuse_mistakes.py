@@ -213,7 +213,7 @@ MISTAKES = {
     "unknown fixed name": (
         lambda: curta.custom_vjp(product, nondiff_argnames="q"),
         ValueError,
-        "nondiff_argnames names 'q', which is no argument of product",
+        "nondiff_argnames names 'q', which is not an argument of product",
     ),
     "mapped without arguments": (
         lambda: curta.custom_batching.custom_vmap(lambda x: x)(),

@@ -1,4 +1,4 @@
-"""What the functions of arrays say of arguments that are no arrays or axes."""
+"""Messages of functions of arrays for arguments that are not arrays or axes."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Differentiation and vectorisation: mistakes and answers."""
+"""Differentiation and vectorization: mistakes and messages."""
 
 import numpy as np
 import pytest

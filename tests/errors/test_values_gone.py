@@ -60,7 +60,7 @@ def test_the_error_names_function_and_line():
 
 @pytest.fixture(scope="module")
 def small_heap():
-    """What earlier tests have left is not searched for holders."""
+    """Objects of earlier tests are not searched for references."""
     gc.collect()
     gc.freeze()
 

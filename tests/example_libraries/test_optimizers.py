@@ -1,4 +1,4 @@
-"""Every optimiser finds a minimum, inside jit as outside; states are pytrees."""
+"""Every optimizer finds a minimum, inside jit as outside; states are pytrees."""
 
 import numpy as np
 import pytest

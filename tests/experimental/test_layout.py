@@ -111,7 +111,7 @@ def test_programs_take_and_give_layouts(before):
 
 
 def test_chosen_layouts_are_those_of_the_computation():
-    """A transpose that is left to the compiler is no copy."""
+    """A transpose with a layout chosen by the compiler needs no copy."""
     cube = jnp.ones((2, 3, 4))
     for f, wanted in (
         (lambda x: x.T, (2, 1, 0)),

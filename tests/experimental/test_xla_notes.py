@@ -1,4 +1,4 @@
-"""What programs tell XLA is taken, and its transformations are those of identities."""
+"""Annotations for XLA are accepted and transform like identities."""
 
 import re
 import threading

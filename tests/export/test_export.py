@@ -13,7 +13,7 @@ from curta.sharding import AxisType
 
 
 def exported(f, *specs, constraints=(), **arrays):
-    """`f` for float32 arguments of the shapes that the texts describe."""
+    """`f` for float32 arguments of the shapes that the strings describe."""
     scope = export.SymbolicScope(constraints)
     args = [
         curta.ShapeDtypeStruct(export.symbolic_shape(s, scope=scope), np.float32)

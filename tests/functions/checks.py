@@ -63,7 +63,7 @@ def dtypes_of(row: Row, x64: bool) -> list[str]:
 
 
 def computed(package: Any, row: Row, given: Call) -> Any:
-    """What the package gives, on arrays of its own."""
+    """The result of the package, on its own arrays."""
     split = Split(given)
     arrays = [package.numpy.asarray(x) for x in split.arrays]
     return split.run(row.function(package), arrays)
@@ -84,7 +84,7 @@ def check_values(package: Any, row: Row, given: Call) -> None:
 
 
 def tolerance_of(row: Row, *arrays: np.ndarray) -> float:
-    """That of the narrowest dtype."""
+    """The tolerance of the narrowest dtype."""
     found = [TOLERANCE.get(x.dtype.name, 0) for x in arrays]
     return row.tolerance * max(found, default=0)
 

@@ -26,7 +26,7 @@ from tests.functions.rows import (
 
 
 def same_shapes(source, shape):
-    """What `lax` takes."""
+    """Convert to an operand of `lax`."""
     yield call(source(shape), source(shape))
 
 

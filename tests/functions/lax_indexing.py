@@ -135,7 +135,7 @@ def taken(x, indices, axes):
 
 
 def gathers(source, shape):
-    """Rows, at places some of which are too far."""
+    """Rows, at places that are partly out of bounds."""
     yield call(source(shape), source.integers((4, 1), 0, shape[0] - 1))
 
 

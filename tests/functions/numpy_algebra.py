@@ -30,7 +30,7 @@ def squares(shape):
 
 
 def regular(source, shape):
-    """Matrices far from singular, of which the eigenvalues are far apart."""
+    """Matrices far from singular, with well separated eigenvalues."""
     n = shape[-1]
     return (source(squares(shape)) / 4 + np.diag(np.arange(2.0, n + 2))).astype(
         source.dtype

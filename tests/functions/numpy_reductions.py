@@ -87,7 +87,7 @@ def along_or_flat(source, shape):
 
 
 def with_gaps(plain):
-    """The same calls, of floats some of which are not numbers."""
+    """The same calls, on floats that include NaN."""
 
     def calls(source, shape):
         for given in plain(source, shape):

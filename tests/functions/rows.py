@@ -107,7 +107,7 @@ class Row:
     domain: the bounds of the numbers drawn.
     tolerance: how many times less accurate it is than one operation.
     of: makes the function from the package where it is not just found by its name.
-    without: which checks make no sense, each with the reason.
+    without: the checks that do not apply, each with the reason.
     """
 
     name: str
@@ -143,7 +143,7 @@ class Row:
         return least <= len(shape) <= most and min(shape, default=9) >= self.least
 
     def wanted(self, given: Call) -> Any:
-        """What the reference gives."""
+        """The result of the reference."""
         function = self.reference or found(self.path)
         change = unfixed if self.exact else widened
         args = floated(given.args) if self.floating else change(given.args)

@@ -1,4 +1,4 @@
-"""What several results come in: tuples, lists, named tuples, as in JAX 0.10.2."""
+"""Containers of several results: tuples, lists, named tuples, as in JAX 0.10.2."""
 
 import pytest
 

@@ -1,10 +1,10 @@
 """Every public function against NumPy or SciPy, and under each transformation.
 
-The tables beside this file have a row for each function: calls over shapes (empty and
-0-d ones among them), axes, `keepdims` and `where`, and the dtypes that it takes. Here
-each row is checked: values, batches against a loop, compiled against uncompiled code,
-derivatives of both modes and two orders against finite differences, and values again
-on shapes drawn at random.
+The tables in this folder have a row for each function: calls over shapes (empty and 0-d
+ones among them), axes, `keepdims` and `where`, and the dtypes that it takes. Each row
+is checked here: values, batches against a loop, compiled against uncompiled code,
+derivatives of both modes and two orders against finite differences, and values again on
+shapes drawn at random.
 """
 
 import warnings
@@ -31,7 +31,7 @@ SETTINGS = hypothesis.settings(
 
 
 def each(check, condition=lambda row: True):
-    """One test for each row of which the check makes sense."""
+    """One test for each row to which the check applies."""
     chosen = [row for row in ROWS if check not in row.without and condition(row)]
     names = [f"{row.name}-{row.calls.__name__}-{row.dtypes[0]}" for row in chosen]
     return pytest.mark.parametrize("row", chosen, ids=names)

@@ -1,8 +1,8 @@
 """The dtypes of results: those of JAX 0.12, for each row and each dtype that it takes.
 
-In result_dtypes.txt a line has the row's name, that of its calls, and of each dtype the
-dtypes of the results of the first call, as `jax.eval_shape` gives them. A new row needs
-its line.
+A line of result_dtypes.txt has the name of a row, the name of its calls, and for each
+dtype the dtypes of the results of the first call, as `jax.eval_shape` gives them. A new
+row needs its line.
 """
 
 from pathlib import Path

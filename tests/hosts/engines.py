@@ -21,7 +21,7 @@ WORDS = [np.dtype(bool), np.dtype("V12")]  # keys of three words are bytes
 
 
 def array(host: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """What host `host` puts in."""
+    """The input of host `host`."""
     random = np.random.default_rng([host, *shape, dtype.num])
     if dtype.kind == "V" and dtype.num < 256:
         return random.integers(0, 256, (*shape, 12), np.uint8).view(dtype)[..., 0]

@@ -63,7 +63,8 @@ def test_numbers_count_through_loops_and_branches():
 
 @pytest.mark.parametrize("transport", [Transport(), BEGUN], ids=["python", "mpi"])
 def test_passes_keep_the_order(transport):
-    """What is begun early begins in the same order; loops and branches are checked."""
+    """Collectives that start early start in the same order, in loops and branches
+    too."""
     target = dataclasses.replace(host(), transport=transport)
     with tuning(Tuning(overlapped_bytes=1, overlapped_cost=1)):
         program = lower(CLOSED, target)

@@ -1,4 +1,4 @@
-"""What is known of how a process ends, when it ends."""
+"""The recorded reason for the end of a process."""
 
 import subprocess
 import sys

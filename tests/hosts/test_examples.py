@@ -1,4 +1,4 @@
-"""What the examples compute on several hosts is what one process computes."""
+"""The examples compute the same on several hosts as in one process."""
 
 import numpy as np
 import pytest

@@ -50,7 +50,7 @@ INDEXED = {
 
 @pytest.mark.parametrize("name", INDEXED)
 def test_each_host_has_its_number_within_loops_and_branches(name, hosts):
-    """Small ones are code in registers, where it was a constant: that of one host."""
+    """In small ones, code in registers had the number of one host as a constant."""
     mesh = curta.make_mesh((8,), ("x",), (AxisType.Auto,))
     body = partial(INDEXED[name], i=lambda: lax.axis_index("x").astype(float))
     f = curta.shard_map(body, mesh=mesh, in_specs=P("x"), out_specs=P("x"))

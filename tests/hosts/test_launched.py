@@ -1,4 +1,4 @@
-"""What the environments of launchers say of the processes that they start."""
+"""The numbers of processes in the environment variables of launchers."""
 
 import socket
 from types import SimpleNamespace

@@ -29,7 +29,7 @@ NULL = 77  # a request that is none
 class FakeMPI:
     """Stands for an all-reduce between two processes that have the same.
 
-    What is begun is done at once, or, if it is `lazy`, when it is waited for.
+    A started collective runs at once, or, if it is `lazy`, when it is awaited.
     """
 
     def __init__(self, engine):

@@ -1,4 +1,4 @@
-"""Running folds, order, and reads and writes of tables over simulated hosts."""
+"""Cumulative reductions, order, and table lookups over simulated hosts."""
 
 import numpy as np
 import pytest

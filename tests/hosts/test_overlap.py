@@ -138,7 +138,7 @@ def test_collectives_that_become_equal_are_one():
 
 
 def on_two_hosts(f, *args):
-    """What two hosts have of a program; their arguments differ."""
+    """The results of a program on two hosts with different arguments."""
     with tuning(SMALL):
         run = curta.jit(f)
         return run_on_hosts(

@@ -27,7 +27,7 @@ SECONDS = 30.0
 
 
 class Process:
-    """What a process has."""
+    """The state of a process."""
 
     def __init__(self, address, index, count):
         self.index = index

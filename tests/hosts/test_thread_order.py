@@ -23,7 +23,7 @@ def total(engine, x):
 
 
 def in_thread(name, function, *args):
-    """What a thread of a name gives, or raises."""
+    """The result of a thread with this name, or its error."""
     found, engine = [], current()
 
     def run():

@@ -25,7 +25,7 @@ def launch(
 
 
 def lines(engine: str, count: int, program: str, *arguments: str) -> list[str]:
-    """What the processes print, in order; they must end well."""
+    """The output of the processes, in order; all must succeed."""
     ended = launch(engine, count, program, *arguments)
     assert ended.returncode == 0, ended.stderr + ended.stdout
     return sorted(ended.stdout.splitlines())

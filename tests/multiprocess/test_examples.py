@@ -1,4 +1,4 @@
-"""What the examples compute in two processes is what one process computes."""
+"""The examples compute the same in two processes as in one."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the conformance tests leave open: large matrices, failures, mistakes."""
+"""Large matrices, failures and mistakes, which the conformance tests do not cover."""
 
 import numpy as np
 import pytest

@@ -47,7 +47,7 @@ def each_window(shape, indices, numbers, sizes):
 
 
 def in_output(numbers, place, rank):
-    """Where the window of a batch place lies in the output."""
+    """The position of the window of a batch index in the output."""
     batch = iter(place)
     inner = numbers.offset_dims
     return tuple(slice(None) if i in inner else next(batch) for i in range(rank))

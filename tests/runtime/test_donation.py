@@ -1,4 +1,4 @@
-"""Donated arguments: their memory becomes the results', if nobody else sees it."""
+"""Donated arguments: results reuse their memory if it has no other references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays that die as part of reference cycles are told of, if that is asked for."""
+"""Arrays freed as part of reference cycles are reported on request."""
 
 import gc
 import subprocess

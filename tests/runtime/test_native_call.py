@@ -1,4 +1,4 @@
-"""Calls in native code: the same results, and memory that nobody sees change."""
+"""Calls in native code: the same results, and no visible change of memory."""
 
 import dataclasses
 import gc
@@ -131,7 +131,7 @@ def test_errors_in_taking_nodes_apart_come_through():
 
 
 def test_containers_that_change_while_nodes_are_taken_apart():
-    """What was found is held, though nothing else has it any more."""
+    """The found object is held, even if it has no other references."""
 
     def arguments():
         items = [Counted(arange(3) + 0), {"x": [arange(3) + 1]}, [arange(3) + 2]]

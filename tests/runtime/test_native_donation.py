@@ -94,7 +94,8 @@ def test_wherever_the_result_lies(fun):
 
 
 def test_results_are_used_again():
-    """What is not overwritten goes to the next result, the array objects included."""
+    """Memory that is not overwritten is used for the next result, with its array
+    objects."""
     f, x = stepping(lambda x: jnp.roll(x, 1) - x, jnp.copy(jnp.arange(5.0)))
     assert f._native(x) is not MISS
     x = f(jnp.copy(jnp.arange(5.0)))
@@ -251,7 +252,7 @@ def test_errors_in_the_result_come_after_the_program():
 
 
 def test_reading_what_another_thread_donates():
-    """Whoever reads gets the value that was there, or hears that it is gone."""
+    """A read returns the old value, or raises because the array is deleted."""
     f, state = stepping(lambda tree: [x + 1 for x in tree], [jnp.zeros(50)] * 1)
     shown, done, wrong = [state[0]], threading.Event(), []
 

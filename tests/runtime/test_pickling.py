@@ -1,4 +1,4 @@
-"""What pickling gives back: arrays, numbers with a dtype, what describes arrays."""
+"""Pickling of arrays, scalars with a dtype, and types of arrays."""
 
 import copy
 import pickle

@@ -7,7 +7,7 @@ from curta.runtime.pjrt.options import compile_options
 
 
 def fields(data):
-    """What a protocol buffer says: pairs of a field's number and its value."""
+    """The contents of a protocol buffer: pairs of a field's number and its value."""
 
     def number():
         nonlocal at

@@ -1,4 +1,4 @@
-"""What is under way on a plugin is awaited, whoever looks at it meanwhile."""
+"""Pending work of a plugin is awaited, by any reader."""
 
 import threading
 

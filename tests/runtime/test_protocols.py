@@ -1,9 +1,9 @@
-"""The protocols of the pool and the queue: models of which all states are explored.
+"""Models of the protocols of the pool and the queue; all their states are explored.
 
 Each step is one atomic access of `thread_code.py` or `queue_code.py`, in the functions
 of the same names there; fields have the names of the offsets. Spinning is left out, as
 it only waits for what sleeping waits for. Sleeps end by being woken alone, though most
-have a time limit as well: a wake-up that is lost is a state in which nobody goes on.
+have a time limit as well: a lost wake-up is a state in which no thread continues.
 """
 
 from __future__ import annotations

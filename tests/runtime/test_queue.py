@@ -1,4 +1,4 @@
-"""The queue: long calls return at once; whoever reads a result waits for it."""
+"""The queue: long calls return at once; reading a result waits for it."""
 
 from __future__ import annotations
 

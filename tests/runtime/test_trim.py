@@ -1,4 +1,4 @@
-"""What `trim` gives back besides blocks: small arrays and kept results."""
+"""`trim` also releases small arrays and kept results."""
 
 import gc
 import weakref

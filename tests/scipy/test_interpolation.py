@@ -1,4 +1,4 @@
-"""Interpolation on grids and images, vector quantisation, against SciPy."""
+"""Interpolation on grids and images, vector quantization, against SciPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Minimisation, against known minima and SciPy."""
+"""Minimization, against known minima and SciPy."""
 
 import numpy as np
 import pytest

@@ -111,7 +111,7 @@ def modes(function, *args):
 
 
 def assert_same(got, want):
-    """Equal parts; the signs of zeros and infinities beside NaN are not specified."""
+    """Equal parts; the signs of zeros and infinities next to NaN are not specified."""
     for z, w in zip(got, want, strict=True):
         if cmath.isnan(w) or cmath.isnan(z):
             z, w = (complex(abs(v.real), abs(v.imag)) for v in (z, w))

@@ -14,7 +14,7 @@ from curta import grad, jit, vmap
 
 
 def test_faster_numpy():
-    """JAX: Compiles the Future, "JAX as a faster NumPy": normalising a matrix."""
+    """JAX: Compiles the Future, "JAX as a faster NumPy": normalizing a matrix."""
     x_np = np.random.default_rng(0).random((500, 500))
     x = jnp.array(x_np)
     result = (x - x.mean(1)) / x.std(1)

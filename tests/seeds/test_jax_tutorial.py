@@ -1,7 +1,7 @@
 """The examples of "JAX tutorial".
 
-Names that have since moved are used where they are now: `config` stands at the top, and
-`arr.device` is an attribute.
+Moved names are used at their new place: `config` is at the top level, and `arr.device`
+is an attribute.
 """
 
 import functools

@@ -178,7 +178,7 @@ class TestTracing:
         )
 
     def test_static_argument(self):
-        """Quickstart, "JIT mechanics": compiled anew for each static value."""
+        """Quickstart, "JIT mechanics": compiled for each static value."""
 
         @partial(jit, static_argnums=(1,))
         def f(x, neg):

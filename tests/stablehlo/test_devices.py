@@ -237,7 +237,7 @@ def test_layout_constraints():
 
 
 def test_donation_between_layouts():
-    """What is stored otherwise is only offered to the compiler."""
+    """Another storage order is only offered to the compiler."""
     here = curta.sharding.SingleDeviceSharding(curta.devices()[0])
     columns = Format(Layout((1, 0)), here)
     for given, word in (

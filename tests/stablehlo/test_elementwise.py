@@ -50,7 +50,7 @@ def test_as_jax(golden):
 
 
 def test_by_scalar_code(golden):
-    """What StableHLO has no operation for is no operation of another dialect."""
+    """An operation that StableHLO lacks is not written in another dialect."""
     found = bodies(
         {
             "asinh": (lax.asinh, ROW),

@@ -1,4 +1,4 @@
-"""What a module says of the arguments and results of a program."""
+"""Arguments and results of a program in its module."""
 
 import warnings
 

@@ -1,4 +1,4 @@
-"""What is written for GPUs in another way than for CPUs, by NumPy against `eval`."""
+"""Forms of ops for GPUs that differ from those for CPUs, by NumPy against `eval`."""
 
 import itertools
 

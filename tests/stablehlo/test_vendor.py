@@ -1,7 +1,7 @@
 """Decompositions by a vendor's handlers: their calls, and what is made of the results.
 
-The handlers need a GPU (tests/accelerators/on_gpu.py). Here LAPACK stands in for
-them, with their conventions: outputs and their order, pivots from 1, packed vectors.
+The handlers need a GPU (tests/accelerators/on_gpu.py). Here LAPACK replaces them, with
+their conventions: outputs and their order, pivots from 1, packed vectors.
 """
 
 import numpy as np
@@ -142,7 +142,7 @@ HANDLERS = {
 
 
 def called(op, *args):
-    """What a handler gives for a batch, with the shapes and dtypes that are said."""
+    """The outputs of a handler for a batch, with the given shapes and dtypes."""
     batch = args[0].shape[: op.batch_rank]
     flat = [x.reshape(-1, *x.shape[op.batch_rank :]) for x in args]
     rows = [HANDLERS[op.target_name](op, *each) for each in zip(*flat, strict=True)]
@@ -164,7 +164,7 @@ def handlers(monkeypatch):
 
 
 def check(op, *args, scale=1.0):
-    """The routine's results are those of the op, up to signs and such choices."""
+    """The routine's results equal those of the op, up to signs and similar choices."""
     routine = vendor.ROUTINES[type(op)]
     assert routine.fits(op)
     avals = [ShapedArray(x.shape, x.dtype) for x in args]

@@ -53,7 +53,7 @@ TRIPLE = f"{MACHINE}-unknown-linux-gnu"
 
 
 class Wrong(Exception):
-    """What LLVM gave is no code that could run there."""
+    """The output of LLVM is not code that can run there."""
 
 
 class CrossCompiler(binding.Public):
@@ -84,7 +84,7 @@ class Assembled:
         if missing := set(exports) - inside:
             raise Wrong(f"no code of {missing}")
         if unknown := outside - set(known) - link.RUNTIME_NAMES:
-            raise Wrong(f"it calls {unknown}, which nobody imports")
+            raise Wrong(f"it calls {unknown}, which is not imported")
         # Mapped and relocated as it would be there; nothing of it is run.
         Image(data, dict.fromkeys(outside, 1 << 44), PROCESSORS[MACHINE])
 
@@ -140,7 +140,7 @@ def of_runtime() -> Iterator[tuple[str, str]]:
 def programs(
     only: Sequence[str], count: int
 ) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What is compiled, by name."""
+    """The compiled programs, by name."""
     for cls in sampled_ops():
         if not only or cls.__name__ in only:
             yield cls.__name__, lambda cls=cls: compile_jaxpr(of_op(cls), TARGET)

@@ -128,7 +128,7 @@ def _adam(n: int, donate: bool) -> Program:
 
 @family
 def adam(n: int) -> Program:
-    """A step of an optimiser over a tree of many arrays."""
+    """A step of an optimizer over a tree of many arrays."""
     return _adam(n, False)
 
 
@@ -379,7 +379,7 @@ _MARKS = (compare.__code__, hashed.__code__)
 
 
 def growing(name: str, small: int, large: int) -> list[str]:
-    """The functions of which an equation takes more and more steps.
+    """The functions whose steps per equation grow.
 
     More than twice as many, and more than 4: kernels are full at some sizes and not at
     others. Also from a size between on: larger programs may be compiled another way.

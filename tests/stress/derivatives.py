@@ -98,7 +98,7 @@ def differing(values: Any, kind: int) -> Any:
 
 
 def main(names: list[str]) -> int:
-    """Print what differs; the number of functions of which something does."""
+    """Print differences; return the number of functions that differ."""
     found = set()
     for name, f, count in functions():
         if names and name not in names:

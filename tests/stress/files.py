@@ -4,9 +4,9 @@
 
 Exported functions are changed byte by byte and, since a checksum of the format would
 stop most such changes early, in their JSON: numbers made extreme, nodes exchanged for
-others of the same file, removed, repeated, nested deeply. What still loads is called.
-Everything runs in a process with limited memory, which an audit hook ends if what is
-loaded starts a process or opens a connection.
+others of the same file, removed, repeated, nested deeply. Files that still load are
+called. Everything runs in a process with limited memory. An audit hook ends it if a
+loaded function starts a process or opens a connection.
 
 Not loaded here: entries of the kernel cache (`make stress-faults`), and what
 `experimental.serialize_executable` makes, which is a pickle and says so.
@@ -207,7 +207,7 @@ def load_batch(seed: int, blobs: dict[str, bytes]) -> dict[str, int]:
 
 
 def load_and_call(blob: bytes) -> str:
-    """What becomes of a file; raises what is not expected."""
+    """The outcome of a file; raises unexpected errors."""
     try:
         found = export.deserialize(blob)
     except ValueError:

@@ -2,8 +2,8 @@
 
     python -m tests.stress.host_memory --gigabytes 8
 
-It is made by a callback and by programs, and computed with. What hosts have is
-counted; that there is nothing else is seen by the resident memory of the process.
+It is made by a callback and by programs, and computed with. The memory of hosts is
+counted. The resident memory of the process shows that there is no other memory.
 """
 
 from __future__ import annotations

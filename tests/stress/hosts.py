@@ -9,7 +9,7 @@ Random programs (stress/fuzz) are partitioned over random meshes, their argument
 results split at random, and run on simulated hosts, or on so many processes; the
 results are compared with those of whole arrays. With `--arrays` they are called as
 users do, by `jit`, on arrays over simulated hosts, each on a mesh of its own, some of
-them donated. What is found is shrunk by Hypothesis and printed.
+them donated. Hypothesis shrinks failures, which are printed.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def everyone() -> HostGroup:
 
 
 def on_processes(on: Callable[[int], list[Any]]) -> dict[int, list[Any]]:
-    """What each process has of the results: all get the same, and go on alike."""
+    """The parts of results in each process, sent to all, so that all continue alike."""
     engine, group = of_process(), everyone()
 
     def run() -> list[Any]:

@@ -2,12 +2,12 @@
 
     python -m tests.stress.integers [NAME ...]
 
-Every integer function of `lax` and `numpy` is applied to all pairs of 8-bit and
-smaller numbers, and to all pairs of the ends, powers of two and their neighbors of
-the wider dtypes. Each runs eagerly, on one array of all pairs, and compiled. The
-models compute with exact integers; `_wrapped` reduces their results to the width.
-Where NumPy has no answer (division by zero, shifts beyond the width), the model is
-that of XLA: x / 0 = -1, x % 0 = x, and all bits are shifted out.
+Every integer function of `lax` and `numpy` is applied to all pairs of 8-bit and smaller
+numbers, and to all pairs of the ends, powers of two and their neighbors of the wider
+dtypes. Each runs eagerly, on one array of all pairs, and compiled. The models compute
+with exact integers; `_wrapped` reduces their results to the width. Where NumPy has no
+answer (division by zero, shifts beyond the width), the model follows XLA: x / 0 = -1, x
+% 0 = x, and all bits are shifted out.
 
 Set CURTA_CPU=x86-64-v3 to test the code for processors without AVX-512.
 """

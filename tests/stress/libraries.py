@@ -8,9 +8,9 @@
 A suite comes with the installed library, or with its source distribution; those that
 ship none are named, and run if `--suite` says where they are. Each test file runs in a
 process of its own: once over JAX, which is the control and is kept, then over Curta
-(`curta.as_jax`). The control has an environment of its own, without Curta. What counts
-are the tests that pass over JAX. `--doubtful` turns this around, for less time: over
-Curta first, then over JAX what does not pass there.
+(`curta.as_jax`). The control has an environment of its own, without Curta. The tests
+that pass over JAX count. `--doubtful` turns this around, for less time: over Curta
+first, then over JAX what does not pass there.
 """
 
 import argparse
@@ -40,7 +40,7 @@ RAN_THROUGH = tuple(f"exit status {status}" for status in (0, 1, 5))
 
 @dataclass
 class Outcome:
-    """What became of a test."""
+    """The outcome of a test."""
 
     outcome: str
     message: str

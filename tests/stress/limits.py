@@ -2,10 +2,10 @@
 
     python -m tests.stress.limits tests/conformance tests/test_random_programs.py
 
-Runs pytest on what is named, under the default and the shrunk tuning, with limits
-that write down how each comparison with them came out. Prints the places where a limit
-always decided alike, and the limits that decided nothing. Options after `--`
-go to pytest. The exit status is that of the tests.
+Runs pytest on what is named, under the default and the shrunk tuning, with limits that
+write down how each comparison with them came out. Prints the places where a limit
+always decided alike, and the limits that decided nothing. Options after `--` go to
+pytest. The exit status is the status of the tests.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _reads(place: str, limit: str) -> bool:
 
 
 def report(decisions: Decisions) -> Iterable[str]:
-    """What was decided one way only, and what not at all."""
+    """The comparisons decided one way only, and the limits not compared at all."""
     decided = {k: v for k, v in sorted(decisions.items()) if v and _reads(*k)}
     one_way = {key: v for key, v in decided.items() if len(v) == 1}
     yield f"{len(decided)} places, {len(one_way)} of which decided one way only:"

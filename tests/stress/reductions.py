@@ -180,7 +180,7 @@ def contexts(found: Case) -> Iterator[tuple[str, Function]]:
 
 
 def results(found: Case) -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
-    """What each context gives; the fused one comes first."""
+    """The result in each context; the fused one comes first."""
     x, body = found.operand, BODIES[found.body]
     whole = lambda x: found.reduce(body(x))  # noqa: E731
     yield "fused", np.asarray(curta.jit(whole)(x))

@@ -2,10 +2,10 @@
 
     python -m tests.stress.threads --seconds 60 --threads 64 --seed 7
 
-Every thread takes random actions, of which it knows what they must give, and keeps some
-of the arrays, to look at them again later. Prints what was done how often; the exit
-status is 1 if anything came out wrong, which is printed with the seed of its thread.
-Kernels are compiled anew, in a folder of the run's own.
+Every thread takes random actions with known results, and keeps some of the arrays to
+check them again later. Prints the number of each action; the exit status is 1 if a
+result is wrong, which is printed with the seed of its thread. Kernels are compiled in a
+new folder of this run.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from curta.experimental import checkify
 
 
 def text(f, *args, errors=checkify.all_checks):
-    """What is found, which must be the same eagerly and compiled."""
+    """The first error, which must be the same eagerly and compiled."""
     checked = checkify.checkify(f, errors)
     eager, out = checked(*args)
     compiled, again = curta.jit(checked)(*args)

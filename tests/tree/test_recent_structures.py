@@ -1,4 +1,4 @@
-"""Trees of registered classes, taken apart again and again."""
+"""Trees of registered classes that are flattened repeatedly."""
 
 import gc
 import weakref

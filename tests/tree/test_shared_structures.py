@@ -145,7 +145,7 @@ def test_answers_are_asked_for_once_and_in_order():
 
 
 class Graph:
-    """Metadata made anew for every tree, whose hash takes long."""
+    """New metadata for every tree, with a slow hash."""
 
     hashed = 0
 

@@ -12,7 +12,7 @@ LONGEST = {"guide": 6000, "list": 600, "function": 400}
 
 
 def entry(page: Page, rendered: Rendered) -> dict[str, Any]:
-    """What is searched of a page: t title, u url, h headings, b body, k kind."""
+    """The index entry of a page: t title, u url, h headings, b body, k kind."""
     body = shortened(text_of(rendered.body), LONGEST[page.kind])
     headings = [[text, anchor] for _, anchor, text in rendered.headings]
     if page.kind == "function":

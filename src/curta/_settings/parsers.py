@@ -95,8 +95,8 @@ def parse_advice(value: Any) -> tuple[tuple[str, str], ...]:
         kind, _, mode = word.rpartition("=")
         if mode not in _MODES or (kind and kind not in ADVICE):
             raise ValueError(
-                f"{word!r} is no advice setting: write one of {', '.join(_MODES)}, or"
-                f" KIND=MODE, where KIND is one of {', '.join(ADVICE)}"
+                f"{word!r} is not an advice setting: write one of {', '.join(_MODES)},"
+                f" or KIND=MODE, where KIND is one of {', '.join(ADVICE)}"
             )
         modes.update(dict.fromkeys([kind] if kind else ADVICE, mode))
     return tuple(modes.items())
@@ -118,7 +118,7 @@ def parse_backend(value: Any) -> str:
         return str(value)
     raise ValueError(
         f"new enum value must be in {[*sorted(BACKENDS), 'pjrt:NAME']}, where NAME is"
-        f" that of a plugin, got {value!r}"
+        f" the name of a plugin, got {value!r}"
     )
 
 

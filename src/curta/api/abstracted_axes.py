@@ -241,7 +241,7 @@ class Variants:
             advise(
                 "sizes",
                 (self.where, name),
-                f"jit({self.name}) is compiled anew for each size of {name!r}: {why}.",
+                f"jit({self.name}) is compiled for each size of {name!r}: {why}.",
             )
 
 

@@ -149,8 +149,8 @@ class Lowered(Stage):
             raise NotImplementedError(
                 "compiler_ir('hlo') would be a program of XLA's own, which is not part"
                 " of Curta. Take compiler_ir('stablehlo'): XLA's tools translate its"
-                " text, and compile it. What Curta compiles for CPUs is"
-                " compiler_ir('jaxpr')."
+                " text, and compile it. compiler_ir('jaxpr') is the program that Curta"
+                " compiles for CPUs."
             )
         return self._module
 

@@ -49,7 +49,7 @@ class CustomFunction(Generic[P, R]):
         names = list(inspect.signature(self.fun).parameters)
         if name not in names:
             raise ValueError(
-                f"nondiff_argnames names {name!r}, which is no argument of"
+                f"nondiff_argnames names {name!r}, which is not an argument of"
                 f" {self._name()}; its arguments are {', '.join(names) or 'none'}."
             )
         return names.index(name)

@@ -204,7 +204,7 @@ class _Call:
             if not isinstance(s, NamedSharding):
                 raise ValueError(
                     f"Custom Partitioning rules must return Sharding. Got {s!r}, which"
-                    " is no NamedSharding"
+                    " is not a NamedSharding"
                 )
         return [s.spec for s in result]
 

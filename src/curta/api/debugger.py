@@ -246,7 +246,7 @@ def breakpoint(
     if token is not None and ordered:
         raise ValueError(
             "`ordered` and `token` are mutually exclusive arguments. With a token, the"
-            " order is that of the values passed along."
+            " the values passed along determine the order."
         )
     frames = [f for f in _stack() if not filter_frames or is_users(f.f_code)]
     states = [DebuggerFrame.of(f) for f in frames[:num_frames]]

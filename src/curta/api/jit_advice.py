@@ -122,8 +122,9 @@ def _advise_of_functions(fun: Callable[..., Any], code: types.CodeType) -> None:
     advise(
         "recompiling",
         function_location(fun),
-        f"{_subject(fun)}{closes} was made anew {_MANY} times, and traced and compiled"
-        f" each time. Define it and call jit once, outside of the loop{remedy}.",
+        f"{_subject(fun)}{closes} was compiled {_MANY} times, because a new function"
+        " object was created each time. Define it and call jit once, outside of the"
+        f" loop{remedy}.",
     )
 
 

@@ -98,7 +98,7 @@ def initialize(
             "coordinator_address should be defined. No launcher has started this"
             " process: start the program by `python -m curta.run -n 4 program.py` or"
             " `mpiexec`, or give `initialize` the address of process 0, the number of"
-            " processes and that of this one."
+            " processes and the number of this process."
         )
     index, count = _checked(process_id, num_processes)
     alone = count == 1

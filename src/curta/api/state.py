@@ -135,7 +135,7 @@ def _saved(name: str, x: Any, below: str) -> tuple[Leaf, Mapping[Piece, NDArray]
         raise UnexpectedTracerError(f"state.save of a traced value: {name} is {x}")
     if not isinstance(x, (ArrayImpl, np.ndarray, np.generic)):
         raise TypeError(
-            f"state.save takes arrays, numbers and texts; {name} is of type {type(x)}"
+            f"state.save takes arrays, numbers and strings; {name} is of type {type(x)}"
         )
     kind = "array" if type(x) is ArrayImpl else "numpy"
     array = x if type(x) is ArrayImpl else _as_it_is(x)

@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
 def _function(name: str) -> Callable[..., Any]:
     module, colon, path = name.partition(":")
     if not colon or not path:
-        raise UsageError(f"{name!r} is no MODULE:FUNCTION, as `models.mlp:loss`.")
+        raise UsageError(f"{name!r} is not MODULE:FUNCTION, such as `models.mlp:loss`.")
     if os.getcwd() not in sys.path and not sys.flags.safe_path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -77,7 +77,7 @@ def _function(name: str) -> Callable[..., Any]:
 def _check_call(name: str, function: Any, arguments: list[Any]) -> None:
     """Raise UsageError for what cannot be called so."""
     if not callable(function):
-        raise UsageError(f"{name} is no function, but {function!r}")
+        raise UsageError(f"{name} is not a function, but {function!r}")
     try:
         signature = inspect.signature(function)
     except ValueError:  # it is written in C, and does not say

@@ -102,6 +102,6 @@ def _folder() -> str:
     if folder is None:
         raise UsageError(
             "there is no cache: it is switched off (CURTA_CACHE=0), or its folder"
-            " cannot be used, of which `curta doctor` says more."
+            " cannot be used; `curta doctor` gives the reason."
         )
     return folder

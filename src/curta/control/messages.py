@@ -153,8 +153,8 @@ def _order(jaxpr: Jaxpr, sources: Sources) -> list[int]:
                 order.append(i)
         if len(order) == before:
             raise JaxRuntimeError(
-                "Deadlock detected. What is sent depends on what is received by"
-                " it: a precv needs the result of a psend that comes after it."
+                "Deadlock detected. A message depends on its own receiver: a precv"
+                " needs the result of a psend that comes after it."
             )
     return order
 

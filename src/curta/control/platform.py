@@ -25,7 +25,7 @@ def check_donation(platforms: Sequence[str], donated: Sequence[bool]) -> None:
     if any(donated) and 0 < len(able) < len(platforms):
         raise NotImplementedError(
             "In multi-platform lowering either all or no lowering platforms should"
-            f" support donation. Lowering for {tuple(platforms)} of which only {able}"
+            f" support donation. Lowering for {tuple(platforms)}; only {able}"
             " support donation. Leave out donate_argnums, or the other platforms."
         )
 

@@ -62,7 +62,7 @@ class Remat(JaxprOp):
         if once:
             raise NotImplementedError(
                 "Effects not supported in partial-eval of `checkpoint`/`remat`:"
-                f" {sorted(once)}. What is computed again would happen again: move it"
+                f" {sorted(once)}. Recomputation would repeat the effects: move them"
                 " out of the function."
             )
         unknown = tuple(map(partial.is_unknown, args))

@@ -71,7 +71,7 @@ class Layout:
             )
         if sorted(self.order) != [*range(len(shape))]:
             raise ValueError(
-                f"major_to_minor={self.major_to_minor} is no order of the"
+                f"major_to_minor={self.major_to_minor} is not an order of the"
                 f" {len(shape)} dims of an array of shape {tuple(shape)}"
             )
 

@@ -209,7 +209,7 @@ class Ref:
 
     def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(
-            f"a reference of type {self.aval} is no array: read it with `ref[...]`"
+            f"a reference of type {self.aval} is not an array: read it with `ref[...]`"
         )
 
     def __repr__(self) -> str:

@@ -71,7 +71,7 @@ def compute_on(
             if computes_elsewhere(closed.jaxpr):
                 raise ValueError(
                     "Nesting `compute_on` with different compute types is not allowed."
-                    f" Take apart what {fun} calls."
+                    f" Split {fun} into functions with one compute type each."
                 )
             captured: list[Any] = []
             if any(isinstance(c, Tracer) for c in closed.consts):

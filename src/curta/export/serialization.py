@@ -100,7 +100,7 @@ class Decoder:
         fields = dict(zip(_AVAL_FIELDS, self.values(content), strict=True))
         check_fields(ShapedArray, fields)
         if not isinstance(fields["dtype"], (np.dtype, dtypes.ExtendedDType)):
-            raise ValueError(f"{fields['dtype']!r} is no dtype")
+            raise ValueError(f"{fields['dtype']!r} is not a dtype")
         if any(isinstance(n, int) and n < 0 for n in fields["shape"]):
             raise ValueError(f"no array has shape {fields['shape']}")
         return ShapedArray(**fields)
@@ -255,7 +255,7 @@ def _function(decoder: Decoder, form: Any) -> Exported:
         raise ValueError("its trees have other leaves than its program")
     arguments = in_tree.node_data()
     if arguments is None or arguments[0] is not tuple or len(in_tree.children()) != 2:
-        raise ValueError("the tree of its arguments is no pair of args and kwargs")
+        raise ValueError("the tree of its arguments is not a pair of args and kwargs")
     checks = tuple(map(DisabledSafetyCheck, form["disabled_safety_checks"]))
     return Exported(
         fun_name=str(form["fun_name"]),
@@ -291,12 +291,12 @@ def deserialize(blob: bytes | bytearray) -> Exported:
     """
     data = memoryview(bytes(blob))
     if len(data) < HEADER.size:
-        raise ValueError("these bytes are no exported function: they are too few")
+        raise ValueError("not an exported function: data is truncated")
     magic, version, length = HEADER.unpack(data[: HEADER.size])
     if magic != MAGIC:
         raise ValueError(
-            "these bytes are no exported function of Curta's. Functions that other"
-            " systems exported have another format, and cannot be loaded."
+            "not an exported function of Curta: functions exported by other systems"
+            " have another format and cannot be loaded."
         )
     if version != VERSION:
         raise ValueError(

@@ -61,7 +61,7 @@ def _first_difference(known: list[list[str]]) -> int:
     for i in range(max(map(len, known))):
         if len({text[i] if i < len(text) else None for text in known}) > 1:
             return i
-    raise AssertionError("texts with different fingerprints are equal")
+    raise AssertionError("programs with different fingerprints are equal")
 
 
 def _message(

@@ -240,7 +240,7 @@ class MPIEngine(ByExchange):
     ) -> T:
         if not self._any_thread and not MPI.Is_thread_main():
             raise HostsError(
-                "this MPI library is to be called by the thread that has initialised it"
+                "this MPI library must be called by the thread that initialized it"
             )
         return super().in_thread_order(members, function, what)
 

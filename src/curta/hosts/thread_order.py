@@ -87,7 +87,7 @@ class ThreadOrder:
             each = (f"process {m} {n or 'the first'!r}" for m, n in pairs)
             raise HostsError(
                 "threads run programs over several processes in an order that differs"
-                f" between these: next is on {', '.join(each)}. Threads are told apart"
+                f" between these: next is on {', '.join(each)}. Threads are identified"
                 " by their names."
             )
         self._last[members] = name

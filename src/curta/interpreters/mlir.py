@@ -237,5 +237,8 @@ def _lowered(
         for x in rule(ctx, *map(Value, args), **params)
     ]
     if not all(isinstance(x, Value) for x in results):
-        raise NoMLIR(f"The lowering rule of {prim} gives what is no Value: {results}.")
+        raise NoMLIR(
+            f"The lowering rule of {prim} returns an object that is not a Value:"
+            f" {results}."
+        )
     return [x.held for x in results]

@@ -246,7 +246,7 @@ def _named_sizes(shape: tuple[int, ...], spec: Sequence[int]) -> tuple[int, ...]
     """The sizes of a shape in the order of `spec`; IndexError for too few."""
     if len(shape) < len(spec):
         raise IndexError(
-            f"convolution dimension_numbers name {len(spec)} dims, of which the shape"
+            f"convolution dimension_numbers name {len(spec)} dims, but the shape"
             f" {shape} has {len(shape)}."
         )
     return taken(shape, spec)

@@ -274,6 +274,6 @@ def _scalar_function(
     if any(isinstance(c, Tracer) for c in closed.consts):
         raise NotImplementedError(
             "Reduction computations can't close over Tracers. Make them an operand:"
-            " fold a pytree of arrays, of which that is one."
+            " reduce a pytree of arrays that includes them."
         )
     return closed, out_tree[0]

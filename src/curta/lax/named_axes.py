@@ -34,8 +34,8 @@ def axis_size(axis_name: AxisName) -> int:
         _require_hash(name)
         if name not in sizes and isinstance(name, int):
             raise ValueError(
-                f"axis {name} is out of bounds for array of dimension 0: a number is no"
-                " name of an axis"
+                f"axis {name} is out of bounds for array of dimension 0: a number is"
+                " not the name of an axis"
             )
         if name not in sizes:
             raise NameError(unbound_axis(name, "the function"))

@@ -82,7 +82,7 @@ def qdwh(
     if most.bit_length() > 31:
         raise OverflowError(
             "An overflow was encountered while parsing the max_iterations of qdwh:"
-            f" {most} is no int32."
+            f" {most} is not an int32."
         )
     if eps is None:
         eps = float(dtypes.finfo(aval.dtype).eps)

@@ -481,8 +481,8 @@ class Check(Op):
         raise ValueError(
             "Cannot abstractly evaluate a checkify.check which was not functionalized."
             " This probably means you tried to stage (jit/scan/pmap/...) a `check`"
-            " without functionalizing it through `checkify.checkify`. The check is that"
-            f" of {where}."
+            " without functionalizing it through `checkify.checkify`. The check is at"
+            f" {where}."
         )
 
     def aval(self, *avals: ShapedArray) -> Sequence[ShapedArray]:

@@ -114,8 +114,8 @@ class DeviceData(RemoteData):
         """That of the only buffer; ValueError if there are several."""
         if len(self.buffers) > 1:
             raise ValueError(
-                "unsafe_buffer_pointer() is for arrays on one device: take that of"
-                " each of addressable_shards."
+                "unsafe_buffer_pointer() is for arrays on one device: take the"
+                " pointer of each of addressable_shards."
             )
         result: int = self.buffers[0].address()
         return result
@@ -154,7 +154,7 @@ def put(
     """The elements of a host's array, that nobody writes to, on devices."""
     if aval.placement is not None and aval.placement.unreduced:
         raise NotImplementedError(
-            f"unreduced arrays, such as {aval}, cannot lie on devices of plugins yet:"
+            f"unreduced arrays, such as {aval}, cannot be on devices of plugins yet:"
             " take the sums with jax.sharding.reshard."
         )
     host = as_words(data, aval)

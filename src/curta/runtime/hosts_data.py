@@ -207,8 +207,8 @@ class HostsData(RemoteData):
 
     def address(self) -> int:
         raise ValueError(
-            "unsafe_buffer_pointer() is for arrays on one device: take that of each of"
-            " addressable_shards."
+            "unsafe_buffer_pointer() is for arrays on one device: take the pointer of"
+            " each of addressable_shards."
         )
 
 

@@ -21,7 +21,7 @@ def _buffer(data: DeviceData, what: str) -> Buffer:
     if len(data.buffers) > 1:
         raise BufferError(
             f"{what} is of an array on one device: this one is on"
-            f" {len(data.buffers)}. Take that of each of addressable_shards."
+            f" {len(data.buffers)}. Use each of addressable_shards."
         )
     if words_of(data.aval) or data.aval.dtype == dtypes.float0:
         raise BufferError(f"{what} has no type for elements of {data.aval.dtype}")

@@ -1,7 +1,7 @@
 """Arrays on devices that are stored in another order of their dims.
 
-What is true of all devices stands in tests/experimental/test_layout.py, which runs here
-as well (tests/accelerators/__main__.py).
+tests/experimental/test_layout.py has the tests for all devices, and runs here as well
+(tests/accelerators/__main__.py).
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ def order(x):
 
 
 def stored(x):
-    """The elements as they lie on the device, one after the other."""
+    """The elements in the order of the device's memory."""
     assert type(x._pending) is LaidOutData and type(x._pending.stored) is DeviceData
     (buffer,) = x._pending.stored.buffers
     return [*buffer.numpy().ravel()]

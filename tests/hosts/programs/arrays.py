@@ -217,7 +217,7 @@ def split_within_processes(index: int) -> None:
 
 
 def mesh_in_scope(index: int) -> None:
-    """What nobody placed stays the process's own."""
+    """An uncommitted array stays local to its process."""
     own = np.full((2, 2), index, np.float32)
     x = jnp.array(own)
     with curta.set_mesh(curta.make_mesh((2, 2), ("x", "y"), AUTO)):

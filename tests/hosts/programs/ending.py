@@ -16,7 +16,7 @@ from curta.primitives.host_collectives import HostReduce
 
 
 def end(how: str, total) -> None:
-    """What process 1 does."""
+    """Run process 1."""
     if how in ("raise", "asleep"):
         raise ValueError("process 1 gives up")
     if how == "exit":

@@ -26,7 +26,7 @@ LITTLE = 0.02  # seconds that a call on one host counts as at least
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a program in a layout: `right`, or what went wrong.
+    """The outcome of a program in a layout: `right`, or the failure.
 
     `ratio` is the processor time of a call over that on one host, which counts as at
     least `LITTLE`: of the quickest of the calls behind the first, and of the slowest

@@ -124,7 +124,8 @@ class OnMesh:
         return curta.jit(self.function, **options)
 
     def found(self, outs: Sequence[Any], wanted: Arrays) -> Arrays:
-        """What is here of results; what other processes have is as `wanted`."""
+        """The local parts of results; parts of other processes are taken from
+        `wanted`."""
         result = []
         for out, want in zip(outs, wanted, strict=True):
             x = np.array(want)

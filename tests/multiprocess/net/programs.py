@@ -76,7 +76,7 @@ def names(kinds: Sequence[str], count: int, seed: int, variant: int) -> list[str
 
 
 def drawn(seed: int, count: int) -> list[Program]:
-    """Random programs along dims that can be cut, all of which can be traced.
+    """Random programs along dims that can be split; all can be traced.
 
     Of those that Hypothesis makes one after another, which are alike, a few are taken.
     """
@@ -93,7 +93,7 @@ def drawn(seed: int, count: int) -> list[Program]:
 
 
 def drawn_fast(seed: int, count: int) -> list[str]:
-    """Random programs as JSON, some of which cannot be traced."""
+    """Random programs as JSON; some cannot be traced."""
     found: dict[str, None] = {}
     each = strategies.programs(False, "uneven")
     while len(found) < count:

@@ -1,12 +1,12 @@
-"""What each process of the net does: run programs, and say how each went.
+"""A process of the net: run programs, and report each outcome.
 
     curta run -n 2 -m tests.multiprocess.net.worker NAMES FOLDER FIRST
     CURTA_SIMULATE_HOSTS=2 python -m tests.multiprocess.net.worker NAMES FOLDER FIRST
 
 NAMES is a file with a name in each line; all from number FIRST on are run. Process i
-writes a line of JSON to FOLDER/i for each step: before a program begins in a layout,
-and what came of it. Processes meet after each by their table of keys, which does not
-depend on collectives. An exception that all have raised is no reason to end.
+writes a line of JSON to FOLDER/i for each step: before a program starts in a layout,
+and its outcome. Processes synchronize after each by their table of keys, which does not
+depend on collectives. An exception that all processes raise does not end them.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _right_alone(case: OnMesh, wanted: Arrays) -> bool:
 
 
 def timed(function: Callable[[], Any]) -> tuple[Any, float]:
-    """What a function gives, and the processor time that it took."""
+    """The result of a function, and its processor time."""
     begin = time.process_time()
     result = function()
     return result, round(time.process_time() - begin, 5)

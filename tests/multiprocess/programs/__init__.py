@@ -1,1 +1,1 @@
-"""What the tests run as several processes."""
+"""Programs that the tests run as several processes."""

@@ -1,4 +1,4 @@
-"""What the elementwise ops say to operands that they refuse."""
+"""Messages of elementwise ops for invalid operands."""
 
 import re
 

@@ -72,7 +72,7 @@ def cases(options: argparse.Namespace, seed: int) -> dict[str, Iterator[str]]:
 
 
 def names(text: str) -> list[str]:
-    """What stands between commas."""
+    """The parts between commas."""
     return text.split(",")
 
 

@@ -4,8 +4,8 @@
     numpy   the allocator of NumPy's arrays, for ops that NumPy evaluates
     python  Python's allocator of objects, in calls of what is compiled already
 
-A call must raise MemoryError (of which OutOfMemoryError is one) or give the right
-result, and the next call, for which there is memory, must give it.
+A call must raise MemoryError (such as OutOfMemoryError) or return the right result. The
+next call, which has memory, must return it.
 """
 
 from __future__ import annotations

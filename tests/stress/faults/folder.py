@@ -33,7 +33,7 @@ class Wrong(Exception):
 
 
 def results() -> bytes:
-    """What a few programs compute, compiled or found in the cache."""
+    """The results of a few programs, compiled or found in the cache."""
     x = jnp.linspace(0, 1, 3000)
     outs = [
         curta.jit(lambda x: jnp.sin(x) + 1)(x),
@@ -115,7 +115,7 @@ def filled() -> str:
 
 
 def files(folder: str) -> list[Path]:
-    """What is in a folder."""
+    """The contents of a folder."""
     return sorted(Path(folder).iterdir())
 
 
@@ -197,7 +197,7 @@ def full_disk() -> Iterator[str]:
 
 
 def unwritable() -> Iterator[str]:
-    """Folders in which nobody can write, and what is no folder."""
+    """Folders without write permission, and paths that are not folders."""
     inside = tempfile.mkdtemp(prefix="curta-faults-")
     file = Path(inside, "file")
     file.write_bytes(b"")

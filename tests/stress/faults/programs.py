@@ -76,7 +76,7 @@ def _tree(x: Any) -> Any:
 
 
 def calls() -> dict[str, Callable[[], Callable[[], Any]]]:
-    """Makers of calls: what they make is traced anew by its first call."""
+    """Makers of calls. The first call of each result is traced."""
     one, row = jnp.float32(1), jnp.linspace(0, 1, N)
     square = jnp.eye(40) * 3 + jnp.linspace(0, 1, 1600).reshape(40, 40)
     jitted: dict[str, tuple[Callable[..., Any], Any]] = {

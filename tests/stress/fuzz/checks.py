@@ -1,9 +1,9 @@
 """Whether a program compiled gives what its `eval` rules give.
 
-Rounding is told from faults by measurement (the CESTAC method of Vignes and La
+Rounding is distinguished from faults by measurement (the CESTAC method of Vignes and La
 Porte): the program is evaluated several times, with every inexact operand (arguments,
-constants and the results of eqns) moved by a few units in the last place at random.
-How far the results of these runs lie apart says how far a compiled program may be from
+constants and the results of eqns) perturbed by a few units in the last place at random.
+The spread of these results bounds the allowed difference between a compiled program and
 `eval`.
 """
 

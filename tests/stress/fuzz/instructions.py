@@ -1,4 +1,4 @@
-"""What random programs consist of: every op on operands like its samples, and functions
+"""Instructions of random programs: every op on operands like its samples, and functions
 of any shape: structure, indexing, reductions, control flow with bodies of their own."""
 
 from __future__ import annotations

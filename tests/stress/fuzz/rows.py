@@ -1,4 +1,4 @@
-"""Instructions along dims as they are: what needs rows of neighbours, or of a table.
+"""Instructions along dims that read rows of neighbors, or of a table.
 
 Partitioned programs have rules of their own for these (docs/design/hosts.md). Their
 operands keep the sizes they have, so that dims that are cut stay so.

@@ -25,7 +25,7 @@ def _set_environment(values: dict[str, str]) -> None:
 
 
 class Worker:
-    """One process with environment variables of its own, started anew when it dies."""
+    """One process with environment variables of its own, restarted when it dies."""
 
     def __init__(self, seconds: float = SECONDS, **environment: str):
         self.environment, self.seconds = environment, seconds

@@ -78,9 +78,9 @@ class ConvertElementType(Op):
 def _refuse_keys(old: Any, new: Any) -> None:
     if old != new and any(map(_is_no_number, (old, new))):
         raise ValueError(
-            f"Cannot convert_element_type from {old} to {new}: random keys are no"
-            " numbers. random.key_data gives their words, random.wrap_key_data makes"
-            " keys of words."
+            f"Cannot convert_element_type from {old} to {new}: random keys are not"
+            " numbers. random.key_data returns their words, random.wrap_key_data"
+            " makes keys from words."
         )
 
 

@@ -37,7 +37,7 @@ def element_type(dtype: np.dtype[Any]) -> int:
     """PJRT_Buffer_Type of a dtype; TypeError if it has none."""
     result = ELEMENT_TYPES.get(dtype.name)
     if result is None:
-        raise TypeError(f"arrays of dtype {dtype} cannot lie on devices of plugins")
+        raise TypeError(f"arrays of dtype {dtype} cannot be on devices of plugins")
     return result
 
 

@@ -221,7 +221,7 @@ def from_dlpack(client: Client, external: Any, device: Device) -> Buffer:
     expected = _DEVICE_TYPES.get(client.platform.lower())
     if kind != expected or (kind != CPU and number != device.local_hardware_id):
         raise BufferError(
-            f"the array lies on device {(int(kind), number)} of DLPack, not on {device}"
+            f"the array is on device {(int(kind), number)} of DLPack, not on {device}"
         )
     stream = _stream(client, device) if kind != CPU else None
     ready = {} if stream is None else {"stream": stream}

@@ -209,8 +209,8 @@ def open_library(path: str | os.PathLike[str], name: str) -> Library:
     get = getattr(shared, "GetPjrtApi", None)
     if get is None:
         raise JaxRuntimeError(
-            f"INVALID_ARGUMENT: {os.fspath(path)} is no PJRT plugin: it has no function"
-            " GetPjrtApi."
+            f"INVALID_ARGUMENT: {os.fspath(path)} is not a PJRT plugin: it has no"
+            " function GetPjrtApi."
         )
     get.restype = ctypes.c_void_p
     api = get()
