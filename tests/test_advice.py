@@ -77,7 +77,7 @@ def test_the_sixth_function_of_the_same_code():
             curta.jit(lambda x: x * rate)(1.0)  # noqa: B023
 
     (text,) = told(program)
-    assert "made anew 6 times" in text and "pass rate as arguments" in text
+    assert "was compiled 6 times" in text and "pass rate as arguments" in text
 
 
 def test_the_sixth_transformed_function_of_the_same_code():

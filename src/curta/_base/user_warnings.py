@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from types import CodeType
 
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # Those that run our functions in between: contexts, cached properties, the importer.
 _BETWEEN = (_PACKAGE, contextlib.__file__, functools.__file__, "<frozen")
 GENERATED = "__create_fn__"  # by dataclasses, in "<string>", as programs of `python -c`
