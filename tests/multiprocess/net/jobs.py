@@ -31,6 +31,7 @@ class Outcome:
     `ratio` is the processor time of a call over that on one host, which counts as at
     least `LITTLE`: of the quickest of the calls behind the first, and of the slowest
     process, which spins while it waits for another. `seconds` is that processor time.
+    `parts` are digests of the parts of the results on all hosts.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Outcome:
     state: str
     ratio: float = 0.0
     seconds: float = 0.0
+    parts: frozenset[int] = frozenset()
 
     @property
     def is_right(self) -> bool:
@@ -153,7 +155,8 @@ class Job:
         seconds, ratio = (0.0, 0.0) if wrong else _cost(lines, alone)
         if state == "right" and ratio > SLOW:
             state = f"slow: {ratio:.1f} times the processor time of one host"
-        self._came(Outcome(self.names[number], layout, state, ratio, seconds))
+        parts = frozenset(p for x in lines for p in x.get("parts", ()))
+        self._came(Outcome(self.names[number], layout, state, ratio, seconds, parts))
 
     def _came(self, outcome: Outcome) -> None:
         self.outcomes.append(outcome)

@@ -69,7 +69,7 @@ class Worker:
                 self._step(number, layout, lambda run=run: _over_all(case, run, wanted))
 
     def _step(
-        self, number: int, layout: str, step: Callable[[], tuple[Any, dict[str, float]]]
+        self, number: int, layout: str, step: Callable[[], tuple[Any, dict[str, Any]]]
     ) -> tuple[Any, str | None]:
         """The result of a step, or its error."""
         here = {"number": number, "layout": layout}
@@ -113,7 +113,7 @@ def _alone(case: OnMesh) -> tuple[Arrays, dict[str, float]]:
     return wanted, times
 
 
-def _over_all(case: OnMesh, run: Any, wanted: Arrays) -> tuple[None, dict[str, float]]:
+def _over_all(case: OnMesh, run: Any, wanted: Arrays) -> tuple[None, dict[str, Any]]:
     """Call a program several times; AssertionError for results not as on one host."""
     times: dict[str, float] = {}
     results = []
@@ -123,6 +123,7 @@ def _over_all(case: OnMesh, run: Any, wanted: Arrays) -> tuple[None, dict[str, f
             lambda args=arrays: curta.block_until_ready(run(*args))
         )
         results.append(outs)
+    notes: dict[str, Any] = {**times, "parts": case.digests(results[0])}
     # Behind all calls: a process that stopped here would leave others in the next.
     for outs in results[:2]:
         found = case.found(outs, wanted)
@@ -132,7 +133,7 @@ def _over_all(case: OnMesh, run: Any, wanted: Arrays) -> tuple[None, dict[str, f
             if case.program.quick and not _right_alone(case, wanted):
                 raise AssertionError(str(wrong), WRONG_ALONE) from wrong
             raise
-    return None, times
+    return None, notes
 
 
 def _right_alone(case: OnMesh, wanted: Arrays) -> bool:
