@@ -71,9 +71,15 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 def _tail(log_density: Any, start: Any, scale: Any) -> Any:
-    """The integral over u > 0 of exp(log_density(start, u)), which falls with u."""
+    """The integral over u > 0 of exp(log_density(start, u)), which falls with u.
+
+    Relative to its greatest value, as the tolerance of `quad` is absolute.
+    """
     ends = [0, *(scale * mp.mpf(k) for k in (0.5, 1, 2, 4, 7, 12, 20, 40, 120))]
-    return mp.quad(lambda u: mp.exp(log_density(start, u)), ends)
+    first = log_density(start, mp.mpf(0))
+    return mp.exp(first) * mp.quad(
+        lambda u: mp.exp(log_density(start, u) - first), ends
+    )
 
 
 def gamma_parts(a: Any, x: Any) -> tuple[Any, Any]:
@@ -111,6 +117,12 @@ def beta_parts(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     """I_x(a, b) and 1 - I_x(a, b)."""
     if x <= 0 or x >= 1:
         return (mp.mpf(0), mp.mpf(1)) if x <= 0 else (mp.mpf(1), mp.mpf(0))
+    # The parts may be as small as a parameter.
+    with mp.workdps(mp.mp.dps + int(max(0, -mp.log10(min(a, b, x))))):
+        return _beta_parts(a, b, x)
+
+
+def _beta_parts(a: Any, b: Any, x: Any) -> tuple[Any, Any]:
     norm = mp.loggamma(a) + mp.loggamma(b) - mp.loggamma(a + b)
     if max(a, b) < 5000:
         if x < (a + 1) / (a + b + 2):
@@ -197,7 +209,9 @@ def owens_t(h: Any, a: Any) -> Any:
     h, size = abs(h), abs(a)
     reach = min(size, 60 / h)
     ends = [k * reach / 8 for k in range(9)]
-    area = mp.quad(lambda x: mp.exp(-h * h * x * x / 2) / (1 + x * x), ends)
+    area = reach * mp.quad(
+        lambda x: mp.exp(-h * h * x * x / 2) / (1 + x * x) / reach, ends
+    )
     return mp.sign(a) * area * mp.exp(-h * h / 2) / (2 * mp.pi)
 
 

@@ -11,9 +11,6 @@ import curta
 # Where mpmath takes long, the stress test looks.
 SLOW = ("hyp", "owens_t", "betainc", "beta.", "gennorm", "zeta", "polygamma", "comb")
 QUICK = [f for f in FUNCTIONS if not any(name in f.path for name in SLOW)]
-# Known to be above the goal, see docs/design/special_values.md.
-ABOVE = [(f"stats.{d}.{f}", "huge") for d in ("gamma", "chi2", "beta")
-         for f in ("logcdf", "logsf")]  # fmt: skip
 
 
 @pytest.mark.parametrize("part", range(8))
@@ -21,8 +18,6 @@ def test_errors_are_below_the_goal(part):
     for function in QUICK[part::8]:
         regions = [*function.regions]
         region = regions[part % len(regions)]
-        if (function.path, region) in ABOVE:
-            continue
         some = list(points(function, region, "float64", 2))
         if not some:
             continue

@@ -47,6 +47,17 @@ POINTS = [
     ("comb", (1e10, 4.0), 4.16666666416666667e38),
     ("log_ndtr", (-20.5,), -214.06672896326387),
     ("log_ndtr", (-37.1,), -692.73828071562331),
+    ("betainc", (0.3, 1e-30, 0.9), 5.1547267552923034e-30),
+    ("betainc", (1e-30, 1.0, 1e-8), 1.0),
+    ("kl_div", (1.0, 1 + 2.0**-20), 4.547470617660916e-13),
+    ("kl_div", (3.0, 0.0), INF),
+    ("kl_div", (0.0, 3.0), 3.0),
+    ("rel_entr", (1e300, 1e-300), 1.3815510557964274e303),
+    ("hyp1f1", (20.0, 0.5, -30.0), 5.2484058692396589e-8),
+    ("hyp1f1", (60.0, 1.0, -77.0), 4.9198872016202128e-19),
+    ("hyp1f1", (-2.0, 0.5, 150.0), 29401.0),
+    ("hyp1f1", (-20.5, 12.0, 30.0), 5.7050575068620642e-4),
+    ("hyp1f1", (-20.5, 12.0, 150.0), -1.4502754037520595e23),
 ]
 
 
@@ -92,6 +103,30 @@ def test_slopes(function, x, want):
 def test_sinc_at_infinity():
     np.testing.assert_array_equal(jnp.sinc(np.array([INF, -INF, 0])), [0, 0, 1])
     assert np.isnan(jnp.sinc(np.nan))
+
+
+def test_exponential_integrals_round_once():
+    x = np.array([0.9, 1.1, 25.0], np.float32)
+    np.testing.assert_allclose(special.exp1(x), [0.26018395, 0.1859909, 5.3488998e-13],
+                               rtol=1.2e-7)  # fmt: skip
+
+
+def gradients(function, *args):
+    """The derivative with respect to the last argument, eager and compiled."""
+    slope = curta.grad(function, len(args) - 1)
+    with curta.enable_x64(True):
+        return [float(f(*map(float, args))) for f in (slope, curta.jit(slope))]
+
+
+@pytest.mark.parametrize("name, args, want", [
+    ("gammainc", (1, 0), 1), ("gammaincc", (1, 0), -1), ("gammainc", (2, 0), 0),
+    ("gammainc", (0.5, 0), INF), ("gammainc", (1e6, 1e6 + 100), 3.9691295540969705e-4),
+    ("betainc", (1, 7, 0), 7), ("betainc", (7, 1, 1), 7), ("betainc", (2, 2, 0), 0),
+    ("betainc", (0.5, 2, 0), INF), ("betainc", (1e6, 1e6, 0.4999), 1084.1346940861127),
+])  # fmt: skip
+def test_derivatives_of_integrals_are_densities(name, args, want):
+    got = gradients(getattr(special, name), *args)
+    np.testing.assert_allclose(got, want, rtol=1e-13)
 
 
 # ---- complex functions at infinities, zeros and NaN (C99, annex G)

@@ -175,10 +175,22 @@ def power(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
     product = complexes.mul(b, w, log)
     scaled = complexes.scale(b, log, w.re)
     real = b.compare("eq", w.im, b.const(0, w.im.dtype))
-    size = exp(b, b.select(real, scaled, product))
+    size = exp(b, _without_angle(b, b.select(real, scaled, product)))
     size = b.select(nothing, at_zero, size)
     result: ComplexExpr = b.select(complexes.is_zero(b, w), b.const(1, z.dtype), size)
     return result
+
+
+def _without_angle(b: Any, z: ComplexExpr) -> ComplexExpr:
+    """z, whose large real part is made infinite if the angle overflows.
+
+    exp(z) is then 0 or infinite.
+    """
+    part = z.re.dtype
+    large = b.compare("gt", b.abs(z.re), b.const(1e3, part))
+    lost = b.and_(_is_infinite(b, z.im), large)
+    infinite = b.copysign(b.const(np.inf, part), z.re)
+    return ComplexExpr(b.select(lost, infinite, z.re), z.im, z.dtype)
 
 
 def times_i(b: Any, z: ComplexExpr) -> ComplexExpr:

@@ -72,27 +72,35 @@ def _beside_zero(b: Any, z: ComplexExpr) -> Any:
     return b.and_(b.compare("eq", z.re, _number(b, 0)), _is_nan(b, z.im))
 
 
+def _far(b: Any, z: ComplexExpr) -> tuple[Any, Any]:
+    """Whether z is so large that 1 - z is -z; and log(2 |z|), without overflow."""
+    large, quarter = _number(b, _LARGE), _number(b, 0.25)
+    far = b.or_(*(b.compare("gt", b.abs(x), large) for x in (z.re, z.im)))
+    size = complexes.abs_(b, _complex(b.mul(z.re, quarter), b.mul(z.im, quarter)))
+    return far, b.add(b.math("log", size), _number(b, np.log(8)))
+
+
 @_in_doubles
 def asin(b: Any, z: ComplexExpr) -> ComplexExpr:
     below, above = _roots(b, z)
-    infinite = _is_infinite(b, z)
+    far, log = _far(b, z)
     re = b.math("atan2", z.re, _real_product(b, below, above))
     re = b.select(_beside_zero(b, z), z.re, re)
     im = b.math("asinh", _conjugate_product(b, below, above))
-    re = b.select(infinite, b.math("atan2", z.re, b.abs(z.im)), re)
-    im = b.select(infinite, b.copysign(_number(b, np.inf), z.im), im)
+    re = b.select(far, b.math("atan2", z.re, b.abs(z.im)), re)
+    im = b.select(far, b.copysign(log, z.im), im)
     return _complex(re, im)
 
 
 @_in_doubles
 def acos(b: Any, z: ComplexExpr) -> ComplexExpr:
     below, above = _roots(b, z)
-    infinite = _is_infinite(b, z)
+    far, log = _far(b, z)
     re = b.mul(_number(b, 2), b.math("atan2", below.re, above.re))
     re = b.select(_beside_zero(b, z), _number(b, np.pi / 2), re)
     im = b.math("asinh", _conjugate_product(b, above, below))
-    re = b.select(infinite, b.math("atan2", b.abs(z.im), z.re), re)
-    im = b.select(infinite, b.copysign(_number(b, np.inf), b.neg(z.im)), im)
+    re = b.select(far, b.math("atan2", b.abs(z.im), z.re), re)
+    im = b.select(far, b.copysign(log, b.neg(z.im)), im)
     return _complex(re, im)
 
 
@@ -101,12 +109,12 @@ def acosh(b: Any, z: ComplexExpr) -> ComplexExpr:
     one = _number(b, 1)
     below = complexes.sqrt(b, _complex(b.sub(z.re, one), z.im))
     above = complexes.sqrt(b, _complex(b.add(z.re, one), z.im))
-    infinite = _is_infinite(b, z)
+    far, log = _far(b, z)
     real = complexes.sum_of_products(b, below.re, above.re, below.im, above.im)
-    re = b.select(infinite, _number(b, np.inf), b.math("asinh", real))
+    re = b.select(far, log, b.math("asinh", real))
     im = b.mul(_number(b, 2), b.math("atan2", below.im, above.re))
     im = b.select(_beside_zero(b, z), _number(b, np.pi / 2), im)
-    im = b.select(infinite, b.math("atan2", z.im, z.re), im)
+    im = b.select(far, b.math("atan2", z.im, z.re), im)
     return _complex(re, im)
 
 

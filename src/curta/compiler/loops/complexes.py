@@ -72,11 +72,30 @@ def div(b: Any, z: ComplexExpr, w: ComplexExpr) -> ComplexExpr:
     zero = is_zero(b, w)
     up = b.and_(_is_infinite(b, z), b.and_(_is_finite(b, w), b.not_(zero)))
     down = b.and_(_is_infinite(b, w), _is_finite(b, z))
-    dividend = _select(b, up, _direction(b, z), z)
-    re, im = _smith(b, dividend, _select(b, down, _direction(b, w), w), zero)
+    factor = _moderating(b, z, w)
+    dividend = _select(b, up, _direction(b, z), scale(b, z, factor))
+    divisor = _select(b, down, _direction(b, w), scale(b, w, factor))
+    re, im = _smith(b, dividend, divisor, zero)
     nothing, one, end = (b.const(v, re.dtype) for v in (0, 1, np.inf))
     factor = b.select(up, end, b.select(down, nothing, one))
     return ComplexExpr(b.mul(re, factor), b.mul(im, factor), z.dtype)
+
+
+def _moderating(b: Any, z: ComplexExpr, w: ComplexExpr) -> Any:
+    """A power of 2 by which to scale z and w, so that z / w does not overflow between.
+
+    Nor does it lose digits of small numbers.
+    """
+    info, dtype = np.finfo(z.re.dtype), z.re.dtype
+    above, below = (b.max(b.abs(v.re), b.abs(v.im)) for v in (z, w))
+    most, least = (b.const(v, dtype) for v in (info.max / 4, info.tiny / info.eps))
+    near_zero = b.compare("lt", below, least)
+    large = b.and_(b.compare("gt", above, most), b.not_(near_zero))
+    large = b.or_(large, b.compare("gt", below, most))
+    moderate = b.compare("lt", above, b.const(2.0**-62 * info.max, dtype))
+    small = b.and_(near_zero, moderate)
+    factor = b.select(small, b.const(2.0**60, dtype), b.const(1, dtype))
+    return b.select(large, b.const(0.25, dtype), factor)
 
 
 def _smith(b: Any, z: ComplexExpr, w: ComplexExpr, zero: Any) -> tuple[Any, Any]:
@@ -142,6 +161,7 @@ def sign(b: Any, z: ComplexExpr) -> ComplexExpr:
     """z / |z|, 0 of 0, and of infinities the direction of the infinite parts."""
     defined = b.and_(b.compare("eq", z.re, z.re), b.compare("eq", z.im, z.im))
     z = _select(b, b.and_(_is_infinite(b, z), defined), _direction(b, z), z)
+    z = scale(b, z, _moderating(b, z, z))
     modulus = abs_(b, z)
     zero = is_zero(b, z)
     divisor = b.select(zero, b.const(1, modulus.dtype), modulus)

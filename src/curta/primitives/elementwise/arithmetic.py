@@ -142,19 +142,32 @@ class Mul(LinearElementwise):
 def quotient(x: Any, y: Any) -> Any:
     """x / y by NumPy, and by C99, annex G, where that makes NaN of infinities.
 
-    NumPy takes 1 / y, too, which is infinite for the smallest y.
+    Complex numbers are scaled by powers of 2 where Smith's method, which NumPy uses,
+    would overflow or lose digits in between.
     """
-    result = np.true_divide(x, y)
-    if result.dtype.kind != "c" or np.isfinite(result).all():
-        return result
+    if np.result_type(x, y).kind != "c":
+        return np.true_divide(x, y)
+    above, below = _size(x), _size(y)
+    info = np.finfo(above.dtype)
+    least, most = info.tiny / info.eps, info.max / 4
+    # As it is where all numbers are moderate.
+    if ((below > least) & (below < most) & (above < most)).all():
+        return np.true_divide(x, y)
     up = np.isinf(x) & np.isfinite(y) & (y != 0)
     down = np.isinf(y) & np.isfinite(x)
-    part = result.real.dtype
-    size = np.maximum(np.absolute(y.real), np.absolute(y.imag))
-    larger = np.where(size < np.finfo(part).tiny, part.type(2.0**64), part.type(1))
     x, y = np.where(up, _direction(x), x), np.where(down, _direction(y), y)
-    factor = np.where(up, part.type(np.inf), np.where(down, part.type(0), part.type(1)))
-    return _scaled(np.true_divide(_scaled(x, larger), _scaled(y, larger)), factor)
+    part = info.dtype.type
+    scale = np.where((below < least) & (above < 2.0**-62 * info.max), 2.0**60, 1.0)
+    large = (below > most) | ((above > most) & (below > least))
+    scale = np.where(large, 0.25, scale).astype(info.dtype)
+    scale = np.where(up | down, part(1), scale)
+    factor = np.where(up, part(np.inf), np.where(down, part(0), part(1)))
+    return _scaled(np.true_divide(_scaled(x, scale), _scaled(y, scale)), factor)
+
+
+def _size(z: Any) -> Any:
+    """The larger of the magnitudes of the parts."""
+    return np.maximum(np.absolute(z.real), np.absolute(z.imag))
 
 
 def _scaled(z: Any, factor: Any) -> Any:

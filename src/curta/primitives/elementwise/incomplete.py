@@ -6,14 +6,27 @@ import math
 from typing import Any, ClassVar
 
 from curta._base.lazy_dataclass import dataclass
-from curta.primitives.base import full_like, scalar_like
+from curta.core.trace import typeof
+from curta.primitives.base import (
+    broadcast_shapes,
+    broadcast_to,
+    full_like,
+    scalar_like,
+)
 from curta.primitives.elementwise import bessel_values, incomplete_values
-from curta.primitives.elementwise.arithmetic import add, integer_pow, mul, neg, sub
-from curta.primitives.elementwise.comparison import gt
+from curta.primitives.elementwise.arithmetic import (
+    add,
+    div,
+    integer_pow,
+    mul,
+    neg,
+    sub,
+)
+from curta.primitives.elementwise.comparison import eq, gt
 from curta.primitives.elementwise.exponential import exp, log, log1p
 from curta.primitives.elementwise.magnitude import abs_, sign
 from curta.primitives.elementwise.select import select
-from curta.primitives.elementwise.special import Special, lgamma
+from curta.primitives.elementwise.special import Special, digamma
 
 
 class OfGamma(Special):
@@ -33,7 +46,7 @@ class Igamma(OfGamma):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         a, x = primals
-        return mul(t, _gamma_density(a, x) if i else igamma_grad_a(a, x))
+        return mul(t, gamma_density(a, x) if i else igamma_grad_a(a, x))
 
 
 @dataclass(frozen=True)
@@ -45,13 +58,42 @@ class Igammac(OfGamma):
 
     def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
         a, x = primals
-        return neg(mul(t, _gamma_density(a, x) if i else igamma_grad_a(a, x)))
+        return neg(mul(t, gamma_density(a, x) if i else igamma_grad_a(a, x)))
 
 
-def _gamma_density(a: Any, x: Any) -> Any:
-    """exp(-x) x**(a - 1) / gamma(a)."""
-    power = mul(sub(a, full_like(a, 1)), log(x))
-    return exp(sub(add(neg(x), power), lgamma(a)))
+@dataclass(frozen=True)
+class GammaDensity(OfGamma):
+    """The derivative of P(a, x) with respect to x, x**(a - 1) exp(-x) / gamma(a)."""
+
+    name: ClassVar[str] = "gamma_density"
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.gamma_density)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        a, x, out = _alike(*primals, out)
+        zero = full_like(a, 0)
+        if i == 0:
+            slope = mul(out, sub(log(x), digamma(a)))
+            return mul(t, select(eq(out, zero), zero, slope))
+        return mul(t, sub(_step_down(a, x, out, lambda c: gamma_density(c, x)), out))
+
+
+def _alike(*xs: Any) -> list[Any]:
+    """The operands in one shape."""
+    shape = broadcast_shapes("density", [typeof(x).shape for x in xs])
+    return [broadcast_to(x, shape) for x in xs]
+
+
+def _step_down(a: Any, x: Any, out: Any, below: Any) -> Any:
+    """(a - 1) / x times a density `out`; where x is 0, for a > 1, its limit.
+
+    That is `below`, the density of a - 1 times a factor.
+    """
+    one = full_like(a, 1)
+    safe = select(gt(a, one), sub(a, one), one)
+    direct = div(mul(out, sub(a, one)), x)
+    at_end = select(gt(a, one), below(safe), direct)
+    slope = select(eq(x, full_like(x, 0)), at_end, direct)
+    return select(eq(a, one), full_like(a, 0), slope)
 
 
 @dataclass(frozen=True)
@@ -70,27 +112,12 @@ class RandomGammaGrad(OfGamma):
     ufunc: ClassVar[Any] = staticmethod(incomplete_values.random_gamma_grad)
 
 
-@dataclass(frozen=True)
-class Betainc(Special):
-    """The regularised incomplete beta function I_x(a, b)."""
+class OfBeta(Special):
+    """A function of the parameters a and b and the bound x of a beta integral."""
 
-    name: ClassVar[str] = "regularized_incomplete_beta"
     arity: ClassVar[int] = 3
     compiled_above: ClassVar[str] = "compiled_special"
     domain: ClassVar[dict[str, Any]] = {"low": 0.1, "high": 0.9}
-    ufunc: ClassVar[Any] = staticmethod(incomplete_values.betainc)
-
-    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
-        if i < 2:
-            raise ValueError(
-                "Betainc gradient with respect to a and b not supported. Differentiate"
-                " with respect to x only."
-            )
-        a, b, x = primals
-        log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
-        right = mul(sub(b, scalar_like(b, 1)), log1p(neg(x)))
-        left = mul(sub(a, scalar_like(a, 1)), log(x))
-        return mul(exp(sub(add(right, left), log_beta)), t)
 
     @classmethod
     def samples(cls) -> Any:
@@ -98,6 +125,60 @@ class Betainc(Special):
         for shape in (2, 3), (), (0, 2):
             operands = [(shape, "float", parameter)] * 2
             yield cls(), [*operands, (shape, "float", cls.domain)]
+
+
+def _by_bound(i: int, t: Any, a: Any, b: Any, x: Any) -> Any:
+    """The tangent of I_x(a, b) for the tangent t of x, operand 2."""
+    if i < 2:
+        raise ValueError(
+            "Betainc gradient with respect to a and b not supported. Differentiate"
+            " with respect to x only."
+        )
+    return mul(beta_density(a, b, x), t)
+
+
+@dataclass(frozen=True)
+class BetaDensity(OfBeta):
+    """The derivative of I_x(a, b), x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
+
+    name: ClassVar[str] = "beta_density"
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.beta_density)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        a, b, x, out = _alike(*primals, out)
+        zero, one, both = full_like(a, 0), full_like(a, 1), add(a, b)
+        if i < 2:
+            part = log(x) if i == 0 else log1p(neg(x))
+            change = add(part, sub(digamma(both), digamma((a, b)[i])))
+            return mul(t, select(eq(out, zero), zero, mul(out, change)))
+        scale = sub(both, one)
+        left = _step_down(a, x, out, lambda c: mul(scale, beta_density(c, b, x)))
+        right = _step_down(
+            b, sub(one, x), out, lambda c: mul(scale, beta_density(a, c, x))
+        )
+        return mul(t, sub(left, right))
+
+
+@dataclass(frozen=True)
+class Betainc(OfBeta):
+    """The regularised incomplete beta function I_x(a, b)."""
+
+    name: ClassVar[str] = "regularized_incomplete_beta"
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.betainc)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return _by_bound(i, t, *primals)
+
+
+@dataclass(frozen=True)
+class Betaincc(OfBeta):
+    """Its complement 1 - I_x(a, b), accurate for small x."""
+
+    name: ClassVar[str] = "regularized_incomplete_beta_complement"
+    ufunc: ClassVar[Any] = staticmethod(incomplete_values.betaincc)
+
+    def tangent(self, i: int, t: Any, out: Any, *primals: Any) -> Any:
+        return neg(_by_bound(i, t, *primals))
 
 
 class Bessel(Special):
@@ -155,5 +236,8 @@ igammac: Igammac = Igammac()
 igamma_grad_a: IgammaGradA = IgammaGradA()
 random_gamma_grad: RandomGammaGrad = RandomGammaGrad()
 betainc: Betainc = Betainc()
+betaincc: Betaincc = Betaincc()
+gamma_density: GammaDensity = GammaDensity()
+beta_density: BetaDensity = BetaDensity()
 bessel_i0e: BesselI0e = BesselI0e()
 bessel_i1e: BesselI1e = BesselI1e()

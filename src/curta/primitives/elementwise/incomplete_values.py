@@ -62,6 +62,21 @@ def random_gamma_grad(a: Any, x: Any) -> Any:
     return _where_legal(-bound * _slope(shape, bound), a, x, legal)
 
 
+@in_float64
+def gamma_density(a: Any, x: Any) -> Any:
+    """The derivative of P(a, x) with respect to x, x**(a - 1) exp(-x) / gamma(a)."""
+    shape, bound, legal = _legal(a, x)
+    value = _weight(shape, bound, 1)
+    known = (a > 0) & ((x == 0) | (x == np.inf))
+    edge = np.where(x == 0, _power_of_zero(a, 1.0), 0.0)
+    return np.where(legal, value, np.where(known, edge, np.nan))
+
+
+def _power_of_zero(a: Any, one: Any) -> Any:
+    """The limit of x**(a - 1) for x = 0, and `one` for a = 1."""
+    return np.where(a < 1, np.inf, np.where(a == 1, one, 0.0))
+
+
 def _legal(a: Any, x: Any) -> tuple[Any, Any, Any]:
     """The operands in one shape, with 1 where they are not positive and finite."""
     a, x = np.broadcast_arrays(a, x)
@@ -110,17 +125,18 @@ def _by_fraction(a: Any, x: Any) -> Any:
     return ~_uniform(a, x) & ~((x <= 1) | (x <= a))
 
 
-def _weight(a: Any, x: Any) -> Any:
-    """x**a exp(-x) / gamma(a), for large a by the deviance of x from it (Loader)."""
+def _weight(a: Any, x: Any, less: int = 0) -> Any:
+    """x**(a - less) exp(-x) / gamma(a), of large a by the deviance of x (Loader)."""
     large = a > _LARGE
     b = np.where(large, a, _LARGE)
     saddle = -b * _less_log1p(x, b) - _beyond_stirling(b)
-    saddle = np.sqrt(b / (2 * np.pi)) * np.exp(saddle)
+    saddle = np.sqrt(b / (2 * np.pi)) * np.exp(saddle) / x**less
     log = np.log(x)
     middle = np.where(large, 1.0, a)
-    middle = np.exp(middle * log - x - lgamma(middle))
+    middle = np.exp((middle - less) * log - x - lgamma(middle))
     small = np.minimum(a, 1.0)  # where 1 / gamma(a) = a / gamma(a + 1) keeps digits
-    small = small * np.exp(small * log - x - log_gamma_above_one(small))
+    norm = log_gamma_above_one(small)
+    small = small * np.exp((small - less) * log - x - norm)
     return np.where(large, saddle, np.where(a <= 1, small, middle))
 
 
@@ -249,24 +265,95 @@ def _fraction(a: Any, x: Any) -> tuple[Any, Any]:
 @in_float64
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularised incomplete beta function I_x(a, b)."""
-    a, b, x = np.broadcast_arrays(a, b, x)
-    legal = (a > 0) & (b > 0) & (x > 0) & (x < 1) & np.isfinite(a) & np.isfinite(b)
+    return _beta_part(a, b, x, 1 - x)
+
+
+@in_float64
+def betaincc(a: Any, b: Any, x: Any) -> Any:
+    """1 - I_x(a, b), which is I_(1 - x)(b, a)."""
+    return _beta_part(b, a, 1 - x, x)
+
+
+def _beta_part(a: Any, b: Any, x: Any, y: Any) -> Any:
+    """I_x(a, b), given y = 1 - x as well: the smaller of x and y has all its digits."""
+    a, b, x, y = np.broadcast_arrays(a, b, x, y)
+    legal = (a > 0) & (b > 0) & (x > 0) & (y > 0) & np.isfinite(a) & np.isfinite(b)
     p, q = np.where(legal, a, 1.0), np.where(legal, b, 1.0)
-    y = np.where(legal, x, 0.5)
-    swapped = y > (p + 1) / (p + q + 2)
+    z, rest = np.where(legal, x, 0.5), np.where(legal, y, 0.5)
+    swapped = z > (p + 1) / (p + q + 2)
     inside = _beta_fraction(
-        np.where(swapped, q, p), np.where(swapped, p, q), np.where(swapped, 1 - y, y)
+        *(np.where(swapped, v, w) for v, w in ((q, p), (p, q), (rest, z), (z, rest)))
     )
-    out = np.where(swapped, np.maximum(1 - inside, 0.0), inside)
+    inside = np.where(swapped, 1 - inside, inside)
+    small = swapped & (q <= 1)
+    out = np.where(small, _beta_by_parts(p, q, rest, small), inside)
+    out = np.clip(out, 0.0, 1.0)
     none, all_ = (a == 0) | (b == np.inf), (b == 0) | (a == np.inf)
-    out = np.where((all_ & (x != 1)) | (x == 0), 0.0, out)
-    out = np.where((none & (x != 0)) | (x == 1), 1.0, out)
-    bad = (a < 0) | (b < 0) | (x < 0) | (x > 1) | (none & all_)
+    out = np.where((all_ & (y != 0)) | (x == 0), 0.0, out)
+    out = np.where((none & (x != 0)) | (y == 0), 1.0, out)
+    bad = (a < 0) | (b < 0) | (x < 0) | (y < 0) | (none & all_)
     return np.where(bad | np.isnan(a) | np.isnan(b) | np.isnan(x), np.nan, out)
 
 
-def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
-    """I_x(a, b) by its continued fraction (NIST DLMF 8.17.22)."""
+@in_float64
+def beta_density(a: Any, b: Any, x: Any) -> Any:
+    """The derivative of I_x(a, b), x**(a - 1) (1 - x)**(b - 1) / B(a, b)."""
+    a, b, x = np.broadcast_arrays(a, b, x)
+    positive = (a > 0) & (b > 0) & np.isfinite(a) & np.isfinite(b)
+    legal = positive & (x > 0) & (x < 1)
+    p, q, z = np.where(legal, a, 1.0), np.where(legal, b, 1.0), np.where(legal, x, 0.5)
+    value = _beta_weight(p, q, z, 1 - z, 1)
+    edge = np.where(x == 0, _power_of_zero(a, b), _power_of_zero(b, a))
+    known = positive & ((x == 0) | (x == 1))
+    return np.where(legal, value, np.where(known, edge, np.nan))
+
+
+def _beta_by_parts(a: Any, b: Any, y: Any, active: Any) -> Any:
+    """I_(1 - y)(a, b) for b <= 1 and small y, accurate where it is small.
+
+    1 - I is u (1 + b s), with the series s of (1 - a)_n yⁿ / (n! (b + n)) for n > 0
+    (NIST DLMF 8.17.7) and u = yᵇ / (b B(a, b)), a / (a + b) times a power near 1.
+    """
+    a, b, y = (np.where(active, v, w) for v, w in ((a, 1.0), (b, 1.0), (y, 0.0)))
+    total = np.zeros_like(a)
+    factor = np.ones_like(a)
+    for n in range(1, _BETA_SERIES):
+        factor = factor * ((n - a) / n * y)
+        total = total + factor / (b + n)
+    one = np.ones_like(a)
+    log = _log_gamma_step(1 + a, b) - _log_gamma_step(one, b)
+    log = log + b * np.log(np.where(active, y, 1.0))
+    rest = np.expm1(log) + np.exp(log) * (b * total)
+    return b / (a + b) - a / (a + b) * rest
+
+
+def _log_gamma_step(x: Any, s: Any) -> Any:
+    """log(gamma(x + s) / gamma(x)) for x >= 1 and 0 <= s <= 1, accurate for small s.
+
+    By Stirling's series from 16 on, below that up the recurrence.
+    """
+    steps = np.zeros_like(x)  # the product of 1 + s / (x + k), less 1
+    for k in range(_FAR):
+        steps = steps + (1 + steps) * (s / (x + k))
+    near = x < _FAR
+    x = np.where(near, x + _FAR, x)
+    end = x + s
+    r, t = 1 / x, 1 / end
+    value = slope = np.zeros_like(x)  # of the series in 1/x, and its divided difference
+    for c in reversed(_STIRLING):
+        for coefficient in (c, 0.0):
+            slope = slope * t + value
+            value = value * r + coefficient
+    main = (x - 0.5) * np.log1p(s / x) + s * (np.log(end) - 1)
+    return main - s * r * t * slope - np.where(near, np.log1p(steps), 0.0)
+
+
+_FAR = 16  # from here on Stirling's series has all digits of differences
+_BETA_SERIES = 100  # terms, for y <= 2/3
+
+
+def _beta_fraction(a: Any, b: Any, x: Any, y: Any) -> Any:
+    """I_x(a, b) by its continued fraction (NIST DLMF 8.17.22), with y = 1 - x."""
     f = np.ones_like(a)
     for m in range(_steps(np.maximum(a, b)), -1, -1):
         odd = -(a + m) * ((a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1))
@@ -274,28 +361,36 @@ def _beta_fraction(a: Any, b: Any, x: Any) -> Any:
         if m:
             even = m * ((b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m))
             f = 1 + even / f
-    return _beta_weight(a, b, x) / (a * f)
+    return _beta_weight(a, b, x, y) / (a * f)
 
 
-def _beta_weight(a: Any, b: Any, x: Any) -> Any:
-    """x**a (1 - x)**b / B(a, b), in which large parameters cancel by Stirling's series.
+def _beta_weight(a: Any, b: Any, x: Any, y: Any, less: int = 0) -> Any:
+    """x**(a - less) y**(b - less) / B(a, b) with y = 1 - x.
 
-    Near the mean, where both are large, as the exponential of the deviance (C. Loader,
-    Fast and Accurate Computation of Binomial Probabilities, 2000).
+    Large parameters cancel by Stirling's series. Near the mean, where both are large,
+    as the exponential of the deviance (C. Loader, Fast and Accurate Computation of
+    Binomial Probabilities, 2000).
     """
     both, small, big = a + b, np.minimum(a, b), np.maximum(a, b)
     gap = _beyond_stirling(both) - _beyond_stirling(big)
     ratio = (big - 0.5) * np.log1p(small / big) + small * (np.log(both) - 1) + gap
     plain = lgamma(both) - lgamma(big)
     log_beta = lgamma(small) - np.where(big > _LARGE, ratio, plain)
-    far = a * np.log(x) + b * np.log1p(-x) - log_beta
-    u = both * x - a
+    logs = _log_of(x, y), _log_of(y, x)
+    far = (a - less) * logs[0] + (b - less) * logs[1] - log_beta
+    u = np.where(x < y, both * x - a, b - both * y)
     near = (small > _LARGE) & (np.abs(u) < small / 2)
     u = np.where(near, u, 0)
     deviance = a * np.log1p(u / a) + b * np.log1p(-u / b)
     middle = 0.5 * np.log(small * (big / both) / (2 * np.pi))
     middle = deviance + middle + gap - _beyond_stirling(small)
+    middle = middle - less * (logs[0] + logs[1])
     return np.exp(np.where(near, middle, far))
+
+
+def _log_of(x: Any, y: Any) -> Any:
+    """log(x), given y = 1 - x."""
+    return np.where(x < y, np.log(x), np.log1p(-y))
 
 
 def _beyond_stirling(x: Any) -> Any:

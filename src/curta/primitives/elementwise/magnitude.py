@@ -87,6 +87,11 @@ def _direction(z: Any) -> Any:
         np.where(infinite, np.copysign(np.isinf(x), x), x) for x in (z.real, z.imag)
     ]
     out.real, out.imag = parts
+    # A power of 2, by which the modulus neither overflows nor loses digits.
+    size, info = np.maximum(abs(out.real), abs(out.imag)), np.finfo(out.dtype)
+    factor = np.where(size > info.max / 4, 0.25, 1.0)
+    factor = np.where(size < info.tiny / info.eps, 2.0**60, factor)
+    out.real, out.imag = out.real * factor, out.imag * factor
     modulus = np.where(out == 0, 1, np.absolute(out))
     out.real, out.imag = out.real / modulus, out.imag / modulus
     return out

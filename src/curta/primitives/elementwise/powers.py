@@ -165,6 +165,9 @@ def _complex_power(z: Any, w: Any) -> Any:
     scaled = w.imag == 0
     product.real = w.real * log.real - np.where(scaled, 0, w.imag * log.imag)
     product.imag = w.real * log.imag + np.where(scaled, 0, w.imag * log.real)
+    # Where the angle overflows the size may be known.
+    lost = np.isinf(product.imag) & (np.abs(product.real) > 1e3)
+    product.real = np.where(lost, np.copysign(np.inf, product.real), product.real)
     power = np.exp(product)
     broken = z.dtype.type(complex(np.nan, np.nan))
     power = np.where(z == 0, np.where(w.real > 0, 0, broken), power)

@@ -9,7 +9,6 @@ remains of power and exponential is the deviance of the count from the mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 import curta.numpy as jnp
 from curta import lax
 from curta.api.custom_derivatives import custom_jvp
+from curta.scipy.special.cancellation import horner, log1p_less_x
 from curta.scipy.special.entropies import xlogy
 
 LARGE = 16.0  # from here on the series in 1/x give all digits of float64
@@ -26,44 +26,18 @@ _HALF_LOG_TWO_PI = 0.5 * math.log(2 * np.pi)
 _STIRLING = (1 / 156, -691 / 360360, 1 / 1188, -1 / 1680, 1 / 1260, -1 / 360, 1 / 12)
 # log(x) - 1/(2x) - digamma(x) in powers of 1/x², highest first (NIST DLMF 5.11.2).
 _DIGAMMA = (-691 / 32760, 1 / 132, -1 / 240, 1 / 252, -1 / 120, 1 / 12, 0.0)
-# (atanh(r) - r) / r³ in powers of r², highest first, for r² <= 1/9.
-_ATANH = tuple(1 / (2 * k + 3) for k in range(16, -1, -1))
-
-
-def _horner(coefficients: Sequence[float], x: Any) -> Any:
-    """The polynomial at x, highest power first."""
-    total: Any = coefficients[0]
-    for coefficient in coefficients[1:]:
-        total = total * x + coefficient
-    return total
 
 
 def stirling_error(x: Any) -> Any:
     """log(gamma(x)) less Stirling's formula, for x >= LARGE."""
     r = 1 / x
-    return r * _horner(_STIRLING, r * r)
+    return r * horner(_STIRLING, r * r)
 
 
 def log_less_digamma(x: Any) -> Any:
     """log(x) - digamma(x), for x >= LARGE."""
     r = 1 / x
-    return 0.5 * r + _horner(_DIGAMMA, r * r)
-
-
-@custom_jvp
-def log1p_less_x(x: Any) -> Any:
-    """log(1 + x) - x without cancellation, for x > -1.
-
-    Near 0 as 2 atanh(r) - x with r = x / (2 + x).
-    """
-    near = (x >= -0.5) & (x <= 1)
-    safe = jnp.where(near, x, 0)
-    r = safe / (2 + safe)
-    series = -safe * r + 2 * r * r * r * _horner(_ATANH, r * r)
-    return jnp.where(near, series, jnp.log1p(jnp.where(near, 1, x)) - x)
-
-
-log1p_less_x.defjvps(lambda t, out, x: t * (-x / (1 + x)))
+    return 0.5 * r + horner(_DIGAMMA, r * r)
 
 
 def log_poisson(x: Any, mean: Any) -> Any:
@@ -129,7 +103,7 @@ def log_half_step(x: Any) -> Any:
     """log(gamma(x + 1/2) / gamma(x)) - log(x)/2, for x > 0 (NIST DLMF 5.11.13)."""
     large = x >= LARGE
     r = 1 / jnp.where(large, x, LARGE)
-    series = r * _horner(_HALF_STEP, r * r)
+    series = r * horner(_HALF_STEP, r * r)
     small = jnp.where(large, 1, x)
     direct = lax.lgamma(small + 0.5) - lax.lgamma(small) - 0.5 * jnp.log(small)
     return jnp.where(large, series, direct)
@@ -138,14 +112,3 @@ def log_half_step(x: Any) -> Any:
 _HALF_STEP = (
     *(691 / 180224, -31 / 18432, 17 / 14336, -1 / 640, 1 / 192, -1 / 8),
 )  # highest power of 1/x² first
-
-
-def log1m_exp(x: Any) -> Any:
-    """log(1 - exp(-x)) for x >= 0, accurate for small and large x.
-
-    M. Mächler, Accurately Computing log(1 - exp(-|a|)) (2012).
-    """
-    x = jnp.asarray(x)
-    low = x < math.log(2)
-    near = jnp.log(-jnp.expm1(-jnp.where(low, x, 1)))
-    return jnp.where(low, near, jnp.log1p(-jnp.exp(-jnp.where(low, 1, x))))

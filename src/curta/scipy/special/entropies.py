@@ -13,7 +13,8 @@ from curta.api.custom_derivatives import custom_jvp
 from curta.control.custom_jvp import SymbolicZero
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
-from curta.scipy.special.arguments import real
+from curta.scipy.special.arguments import in_double, real
+from curta.scipy.special.cancellation import log1p_less_x
 
 
 @custom_jvp
@@ -131,8 +132,15 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     positive = lax.bitwise_and(lax.gt(p, zero), lax.gt(q, zero))
     vanishing = lax.bitwise_and(lax.eq(p, zero), lax.ge(q, zero))
     safe_p, safe_q = jnp.where(positive, p, 1), jnp.where(positive, q, 1)
-    value = lax.sub(_xlogx(safe_p), xlogy(safe_p, safe_q))
+    value = lax.mul(safe_p, _log_of_ratio(safe_p, safe_q))
     return jnp.where(positive, value, jnp.where(vanishing, zero, np.inf))
+
+
+def _log_of_ratio(p: Any, q: Any) -> Any:
+    """log(p / q) of positive numbers, whose quotient may overflow."""
+    near = jnp.abs(p - q) <= 0.5 * jnp.minimum(p, q)
+    close = jnp.log1p(jnp.where(near, p - q, 0) / jnp.where(near, q, 1))
+    return jnp.where(near, close, jnp.log(p) - jnp.log(q))
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
@@ -143,7 +151,15 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = real("kl_div", p, q)
-    return rel_entr(p, q) - p + q
+    return in_double(_kl_div)(p, q)
+
+
+def _kl_div(p: Any, q: Any) -> Any:
+    """For q near p by u = (q - p) / p: p (u - log(1 + u))."""
+    near = (p > 0) & (jnp.abs(q - p) <= 0.5 * p)
+    safe_p, safe_q = jnp.where(near, p, 1), jnp.where(near, q, 1)
+    close = -safe_p * log1p_less_x((safe_q - safe_p) / safe_p)
+    return jnp.where(near, close, rel_entr(p, q) - p + q)
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:

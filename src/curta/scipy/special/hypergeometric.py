@@ -15,13 +15,13 @@ from curta.core.array import Array, ArrayLike
 from curta.scipy.special.arguments import in_double, real_or_lists
 from curta.scipy.special.gamma_functions import digamma, gamma
 
-_MOST_TERMS = 250
+_MOST_TERMS = 2000
 
 
 def _series(ratio: Callable[[Any], Any], weight: Callable[[Any], Any], x: Any) -> Any:
     """The sum of weight(k) times the product of ratio(0) to ratio(k - 1).
 
-    Until a term no longer counts, or for 250 terms; `x` tells the dtype.
+    Until a term no longer counts, or for 2,000 terms; `x` tells the dtype.
     """
     eps = dtypes.finfo(x.dtype).eps
 
@@ -50,8 +50,9 @@ def _one(k: Any) -> Any:
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     """Kummer's confluent hypergeometric function M(a, b, x), for real arguments.
 
-    By its series, for x >= 100 its asymptotic series (A. & S. 13.5.1), for negative x
-    by Kummer's transformation exp(x) M(b - a, b, -x).
+    By its series, for large x its asymptotic series (A. & S. 13.5.1), for negative x
+    by Kummer's transformation exp(x) M(b - a, b, -x), or steps along its differential
+    equation where that cancels.
 
     Args:
       a, b, x: real numbers.
@@ -76,16 +77,74 @@ def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
 def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
     upper = jnp.where(x < 0, b - a, a)
     z = jnp.abs(x)
-    near = _kummer_series(upper, b, jnp.minimum(z, 100))
-    far = jnp.maximum(z, 100)
-    tail = _series(lambda k: (b - upper + k) * (1 - upper + k) / (k + 1) / far, _one, x)
-    # The powers and the exponential apart would overflow where their product does not.
-    scale = gamma(b) / gamma(upper) * jnp.exp(far + (upper - b) * jnp.log(far))
-    value = jnp.where(z < 100, near, scale * tail)
-    value = jnp.where(x < 0, jnp.exp(x) * value, value)
+    ending = (upper <= 0) & (upper == jnp.floor(upper))
+    far = (z >= 100) & ~ending
+    small = (jnp.abs(b - upper) + 1) * (jnp.abs(1 - upper) + 1) <= z / 2
+    far = far & (small | (z > 600))  # beyond, the series overflows
+    whole = ending & (b > 0)
+    waves = z < 2 * b - 4 * upper  # M changes its sign below only
+    stepped = (upper < 0) & (b > 0) & ((x < 0) | waves) & ~far & ~whole
+    near = ~(far | whole | stepped)
+    # exp(-z) M(upper, b, z), from which nothing underflows.
+    value = _kummer_series(upper, b, jnp.where(near, z, 0))
+    value = jnp.where(whole, _laguerre(-upper, b, z, whole), value) * jnp.exp(-z)
+    value = jnp.where(stepped, _kummer_steps(b - upper, b, z, stepped), value)
+    w = jnp.where(far, z, 100)
+    tail = _series(lambda k: (b - upper + k) * (1 - upper + k) / (k + 1) / w, _one, x)
+    tail = gamma(b) / gamma(upper) * jnp.exp((upper - b) * jnp.log(w)) * tail
+    value = jnp.where(far, tail, value)
+    # The exponential may overflow where its product does not.
+    value = jnp.where(x < 0, value, value * jnp.exp(z / 2) * jnp.exp(z / 2))
     value = jnp.where((b == 0) & (a != 0), np.inf, value)
     value = jnp.where((a == b) & (a != 0), jnp.exp(x), value)
     return jnp.where(a == 0, 1, value).astype(x.dtype)
+
+
+def _laguerre(n: Any, b: Any, z: Any, active: Any) -> Any:
+    """M(-n, b, z) of whole n >= 0, b > 0, by its recurrence in n (DLMF 13.3.1)."""
+    n, b, z = jnp.where(active, n, 0), jnp.where(active, b, 1), jnp.where(active, z, 0)
+
+    def step(state: Any) -> Any:
+        k, before, value = state
+        return k + 1, value, ((2 * k + b - z) * value - k * before) / (b + k)
+
+    start = (jnp.zeros_like(z), jnp.zeros_like(z), jnp.ones_like(z))
+    return lax.while_loop(lambda state: state[0] < n, step, start)[2]
+
+
+_STEP_TERMS = 26  # of a Taylor series that converges like 8⁻ᵏ and 2ᵏ / k!
+
+
+def _kummer_steps(a: Any, b: Any, z: Any, active: Any) -> Any:
+    """M(a, b, -z) for a > b > 0 and z > 0, where the series cancels.
+
+    By steps along its differential equation w'' = -(1 + b/z) w' - (a/z) w in z, whose
+    other solutions do not grow past it (NIST DLMF 13.2.1, 13.7.2). They begin where
+    the sum of the series has the size of its terms.
+    """
+    a, b = jnp.where(active, a, 2.0), jnp.where(active, b, 1.0)
+    end = jnp.where(active, z, 1e-3)
+    start = jnp.minimum(0.05 * jnp.minimum(b / a, 1), end)
+
+    def step(state: Any) -> Any:
+        at, value, slope = state
+        h = jnp.minimum(at / 8, 2 / (1 + jnp.sqrt(a / at)))
+        following = jnp.minimum(at + h, end)
+        h = following - at
+        # Coefficients c_k hᵏ of w about `at`:
+        # at (k+2)(k+1) c_(k+2) = -(k+1)(k + at + b) c_(k+1) - (k + a) c_k.
+        low, high = value, slope * h
+        total, rise = low + high, high
+        for k in range(_STEP_TERMS):
+            new = -(k + 1) * (k + at + b) * high - (k + a) * h * low
+            low, high = high, new * h / (at * (k + 2) * (k + 1))
+            total, rise = total + high, rise + (k + 2) * high
+        return following, total, rise / h
+
+    first = _kummer_series(a, b, -start)
+    slope = -a / b * _kummer_series(a + 1, b + 1, -start)
+    initial = (start, first, slope)
+    return lax.while_loop(lambda state: state[0] < end, step, initial)[1]
 
 
 def _kummer_series(a: Any, b: Any, x: Any, weight: Callable[[Any], Any] = _one) -> Any:

@@ -14,6 +14,7 @@ from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import const, inexact_operands
 from curta.scipy.special.arguments import (
+    in_double,
     only_f32_or_f64,
     polynomial,
     ratio,
@@ -21,11 +22,6 @@ from curta.scipy.special.arguments import (
     real_or_lists,
 )
 from curta.scipy.special.error_functions import _faddeeva_upper
-
-
-def _is_double(x: Any) -> bool:
-    return x.dtype in (np.float64, np.complex128)
-
 
 # --- exponential integrals ----------------------------------------------------------
 
@@ -43,7 +39,12 @@ def expi(x: ArrayLike) -> Array:
     Array(1.8951, dtype=float32)
     """
     (x,) = real("expi", x)
-    limit, terms = (40.0, 140) if _is_double(x) else (20.0, 70)
+    value: Array = in_double(_expi)(x).astype(x.dtype)
+    return value
+
+
+def _expi(x: Any) -> Any:
+    limit, terms = 40.0, 140
     near = jnp.where(x > 0, jnp.minimum(x, limit), 1)
     k = np.arange(terms, 0, -1)
     logs = [n * math.log(limit) - math.lgamma(n + 1) for n in k.tolist()]
@@ -58,7 +59,7 @@ def expi(x: ArrayLike) -> Array:
     negative = -_expn_of(const(x, 1), jnp.maximum(-x, 0))
     positive = jnp.where(x > limit, high, low)
     value = jnp.where(x > 0, positive, negative)
-    return jnp.where(jnp.isnan(x), np.nan, value).astype(x.dtype)
+    return jnp.where(jnp.isnan(x), np.nan, value)
 
 
 @expi.defjvp
@@ -80,7 +81,8 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     Array(0.2194, dtype=float32)
     """
     n, x = real_or_lists("expn", n, x)
-    return _expn_of(n, x)
+    value: Array = in_double(_expn_of)(n, x).astype(x.dtype)
+    return value
 
 
 @expn.defjvp
@@ -101,12 +103,12 @@ def _expn_of(n: Any, x: Any) -> Any:
     at_zero = jnp.where(n < 2, np.inf, 1 / jnp.maximum(n - 1, 1))
     value = jnp.where(x == 0, at_zero, value)
     value = jnp.where(x == np.inf, 0, value)
-    return jnp.where((n < 0) | ~(x >= 0), np.nan, value).astype(x.dtype)
+    return jnp.where((n < 0) | ~(x >= 0), np.nan, value)
 
 
 def _expn_series(n: Any, x: Any) -> Any:
     total, power = jnp.zeros_like(x), jnp.ones_like(x)  # (-x)**m / m!
-    for m in range(20 if _is_double(x) else 12):
+    for m in range(20):
         singular = m - n + 1 == 0
         total = total + jnp.where(
             singular, 0, power / jnp.where(singular, 1, m - n + 1)
@@ -119,7 +121,7 @@ def _expn_series(n: Any, x: Any) -> Any:
 
 def _expn_fraction(n: Any, x: Any) -> Any:
     x = jnp.maximum(x, 1)
-    depth = 100 if _is_double(x) else 30
+    depth = 100
 
     def outwards(i: Any, tail: Any) -> Any:
         k = (depth - i).astype(x.dtype)
@@ -160,8 +162,11 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
         raise ValueError(
             f"Argument `x` to sici must be real-valued. Got dtype {x.dtype}."
         )
-    dtype = x.dtype
-    x = _single_or_double(x)
+    si, ci = in_double(_sici)(x)
+    return si.astype(x.dtype), ci.astype(x.dtype)
+
+
+def _sici(x: Any) -> tuple[Any, Any]:
     size = jnp.abs(x)
     square = jnp.square(jnp.minimum(size, 4))
     k = range(16, -1, -1)
@@ -175,18 +180,13 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     ci = jnp.where(far, -e1.real, ci_near)
     si = jnp.where(size == np.inf, np.pi / 2, si)
     ci = jnp.where(size == np.inf, jnp.where(x < 0, np.nan, 0), ci)
-    return (jnp.sign(x) * si).astype(dtype), ci.astype(dtype)
-
-
-def _single_or_double(x: Any) -> Array:
-    """`x` in a dtype that complex numbers have parts of."""
-    return x.astype(dtypes.working_dtype(x.dtype))
+    return jnp.sign(x) * si, ci
 
 
 def _e1_imaginary(x: Any) -> Any:
     """E_1(ix) by its continued fraction, for x >= 4."""
     z = lax.complex(jnp.zeros_like(x), x)
-    depth = 60 if _is_double(x) else 20
+    depth = 60
 
     def outwards(i: Any, tail: Any) -> Any:
         k = (depth - i).astype(z.dtype)
@@ -222,8 +222,11 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
             "Support for complex-valued inputs is not implemented yet: fresnel takes"
             " real numbers."
         )
-    dtype = x.dtype
-    x = _single_or_double(x)
+    s, c = in_double(_fresnel)(x)
+    return s.astype(x.dtype), c.astype(x.dtype)
+
+
+def _fresnel(x: Any) -> tuple[Any, Any]:
     size = jnp.abs(x)
     near = jnp.minimum(size, 1.25)
     phase = np.pi / 2 * near * near
@@ -233,7 +236,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     square = phase * phase
     s_near = near * phase * polynomial(sine, square)
     c_near = near * polynomial(cosine, square)
-    far = jnp.clip(size, 1.25, 1e6 if _is_double(x) else 2e3)
+    far = jnp.clip(size, 1.25, 1e6)
     w = _faddeeva_upper(lax.complex(far, far) * (math.sqrt(np.pi) / 2))
     rotated = jnp.exp(lax.complex(jnp.zeros_like(far), np.pi / 2 * far * far)) * w
     value = (0.5 + 0.5j) * (1 - rotated)
@@ -242,7 +245,7 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     c = jnp.where(size < 1.25, c_near, jnp.where(vast, 0.5, value.real))
     nan = jnp.isnan(x)
     s, c = (jnp.where(nan, np.nan, jnp.sign(x) * part) for part in (s, c))
-    return s.astype(dtype), c.astype(dtype)
+    return s, c
 
 
 @fresnel.defjvp

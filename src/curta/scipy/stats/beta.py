@@ -11,10 +11,16 @@ from typing import Any
 from curta import lax
 from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
+from curta.numpy.promotion import inexact_operands
+from curta.primitives import elementwise as ops
 from curta.scipy.special import betainc
 from curta.scipy.special.arguments import real
 from curta.scipy.stats.arguments import documented, no_less, no_more
-from curta.scipy.stats.densities import beta_log_density, log_of_part
+from curta.scipy.stats.densities import (
+    beta_log_density,
+    log_beta_tail,
+    log_of_part,
+)
 from curta.scipy.stats.law import Law
 
 __dir__: Listing = own(__name__)
@@ -31,15 +37,16 @@ def _cdf(z: Any, a: Any, b: Any) -> Any:
 
 
 def _sf(z: Any, a: Any, b: Any) -> Any:
-    return betainc(b, a, 1 - no_more(no_less(z, 0), 1))
+    operands = inexact_operands("betaincc", a, b, no_more(no_less(z, 0), 1))
+    return ops.betaincc(*operands)
 
 
 def _log_cdf(z: Any, a: Any, b: Any) -> Any:
-    return log_of_part(_cdf(z, a, b), _sf(z, a, b))
+    return log_of_part(_cdf(z, a, b), _sf(z, a, b), log_beta_tail(z, a, b))
 
 
 def _log_sf(z: Any, a: Any, b: Any) -> Any:
-    return log_of_part(_sf(z, a, b), _cdf(z, a, b))
+    return log_of_part(_sf(z, a, b), _cdf(z, a, b), log_beta_tail(z, a, b))
 
 
 _ARGUMENTS = ("x", "a, b: the shape parameters, positive.", "loc, scale")

@@ -14,7 +14,11 @@ from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
 from curta.scipy.special import gammainc, gammaincc
 from curta.scipy.stats.arguments import documented, no_less
-from curta.scipy.stats.densities import gamma_log_density, log_of_part
+from curta.scipy.stats.densities import (
+    gamma_log_density,
+    log_gamma_tail,
+    log_of_part,
+)
 from curta.scipy.stats.law import Law, is_positive
 
 __dir__: Listing = own(__name__)
@@ -40,11 +44,11 @@ def _sf(z: Any, df: Any) -> Any:
 
 
 def _log_cdf(z: Any, df: Any) -> Any:
-    return log_of_part(_cdf(z, df), _sf(z, df))
+    return log_of_part(_cdf(z, df), _sf(z, df), log_gamma_tail(z / 2, df / 2))
 
 
 def _log_sf(z: Any, df: Any) -> Any:
-    return log_of_part(_sf(z, df), _cdf(z, df))
+    return log_of_part(_sf(z, df), _cdf(z, df), log_gamma_tail(z / 2, df / 2))
 
 
 _of_x = documented("x", "df: the degrees of freedom, positive.", "loc, scale")

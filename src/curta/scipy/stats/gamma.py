@@ -12,7 +12,11 @@ from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
 from curta.scipy.special import gammainc, gammaincc
 from curta.scipy.stats.arguments import documented, no_less
-from curta.scipy.stats.densities import gamma_log_density, log_of_part
+from curta.scipy.stats.densities import (
+    gamma_log_density,
+    log_gamma_tail,
+    log_of_part,
+)
 from curta.scipy.stats.law import Law, is_positive
 
 __dir__: Listing = own(__name__)
@@ -33,11 +37,11 @@ def _sf(z: Any, a: Any) -> Any:
 
 
 def _log_cdf(z: Any, a: Any) -> Any:
-    return log_of_part(_cdf(z, a), _sf(z, a))
+    return log_of_part(_cdf(z, a), _sf(z, a), log_gamma_tail(z, a))
 
 
 def _log_sf(z: Any, a: Any) -> Any:
-    return log_of_part(_sf(z, a), _cdf(z, a))
+    return log_of_part(_sf(z, a), _cdf(z, a), log_gamma_tail(z, a))
 
 
 _of_x = documented("x", "a: the shape parameter, positive.", "loc, scale")

@@ -13,7 +13,7 @@ import curta.numpy as jnp
 from curta import lax
 from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
-from curta.scipy.special.deviance import log1m_exp
+from curta.scipy.special.cancellation import log1m_exp
 from curta.scipy.stats.arguments import documented, refuse_complex
 from curta.scipy.stats.law import Law, no_order
 

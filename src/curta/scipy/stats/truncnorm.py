@@ -16,7 +16,7 @@ from curta._base.on_demand import Listing, own
 from curta.api.inner import inner_jit
 from curta.core.array import Array, ArrayLike
 from curta.scipy.special import log_ndtr, ndtr
-from curta.scipy.special.deviance import log1m_exp
+from curta.scipy.special.cancellation import log1m_exp
 from curta.scipy.stats.arguments import documented
 from curta.scipy.stats.law import Law
 

@@ -61,6 +61,23 @@ def random_gamma_grad(b: MathBuilder, a: Value, x: Value) -> Value:
     return _where_legal(b, b.neg(bound) * _slope(b, shape, bound), a, x, legal)
 
 
+@apart
+def gamma_density(b: MathBuilder, a: Value, x: Value) -> Value:
+    """The derivative of P(a, x) with respect to x, x**(a - 1) exp(-x) / gamma(a)."""
+    shape, bound, legal = _legal(b, a, x)
+    zero = b.const(x.type, 0)
+    edge = b.select(b.eq(x, 0.0), _power_of_zero(b, a, b.const(a.type, 1)), zero)
+    known = (a > 0.0) & (b.eq(x, 0.0) | b.eq(x, INF))
+    edge = b.select(known, edge, b.const(x.type, NAN))
+    return b.select(legal, _weight(b, shape, bound, 1.0), edge)
+
+
+def _power_of_zero(b: MathBuilder, a: Value, one: Value) -> Value:
+    """The limit of x**(a - 1) for x = 0, and `one` for a = 1."""
+    above = b.select(b.eq(a, 1.0), one, b.const(a.type, 0))
+    return b.select(a < 1.0, b.const(a.type, INF), above)
+
+
 def _of_gamma(
     b: MathBuilder, a: Value, x: Value, at_end: float, at_zero: float
 ) -> Value:
@@ -118,8 +135,8 @@ def _by_fraction(b: MathBuilder, a: Value, x: Value) -> Value:
     return b.not_((x <= 1.0) | (x <= a) | _uniform(b, a, x))
 
 
-def _weight(b: MathBuilder, a: Value, x: Value) -> Value:
-    """x**a exp(-x) / gamma(a), for large a by the deviance of x from it (Loader).
+def _weight(b: MathBuilder, a: Value, x: Value, less: float = 0.0) -> Value:
+    """x**(a - less) exp(-x) / gamma(a), of large a by the deviance of x (Loader).
 
     For small a, 1 / gamma(a) is a / gamma(a + 1), which keeps digits.
     """
@@ -127,9 +144,11 @@ def _weight(b: MathBuilder, a: Value, x: Value) -> Value:
     c = b.select(large, a, _LARGE)
     saddle = b.neg(c * _less_log1p(b, x, c)) - _beyond_stirling(b, c)
     factor = b.sqrt(c * _INVERSE_TWO_PI)
+    if less:
+        factor = factor / x
     middle = b.select(large, 1.0, a)
     norm = b.select(small, log_gamma_above_one(b, b.min(a, 1.0)), lgamma(b, middle))
-    other = middle * log(b, x) - x - norm
+    other = (middle - less) * log(b, x) - x - norm
     factor = b.select(large, factor, b.select(small, a, 1.0))
     return factor * exp(b, b.select(large, saddle, other))
 
@@ -318,40 +337,138 @@ def _away_from_zero(b: MathBuilder, x: Value) -> Value:
 @apart
 def regularized_incomplete_beta(b: MathBuilder, a: Value, c: Value, x: Value) -> Value:
     """The regularised incomplete beta function I_x(a, c)."""
-    legal = (a > 0.0) & (c > 0.0) & (x > 0.0) & (x < 1.0) & (a < INF) & (c < INF)
+    return _beta_part(b, a, c, x, 1.0 - x)
+
+
+@apart
+def regularized_incomplete_beta_complement(
+    b: MathBuilder, a: Value, c: Value, x: Value
+) -> Value:
+    """1 - I_x(a, c), which is I_(1 - x)(c, a)."""
+    return _beta_part(b, c, a, 1.0 - x, x)
+
+
+def _beta_part(b: MathBuilder, a: Value, c: Value, x: Value, y: Value) -> Value:
+    """I_x(a, c), given y = 1 - x as well: the smaller of x and y has all its digits."""
+    legal = (a > 0.0) & (c > 0.0) & (x > 0.0) & (y > 0.0) & (a < INF) & (c < INF)
     p, q = b.select(legal, a, 1.0), b.select(legal, c, 1.0)
-    y = b.select(legal, x, 0.5)
-    swapped = y > (p + 1.0) / (p + q + 2.0)
-    p, q = b.select(swapped, q, p), b.select(swapped, p, q)
-    y = b.select(swapped, 1.0 - y, y)
-    inside = _beta_weight(b, p, q, y) * _beta_fraction(b, p, q, y, legal) / p
-    result = b.select(swapped, b.max(1.0 - inside, 0.0), inside)
+    z, rest = b.select(legal, x, 0.5), b.select(legal, y, 0.5)
+    swapped = z > (p + 1.0) / (p + q + 2.0)
+    pairs = ((q, p), (p, q), (rest, z), (z, rest))
+    first, second, bound, beyond = [b.select(swapped, v, w) for v, w in pairs]
+    fraction = _beta_fraction(b, first, second, bound, legal)
+    inside = _beta_weight(b, first, second, bound, beyond) * fraction / first
+    result = b.select(swapped, 1.0 - inside, inside)
+    small = swapped & (q <= 1.0)
+    (result,) = b.if_(
+        b.any_lane(small),
+        lambda: [b.select(small, _beta_by_parts(b, p, q, rest, small), result)],
+        lambda: [result],
+    )
+    result = b.min(b.max(result, 0.0), 1.0)
     none = b.eq(a, 0.0) | b.eq(c, INF)
     all_ = b.eq(c, 0.0) | b.eq(a, INF)
-    result = b.select((all_ & b.ne(x, 1.0)) | b.eq(x, 0.0), 0.0, result)
-    result = b.select((none & b.ne(x, 0.0)) | b.eq(x, 1.0), 1.0, result)
-    known = (a >= 0.0) & (c >= 0.0) & (x >= 0.0) & (x <= 1.0)
+    result = b.select((all_ & b.ne(y, 0.0)) | b.eq(x, 0.0), 0.0, result)
+    result = b.select((none & b.ne(x, 0.0)) | b.eq(y, 0.0), 1.0, result)
+    known = (a >= 0.0) & (c >= 0.0) & (x >= 0.0) & (y >= 0.0)
     return b.select(known & b.not_(none & all_), result, NAN)
 
 
-def _beta_weight(b: MathBuilder, p: Value, q: Value, y: Value) -> Value:
-    """y**p (1 - y)**q / B(p, q), in which large parameters cancel by Stirling's series.
+@apart
+def beta_density(b: MathBuilder, a: Value, c: Value, x: Value) -> Value:
+    """The derivative of I_x(a, c), x**(a - 1) (1 - x)**(c - 1) / B(a, c)."""
+    positive = (a > 0.0) & (c > 0.0) & (a < INF) & (c < INF)
+    legal = positive & (x > 0.0) & (x < 1.0)
+    p, q = b.select(legal, a, 1.0), b.select(legal, c, 1.0)
+    z = b.select(legal, x, 0.5)
+    value = _beta_weight(b, p, q, z, 1.0 - z, 1.0)
+    left, right = _power_of_zero(b, a, c), _power_of_zero(b, c, a)
+    known = positive & (b.eq(x, 0.0) | b.eq(x, 1.0))
+    edge = b.select(known, b.select(b.eq(x, 0.0), left, right), b.const(x.type, NAN))
+    return b.select(legal, value, edge)
 
-    Near the mean, where both are large, as the exponential of the deviance (C. Loader,
-    Fast and Accurate Computation of Binomial Probabilities, 2000).
+
+def _beta_by_parts(
+    b: MathBuilder, a: Value, c: Value, y: Value, active: Value
+) -> Value:
+    """I_(1 - y)(a, c) for c <= 1 and small y, accurate where it is small.
+
+    1 - I is u (1 + c s), with the series s of (1 - a)_n yⁿ / (n! (c + n)) for n > 0
+    (NIST DLMF 8.17.7) and u = y^c / (c B(a, c)), a / (a + c) times a power near 1.
+    """
+    a, c = b.select(active, a, 1.0), b.select(active, c, 1.0)
+    y = b.select(active, y, 0.5)
+
+    def step(n: Value, values: Values) -> tuple[Value, Values]:
+        factor, total = values
+        factor = factor * ((n - a) / n * y)
+        term = factor / (c + n)
+        total = total + term
+        return b.abs(factor) > _EPSILON * 0.25, [factor, total]
+
+    initial = [b.const(a.type, 1), b.const(a.type, 0)]
+    _, total = _until_all(b, active, initial, step)
+    power = _log_gamma_step(b, a + 1.0, c) - _log_gamma_step(b, b.const(a.type, 1), c)
+    power = power + c * log(b, y)
+    rest = expm1(b, power) + exp(b, power) * (c * total)
+    return (c - a * rest) / (a + c)
+
+
+def _log_gamma_step(b: MathBuilder, x: Value, s: Value) -> Value:
+    """log(gamma(x + s) / gamma(x)) for x >= 1 and 0 <= s <= 1, accurate for small s.
+
+    By Stirling's series from 16 on, below that up the recurrence.
+    """
+    steps = s / x  # the product of 1 + s / (x + k), less 1
+    for k in range(1, round(_FAR)):
+        steps = b.fma(steps + 1.0, s / (x + float(k)), steps)
+    near = x < _FAR
+    x = b.select(near, x + _FAR, x)
+    end = x + s
+    r, t = 1.0 / x, 1.0 / end
+    value = slope = b.const(x.type, 0)  # of the series in 1/x, its divided difference
+    for coefficient in coefficients.STIRLING["f64"]:
+        slope = b.fma(slope, t, value)
+        value = value * r + coefficient
+        slope = b.fma(slope, t, value)
+        value = value * r
+    main = (x - 0.5) * log1p(b, s / x) + s * (log(b, end) - 1.0)
+    zero = b.const(x.type, 0)
+    return main - s * r * t * slope - b.select(near, log1p(b, steps), zero)
+
+
+_FAR = 16.0  # from here on Stirling's series has all digits of differences
+
+
+def _beta_weight(
+    b: MathBuilder, p: Value, q: Value, y: Value, z: Value, less: float = 0.0
+) -> Value:
+    """y**(p - less) z**(q - less) / B(p, q) with z = 1 - y.
+
+    Large parameters cancel by Stirling's series. Near the mean, where both are large,
+    as the exponential of the deviance (C. Loader, Fast and Accurate Computation of
+    Binomial Probabilities, 2000).
     """
     both, small, big = p + q, b.min(p, q), b.max(p, q)
-
     gap = _beyond_stirling(b, both) - _beyond_stirling(b, big)
     ratio = (big - 0.5) * log1p(b, small / big) + small * (log(b, both) - 1.0) + gap
     plain = lgamma(b, both) - lgamma(b, big)
     log_beta = lgamma(b, small) - b.select(big > _LARGE, ratio, plain)
-    far = p * log(b, y) + q * log1p(b, b.neg(y)) - log_beta
-    u = b.fma(both, y, b.neg(p))
+    logs = _log_of(b, y, z), _log_of(b, z, y)
+    far = (p - less) * logs[0] + (q - less) * logs[1] - log_beta
+    u = b.select(y < z, b.fma(both, y, b.neg(p)), q - both * z)
     deviance = p * log1p(b, u / p) + q * log1p(b, b.neg(u) / q)
     near = deviance + 0.5 * log(b, small * (big / both) * _INVERSE_TWO_PI)
     near = near + gap - _beyond_stirling(b, small)
+    if less:
+        near = near - (logs[0] + logs[1])
     return exp(b, b.select((small > _LARGE) & (b.abs(u) < 0.5 * small), near, far))
+
+
+def _log_of(b: MathBuilder, x: Value, y: Value) -> Value:
+    """log(x), given y = 1 - x."""
+    near = x < y
+    return b.select(near, log(b, b.select(near, x, 0.5)), log1p(b, b.neg(y)))
 
 
 def _beta_fraction(b: MathBuilder, p: Value, q: Value, y: Value, legal: Value) -> Value:

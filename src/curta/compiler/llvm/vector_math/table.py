@@ -53,7 +53,12 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "igammac": incomplete.igammac,
     "igamma_grad_a": incomplete.igamma_grad_a,
     "random_gamma_grad": incomplete.random_gamma_grad,
+    "gamma_density": incomplete.gamma_density,
+    "beta_density": incomplete.beta_density,
     "regularized_incomplete_beta": incomplete.regularized_incomplete_beta,
+    "regularized_incomplete_beta_complement": (
+        incomplete.regularized_incomplete_beta_complement
+    ),
     "bessel_i0e": bessel.bessel_i0e,
     "bessel_i1e": bessel.bessel_i1e,
     "pow": power.power,
@@ -70,8 +75,9 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
 
 # Functions with loops, or as long.
 LONG = frozenset(
-    "igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta zeta"
-    " polygamma".split()
+    "igamma igammac igamma_grad_a random_gamma_grad regularized_incomplete_beta"
+    " regularized_incomplete_beta_complement gamma_density beta_density"
+    " zeta polygamma".split()
 )
 
 # Functions with branches, for rare arguments say; the code of others is straight.
