@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,20 +15,21 @@ import curta
 import curta.numpy as jnp
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
-from curta.compiler.llvm.streams import unaligned_head
 from curta.compiler.loops.bufferize import placement_of, plan_arena
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import InvalidKernel, check_kernel
 from curta.compiler.loops.index import LoopVar, as_index
 from curta.compiler.loops.nodes import Buffer, Kernel, LoopNest, Store
-from curta.compiler.loops.schedule import schedule
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.pretty import pretty_scheduled
 from curta.compiler.program.work import Scheduled
 from curta.compiler.rewrite.inline import inline_calls
+from curta.compiler.schedule.kernels import kernel_schedule
+from curta.compiler.schedule.nests import unaligned_head
 from curta.compiler.targets import host
 
 FLOAT32 = np.dtype("float32")
+WIDE = replace(host(), vector_bytes=64)
 
 
 @pytest.mark.parametrize("fun", [softmax, layernorm], ids=lambda f: f.__name__)
@@ -36,7 +38,7 @@ def test_normalisation(fun: Callable[..., object], golden: Callable[..., None]) 
     plan = plan_of(staged(fun, x))
     program = lower_to_items(staged(fun, x).jaxpr, host())
     kernel = assemble(plan.groups[0], program.builder)
-    plan_ = schedule(kernel, 64)
+    plan_ = kernel_schedule(kernel, WIDE)
     ends = {b for b in kernel.buffers() if b.name.startswith("in")}
     ends.add(kernel.nests[-1].stores[-1].buffer)
     golden(
@@ -52,7 +54,7 @@ def test_products_of_complex_matrices_and_vectors_go_along_memory(
     closed = staged(lambda x, y: [jnp.einsum(spec, x, y)], *args)
     program = lower_to_items(inline_calls(closed).jaxpr, host())
     kernel = assemble(fuse(program).groups[-1], program.builder)
-    assert (schedule(kernel, 64).column is not None) == by_columns
+    assert (kernel_schedule(kernel, WIDE).column is not None) == by_columns
 
 
 def copying(size: int, extent: int, value_dtype: str = "float32") -> Kernel:
@@ -106,7 +108,7 @@ def test_the_head_before_whole_cache_lines() -> None:
 
     def head(*stores: tuple[Buffer, object]) -> int:
         made = tuple(Store(b, as_index(offset), value) for b, offset in stores)
-        return unaligned_head(LoopNest((i,), made, ()), i, 64)
+        return unaligned_head(LoopNest((i,), made, ()), i, WIDE)
 
     index = as_index(i)
     assert head((buffer, index)) == 0

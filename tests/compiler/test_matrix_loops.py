@@ -23,9 +23,9 @@ from curta.compiler.llvm.regions import emit_region
 from curta.compiler.loops.build import ScalarBuilder
 from curta.compiler.loops.check import check_region
 from curta.compiler.loops.nodes import Buffer, Region
-from curta.compiler.loops.schedule import region_schedule
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.rewrite.matrix_loops import matrix_loop
+from curta.compiler.schedule.regions import region_schedule
 from curta.compiler.targets import host
 from curta.primitives.linalg import (
     LU,
@@ -207,7 +207,7 @@ def test_few_lanes_are_a_vector_that_a_loop_carries():
     matrix[0, 0] = matrix[:, 0].sum()
     region, module = Region(tuple(machine.body)), Module.of(host())
     check_region(region, [memory])
-    emit_region(module, "sums", region, region_schedule(region, 32), [memory], {})
+    emit_region(module, "sums", region, region_schedule(region, host()), [memory], {})
     assert "phi <4 x double>" in module.text()
 
 

@@ -1,5 +1,7 @@
 """Short rows: the reductions of as many rows as a register has lanes end together."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from tests.compiler.programs import staged
@@ -9,9 +11,8 @@ import curta.numpy as jnp
 from curta.compiler.fuse.assemble import assemble
 from curta.compiler.fuse.fuse import fuse
 from curta.compiler.llvm.row_blocks import _dealt
-from curta.compiler.loops.row_blocks import in_blocks_of_rows, may_overlap
-from curta.compiler.loops.schedule import schedule
 from curta.compiler.lower.item_lowering import lower_to_items
+from curta.compiler.schedule.kernels import kernel_schedule
 from curta.compiler.targets import host
 
 
@@ -22,8 +23,8 @@ def kernel_of(fun, shape, dtype):
 
 
 def plan_of(fun, shape, dtype=np.float32):
-    kernel = kernel_of(fun, shape, dtype)
-    return in_blocks_of_rows(kernel, schedule(kernel, 64), 64, often=True)
+    target = replace(host(), vector_bytes=64)
+    return kernel_schedule(kernel_of(fun, shape, dtype), target, often=True)
 
 
 def test_which_rows_end_together():
@@ -42,8 +43,8 @@ def test_which_rows_end_together():
 def test_a_block_has_as_many_rows_as_a_register_lanes():
     def block(rows, dtype):
         plan = plan_of(lambda x: [jnp.max(x, 1)], (rows, 10), dtype)
-        assert plan.iterations == -(-rows // plan.block)
-        return plan.block
+        assert plan.iterations == -(-rows // plan.block.factor)
+        return plan.block.factor
 
     assert block(1024, np.float32) == 16
     assert block(1024, np.int8) == 64
@@ -55,9 +56,7 @@ def test_only_blocks_of_what_keeps_its_operands_overlap(limits):
     limits(row_blocks=0)
 
     def overlaps(fun, rows=1001):
-        kernel = kernel_of(fun, (rows, 10), np.float32)
-        plan = in_blocks_of_rows(kernel, schedule(kernel, 64), 64, often=True)
-        return may_overlap(kernel, plan)
+        return plan_of(fun, (rows, 10)).block.tail == "overlap"
 
     assert overlaps(lambda x: [jnp.argmax(x, 1)])
     assert not overlaps(lambda x: [jnp.argmax(x, 1)], 15)  # there is none before

@@ -5,7 +5,8 @@ import pytest
 
 import curta
 import curta.numpy as jnp
-from curta.compiler.llvm import row_nests, streams
+from curta.compiler.program import works
+from curta.compiler.schedule.kernels import kernel_schedule
 
 SIZES = [1 << 14, (1 << 14) + 5, 1 << 16, 70_003]
 
@@ -16,12 +17,12 @@ def streamed(monkeypatch, limits):
     found = []
 
     def record(*args):
-        chosen = streams.streamed(*args)
-        found.extend(chosen)
-        return chosen
+        plan = kernel_schedule(*args)
+        found.extend(i for nest in plan.nests for i in nest.streamed)
+        return plan
 
     limits(streamed_bytes=1 << 10)
-    monkeypatch.setattr(row_nests, "streamed", record)
+    monkeypatch.setattr(works, "kernel_schedule", record)
     return found
 
 

@@ -16,10 +16,11 @@ from curta.compiler.library.packing import RowTranspose
 from curta.compiler.llvm.builder import Module
 from curta.compiler.llvm.types import Type
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.schedule import schedule
+from curta.compiler.loops.schedule import Loop
 from curta.compiler.lower.item_lowering import lower_to_items
 from curta.compiler.rewrite.inline import inline_calls
 from curta.compiler.rewrite.simplify import simplify
+from curta.compiler.schedule.kernels import kernel_schedule
 from curta.compiler.targets import host
 
 U = np.arange(30_000, dtype=np.float32).reshape(200, 150)
@@ -29,14 +30,14 @@ LONG = 2 * Tuning().piece_of_map + 5
 def plan_of(fun, shape, dtype=np.float32):
     program = lower_to_items(staged(fun, np.zeros(shape, dtype)).jaxpr, host())
     (group,) = fuse(program).groups
-    return schedule(assemble(group, program.builder), 64)
+    return kernel_schedule(assemble(group, program.builder), host())
 
 
 @pytest.mark.parametrize("columns", [2, 3, 8, 15])
 def test_a_few_columns_are_read_once(columns):
     """A turn takes all columns of some rows: their lines are read from memory once."""
     plan = plan_of(lambda x: [x.T], (LONG, columns))
-    assert (plan.block, plan.outer[-1].extent) == (columns, columns)
+    assert plan.block == Loop(plan.outer[-1], "serial", columns)
     assert plan.piece == Tuning().piece_of_neighbours
     assert plan.iterations == -(-LONG // plan.piece)
 
@@ -44,10 +45,11 @@ def test_a_few_columns_are_read_once(columns):
 def test_other_transposes():
     tile = Tuning().tile
     square = plan_of(lambda x: [x.T], (LONG, tile))
-    assert (square.block, square.piece) == (tile, tile)
-    assert plan_of(lambda x: [x.T], (LONG, 1)).block == 1  # a copy
-    assert plan_of(lambda x: [x.T], (300, 3)).block == 1  # stays in the caches
-    assert plan_of(lambda x: [x.T], (LONG, 3), np.int8).block == 1
+    assert square.block == Loop(square.outer[-1], "tile", tile, "overlap", tile)
+    assert square.piece == tile
+    assert plan_of(lambda x: [x.T], (LONG, 1)).block is None  # a copy
+    assert plan_of(lambda x: [x.T], (300, 3)).block is None  # stays in the caches
+    assert plan_of(lambda x: [x.T], (LONG, 3), np.int8).block is None
 
 
 @pytest.mark.parametrize("dtype", [np.int16, np.float32, np.float64, np.complex64])

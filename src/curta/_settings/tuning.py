@@ -44,7 +44,7 @@ class Tuning:
         2
     """
 
-    # ---- parallel chunks and vectors of a kernel (compiler/loops/schedule.py)
+    # ---- parallel chunks and vectors of a kernel (compiler/schedule/)
 
     # Minimum operations of a chunk.
     chunk_cost: int = limit(1 << 16, shrunk=1)
@@ -111,7 +111,7 @@ class Tuning:
     # Maximum bytes of all such rows of a kernel.
     rows_bytes: int = limit(1 << 16, shrunk=96)
 
-    # ---- non-temporal stores (compiler/llvm/streams.py)
+    # ---- non-temporal stores (compiler/schedule/nests.py)
 
     # Minimum bytes of results that are written by non-temporal stores.
     streamed_bytes: int = limit(1 << 26, shrunk=64)

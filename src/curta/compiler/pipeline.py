@@ -8,7 +8,7 @@
     fuse       group items that share loops              fuse/fuse.py
     works      turn each group into works of a program:  program/works.py
     assemble   a kernel from a group: loop nests         fuse/assemble.py
-    schedule   order, vectors, chunks for threads        loops/schedule.py
+    schedule   order, vectors, chunks for threads        schedule/
     bufferize  registers, rows on the stack, the arena   loops/bufferize.py
     emit       write LLVM IR                             emit/, llvm/
     link       compile it, or find it in the cache       machine_code/linked.py
@@ -19,7 +19,7 @@ loaded before the last two stages.
 
 `CURTA_DUMP` prints what they make: `jaxpr` what comes in, `inline` and the names in
 `rewrite/passes.py` the program after each, `prepared` the jaxpr that is lowered, then
-`fuse`, `kernels`, `program` (all works, with their memory) and `llvm`.
+`fuse`, `kernels`, `schedule`, `program` (all works, with their memory) and `llvm`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,12 @@ from curta.compiler.loading import load
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems, lower_to_items
 from curta.compiler.lower.items import RegionItem
-from curta.compiler.pretty import pretty_plan, pretty_program, pretty_work
+from curta.compiler.pretty import (
+    pretty_plan,
+    pretty_program,
+    pretty_schedules,
+    pretty_work,
+)
 from curta.compiler.program.check import check_memory
 from curta.compiler.program.program import Program
 from curta.compiler.program.works import needs_threads, program_of
@@ -141,6 +146,7 @@ def _show(program: Program) -> None:
     """Print a program if `CURTA_DUMP` asks for it; warn of steps in Python."""
     dump("fuse", lambda: pretty_plan(program.plan))
     dump("kernels", lambda: "\n".join(map(pretty_work, program.works)))
+    dump("schedule", lambda: pretty_schedules(program.works))
     if program.often:
         _advise_of_python(program.items)
 

@@ -31,16 +31,11 @@ from curta.compiler.loops.nodes import (
     While,
     walk,
 )
-from curta.compiler.lower.items import (
-    Item,
-    LibraryItem,
-    LoopItem,
-    RegionItem,
-    written,
-)
+from curta.compiler.lower.items import Item, LibraryItem, LoopItem, RegionItem, written
 from curta.compiler.lower.mpi_call import MPICallee
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import Job, Scheduled, Work
+from curta.compiler.schedule.pretty import pretty_schedule
 
 Names = Mapping[Callee, str]
 """The names of callees; one without a name is printed by its equation."""
@@ -123,13 +118,21 @@ def pretty_work(work: Work, callees: Names | None = None) -> str:
     return pretty_item(work)
 
 
+def pretty_schedules(works: Iterable[Work]) -> str:
+    """The schedules of kernels and regions, in order."""
+    scheduled = (w for w in works if isinstance(w, Scheduled))
+    return "\n".join(pretty_schedule(w.kernel, w.plan) for w in scheduled)
+
+
 def pretty_scheduled(scheduled: Scheduled, callees: Names | None = None) -> str:
     """A kernel as nested loops, with its schedule and where its buffers lie."""
     kernel, plan, placement = scheduled.kernel, scheduled.plan, scheduled.placement
     split = f" split {plan.split.name} by {plan.piece}" if plan.split else ""
     counts = f"{plan.iterations} iterations, {plan.chunks} chunks"
-    if plan.together:
-        counts += f", folds of {plan.block} rows end together"
+    if plan.block is not None and plan.block.how == "vector":
+        split = f" split {plan.block.var.name} by {plan.block.factor}"
+    if plan.block is not None and plan.together:
+        counts += f", folds of {plan.block.factor} rows end together"
     memory = "  memory " + " ".join(b.name for b in placement.arguments)
     if isinstance(kernel, Region):
         body, parts = _block_lines(kernel.body, "  ", callees or {}), kernel.parts
@@ -143,7 +146,7 @@ def pretty_scheduled(scheduled: Scheduled, callees: Names | None = None) -> str:
         )
     for buffer, (size, _) in placement.scratch.items():
         lines.append(f"  row {buffer.name}: {size} bytes")
-    for nest, vectors in zip(kernel.nests, plan.vectors, strict=True):
+    for nest, vectors in zip(kernel.nests, plan.nests, strict=True):
         lane = plan.column or (nest.dims[-1] if nest.dims else None)
         loops = " ".join(f"{v.name}:{v.extent}" for v in nest.dims)
         width = f" by {vectors.lanes} lanes of {lane.name}" if lane else ""

@@ -16,9 +16,12 @@ from collections.abc import Iterable
 
 from curta._base.lazy_dataclass import dataclass
 from curta._base.once import cached_property, once
+from curta._settings.tuning import DEFAULT, Tuning
 from curta.compiler import llvm_binding as binding
 from curta.config import config
 from curta.hosts.transport import IN_PYTHON, Transport
+
+CACHE_LINE = 64  # bytes
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Target:
         words: kinds of packed numbers that its vectors multiply (tile_shape.py).
         transport: what carries arrays between hosts. Only programs with collectives
             depend on it.
+        tuning: the limits by which code for it takes one path or another. They are no
+            part of its identity: code that depends on them is found by its text.
     """
 
     machine: str
@@ -47,6 +52,7 @@ class Target:
     has_f16: bool
     words: frozenset[str] = frozenset()
     transport: Transport = IN_PYTHON
+    tuning: Tuning = DEFAULT
 
     @cached_property
     def identity(self) -> str:
@@ -67,9 +73,18 @@ class Target:
         return self.vector_bytes // max(1, bits // 8)
 
 
-@once
 def host() -> Target:
-    """The processor that this process runs on."""
+    """The processor that this process runs on, with the current tuning."""
+    return _tuned(config.tuning)
+
+
+@once
+def _tuned(tuning: Tuning) -> Target:
+    return dataclasses.replace(_host(), tuning=tuning)
+
+
+@once
+def _host() -> Target:
     return describe(platform.machine(), *_processor())
 
 

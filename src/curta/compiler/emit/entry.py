@@ -30,7 +30,6 @@ from curta.compiler.llvm.regions import emit_region, run_region
 from curta.compiler.llvm.types import I8, I64, PTR, Value
 from curta.compiler.loops.bufferize import Arena, BufferPlacement
 from curta.compiler.loops.canonical import canonical_form, outline
-from curta.compiler.loops.costs import is_cancellable
 from curta.compiler.loops.nodes import Buffer, Call, Kernel, Region
 from curta.compiler.program.work import (
     Job,
@@ -97,9 +96,9 @@ def emit_entry(
             run_region(b, region, work.plan, address, targets, token)
         else:
             own = (word for x in targets.values() for word in x[:2])
-            tokens = [token] * is_cancellable(work.kernel)
+            tokens = [token] * work.plan.takes_token
             launch(functions[work], [*given, *own, *tokens], work.plan.chunks)
-        if is_cancellable(work.kernel):
+        if work.plan.takes_token:
             b.return_when(is_cancelled(b, token), STOPPED)
     b.ret(b.const(I64, DONE))
 

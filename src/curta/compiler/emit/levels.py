@@ -16,7 +16,7 @@ from curta.compiler.llvm import target
 from curta.compiler.llvm.vector_math import BRANCHING
 from curta.compiler.loops.costs import block_cost, cost, kernel_cost
 from curta.compiler.loops.nodes import Instr, Kernel, LoopNest
-from curta.compiler.loops.schedule import Schedule, Vectors
+from curta.compiler.loops.schedule import NestSchedule, Schedule
 from curta.compiler.program.work import Scheduled
 from curta.config import config
 from curta.core.dim import typical
@@ -58,7 +58,7 @@ def routine_level(routine: Routine, often: bool) -> int:
 def _enough(kernel: Kernel, plan: Schedule) -> float:
     """The cost above which level 1 saves more than it takes, in a hundred calls."""
     tuning = config.tuning
-    nests = list(zip(kernel.nests, plan.vectors, strict=True))
+    nests = list(zip(kernel.nests, plan.nests, strict=True))
     if any(s.ordered or _folds_in_a_loop(s, v, plan) for s, v in nests):
         return tuning.optimised_fold
     if plan.column and max(map(cost, kernel.nests)) <= tuning.plain_fold:
@@ -68,12 +68,12 @@ def _enough(kernel: Kernel, plan: Schedule) -> float:
     return tuning.optimised_map
 
 
-def _folds_in_a_loop(nest: LoopNest, vectors: Vectors, plan: Schedule) -> bool:
+def _folds_in_a_loop(nest: LoopNest, own: NestSchedule, plan: Schedule) -> bool:
     """Whether sums are carried in registers from one iteration to the next."""
     if not nest.folds or plan.column:
         return False
     *around, last = (v.extent for v in nest.dims) if nest.dims else (1,)
-    return any(n != 1 for n in around) or typical(last) > vectors.lanes
+    return any(n != 1 for n in around) or typical(last) > own.lanes
 
 
 def _is_heavy(nest: LoopNest) -> bool:

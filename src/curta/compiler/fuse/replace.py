@@ -114,8 +114,12 @@ class _Uses:
         within = [self._item(at) for at in readers if at[0] == g]
         return all(
             _reads_in_iteration(
-                item, self._offsets(item, argument), storing,
-                next(storing.written()), self._nests(g), group,
+                item,
+                self._offsets(item, argument),
+                storing,
+                next(storing.written()),
+                self._nests(g),
+                group,
             )  # fmt: skip
             for item in within
         )

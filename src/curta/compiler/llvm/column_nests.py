@@ -13,13 +13,11 @@ from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.nest_body import Values, wide
 from curta.compiler.llvm.scalar_instructions import kind, memory_kind
 from curta.compiler.llvm.summing_columns import SummingColumns
-from curta.compiler.llvm.types import I64, Type, Value
+from curta.compiler.llvm.types import Type, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
-from curta.compiler.loops.schedule import Schedule, in_blocks, is_light
+from curta.compiler.loops.schedule import Loop, NestSchedule, Schedule
 from curta.compiler.loops.summation import WIDE
-from curta.config import config
-from curta.core.dim import is_multiple
 
 WIDEST = 256  # maximum lanes of a vector; rows have at least as many elements
 
@@ -40,8 +38,8 @@ class ColumnNests(SummingColumns):
     def emit(self, nests: Sequence[LoopNest]) -> None:
         """All nests, one after the other."""
         self._start_rows(nests)
-        for nest, vectors in zip(nests, self.plan.vectors, strict=True):
-            self._columns(nest, vectors.lanes)
+        for nest, plan in zip(nests, self.plan.nests, strict=True):
+            self._columns(nest, plan)
 
     def _start_rows(self, nests: Sequence[LoopNest]) -> None:
         """Memory for the accumulators of a piece."""
@@ -60,18 +58,19 @@ class ColumnNests(SummingColumns):
             return [Type(WIDE) for _ in fold.initial]
         return [Type(memory_kind(c.dtype)) for c in fold.initial]
 
-    def _columns(self, nest: LoopNest, lanes: int) -> None:
+    def _columns(self, nest: LoopNest, plan: NestSchedule) -> None:
+        lanes = plan.lanes
         with ExitStack() as loops:
             self._enter_kept(nest, loops)
-            if in_blocks(nest) and len(nest.dims) > nest.kept:
-                self._sum_columns(nest, nest.dims[nest.kept :], lanes)
+            if plan.accumulate != "row":
+                self._sum_columns(nest, nest.dims[nest.kept :], plan)
                 return
             for fold in nest.folds:
                 # Rows of accumulators are whole vectors: no mask.
                 with self._vectors_between(self._bounds(self.column), lanes, False):
                     self._put_row(fold, self._start(fold, lanes))
             if len(nest.dims) > nest.kept:
-                self._column_nest(nest, nest.dims[nest.kept :], lanes)
+                self._column_nest(nest, plan.loops)
             else:
                 with self._each_vector(lanes):
                     self._body(nest, [])
@@ -79,43 +78,37 @@ class ColumnNests(SummingColumns):
                 with self._each_vector(lanes):
                     self._store_results(fold, self._row(fold))
 
-    def _column_nest(self, nest: LoopNest, dims: Sequence[LoopVar], lanes: int) -> None:
-        inside = [self.column, *dims, *(s.buffer for s in nest.stores)]
+    def _column_nest(self, nest: LoopNest, loops: Sequence[Loop]) -> None:
+        inside = [*(x.var for x in loops), *(s.buffer for s in nest.stores)]
         self.values.hoist(nest.body, inside, 1)
-        first, last = self._bounds(dims[0])
-        if len(dims) > 1:
+        down, *inner = loops
+        first, last = self._bounds(down.var)
+        if len(inner) > 1:
             with self.b.loop(first, last) as loop, self.values.scope():
-                self.values.bind(dims[0], loop.index)
-                self._column_nest(nest, dims[1:], lanes)
+                self.values.bind(down.var, loop.index)
+                self._column_nest(nest, inner)
             return
-        # Several rows of a heavy body would spill.
-        most = max(1, config.tuning.rows_at_once // (1 if is_light(nest) else 2))
+        (across,), most = inner, down.factor
         whole = self.b.sub(last, self.b.urem(self.b.sub(last, first), most))
         for begin, end, rows in ((first, whole, most), (whole, last, 1)):
             with self.b.loop(begin, end, rows) as loop:
-                self._add_rows(nest, dims[0], loop.index, rows, lanes)
+                self._add_rows(nest, down.var, loop.index, rows, across)
 
     def _add_rows(
-        self, nest: LoopNest, dim: LoopVar, first: Value, rows: int, lanes: int
+        self, nest: LoopNest, dim: LoopVar, first: Value, rows: int, across: Loop
     ) -> None:
-        """Some rows, by whole vectors; then the columns left, masked.
-
-        These go row by row, which is short code, unless they are much of the columns.
-        """
+        """Some rows, by whole vectors; then the columns left, masked."""
         indices = [first if r == 0 else self.b.add(first, r) for r in range(rows)]
-        lane = self.column
+        lane, lanes = across.var, across.factor
         begin, end = self._bounds(lane)
-        rest = lanes > 1 and not is_multiple(lane.extent, lanes)
         whole = self.b.sub(end, self.b.urem(self.b.sub(end, begin), lanes))
-        few = rest and self.plan.split != lane and lane.extent < 4 * lanes
-        if few:
-            whole = self.b.const(I64, lane.extent // lanes * lanes)
-        with self._vectors_between((begin, whole if rest else end), lanes, False):
+        main = whole if across.tail != "none" else end
+        with self._vectors_between((begin, main), lanes, False):
             self._add_to_row(nest, dim, indices)
-        if few:
+        if across.tail == "masked":
             with self._vectors_between((whole, end), lanes, True):
                 self._add_to_row(nest, dim, indices)
-        elif rest:
+        elif across.tail == "by row":
             with self.b.loop(first, self.b.add(first, rows), runs=True) as row:
                 with self._vectors_between((whole, end), lanes, True):
                     self._add_to_row(nest, dim, [row.index])

@@ -20,7 +20,7 @@ from curta.compiler.llvm.types import I64, PTR, Value
 from curta.compiler.loops.bufferize import BufferPlacement
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Kernel
-from curta.compiler.loops.schedule import Schedule
+from curta.compiler.loops.schedule import Loop, Schedule
 from curta.compiler.loops.split import piece_index
 from curta.core.dim import is_same
 
@@ -45,9 +45,8 @@ def emit_kernel(
     values = Evaluator(b, pointers)
     for buffer, (size, origin) in placement.scratch.items():
         values.locate(buffer, b.scratch(size), origin)
-    emitter = _KernelEmitter(b, values, kernel, plan, placement)
-    emitter.emit(chunk)
-    if emitter.streams:
+    _KernelEmitter(b, values, kernel, plan, placement).emit(chunk)
+    if any(nest.streamed for nest in plan.nests):
         b.publish()
     b.ret()
     return b
@@ -65,7 +64,6 @@ class _KernelEmitter(NestLoops):
         super().__init__(b, values, plan)
         self.kernel = kernel
         self.placement = placement
-        self.streams = False
 
     # ----------------------------------------------------------------- iterations
 
@@ -90,8 +88,8 @@ class _KernelEmitter(NestLoops):
         """What iterations count: pieces, blocks, and the outer dims, the last first."""
         plan = self.plan
         extents = [v.extent for v in reversed(plan.outer)]
-        if plan.block > 1:
-            extents[0] = -(-extents[0] // plan.block)
+        if plan.block is not None:
+            extents[0] = -(-extents[0] // plan.block.factor)
         return extents if plan.split is None else [plan.pieces, *extents]
 
     def _hoist_kernel(self) -> None:
@@ -112,42 +110,43 @@ class _KernelEmitter(NestLoops):
             last = b.min(b.add(first, plan.piece), plan.split.extent)
             self.piece = first, last
         outer = plan.outer
-        if plan.block > 1:
-            outer, (block, *digits) = plan.outer[:-1], digits
+        block = plan.block
+        if block is not None:
+            outer, (number, *digits) = plan.outer[:-1], digits
         for variable, digit in zip(outer, reversed(digits), strict=True):
             self.values.bind(variable, digit)
-        if plan.block == 1:
+        if block is None:
             return self._nests()
-        first = b.mul(block, plan.block)
-        if plan.together:
-            rows = RowBlock(b, self.values, self.kernel, plan, self.placement)
-            return rows.emit_block(first)
-        return self._tile(first)
+        first = b.mul(number, block.factor)
+        if block.how == "together":
+            rows = RowBlock(b, self.values, plan, block, self.placement)
+            return rows.emit_block(self.kernel.nests, first)
+        end = b.min(b.add(first, block.factor), block.var.extent)
+        if block.how == "serial":
+            return self._rows_of_tile(block.var, first, end)
+        return self._tile(block, first, end)
 
-    def _tile(self, first_row: Value) -> None:
+    def _tile(self, block: Loop, first_row: Value, end: Value) -> None:
         """A tile of a transpose: all at once, or row by row if it is no square."""
-        b, size, (nest,) = self.b, self.plan.block, self.kernel.nests
-        row, lane = self.plan.outer[-1], nest.dims[0]
-        end = b.min(b.add(first_row, size), row.extent)
-        if self.plan.piece != size:
-            return self._rows_of_tile(row, first_row, end)
+        b, row, size, (nest,) = self.b, block.var, block.factor, self.kernel.nests
+        lane = nest.dims[0]
         first, last = self._bounds(lane)
-        if self.plan.vectors[0].repeats:
+        if block.tail == "overlap":
             first = b.min(first, lane.extent - size)
-            return self._square(row, b.min(first_row, row.extent - size), lane, first)
+            return self._square(block, b.min(first_row, row.extent - size), lane, first)
         whole = b.eq(b.add(b.sub(last, first), b.sub(end, first_row)), 2 * size)
         with b.when(whole):
-            self._square(row, first_row, lane, first)
+            self._square(block, first_row, lane, first)
         with b.when(b.not_(whole)):
             return self._rows_of_tile(row, first_row, end)
 
     def _square(
-        self, row: LoopVar, first_row: Value, lane: LoopVar, first: Value
+        self, block: Loop, first_row: Value, lane: LoopVar, first: Value
     ) -> None:
         """A tile with all of its rows and columns."""
-        (nest,) = self.kernel.nests
+        (nest,), row = self.kernel.nests, block.var
         loads = transposable(nest, row, lane)
-        with self.values.vectorised(lane, first, self.plan.block, None):
+        with self.values.vectorised(lane, first, block.factor, None):
             for values in transposed_rows(self.values, loads, (row, first_row), lane):
                 with values:
                     self._body(nest, [])
@@ -161,10 +160,7 @@ class _KernelEmitter(NestLoops):
         nests, plan = self.kernel.nests, self.plan
         if plan.column is not None:
             return ColumnNests(self.b, self.values, plan, self.piece).emit(nests)
-        rows = RowNests(self.b, self.values, self.kernel, plan, self.piece)
-        rows.emit()
-        self.streams |= rows.streams
-        return None
+        return RowNests(self.b, self.values, plan, self.piece).emit(nests)
 
 
 def _digits(b: Builder, number: Value, extents: Sequence[int]) -> Values:

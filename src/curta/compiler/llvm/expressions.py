@@ -22,7 +22,6 @@ from curta.compiler.llvm.scalar_instructions import (
     memory_kind,
 )
 from curta.compiler.llvm.types import I64, Type, Value
-from curta.compiler.llvm.vectors import LINE
 from curta.compiler.loops.index import Affine, IndexAtom, LoopVar
 from curta.compiler.loops.nodes import (
     Buffer,
@@ -35,6 +34,7 @@ from curta.compiler.loops.nodes import (
     Placeholder,
     walk,
 )
+from curta.compiler.targets import CACHE_LINE
 from curta.config import config
 from curta.core.dim import is_same, is_symbolic_dim, may_exceed
 
@@ -179,7 +179,7 @@ class Evaluator(IndexValues):
         """Whether a buffer begins at the start of a cache line."""
         pointer = self.pointer(buffer)
         address = self.b.instruction(f"ptrtoint ptr {pointer.text} to i64", I64)
-        return self.b.eq(self.b.and_(address, LINE - 1), 0)
+        return self.b.eq(self.b.and_(address, CACHE_LINE - 1), 0)
 
     def address(self, buffer: Buffer, offset: Affine) -> Value:
         """Where an element (the first lane's) lies in memory."""

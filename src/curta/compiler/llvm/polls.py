@@ -1,39 +1,17 @@
-"""Loops that look now and then whether their call was cancelled.
+"""Loops that poll for cancellation of the call, as their schedule says.
 
-A loop polls if nobody knows its trip count, or if it may take longer than a signal
-should wait. Between two looks are so many iterations that nobody notices them. The code
-that looks is outside of the loop over those iterations, so that it takes none of its
-registers.
+The code that polls is outside of the loop over the iterations between two polls, so
+that it takes none of its registers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from curta.compiler.callee import UNKNOWN
 from curta.compiler.llvm.builder import Builder, Values
 from curta.compiler.llvm.functions import function
 from curta.compiler.llvm.types import I1, I8, I64, PTR, Value
 from curta.compiler.support import cancellation_code
-from curta.config import config
-from curta.core.dim import typical
-
-
-def iterations_between(cost: int) -> int:
-    """How many iterations of a loop pass without a look, a power of two.
-
-    An iteration of unknown cost has a loop that looks by itself, if it takes long.
-    """
-    tuning, iterations = config.tuning, 1
-    cost = typical(cost)
-    if cost >= UNKNOWN:
-        return tuning.polled_iterations_outside
-    while (
-        iterations < tuning.polled_iterations
-        and 2 * iterations * cost <= tuning.polled_cost
-    ):
-        iterations *= 2
-    return iterations
 
 
 def is_cancelled(b: Builder, token: Value) -> Value:

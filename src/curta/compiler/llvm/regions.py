@@ -15,17 +15,11 @@ from curta.compiler.callee import Callee
 from curta.compiler.library.packing import transpose_columns, transpose_rows
 from curta.compiler.llvm.builder import Builder, Module
 from curta.compiler.llvm.nest_body import NestBody, chunk_bounds
-from curta.compiler.llvm.polls import (
-    iterations_between,
-    poll,
-    polled_loop,
-    polled_while,
-)
+from curta.compiler.llvm.polls import poll, polled_loop, polled_while
 from curta.compiler.llvm.program_calls import CallTarget, ProgramCall
 from curta.compiler.llvm.register_values import RegisterValues
 from curta.compiler.llvm.scalar_instructions import memory_kind
 from curta.compiler.llvm.types import I64, PTR, Type, Value
-from curta.compiler.loops.costs import block_cost, is_cancellable, is_long, is_polled
 from curta.compiler.loops.nodes import (
     Block,
     Buffer,
@@ -41,7 +35,6 @@ from curta.compiler.loops.nodes import (
     statements_in,
 )
 from curta.compiler.loops.schedule import Schedule
-from curta.core.dim import may_exceed
 
 Values = list[Value]
 
@@ -61,10 +54,10 @@ def emit_region(
     b = module.function(name, [PTR, I64], None, exported=False)
     arguments, chunk = b.arguments
     count, programs = len(arrays), region.programs
-    wanted = count + 2 * len(programs) + is_cancellable(region)
+    wanted = count + 2 * len(programs) + plan.takes_token
     words = [b.load(PTR, b.offset(arguments, i, PTR)) for i in range(wanted)]
     b.sizes_word = wanted
-    token = words.pop() if is_cancellable(region) else None
+    token = words.pop() if plan.takes_token else None
     targets = {
         p: CallTarget(code, own, constants[p])
         for p, code, own in zip(
@@ -87,9 +80,7 @@ def run_region(
     chunk: Value | None = None,
 ) -> None:
     """Add the code of a chunk of a region, with the programs that it calls."""
-    emitter = _RegionEmitter(
-        b, RegisterValues(b, address), token if is_long(region) else None
-    )
+    emitter = _RegionEmitter(b, RegisterValues(b, address), plan, token)
     for s in statements_in(region.body):
         if isinstance(s, Call):
             call = ProgramCall(emitter.values, s, code[s.program], token)
@@ -100,7 +91,7 @@ def run_region(
     if chunk is None or (region.lane is None and region.parts is None):
         emitter.run(region.body)
     else:
-        emitter.run_all(region, plan, chunk)
+        emitter.run_all(region, chunk)
 
 
 class _RegionEmitter(NestBody):
@@ -108,8 +99,12 @@ class _RegionEmitter(NestBody):
 
     values: RegisterValues
 
-    def __init__(self, b: Builder, values: RegisterValues, token: Value | None) -> None:
+    def __init__(
+        self, b: Builder, values: RegisterValues, plan: Schedule, token: Value | None
+    ) -> None:
         super().__init__(b, values)
+        self.plan = plan
+        self.polls: dict[For | While, int] = dict(plan.polls)
         self.token = token
         self.calls: dict[Call, ProgramCall] = {}
 
@@ -137,23 +132,23 @@ class _RegionEmitter(NestBody):
     def _store(self, store: Store) -> None:
         self._put(store, self.values.compute_lanes(store.value))
 
-    def run_all(self, region: Region, plan: Schedule, chunk: Value) -> None:
+    def run_all(self, region: Region, chunk: Value) -> None:
         """The body for every vector of examples, or every part, of a chunk."""
-        b, lanes, lane = self.b, plan.piece, region.lane
-        iterations = iterations_between(block_cost(region.body))
+        b, plan = self.b, self.plan
         with b.loop(*chunk_bounds(b, plan, chunk)) as loop:
-            if self.token is not None:
-                with b.when(b.eq(b.and_(loop.index, iterations - 1), 0)):
+            if plan.polls_between and self.token is not None:
+                with b.when(b.eq(b.and_(loop.index, plan.polls_between - 1), 0)):
                     b.return_when(poll(b, self.token))
-            if lane is None:
+            if plan.block is None:
                 with self.values.scope():
                     self.values.bind(plan.outer[0], loop.index)
                     self.settle(region.body)
                     self.run(region.body)
                 return
+            lane, lanes = plan.block.var, plan.block.factor
             start = b.mul(loop.index, lanes)
             mask = None
-            if lane.extent % lanes:
+            if plan.block.tail == "masked":
                 mask = b.first_lanes(b.sub(lane.extent, start), lanes)
             with self.values.of_examples(lane, start, lanes, mask):
                 self.run(region.body)
@@ -207,14 +202,9 @@ class _RegionEmitter(NestBody):
                 self.run(loop.body)
                 return self._flat([c.then for c in carries])
 
-        iterations = iterations_between(block_cost(loop.body))
-        if (
-            self.token is not None
-            and is_polled(loop)
-            and may_exceed(length, iterations)
-            and loop.bounds is None
-        ):
-            last = polled_loop(b, length, last, body, self.token, iterations)
+        if self.token is not None and loop in self.polls:
+            between = self.polls[loop]
+            last = polled_loop(b, length, last, body, self.token, between)
         elif length:
             with b.loop(*bounds, loop.step, last) as iteration:
                 iteration.next(*body(iteration.index, iteration.carried))
@@ -251,11 +241,11 @@ class _RegionEmitter(NestBody):
             return then
 
         first = self._flat([c.first for c in carries])
-        if self.token is None or not is_polled(loop):
+        if self.token is None or loop not in self.polls:
             last = self.b.while_loop(first, condition, body)
         else:
-            iterations = iterations_between(block_cost(loop.condition + loop.body))
-            last = polled_while(self.b, first, condition, body, self.token, iterations)
+            between = self.polls[loop]
+            last = polled_while(self.b, first, condition, body, self.token, between)
         self._hold([c.last for c in carries], last)
 
     def _any(self, flags: Buffer) -> Value:

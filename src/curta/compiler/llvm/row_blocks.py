@@ -1,4 +1,4 @@
-"""A block of rows whose folds end together (loops/row_blocks.py)."""
+"""A block of rows whose folds end together (schedule/row_blocks.py)."""
 
 from __future__ import annotations
 
@@ -13,21 +13,15 @@ from curta.compiler.llvm.row_nests import RowNests
 from curta.compiler.llvm.scalar_instructions import constant, kind, memory_kind
 from curta.compiler.llvm.types import Type, Value
 from curta.compiler.loops.bufferize import BufferPlacement
-from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import (
     Expr,
     Fold,
     Instr,
-    Kernel,
     LoopNest,
     operands,
-    walk,
 )
-from curta.compiler.loops.row_blocks import may_overlap
-from curta.compiler.loops.schedule import Schedule, Vectors
-from curta.config import config
-from curta.core.dim import is_multiple
+from curta.compiler.loops.schedule import Loop, NestSchedule, Schedule
 
 _CHUNK = 16  # the bytes of a register within which lanes are dealt out at once
 
@@ -42,43 +36,43 @@ class RowBlock(RowNests):
         self,
         b: Builder,
         values: Evaluator,
-        kernel: Kernel,
         plan: Schedule,
+        block: Loop,
         placement: BufferPlacement,
     ) -> None:
-        super().__init__(b, values, kernel, plan)
-        self.row: LoopVar = plan.outer[-1]
-        self.rows: int = plan.block
-        written = (s for nest in kernel.nests for s in nest.written())
-        apart = {s.buffer: s.offset.coefficient(self.row) for s in written}
-        self.stack = [
-            (buffer, values.pointer(buffer), apart[buffer], origin)
-            for buffer, (_, origin) in placement.scratch.items()
-        ]
+        super().__init__(b, values, plan)
+        self.block = block
+        self.row: LoopVar = block.var
+        self.rows: int = block.factor
+        self.scratch = placement.scratch
         self.ends: Ends = []  # of the row that is being written
 
-    def emit_block(self, first: Value) -> None:
+    def emit_block(self, nests: Sequence[LoopNest], first: Value) -> None:
         """The rows from the `first` one on; the last block has fewer, or overlaps."""
         b, mask, left = self.b, None, None
-        if not is_multiple(self.row.extent, self.rows):
-            if may_overlap(self.kernel, self.plan):
-                first = b.min(first, self.row.extent - self.rows)
-            else:
-                left = b.min(b.sub(self.row.extent, first), self.rows)
-                mask = b.first_lanes(left, self.rows)
-        for buffer, pointer, apart, origin in self.stack:
-            type_ = Type(memory_kind(buffer.dtype))
-            start = b.offset(pointer, b.mul(first, -apart), type_)
+        if self.block.tail == "overlap":
+            first = b.min(first, self.row.extent - self.rows)
+        elif self.block.tail == "masked":
+            left = b.min(b.sub(self.row.extent, first), self.rows)
+            mask = b.first_lanes(left, self.rows)
+        written = (s for nest in nests for s in nest.written())
+        apart = {s.buffer: s.offset.coefficient(self.row) for s in written}
+        for buffer, (_, origin) in self.scratch.items():
+            pointer, type_ = (
+                self.values.pointer(buffer),
+                Type(memory_kind(buffer.dtype)),
+            )
+            start = b.offset(pointer, b.mul(first, -apart[buffer]), type_)
             self.values.locate(buffer, start, origin)
         in_lanes = partial(self.values.vectorised, self.row, first, self.rows, mask)
-        for nest, vectors in zip(self.kernel.nests, self.plan.vectors, strict=True):
+        for nest, plan in zip(nests, self.plan.nests, strict=True):
             if not nest.dims:
                 with in_lanes():
                     self._once(nest)
                 continue
             with in_lanes():
                 shared = {e: _Kept(b, [x]) for e, x in self._shared(nest)}
-            ends = self._each_row(nest, vectors, shared, (first, left))
+            ends = self._each_row(nest, plan, shared, (first, left))
             with in_lanes():
                 for fold, accumulators in zip(nest.folds, ends, strict=True):
                     self._store_results(fold, accumulators)
@@ -107,7 +101,7 @@ class RowBlock(RowNests):
     def _each_row(
         self,
         nest: LoopNest,
-        vectors: Vectors,
+        plan: NestSchedule,
         shared: dict[Expr, _Kept],
         bounds: tuple[Value, Value | None],
     ) -> Ends:
@@ -116,8 +110,7 @@ class RowBlock(RowNests):
         Some rows are written out, which run side by side and share the first vectors.
         """
         b, (first, left) = self.b, bounds
-        lanes = min(vectors.lanes, self.rows)
-        count = self._written_out(nest, lanes) if left is None else 1
+        lanes, count = min(plan.lanes, self.rows), plan.rows
         tree = _Tree(self, nest, lanes)
         with b.loop(0, self.rows if left is None else left, count, runs=True) as loop:
 
@@ -129,7 +122,7 @@ class RowBlock(RowNests):
                     for expr, kept in shared.items():
                         (value,) = kept.load(number, 1)
                         self.values.define(expr, b.convert(value, kind(expr.dtype)))
-                    self._rows(nest, vectors)
+                    self._rows(nest, plan)
                 return self.ends
 
             ends = tree.combined(range(count), end)
@@ -143,14 +136,6 @@ class RowBlock(RowNests):
             [b.convert(x, kind(c.dtype)) for c, x in zip(f.initial, end, strict=True)]
             for f, end in zip(nest.folds, ends, strict=True)
         ]
-
-    def _written_out(self, nest: LoopNest, lanes: int) -> int:
-        """How many rows are written out: all if there is little to them."""
-        inner = {*nest.dims}
-        inside = [e for e in nest.body if self.values.depends(e) & inner]
-        inside += walk(e for f in nest.folds for e in f.in_order)
-        most = 4 * config.tuning.light_body // max(1, sum(map(weight, inside)))
-        return min(lanes, 1 << max(2, most.bit_length() - 1))
 
     def _finish_row(self, fold: Fold, accumulators: Values) -> None:
         """Leave the end of a row to be combined with those of the others."""

@@ -18,8 +18,9 @@ from curta.compiler.llvm.scalar_instructions import kind
 from curta.compiler.llvm.types import I64, Type, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
-from curta.compiler.loops.schedule import Schedule, has_few_rows, is_light, order_of
+from curta.compiler.loops.schedule import NestSchedule, Schedule
 from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of, sum_order
+from curta.compiler.loops.walks import order_of
 from curta.core.dim import is_multiple
 
 Bounds = tuple[Value, Value]
@@ -39,13 +40,17 @@ class SummingColumns(NestLoops):
         assert plan.column is not None
         self.column: LoopVar = plan.column
         self.order: SumOrder = sum_order(b.module.vector_bytes)
+        self.together = 1  # rows whose code is written out
 
-    def _sum_columns(self, nest: LoopNest, dims: Sequence[LoopVar], lanes: int) -> None:
-        count = count_of([v.extent for v in dims])
+    def _sum_columns(
+        self, nest: LoopNest, dims: Sequence[LoopVar], plan: NestSchedule
+    ) -> None:
+        count, lanes = count_of([v.extent for v in dims]), plan.lanes
+        self.together = plan.rows
         self.order = order_of(nest, self.b.module.vector_bytes)
         inside = [self.column, *dims, *(s.buffer for s in nest.stores)]
         self.values.hoist(nest.body, inside, 1)
-        if has_few_rows(nest):
+        if plan.accumulate == "registers":
             return self._sum_few(nest, dims, count, lanes)
         columns = self.column.extent
         if self.plan.split == self.column:
@@ -136,10 +141,10 @@ class SummingColumns(NestLoops):
 
         Light bodies of `whole` groups are written out.
         """
-        b, steps = self.b, self.order.steps
+        b = self.b
         height = max(t.rows for t in tiles.values())
         only = self.order.is_one_group(count_of([v.extent for v in dims]))
-        together = steps if whole and is_light(nest) else 1
+        together = self.together if whole else 1
 
         def take(number: Value, sums: list[Values]) -> list[Values]:
             with self.values.scope():

@@ -15,8 +15,9 @@ from curta.compiler.llvm.nest_body import NestLoops, Stage, Values, by_fold, wid
 from curta.compiler.llvm.types import I64, Value
 from curta.compiler.loops.index import LoopVar
 from curta.compiler.loops.nodes import Fold, LoopNest
-from curta.compiler.loops.schedule import Vectors, order_of
+from curta.compiler.loops.schedule import Loop, NestSchedule
 from curta.compiler.loops.summation import BLOCKED, SumOrder, count_of, sum_order
+from curta.compiler.loops.walks import order_of
 from curta.core.dim import is_multiple, is_symbolic_dim
 
 Bounds = tuple[Value, Value]
@@ -29,24 +30,25 @@ class SummingRows(NestLoops):
     def order(self) -> SumOrder:
         return sum_order(self.b.module.vector_bytes)
 
-    def _sums(self, nest: LoopNest, vectors: Vectors) -> list[Values]:
+    def _sums(self, nest: LoopNest, plan: NestSchedule) -> list[Values]:
         """What each fold of a nest comes to: vectors of accumulators, or numbers."""
         dims = nest.dims[nest.kept :]
-        if vectors.staged:
-            return self._staged_sums(nest, dims, vectors)
+        if plan.accumulate == "staged":
+            return self._staged_sums(nest, dims, plan)
         if len(dims) == 1 and self.order.is_one_group(dims[0].extent):
-            carried = [x for f in nest.folds for x in self._start(f, vectors.lanes)]
-            return by_fold(nest.folds, self._nest(nest, dims, vectors, carried))
-        return self._sums_of_groups(nest, dims, vectors)
+            carried = [x for f in nest.folds for x in self._start(f, plan.lanes)]
+            final = self._nest(nest, plan.loops, plan.lanes, carried)
+            return by_fold(nest.folds, final)
+        return self._sums_of_groups(nest, dims, plan)
 
     def _sums_of_groups(
-        self, nest: LoopNest, dims: Sequence[LoopVar], vectors: Vectors
+        self, nest: LoopNest, dims: Sequence[LoopVar], plan: NestSchedule
     ) -> list[Values]:
         """The sums of many elements: each group begins by adding up the one before it.
 
         Along several dims the last one has whole vectors.
         """
-        b, order, lanes, lane = self.b, self.order, vectors.lanes, dims[-1]
+        b, order, lanes, lane = self.b, self.order, plan.lanes, dims[-1]
         inside = [*dims, *(s.buffer for s in nest.stores)]
         self.values.hoist(nest.body, inside, lanes if len(dims) == 1 else 1)
         count = count_of([v.extent for v in dims])
@@ -61,7 +63,7 @@ class SummingRows(NestLoops):
 
         def take(bounds: Bounds, own: Values) -> Values:
             if len(dims) > 1:
-                return self._fill(nest, dims, vectors, bounds, own, {})
+                return self._fill(nest, dims, plan, bounds, own, {})
             return self._vectors(nest, lane, lanes, bounds, False, False, own)
 
         def groups(bounds: Bounds, now: _Sums) -> _Sums:
@@ -80,7 +82,7 @@ class SummingRows(NestLoops):
                 end = b.min(b.add(block.index, order.block), last)
                 block.next(*groups((block.index, end), now).flat)
             now = now.of(block.results)
-        if len(dims) == 1 and not is_multiple(lane.extent, lanes):
+        if plan.loops[-1].tail != "none":
             own, rest = sum(now.own, []), (whole, last)
             own = self._vectors(nest, lane, lanes, rest, True, False, own)
             now = now.with_own(own)
@@ -128,16 +130,16 @@ class SummingRows(NestLoops):
     # ------------------------------------------------------------------- staged
 
     def _staged_sums(
-        self, nest: LoopNest, dims: Sequence[LoopVar], vectors: Vectors
+        self, nest: LoopNest, dims: Sequence[LoopVar], plan: NestSchedule
     ) -> list[Values]:
         b, count = self.b, count_of([v.extent for v in dims])
         order = order_of(nest, b.module.vector_bytes)
         inside = [*dims, *(s.buffer for s in nest.stores)]
-        self.values.hoist(nest.body, inside, vectors.lanes if len(dims) == 1 else 1)
+        self.values.hoist(nest.body, inside, plan.lanes if len(dims) == 1 else 1)
         bounds = self._numbers(dims)
         lanes = order.accumulators(count)
         room = order.staged if is_symbolic_dim(count) else min(count, order.staged)
-        room += order.lanes + vectors.lanes
+        room += order.lanes + plan.lanes
         folds = _blocked(nest.folds)
         stages = {f: Stage(self.values, f, dims[-1], room) for f in folds}
         others = [f for f in nest.folds if f not in stages]
@@ -145,7 +147,7 @@ class SummingRows(NestLoops):
             (*folds, *others),
             self._no_totals(nest),
             [self._start(f, lanes) for f in folds],
-            [*([] for _ in folds), *(self._start(f, vectors.lanes) for f in others)],
+            [*([] for _ in folds), *(self._start(f, plan.lanes) for f in others)],
         )
 
         def parts(bounds: Bounds, now: _Sums) -> _Sums:
@@ -153,7 +155,7 @@ class SummingRows(NestLoops):
                 now = now.of(part.carried)
                 end = b.min(b.add(part.index, order.staged), bounds[1])
                 part_bounds, own = (part.index, end), sum(now.own, [])
-                own = self._fill(nest, dims, vectors, part_bounds, own, stages)
+                own = self._fill(nest, dims, plan, part_bounds, own, stages)
                 size = b.sub(end, part.index)
                 groups = [
                     self._with_stage(f, stage, size, x, order)
@@ -178,7 +180,7 @@ class SummingRows(NestLoops):
         self,
         nest: LoopNest,
         dims: Sequence[LoopVar],
-        vectors: Vectors,
+        plan: NestSchedule,
         bounds: Bounds,
         carried: Values,
         stages: dict[Fold, Stage],
@@ -188,7 +190,7 @@ class SummingRows(NestLoops):
         self.staged = stages
         if not around:
             _begin(stages, bounds[0])
-            carried = self._span(nest, lane, vectors, bounds, carried)
+            carried = self._span(nest, lane, plan, bounds, carried)
             self.staged = {}
             return carried
         (first, last), size = bounds, lane.extent
@@ -200,13 +202,13 @@ class SummingRows(NestLoops):
                 number = b.udiv(number, variable.extent)
             self.values.bind(around[0], number)
             inside = [lane, *(s.buffer for s in nest.stores)]
-            self.values.hoist(nest.body, inside, vectors.lanes)
+            self.values.hoist(nest.body, inside, plan.lanes)
             start = b.mul(row.index, size)
             _begin(stages, b.sub(first, start))
             part = b.const(I64, 0), b.operand(size, I64)
             if stages or not is_multiple(self.order.group, size):
                 part = b.max(b.sub(first, start), 0), b.min(b.sub(last, start), size)
-            row.next(*self._span(nest, lane, vectors, part, row.carried))
+            row.next(*self._span(nest, lane, plan, part, row.carried))
         self.staged = {}
         return row.results
 
@@ -214,12 +216,12 @@ class SummingRows(NestLoops):
         self,
         nest: LoopNest,
         lane: LoopVar,
-        vectors: Vectors,
+        plan: NestSchedule,
         bounds: Bounds,
         carried: Values,
     ) -> Values:
         """Whole vectors along a part of a row, then what is left of a stage, masked."""
-        b, (low, high), lanes = self.b, bounds, vectors.lanes
+        b, (low, high), lanes = self.b, bounds, plan.lanes
         whole = b.sub(high, b.urem(b.sub(high, low), lanes))
         parts = ((low, whole), False), ((whole, high), lanes > 1)
         for part, masked in parts:
@@ -246,7 +248,7 @@ class SummingRows(NestLoops):
     # -------------------------------------------- what loops along rows write
 
     def _nest(
-        self, nest: LoopNest, dims: Sequence[LoopVar], vectors: Vectors, carried: Values
+        self, nest: LoopNest, loops: Sequence[Loop], lanes: int, carried: Values
     ) -> Values:
         raise NotImplementedError
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from curta.compiler.llvm.folding import known
 from curta.compiler.llvm.instructions import Instructions
 from curta.compiler.llvm.types import I1, I8, I32, I64, PTR, Operand, Type, Value
-
-LINE = 64  # the bytes of a cache line
+from curta.compiler.targets import CACHE_LINE
 
 
 class VectorInstructions(Instructions, ABC):
@@ -156,7 +155,7 @@ class VectorInstructions(Instructions, ABC):
         """
         text, hint = f"store {value.type} {value.text}, ptr {pointer.text}", ""
         if streaming:
-            align = min(LINE, value.lanes * value.type.size)
+            align = min(CACHE_LINE, value.lanes * value.type.size)
             hint = ", !nontemporal !0"
         self.emit(f"  {text}, align {align or value.type.size}{hint}")
 

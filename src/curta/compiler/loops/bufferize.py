@@ -105,11 +105,11 @@ def _row_bytes(buffer: Buffer, kernel: Kernel, plan: Schedule) -> int | None:
     if low < 0 or any(not _same_outer(o, offsets[0], outer) for o in offsets):
         return None
     size = high + 1
-    if plan.together:
-        apart = offsets[0].coefficient(plan.outer[-1])
+    if plan.block is not None and plan.together:
+        apart = offsets[0].coefficient(plan.block.var)
         if is_symbolic_dim(size) or apart < size:
             return None
-        size = (plan.block - 1) * apart + size
+        size = (plan.block.factor - 1) * apart + size
     return size * max(1, int(buffer.dtype.itemsize))
 
 

@@ -1,4 +1,4 @@
-"""What loops cost, in simple scalar operations, and which of them poll for signals."""
+"""Estimated costs of loops, in simple scalar operations."""
 
 from __future__ import annotations
 
@@ -18,13 +18,9 @@ from curta.compiler.loops.nodes import (
     Kernel,
     Load,
     LoopNest,
-    Region,
     While,
     blocks_in,
-    statements_in,
 )
-from curta.config import config
-from curta.core.dim import may_exceed
 
 STORE = 32  # of a store in a region, whose instructions depend on each other
 _CALL = 64  # overhead of calling a program
@@ -83,39 +79,3 @@ def block_cost(block: Block, iterations: int = UNKNOWN) -> int:
             count = statement.var.extent if isinstance(statement, For) else iterations
             total += count * (1 + sum(inner))
     return total
-
-
-def is_polled(loop: For | While) -> bool:
-    """Whether a loop may take too long to be left alone.
-
-    One that calls Python lets that answer signals instead.
-    """
-    calls = (s for s in statements_in((loop,)) if isinstance(s, Call))
-    if any(call.program.runs_python for call in calls):
-        return False
-    return may_exceed(block_cost((loop,)), config.tuning.interruptible_cost)
-
-
-def _polls(block: Block) -> bool:
-    """Whether there is a loop that may take too long to be left alone."""
-    return any(
-        is_polled(s) if isinstance(s, (For, While)) else any(map(_polls, blocks_in(s)))
-        for s in block
-    )
-
-
-def is_long(region: Region | Kernel) -> bool:
-    """Whether the code polls: in a loop, or between its blocks of examples."""
-    if isinstance(region, Kernel):
-        return False
-    along = region.lane or region.parts
-    if along is None or _polls(region.body):
-        return _polls(region.body)
-    cost = along.extent * block_cost(region.body)
-    return may_exceed(cost, config.tuning.interruptible_cost)
-
-
-def is_cancellable(region: Region | Kernel) -> bool:
-    """Whether the code, or a program that it calls, polls."""
-    called = () if isinstance(region, Kernel) else region.programs
-    return is_long(region) or any(p.cancellable for p in called)

@@ -39,17 +39,20 @@ from curta.compiler.loops.nodes import (
     Buffer,
     Expr,
     Fold,
-    IndexValue,
     Kernel,
-    Load,
     LoopNest,
     Store,
     operands,
 )
 from curta.compiler.loops.rewriter import Rewriter, are_one, indices_of
-from curta.compiler.loops.schedule import in_blocks, is_running, prefers_columns
 from curta.compiler.loops.split import Parts
 from curta.compiler.loops.summation import BLOCKED, SumOrder, sum_order
+from curta.compiler.loops.walks import (
+    dependences,
+    in_blocks,
+    is_running,
+    prefers_columns,
+)
 from curta.config import config
 from curta.core.dim import is_symbolic_dim
 
@@ -141,14 +144,8 @@ class Rows:
     @cached_property
     def shared(self) -> set[Expr]:
         """What varies with the columns, and is the same for all rows."""
-        varies: dict[Expr, set[IndexAtom]] = {}
-        for expr in self.nest.body:
-            own = varies[expr] = set().union(*(varies[e] for e in operands(expr)))
-            if isinstance(expr, (Load, IndexValue)):
-                index = expr.offset if isinstance(expr, Load) else expr.index
-                own.update(a for a in index.atoms() if isinstance(a, LoopVar))
-        along = {*self.along}
-        return {e for e, dims in varies.items() if self.column in dims - along == dims}
+        reads, along = dependences(self.nest.body), {*self.along}
+        return {e for e, dims in reads.items() if self.column in dims - along == dims}
 
     @property
     def repeated(self) -> list[Expr]:

@@ -3,8 +3,8 @@
 A kernel has parallel `dims` around a list of `LoopNest`s: inner dims with one body that
 stores elements and folds reductions. The nests of a kernel run one after the other for
 each index of the outer dims, which is how softmax reads its input once. What is
-computed is said here; in which order and how wide is the `Schedule`'s affair
-(schedule.py), and where a buffer lives that of bufferize.py.
+computed is said here. The order and the width of loops are in the `Schedule`
+(schedule.py); bufferize.py decides where a buffer is stored.
 
 A region is structured code, whose statements are nests, copies, calls of programs,
 loops and branches. Loops hand on values in registers, or the addresses of memory.

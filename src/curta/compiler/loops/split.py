@@ -25,13 +25,13 @@ from curta.compiler.loops.index import (
 )
 from curta.compiler.loops.nodes import Buffer, Fold, Kernel, LoopNest, Store
 from curta.compiler.loops.rewriter import Rewriter
-from curta.compiler.loops.schedule import (
+from curta.compiler.loops.summation import BLOCKED, count_of
+from curta.compiler.loops.walks import (
     columns_at_once,
     is_running,
     order_of,
     prefers_columns,
 )
-from curta.compiler.loops.summation import BLOCKED, count_of
 from curta.config import config
 from curta.core.dim import max_dim, min_dim, typical
 

@@ -82,9 +82,7 @@ def python_item(
     return RegionItem(eqn, operands, results, Region((call,)))
 
 
-def _tie_carries(
-    lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]
-) -> None:
+def _tie_carries(lowering: ItemBuilder, eqn: Eqn, results: tuple[Buffer, ...]) -> None:
     """Let large carries of a loop in registers lie where their operands do."""
     loop, most = eqn.op.loop, config.tuning.register_elements
     if loop is None:

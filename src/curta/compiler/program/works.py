@@ -26,12 +26,10 @@ from curta.compiler.loops.bufferize import (
     plan_arena,
 )
 from curta.compiler.loops.check import check_kernel, check_region
-from curta.compiler.loops.costs import block_cost, is_cancellable, kernel_cost
+from curta.compiler.loops.costs import block_cost, kernel_cost
 from curta.compiler.loops.moves import by_width
 from curta.compiler.loops.narrow_rows import widen_rows
 from curta.compiler.loops.nodes import Buffer, Kernel, memory_of
-from curta.compiler.loops.row_blocks import in_blocks_of_rows
-from curta.compiler.loops.schedule import region_schedule, schedule
 from curta.compiler.loops.split import piece_index, split_folds
 from curta.compiler.lower.item_builder import InPlace
 from curta.compiler.lower.item_lowering import LoweredItems
@@ -40,6 +38,9 @@ from curta.compiler.lower.ties import without_idle_copies
 from curta.compiler.program.jobs import in_jobs
 from curta.compiler.program.program import Program
 from curta.compiler.program.work import Job, Scheduled, Work, buffers, called_programs
+from curta.compiler.schedule.check import check_schedule
+from curta.compiler.schedule.kernels import kernel_schedule
+from curta.compiler.schedule.regions import region_schedule
 from curta.compiler.sized import depends_on_sizes, total
 from curta.compiler.targets import Target
 from curta.config import config
@@ -138,7 +139,7 @@ def demands(works: Sequence[Work], arena: Arena) -> dict[str, Any]:
         "arena_bytes": arena.needed,
         "temporaries": total([arena.size, *inner]),
         "runs_python": any(p.runs_python for p in programs),
-        "cancellable": any(is_cancellable(w.kernel) for w in scheduled),
+        "cancellable": any(w.plan.takes_token for w in scheduled),
     }
 
 
@@ -186,10 +187,10 @@ def _touched(work: Work | Kernel) -> Sequence[Buffer]:
 def _scheduled(
     kernel: Kernel, target: Target, shared: set[Buffer], often: bool
 ) -> Scheduled:
-    plan = schedule(kernel, target.vector_bytes, often)
-    plan = in_blocks_of_rows(kernel, plan, target.vector_bytes, often)
+    plan = kernel_schedule(kernel, target, often)
     if os.environ.get("CURTA_CHECK"):
         check_kernel(kernel, (piece_index(plan.pieces),) if kernel.piece else ())
+        check_schedule(kernel, plan)
     return Scheduled(kernel, plan, placement_of(kernel, plan, shared))
 
 
@@ -198,9 +199,10 @@ def _scheduled_region(
 ) -> Scheduled:
     arrays = (*dict.fromkeys((*item.results, *item.operands, *item.temporaries)),)
     region = without_idle_copies(item.region, roots)
+    plan = region_schedule(region, target)
     if os.environ.get("CURTA_CHECK"):
         check_region(region, arrays)
-    plan = region_schedule(region, target.vector_bytes)
+        check_schedule(region, plan)
     return Scheduled(region, plan, BufferPlacement(arrays, frozenset(), {}))
 
 

@@ -1,39 +1,17 @@
-"""The updates of ordered nests: how many in an iteration, and which of them at all.
-
-An owner of a part of the operand skips the updates of the other parts. To jump over
-them one by one would be to guess wrong time and again, so the indices of its own are
-gathered first, by vectors.
-"""
+"""Selection: the indices of a loop for which a guard holds, collected by vectors."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from curta.compiler.llvm.builder import Builder
 from curta.compiler.llvm.expressions import Evaluator
 from curta.compiler.llvm.types import I64, Value
-from curta.compiler.loops.costs import weight
 from curta.compiler.loops.index import LoopVar
-from curta.compiler.loops.nodes import Expr, LoopNest
-from curta.config import config
+from curta.compiler.loops.nodes import Expr
 
 
-def worth_unrolling(nest: LoopNest, lane: LoopVar, lanes: int) -> bool:
-    """Whether many small updates go one by one along `lane`."""
-    if not nest.ordered or lanes > 1 or lane.extent < config.tuning.many_updates:
-        return False
-    return sum(weight(e) for e in nest.body) <= config.tuning.light_update
-
-
-def decides(values: Evaluator, nest: LoopNest, dims: Sequence[LoopVar]) -> bool:
-    """Whether the nest's guard varies with the first of the dims, not with others."""
-    result = values.depends(nest.guard())
-    return dims[0] in result and not result & {*dims[1:]}
-
-
-def slot_for_choice(b: Builder) -> Value:
-    """Memory for the indices chosen, and for a vector beyond them."""
-    return b.scratch(config.tuning.indices_at_once * I64.size + b.module.vector_bytes)
+def slot_for_choice(b: Builder, count: int) -> Value:
+    """Memory for so many chosen indices, and for a vector beyond them."""
+    return b.scratch(count * I64.size + b.module.vector_bytes)
 
 
 def choose(

@@ -1,0 +1,1 @@
+"""Scheduling: loop order, vectors, tails and chunks, decided before code is written."""
