@@ -1,15 +1,11 @@
 """Check prose against the vocabulary in tools/prose.toml.
 
-    python tools/prose_lint.py [--list] [--update] [PATH ...]
+    python tools/prose_lint.py [PATH ...]
 
 Three kinds of text are checked: Markdown pages, docstrings of public namespaces, tools,
 tests and benchmarks, and string literals in `raise` and warning calls. Code in fences,
 doctests and backticks is skipped, and so is Markdown between `<!-- prose: off -->`
 and `<!-- prose: on -->`.
-
-`tools/prose_todo.txt` lists files that are not rewritten yet, with their number of
-hits. More hits than listed, or any hit in a file that is not listed, is an error. The
-list only shrinks: `--update` lowers counts and removes finished files.
 """
 
 import argparse
@@ -22,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-TODO = ROOT / "tools/prose_todo.txt"
 PAGES = ("*.md", "docs/**/*.md", "examples/**/*.md")
 MODULES = ("src/curta", "benchmarks", "examples", "tests", "tools")
 # Directories of src/curta with private docstrings: only their messages are checked.
@@ -165,40 +160,15 @@ def files() -> list[Path]:
     return sorted(p for p in found if "out" not in p.relative_to(ROOT).parts)
 
 
-def todo() -> dict[str, int]:
-    rows = [line.split() for line in TODO.read_text().splitlines() if line[:1] != "#"]
-    return {path: int(count) for count, path in rows}
-
-
-def write_todo(counts: dict[str, int]) -> None:
-    head = "# Hits of tools/prose_lint.py by unfinished file. The list only shrinks.\n"
-    rows = [f"{n} {path}\n" for path, n in sorted(counts.items()) if n]
-    TODO.write_text(head + "".join(rows))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="*", type=Path, help="files; all by default")
-    parser.add_argument("--list", action="store_true", help="print every hit")
-    parser.add_argument("--update", action="store_true", help="shrink the list")
-    options = parser.parse_args()
-    wanted, allowed = rules(), todo()
-    chosen = [p.resolve() for p in options.paths] or files()
-    found = {p.relative_to(ROOT).as_posix(): hits_of(p, wanted) for p in chosen}
-    failed = [name for name, hits in found.items() if len(hits) > allowed.get(name, 0)]
-    for name in found if options.list or options.paths else failed:
-        for hit in found[name]:
-            print(f'{hit.path}:{hit.line}: "{hit.words}": {hit.instead}')
-    counts = {name: len(hits) for name, hits in found.items()}
-    if options.update:
-        kept = {n: min(k, counts.get(n, k)) for n, k in allowed.items()}
-        known = {p.relative_to(ROOT).as_posix() for p in files()}
-        write_todo({n: k for n, k in kept.items() if n in known})
-    done = sum(not n for n in counts.values())
-    print(f"prose: {sum(counts.values())} hits, {done} of {len(counts)} files clean")
-    for name in failed:
-        print(f"{name}: {counts[name]} hits, {allowed.get(name, 0)} allowed")
-    return 1 if failed else 0
+    wanted, chosen = rules(), parser.parse_args().paths or files()
+    hits = [hit for path in chosen for hit in hits_of(path.resolve(), wanted)]
+    for hit in hits:
+        print(f'{hit.path}:{hit.line}: "{hit.words}": {hit.instead}')
+    print(f"prose: {len(hits)} hits in {len(chosen)} files")
+    return 1 if hits else 0
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ CHOSEN = {  # one of two sums or three, by a comparison of indices
     "complex": lambda x: lax.complex(x, -x)[(jnp.arange(128) - 1) % 128].real,
 }
 
-LEFT = {  # what is no affine sum, or wraps around in its dtype
+LEFT = {  # indices that are not affine sums, or wrap around in their dtype
     "twice": lambda x: x[(jnp.arange(128) - 1) % 128][(jnp.arange(128) + 1) % 128] + 1,
     "flat": flat,
     "wraps": lambda x: x[(jnp.arange(100, dtype="int8") * jnp.int8(3)).astype("int32")],

@@ -160,7 +160,7 @@ class Affine:
         if factor.terms and not self.terms:
             varying, factor = factor, self
         if factor.terms:
-            raise TypeError(f"an index times {factor} is no affine sum")
+            raise TypeError(f"an index times {factor} is not an affine sum")
         if not factor.const:
             return ZERO
         terms = {atom: k * factor.const for atom, k in varying.terms.items()}

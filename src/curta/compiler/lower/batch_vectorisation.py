@@ -244,7 +244,7 @@ class BatchLowering(RegisterLowering):
             result = self._buffer(aval, dim, "register")
             self.add(self._nest(dim, stores(result, ZERO, values)), level)
             return result
-        raise Crossing("no dim is that of the examples")
+        raise Crossing("no dim belongs to the examples")
 
     def indices(self, shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
         return self.own_indices(shape, self.candidates(shape)[0])

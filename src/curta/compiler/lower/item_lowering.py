@@ -102,7 +102,7 @@ class LoweredItems:
 
 
 def _no_parts(_: ClosedJaxpr, __: InPlace) -> Callee:
-    raise ValueError("the jaxpr has loops or branches, and nobody to compile them")
+    raise ValueError("loops and branches in the jaxpr need a compiler of callees")
 
 
 def lower_to_items(

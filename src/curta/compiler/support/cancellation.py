@@ -87,7 +87,7 @@ def addresses() -> Mapping[str, int]:
     """
     result = _code()
     if result is None:
-        raise ImportError("calls are not cancelled on this system")
+        raise ImportError("calls cannot be canceled on this system")
     return result.addresses
 
 
