@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from curta._base.lazy_dataclass import dataclass
 from curta.core.trace import typeof
 from curta.primitives.base import (
@@ -22,6 +24,7 @@ from curta.primitives.elementwise.arithmetic import (
     neg,
     sub,
 )
+from curta.primitives.elementwise.bitwise import and_
 from curta.primitives.elementwise.comparison import eq, gt
 from curta.primitives.elementwise.exponential import exp, log, log1p
 from curta.primitives.elementwise.magnitude import abs_, sign
@@ -156,6 +159,10 @@ class BetaDensity(OfBeta):
         right = _step_down(
             b, sub(one, x), out, lambda c: mul(scale, beta_density(a, c, x))
         )
+        # At an end where it is infinite, by the factor of that end alone.
+        endless = eq(out, full_like(out, np.inf))
+        left = select(and_(endless, eq(x, one)), zero, left)
+        right = select(and_(endless, eq(x, zero)), zero, right)
         return mul(t, sub(left, right))
 
 

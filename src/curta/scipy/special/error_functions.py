@@ -420,7 +420,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     x = jnp.asarray(x)
     if x.dtype not in (np.float32, np.float64):
         raise TypeError(f"x.dtype={x.dtype} is not supported.")
-    lower = -37 if x.dtype == np.float64 else -12.5  # where erfc has all its bits
+    lower = _log_ndtr_end(x)
     tail = 0.5 * lax.erfc(jnp.abs(jnp.maximum(x, lower)) * math.sqrt(0.5))
     high = jnp.where(x > 0, jnp.log1p(-tail), jnp.log(tail))
     low = _log_ndtr_series(jnp.minimum(x, lower), series_order)
@@ -431,18 +431,33 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 def _log_ndtr_jvp(series_order: int, primals: Any, tangents: Any) -> Any:
     (x,), (t,) = primals, tangents
     out = log_ndtr(x, series_order)
-    density = -0.5 * x * x - 0.5 * math.log(2 * np.pi)
-    return out, t * jnp.exp(density - out)
+    lower = _log_ndtr_end(x)
+    safe, far = jnp.maximum(x, lower), jnp.minimum(x, lower)
+    density = -0.5 * safe * safe - 0.5 * math.log(2 * np.pi)
+    slope = jnp.exp(density - jnp.where(x > lower, out, 0))
+    # Far out by the quotient, in which the squares cancel.
+    tail = -far / _normal_series(far, max(series_order, 1))
+    return out, t * jnp.where(x > lower, slope, tail)
+
+
+def _log_ndtr_end(x: Any) -> float:
+    """Up to where erfc has all its bits."""
+    return -37.0 if jnp.asarray(x).dtype == np.float64 else -12.5
 
 
 def _log_ndtr_series(x: Any, order: int) -> Any:
-    """log of exp(-x²/2) / (-x sqrt(2 pi)) (1 - 1/x² + 3!!/x⁴ - 5!!/x⁶ ...)."""
+    """log of exp(-x²/2) / (-x sqrt(2 pi)) times `_normal_series`."""
+    return jnp.log(_normal_series(x, order) / -x) - 0.5 * (x * x + math.log(2 * np.pi))
+
+
+def _normal_series(x: Any, order: int) -> Any:
+    """1 - 1/x² + 3!!/x⁴ - 5!!/x⁶ ..."""
     square = x * x
     term = series = jnp.ones_like(x)
     for n in range(1, order + 1):
         term = -term * (2 * n - 1) / square
         series = series + term
-    return jnp.log(series / -x) - 0.5 * (square + math.log(2 * np.pi))
+    return series
 
 
 # --- Owen's T -----------------------------------------------------------------------

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta import lax
 from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
 from curta.numpy.promotion import inexact_operands
@@ -17,11 +16,13 @@ from curta.scipy.special import betainc
 from curta.scipy.special.arguments import real
 from curta.scipy.stats.arguments import documented, no_less, no_more
 from curta.scipy.stats.densities import (
+    beta_density,
     beta_log_density,
     log_beta_tail,
     log_of_part,
 )
 from curta.scipy.stats.law import Law
+from curta.scipy.stats.slopes import log_below, log_beyond
 
 __dir__: Listing = own(__name__)
 
@@ -29,7 +30,7 @@ _LAW = Law("beta", lambda a, b: (a > 0) & (b > 0), wide=True, refuses=real)
 
 
 def _density(z: Any, a: Any, b: Any) -> Any:
-    return lax.exp(beta_log_density(z, a, b))
+    return beta_density(z, a, b)
 
 
 def _cdf(z: Any, a: Any, b: Any) -> Any:
@@ -41,13 +42,16 @@ def _sf(z: Any, a: Any, b: Any) -> Any:
     return ops.betaincc(*operands)
 
 
-def _log_cdf(z: Any, a: Any, b: Any) -> Any:
+def _below(z: Any, a: Any, b: Any) -> Any:
     return log_of_part(_cdf(z, a, b), _sf(z, a, b), log_beta_tail(z, a, b))
 
 
-def _log_sf(z: Any, a: Any, b: Any) -> Any:
+def _beyond(z: Any, a: Any, b: Any) -> Any:
     return log_of_part(_sf(z, a, b), _cdf(z, a, b), log_beta_tail(z, a, b))
 
+
+_log_cdf = log_below(_below, beta_log_density, lambda z, a, b: z < 0)
+_log_sf = log_beyond(_beyond, beta_log_density, lambda z, a, b: z > 1)
 
 _ARGUMENTS = ("x", "a, b: the shape parameters, positive.", "loc, scale")
 _of_density = documented(*_ARGUMENTS)

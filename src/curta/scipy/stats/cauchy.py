@@ -48,7 +48,9 @@ def _sf(z: Any) -> Any:
 
 def _log_cdf(z: Any) -> Any:
     # Where it is near 1 it is known by what is missing.
-    return jnp.where(z > 0, lax.log1p(-_sf(z)), lax.log(_cdf(z)))
+    right = z > 0
+    near_one = lax.log1p(-_sf(jnp.where(right, z, 1)))
+    return jnp.where(right, near_one, lax.log(_cdf(jnp.where(right, -1, z))))
 
 
 def _log_sf(z: Any) -> Any:

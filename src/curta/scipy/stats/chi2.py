@@ -9,17 +9,20 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from curta import lax
+import numpy as np
+
 from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
 from curta.scipy.special import gammainc, gammaincc
 from curta.scipy.stats.arguments import documented, no_less
 from curta.scipy.stats.densities import (
+    gamma_density,
     gamma_log_density,
     log_gamma_tail,
     log_of_part,
 )
 from curta.scipy.stats.law import Law, is_positive
+from curta.scipy.stats.slopes import log_below, log_beyond
 
 __dir__: Listing = own(__name__)
 
@@ -32,7 +35,7 @@ def _log_density(z: Any, df: Any) -> Any:
 
 
 def _density(z: Any, df: Any) -> Any:
-    return 0.5 * lax.exp(gamma_log_density(z / 2, df / 2))
+    return 0.5 * gamma_density(z / 2, df / 2)
 
 
 def _cdf(z: Any, df: Any) -> Any:
@@ -43,13 +46,16 @@ def _sf(z: Any, df: Any) -> Any:
     return gammaincc(df / 2, no_less(z, 0) / 2)
 
 
-def _log_cdf(z: Any, df: Any) -> Any:
+def _below(z: Any, df: Any) -> Any:
     return log_of_part(_cdf(z, df), _sf(z, df), log_gamma_tail(z / 2, df / 2))
 
 
-def _log_sf(z: Any, df: Any) -> Any:
+def _beyond(z: Any, df: Any) -> Any:
     return log_of_part(_sf(z, df), _cdf(z, df), log_gamma_tail(z / 2, df / 2))
 
+
+_log_cdf = log_below(_below, _log_density, lambda z, df: z < 0)
+_log_sf = log_beyond(_beyond, _log_density, lambda z, df: z == np.inf)
 
 _of_x = documented("x", "df: the degrees of freedom, positive.", "loc, scale")
 

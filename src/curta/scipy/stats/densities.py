@@ -9,6 +9,8 @@ import numpy as np
 
 import curta.numpy as jnp
 from curta import lax
+from curta.numpy.promotion import inexact_operands
+from curta.primitives import elementwise as ops
 from curta.scipy.special import betaln, gammaln, xlog1py, xlogy
 from curta.scipy.special.deviance import LARGE, log_binomial, log_poisson
 
@@ -44,6 +46,21 @@ def beta_log_density(z: Any, a: Any, b: Any) -> Any:
     p, q = jnp.where(large, 1, a), jnp.where(large, 1, b)
     direct = xlogy(p - 1, safe) + xlog1py(q - 1, -safe) - betaln(p, q)
     return jnp.where(inside, jnp.where(large, saddle, direct), -np.inf)
+
+
+def gamma_density(z: Any, a: Any) -> Any:
+    """z^(a - 1) exp(-z) / Γ(a), 0 outside of [0, inf), with derivatives at 0."""
+    a, z = inexact_operands("gamma_density", a, z)
+    outside = z < 0
+    return jnp.where(outside, 0, ops.gamma_density(a, jnp.where(outside, 1, z)))
+
+
+def beta_density(z: Any, a: Any, b: Any) -> Any:
+    """z^(a - 1) (1 - z)^(b - 1) / B(a, b), 0 outside of [0, 1], with derivatives."""
+    a, b, z = inexact_operands("beta_density", a, b, z)
+    outside = (z < 0) | (z > 1)
+    value = ops.beta_density(a, b, jnp.where(outside, 0.5, z))
+    return jnp.where(outside, 0, value)
 
 
 _DEEP = 1e-290  # probabilities below lose digits, or underflow

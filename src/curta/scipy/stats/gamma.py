@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from curta import lax
+import numpy as np
+
 from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
 from curta.scipy.special import gammainc, gammaincc
 from curta.scipy.stats.arguments import documented, no_less
 from curta.scipy.stats.densities import (
+    gamma_density,
     gamma_log_density,
     log_gamma_tail,
     log_of_part,
 )
 from curta.scipy.stats.law import Law, is_positive
+from curta.scipy.stats.slopes import log_below, log_beyond
 
 __dir__: Listing = own(__name__)
 
@@ -25,7 +28,7 @@ _LAW = Law("gamma", is_positive, wide=True)
 
 
 def _density(z: Any, a: Any) -> Any:
-    return lax.exp(gamma_log_density(z, a))
+    return gamma_density(z, a)
 
 
 def _cdf(z: Any, a: Any) -> Any:
@@ -36,13 +39,16 @@ def _sf(z: Any, a: Any) -> Any:
     return gammaincc(a, no_less(z, 0))
 
 
-def _log_cdf(z: Any, a: Any) -> Any:
+def _below(z: Any, a: Any) -> Any:
     return log_of_part(_cdf(z, a), _sf(z, a), log_gamma_tail(z, a))
 
 
-def _log_sf(z: Any, a: Any) -> Any:
+def _beyond(z: Any, a: Any) -> Any:
     return log_of_part(_sf(z, a), _cdf(z, a), log_gamma_tail(z, a))
 
+
+_log_cdf = log_below(_below, gamma_log_density, lambda z, a: z < 0)
+_log_sf = log_beyond(_beyond, gamma_log_density, lambda z, a: z == np.inf)
 
 _of_x = documented("x", "a: the shape parameter, positive.", "loc, scale")
 

@@ -38,14 +38,15 @@ def _cdf(x: Any, beta: Any) -> Any:
 @_cdf.defjvp
 def _cdf_jvp(primals: Any, tangents: Any) -> Any:
     (x, beta), (dx, dbeta) = primals, tangents
-    # By the chain rule the slope in x would be 0 times infinity at 0.
-    size = jnp.where(x == 0, 1, lax.abs(x))
+    # By the chain rule the slope would be 0 times infinity where the power is 0.
+    none = lax.abs(x) ** beta == 0
+    size = jnp.where(none, 1, lax.abs(x))
 
     def of_shape(beta: Any) -> Any:
         return 0.5 * gammaincc(1 / beta, size**beta)
 
     _, change = jvp(of_shape, (beta,), (dbeta,))
-    change = jnp.where(x == 0, 0, jnp.where(x < 0, change, -change))
+    change = jnp.where(none, 0, jnp.where(x < 0, change, -change))
     return _cdf(x, beta), _density(x, beta) * dx + change
 
 

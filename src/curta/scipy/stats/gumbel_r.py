@@ -14,12 +14,13 @@ from curta import lax
 from curta._base.on_demand import Listing, own
 from curta.core.array import Array, ArrayLike
 from curta.scipy.special.cancellation import log1m_exp
-from curta.scipy.stats.arguments import documented, refuse_complex
+from curta.scipy.stats.arguments import documented, no_less, no_more, refuse_complex
 from curta.scipy.stats.law import Law, no_order
 
 __dir__: Listing = own(__name__)
 
 _LAW = Law("gumbel_r", refuses=no_order(lax.gt))
+_END = 80.0  # exp(-exp(80)) is 0, and exp(80) finite in single precision
 
 
 def _log_density(z: Any) -> Any:
@@ -29,11 +30,11 @@ def _log_density(z: Any) -> Any:
 
 
 def _density(z: Any) -> Any:
-    return lax.exp(_log_density(z))
+    return lax.exp(_log_density(no_less(z, -_END)))
 
 
 def _cdf(z: Any) -> Any:
-    return lax.exp(-lax.exp(-z))
+    return lax.exp(-lax.exp(-no_less(z, -_END)))
 
 
 def _log_cdf(z: Any) -> Any:
@@ -41,12 +42,12 @@ def _log_cdf(z: Any) -> Any:
 
 
 def _sf(z: Any) -> Any:
-    return -lax.expm1(-lax.exp(-z))
+    return -lax.expm1(-lax.exp(-no_less(z, -_END)))
 
 
 def _log_sf(z: Any) -> Any:
     """log(1 - exp(-exp(x))) with x = -z, which is x - exp(x)/2 for small exp(x)."""
-    x = -z
+    x = no_more(-z, _END)
     low = x < -20
     far = x - 0.5 * lax.exp(x)
     return jnp.where(low, far, log1m_exp(lax.exp(jnp.where(low, 0, x))))

@@ -14,6 +14,7 @@ from curta.core.array import Array, ArrayLike
 from curta.scipy.special import expit, logit
 from curta.scipy.stats.arguments import documented
 from curta.scipy.stats.law import Law
+from curta.scipy.stats.slopes import with_slope
 
 __dir__: Listing = own(__name__)
 
@@ -31,12 +32,11 @@ def _density(z: Any) -> Any:
     return e / ((1 + e) * (1 + e))
 
 
-def _cdf(z: Any) -> Any:
-    return expit(z)
+_cdf = with_slope(expit, lambda out, z: _density(z))
 
 
 def _sf(z: Any) -> Any:
-    return expit(-z)
+    return _cdf(-z)
 
 
 def _ppf(q: Any) -> Any:

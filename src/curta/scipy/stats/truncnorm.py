@@ -19,6 +19,7 @@ from curta.scipy.special import log_ndtr, ndtr
 from curta.scipy.special.cancellation import log1m_exp
 from curta.scipy.stats.arguments import documented
 from curta.scipy.stats.law import Law
+from curta.scipy.stats.slopes import log_below, with_slope
 
 __dir__: Listing = own(__name__)
 
@@ -74,7 +75,7 @@ def _density(z: Any, a: Any, b: Any) -> Any:
     return lax.exp(_log_density(z, a, b))
 
 
-def _log_cdf(z: Any, a: Any, b: Any) -> Any:
+def _below(z: Any, a: Any, b: Any) -> Any:
     a, b = _legal(a, b)
     z, a, b = jnp.broadcast_arrays(z, a, b)
     # Where the probability is 0 or 1, the derivative is that of a constant.
@@ -88,8 +89,11 @@ def _log_cdf(z: Any, a: Any, b: Any) -> Any:
     return jnp.where(z <= a, -np.inf, jnp.where(z >= b, 0, value))
 
 
-def _cdf(z: Any, a: Any, b: Any) -> Any:
-    return lax.exp(_log_cdf(z, a, b))
+_log_cdf = log_below(_below, _log_density, lambda z, a, b: z < a)
+_cdf = with_slope(
+    lambda z, a, b: lax.exp(_log_cdf(z, a, b)),
+    lambda out, z, a, b: _density(z, a, b),
+)
 
 
 def _log_sf(z: Any, a: Any, b: Any) -> Any:
@@ -97,7 +101,7 @@ def _log_sf(z: Any, a: Any, b: Any) -> Any:
 
 
 def _sf(z: Any, a: Any, b: Any) -> Any:
-    return lax.exp(_log_sf(z, a, b))
+    return _cdf(-z, -b, -a)
 
 
 _ARGUMENTS = ("x", "a, b: the limits, in standard deviations.", "loc, scale")
